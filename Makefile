@@ -1,0 +1,54 @@
+# The one door. `make` alone prints the targets.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c .ci/constraints.txt
+DEMO   := results/benign_demo
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-slow check fix bench clean
+
+help: ## print the targets
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(VENV)/.run: pyproject.toml .ci/constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) -e '.[hf]'
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.run
+	$(PIP) -e '.[dev]'
+	touch $@
+
+setup: $(VENV)/.dev ## make the development environment in .venv
+
+demo: $(VENV)/.run ## audit the demo benchmark with two real models; prints where the report lies
+	$(BIN)/robustify models pull smollm2-135m gemma3-270m
+	$(BIN)/robustify demo_benign.yaml --out $(DEMO)
+	$(BIN)/python -m robustify.planted $(DEMO)
+	@echo "report: $(CURDIR)/$(DEMO)/report.html"
+
+test: $(VENV)/.dev ## the whole suite: pulls the models once, then runs offline
+	$(BIN)/robustify models pull smollm2-135m gemma3-270m
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m "not slow"
+
+test-slow: $(VENV)/.dev ## the proofs that take minutes
+	$(BIN)/robustify models pull smollm2-135m gemma3-270m
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m slow
+
+check: $(VENV)/.dev ## format, lint, types, layers, docs
+	$(BIN)/ruff format --check robustify tests
+	$(BIN)/ruff check robustify tests
+	$(BIN)/mypy
+	$(BIN)/python -m pytest tests/test_layers.py tests/test_docs.py
+
+fix: $(VENV)/.dev ## mend what can be mended: format, lint, generated docs
+	$(BIN)/ruff check --fix robustify tests
+	$(BIN)/ruff format robustify tests
+	$(BIN)/python -m tests.docs
+
+bench: $(VENV)/.dev ## how long the demo takes, by step, on this machine; writes results/bench/demo.json
+	$(BIN)/python -m tests.bench.demo
+
+clean: ## remove the environment and what the tools left
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

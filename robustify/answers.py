@@ -1,0 +1,262 @@
+"""The answer table: the file between the two walls.
+
+Whoever asks writes it, whoever judges reads it, and neither knows the other. One row is one asking of one
+item by one model in one order under one template; nothing here holds the text of an item. The rows of an
+item stand in the order in which it was asked, and the first of them is the plain one (D.4's for the screen,
+the benchmark's own order for the full view).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from robustify.errors import DataError
+from robustify.stats import tied_best
+
+SCHEMA = pa.schema(
+    [
+        ("item", pa.string()),
+        ("view", pa.string()),
+        ("model", pa.string()),
+        ("order", pa.list_(pa.int16())),
+        ("template", pa.string()),
+        ("key", pa.int16()),
+        ("pick", pa.int16()),
+        ("correct", pa.float64()),
+        ("scores", pa.list_(pa.float64())),
+        ("n_chars", pa.list_(pa.int32())),
+        ("n_bytes", pa.list_(pa.int32())),
+        ("n_tokens", pa.list_(pa.int32())),
+        ("tie", pa.int16()),
+        ("error", pa.string()),
+    ]
+)
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One row. `scores`, `n_chars`, `n_bytes`, `n_tokens` are in the item's own order, one entry a choice.
+
+    `pick` is the best choice in the item's own order (the lowest index among ties) or None when there is no
+    readable answer; `tie` counts the choices that share the best score; `correct` is the credit 1/tie if the
+    key is among them, 0 if not, None when unanswered. `error` says why there is no answer, without text.
+    """
+
+    item: str
+    view: str
+    model: str
+    order: tuple[int, ...]
+    template: str
+    key: int
+    pick: int | None
+    correct: float | None
+    scores: tuple[float, ...]
+    n_chars: tuple[int, ...] = ()
+    n_bytes: tuple[int, ...] = ()
+    n_tokens: tuple[int, ...] = ()
+    tie: int = 1
+    error: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.pick is None) != (self.correct is None):
+            raise ValueError(f"{self.item}: pick and correct must both be there or both be missing")
+
+
+def answer(
+    item: str,
+    view: str,
+    model: str,
+    order: tuple[int, ...],
+    template: str,
+    key: int,
+    scores: Sequence[float],
+    *,
+    ranked_by: Sequence[float] | None = None,
+    n_chars: Sequence[int] = (),
+    n_bytes: Sequence[int] = (),
+    n_tokens: Sequence[int] = (),
+) -> Answer:
+    """A scored row: pick, tie and credit follow from `ranked_by` (the scores themselves by default).
+
+    All sequences have one entry a choice, in the item's own order.
+    """
+    best = tied_best(scores if ranked_by is None else ranked_by)
+    return Answer(
+        item,
+        view,
+        model,
+        order,
+        template,
+        key,
+        pick=best[0],
+        correct=1 / len(best) if key in best else 0.0,
+        scores=tuple(float(s) for s in scores),
+        n_chars=tuple(n_chars),
+        n_bytes=tuple(n_bytes),
+        n_tokens=tuple(n_tokens),
+        tie=len(best),
+    )
+
+
+def unanswered(
+    item: str, view: str, model: str, order: tuple[int, ...], template: str, key: int, why: str
+) -> Answer:
+    """A row without a readable answer: the item stays undecided, never wrong and never robust."""
+    return Answer(item, view, model, order, template, key, None, None, (), tie=0, error=why)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some rows of the table as arrays: r rows, K the largest number of choices among them.
+
+    `item` (r,) indexes `Answers.items`; `key`, `pick` (r,), pick -1 where unanswered; `correct` (r,) credit,
+    NaN where unanswered; `tie` (r,); `k` (r,) number of choices; `scores`, `n_chars`, `n_bytes`, `n_tokens`
+    (r, K), NaN beyond a row's choices or where absent; `order` (r, K), -1 beyond a row's choices.
+    """
+
+    item: Ints
+    key: Ints
+    pick: Ints
+    correct: Floats
+    tie: Ints
+    k: Ints
+    scores: Floats
+    n_chars: Floats
+    n_bytes: Floats
+    n_tokens: Floats
+    order: Ints
+
+    def __len__(self) -> int:
+        return len(self.item)
+
+    def where(self, mask: npt.NDArray[np.bool_]) -> "Block":
+        """The rows where `mask` (r,) is true."""
+        return Block(*(getattr(self, name)[mask] for name in self.__dataclass_fields__))
+
+    def first(self) -> "Block":
+        """Of each item only its first row: the plain asking."""
+        keep = np.zeros(len(self), dtype=bool)
+        keep[np.unique(self.item, return_index=True)[1]] = True
+        return self.where(keep)
+
+
+class Answers:
+    """An answer table in memory; columns as in `SCHEMA`."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    @classmethod
+    def of(cls, rows: Iterable[Answer]) -> "Answers":
+        """A table of these rows, in this order."""
+        held = list(rows)
+        columns = {f.name: [_plain(getattr(r, f.name)) for r in held] for f in SCHEMA}
+        return cls(pa.table(columns, schema=SCHEMA))
+
+    @classmethod
+    def concat(cls, tables: Iterable["Answers"]) -> "Answers":
+        """All rows, one table after the other."""
+        return cls(pa.concat_tables([SCHEMA.empty_table(), *(t.table for t in tables)]).combine_chunks())
+
+    @classmethod
+    def read(cls, path: Path) -> "Answers":
+        """Read `answers.parquet`.
+
+        Raises:
+            DataError: no Parquet file, a damaged one, or one whose columns are not those of `SCHEMA`.
+        """
+        try:
+            table = pq.read_table(path)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise DataError(
+                f"{path}: no readable answer table ({type(error).__name__}); run the asking again"
+            ) from None
+        missing = [f.name for f in SCHEMA if f.name not in table.column_names]
+        if missing:
+            raise DataError(
+                f"{path}: columns {', '.join(missing)} are missing; expected an answer table of robustify"
+            )
+        try:
+            return cls(table.select(SCHEMA.names).cast(SCHEMA).combine_chunks())
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
+            raise DataError(f"{path}: a column has another type than an answer table of robustify") from None
+
+    def write(self, path: Path) -> None:
+        """Write the table; the same rows give the same bytes."""
+        pq.write_table(self.table, path, compression="zstd", write_statistics=False, store_schema=False)
+
+    @cached_property
+    def items(self) -> tuple[str, ...]:
+        """The item ids in the order of their first row."""
+        return tuple(self._encoded.dictionary.to_pylist())
+
+    @cached_property
+    def _encoded(self) -> pa.DictionaryArray:
+        column = self.table["item"].dictionary_encode()
+        return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+    def askings(self) -> list[tuple[str, str, str]]:
+        """The distinct (view, model, template) in the order of their first row."""
+        names = ["view", "model", "template"]
+        # Without threads the groups come in the order of their first row.
+        groups = self.table.group_by(names, use_threads=False).aggregate([])
+        return list(zip(*(groups[c].to_pylist() for c in names), strict=True))
+
+    def block(self, view: str, model: str, template: str | None = None) -> Block:
+        """The rows of one model under one view (and one template), in table order, as arrays."""
+        mask = pc.and_(pc.equal(self.table["view"], view), pc.equal(self.table["model"], model))
+        if template is not None:
+            mask = pc.and_(mask, pc.equal(self.table["template"], template))
+        rows = np.flatnonzero(
+            mask.to_numpy(zero_copy_only=False) if hasattr(mask, "to_numpy") else np.array(mask)
+        )
+        part = self.table.take(pa.array(rows)).combine_chunks()
+        order, k = _padded(part["order"], fill=-1)
+        width = order.shape[1]
+        lists = {
+            c: _padded(part[c], fill=np.nan, width=width)[0]
+            for c in ("scores", "n_chars", "n_bytes", "n_tokens")
+        }
+        return Block(
+            item=np.asarray(self._encoded.indices.take(pa.array(rows)), dtype=np.int64),
+            key=_ints(part["key"]),
+            pick=_ints(part["pick"]),
+            correct=np.asarray(part["correct"].to_numpy(zero_copy_only=False), dtype=np.float64),
+            tie=_ints(part["tie"]),
+            k=k,
+            order=order.astype(np.int64),
+            **lists,
+        )
+
+
+def _plain(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _ints(column: pa.ChunkedArray) -> Ints:
+    return np.asarray(pc.fill_null(column, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _padded(column: pa.ChunkedArray, *, fill: float, width: int | None = None) -> tuple[Floats, Ints]:
+    lengths = _ints(pc.list_value_length(column))
+    lengths = np.maximum(lengths, 0)
+    widest = int(lengths.max(initial=0)) if width is None else max(width, int(lengths.max(initial=0)))
+    out = np.full((len(lengths), widest), fill, dtype=np.float64)
+    flat = np.asarray(pc.list_flatten(column).to_numpy(zero_copy_only=False), dtype=np.float64)
+    rows = np.repeat(np.arange(len(lengths)), lengths)
+    starts = np.repeat(np.cumsum(lengths) - lengths, lengths)
+    out[rows, np.arange(len(flat)) - starts] = flat
+    return out, lengths

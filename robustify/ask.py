@@ -1,0 +1,129 @@
+"""Ask these items under these views: every asking becomes one answer row, always.
+
+All askings of a model are planned first and scored in one call, so that an engine sees the whole work, can
+sort it, and shows one progress bar. Choices shown in another order are put back here, where they were moved.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from robustify import orders
+from robustify.answers import Answer, answer, unanswered
+from robustify.engines.base import Logprob, Progress, Request, Scorer, no_progress
+from robustify.item import Item
+from robustify.orders import Order
+from robustify.views import Template, View, template
+
+
+class Asking(BaseModel):
+    """Which views are asked, under which templates, in how many orders.
+
+    `rotations`: "all" cyclic rotations of the screen, or "one" order as in Deep Ignorance D.4. `orders` of the
+    full view on the first `order_items` items (None: all of them); the rest are asked in their own order only.
+    `shots`: items of the same benchmark shown before each question, never the item itself.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    letter_templates: tuple[str, ...] = ("d4-like-v1",)
+    text_template: str = "answer-v1"
+    full_template: str = "mmlu-v1"
+    cloze_template: str = "qa-v1"
+    views: tuple[View, ...] = ("choices_only", "choices_only_text", "full", "cloze")
+    rotations: Literal["all", "one"] = "all"
+    orders: int = Field(default=5, ge=1, le=24)
+    order_items: int | None = Field(default=None, ge=0)
+    shots: int = Field(default=0, ge=0, le=32)
+
+    def templates(self) -> tuple[Template, ...]:
+        """The templates in the order in which they are asked."""
+        named: dict[View, tuple[str, ...]] = {
+            "choices_only": self.letter_templates,
+            "choices_only_text": (self.text_template,),
+            "full": (self.full_template,),
+            "cloze": (self.cloze_template,),
+        }
+        return tuple(template(view, name) for view in self.views for name in named[view])
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One asking: its requests, one for each choice in the order shown, or why it cannot be asked."""
+
+    item: Item
+    template: Template
+    order: Order
+    requests: tuple[Request, ...]
+    refusal: str | None = None
+
+
+def plan(items: Sequence[Item], asking: Asking) -> list[Planned]:
+    """Every asking of every item, view by view. The plan depends on the items and settings alone."""
+    return [
+        _planned(item, words, order, _shots(items, item, asking.shots))
+        for words in asking.templates()
+        for place, item in enumerate(items)
+        for order in _orders(item, words.view, asking, place)
+    ]
+
+
+def ask(planned: Sequence[Planned], scorer: Scorer, progress: Progress = no_progress) -> Iterator[Answer]:
+    """One row for each planned asking, in the order of the plan.
+
+    Raises:
+        DataError: a prompt that does not fit into the model.
+        ModelError: numbers that are no log-probabilities.
+    """
+    scored = iter(scorer.loglikelihoods([r for p in planned for r in p.requests], progress))
+    for p in planned:
+        yield _row(p, scorer.name, [next(scored) for _ in p.requests])
+
+
+def _orders(item: Item, view: View, asking: Asking, place: int) -> tuple[Order, ...]:
+    match view:
+        case "choices_only":
+            base = orders.base(item.id, item.k)
+            return orders.rotations(base) if asking.rotations == "all" else (base,)
+        case "full" if asking.order_items is None or place < asking.order_items:
+            return orders.spread(item.id, item.k, asking.orders)
+        case _:
+            return (orders.own(item.k),)
+
+
+def _shots(items: Sequence[Item], item: Item, n: int) -> list[Item]:
+    # The first n others: the same header for nearly all items, so that an engine can compute it once.
+    others = (other for other in items[: n + 1] if other.id != item.id)
+    return list(others)[:n]
+
+
+def _planned(item: Item, words: Template, order: Order, shots: Sequence[Item]) -> Planned:
+    if not words.by_letter and not all(c.strip() for c in item.choices):
+        return Planned(item, words, order, (), refusal="empty_choice")
+    return Planned(item, words, order, words.requests(item, order, shots))
+
+
+def _row(p: Planned, model: str, scored: Sequence[Logprob]) -> Answer:
+    if p.refusal is not None:
+        return unanswered(p.item.id, p.template.view, model, p.order, p.template.name, p.item.key, p.refusal)
+    back = sorted(range(p.item.k), key=p.order.__getitem__)
+    totals = [scored[j].total for j in back]
+    n_chars = [len(c) for c in p.item.choices]
+    per_char = (
+        [total / n for total, n in zip(totals, n_chars, strict=True)] if not p.template.by_letter else None
+    )
+    return answer(
+        p.item.id,
+        p.template.view,
+        model,
+        p.order,
+        p.template.name,
+        p.item.key,
+        totals,
+        ranked_by=per_char,
+        n_chars=n_chars,
+        n_bytes=[len(c.encode("utf-8", "surrogatepass")) for c in p.item.choices],
+        n_tokens=[scored[j].n_tokens for j in back],
+    )

@@ -1,0 +1,82 @@
+"""The command line: parse, call, print, exit. stdout is data, stderr is talk.
+
+Nothing heavy is imported here: each command imports what it needs when it runs, so that `--help` is instant.
+"""
+
+import signal
+import sys
+from types import FrameType
+from typing import NoReturn
+
+import click
+from click_default_group import DefaultGroup
+
+from robustify import __version__
+from robustify.cli.data import heuristics, validate
+from robustify.cli.export import export
+from robustify.cli.judging import check, judge, report
+from robustify.cli.models import models
+from robustify.cli.run import run
+from robustify.errors import RobustifyError
+
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+@click.group(cls=DefaultGroup, default="run", default_if_no_args=False, context_settings=CONTEXT)
+@click.version_option(__version__, "-V", "--version", prog_name="robustify")
+def cli() -> None:
+    """Tell how much of a multiple-choice score is knowledge and how much is test-taking.
+
+    \b
+    robustify demo_benign.yaml --out results/demo   audit the benchmark of a config
+    robustify validate items.jsonl                  what is in this file?
+    robustify heuristics items.jsonl                what do the choices alone give away? (no model)
+    robustify check results/demo                    hold a finished run against the guardrails
+
+    A config is a YAML file or the name of one that ships with the package.
+    Exit codes: 0 done, 1 a bug, 2 usage or config, 3 data, 4 authorisation, 5 model, 6 resource,
+    7 a guardrail said no (results are on disk), 130 and 143 interrupted.
+    """
+
+
+for command in (run, validate, heuristics, judge, check, report, export, models):
+    cli.add_command(command)
+
+
+def main() -> NoReturn:
+    """The console script: one place turns errors into one line on stderr and an exit code."""
+    signal.signal(signal.SIGTERM, _terminated)
+    try:
+        result = cli.main(standalone_mode=False)
+        code = result if isinstance(result, int) else 0
+    except RobustifyError as error:
+        code = _told(error.lines, error.exit_code)
+    except click.exceptions.Abort:
+        code = _told(["interrupted; run the same command again"], 130)
+    except KeyboardInterrupt:
+        code = _told(["interrupted; run the same command again"], 130)
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except BrokenPipeError:
+        sys.stderr.close()
+        code = 0
+    except MemoryError:
+        code = _told(["memory is used up; expected more, or a smaller --limit or max_batch_tokens"], 6)
+    sys.exit(code)
+
+
+def _told(lines: "tuple[str, ...] | list[str]", code: int) -> int:
+    for line in lines:
+        click.echo(f"robustify: {printable(line)}", err=True)
+    return code
+
+
+def printable(text: str) -> str:
+    """Text without control characters: names from files must not steer a terminal."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def _terminated(_signal: int, _frame: FrameType | None) -> None:
+    click.echo("robustify: terminated; run the same command again", err=True)
+    raise SystemExit(143)

@@ -1,0 +1,90 @@
+"""`robustify judge`, `check` and `report`: everything that a finished run allows without a model."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from robustify.cli.options import as_json, chosen, screening
+
+RUN = click.argument("folder", metavar="RUN", type=click.Path(path_type=Path))
+
+
+@click.command()
+@RUN
+@click.option(
+    "-o", "--out", "--output", type=click.Path(path_type=Path), help="Another folder [default: RUN itself]."
+)
+@screening
+@as_json
+def judge(
+    folder: Path,
+    out: Path | None,
+    criterion: str | None,
+    mode: str | None,
+    probe_vote: str | None,
+    json_: bool,
+) -> int:
+    """Judge the answers of RUN again, under other rules; seconds, no model.
+
+    \b
+    Example:
+        robustify judge results/demo --criterion majority -o results/demo-majority
+    """
+    from robustify.pipeline import rejudge
+    from robustify.report.words import closing
+    from robustify.run import open_run
+
+    overrides = chosen(screen__criterion=criterion, screen__mode=mode, screen__probe_vote=probe_vote)
+    done = rejudge(open_run(folder), overrides, out or folder)
+    summary = done.summary
+    click.echo(json.dumps(summary) if json_ else "\n".join(closing(summary, str(done.folder))))
+    return 7 if any(g["halts_export"] and not g["passed"] for g in summary["guardrails"]) else 0
+
+
+@click.command()
+@RUN
+@as_json
+def check(folder: Path, json_: bool) -> int:
+    """Hold RUN against the guardrails; exit 7 when one says no, 3 when a file was changed since.
+
+    \b
+    Example:
+        robustify check results/demo
+    """
+    from robustify.errors import DataError
+    from robustify.run import open_run
+
+    run = open_run(folder)
+    changed = run.changed()
+    if changed:
+        raise DataError(
+            *(f"{folder / name}: is not as the run left it; judge again or restore it" for name in changed)
+        )
+    checks: list[dict[str, Any]] = run.summary["guardrails"]
+    if json_:
+        click.echo(
+            json.dumps({"run": str(folder), "passed": all(c["passed"] for c in checks), "guardrails": checks})
+        )
+    else:
+        for c in checks:
+            click.echo(f"{'pass' if c['passed'] else 'FAIL'}  {c['name']:24} {c['reason']}")
+    return 0 if all(c["passed"] for c in checks) else 7
+
+
+@click.command()
+@RUN
+def report(folder: Path) -> int:
+    """Print report.html, report.md and the figures of RUN again from its summary.
+
+    \b
+    Example:
+        robustify report results/demo
+    """
+    from robustify.pipeline import reprint
+    from robustify.run import open_run
+
+    done = reprint(open_run(folder))
+    click.echo(str(done.folder / "report.html"))
+    return 0

@@ -1,0 +1,81 @@
+"""Options that several commands share, and the watch that shows progress."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def as_json(command: F) -> F:
+    """`--json`: one JSON object on stdout and nothing else."""
+    return click.option("--json", "json_", is_flag=True, help="Print one JSON object and nothing else.")(
+        command
+    )
+
+
+def cache_dir(command: F) -> F:
+    """`--cache-dir`: where models and scores are kept."""
+    return click.option(
+        "--cache-dir",
+        type=click.Path(path_type=Path, file_okay=False),
+        help="Where models are kept [default: $ROBUSTIFY_CACHE or ~/.cache/robustify].",
+    )(command)
+
+
+def screening(command: F) -> F:
+    """The options that choose the rule of the screen."""
+    for option in (
+        click.option(
+            "--criterion", type=click.Choice(["unanimous", "majority"]), help="How many voters must be right."
+        ),
+        click.option(
+            "--mode",
+            type=click.Choice(["letter", "text"]),
+            help="Votes by letter or by the choices' own text.",
+        ),
+        click.option(
+            "--probe-vote", type=click.Choice(["none", "with", "alone"]), help="Whether the probe votes."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def chosen(**options: object) -> dict[str, object]:
+    """The options that were given, under their dotted config names (`screen__mode` is `screen.mode`)."""
+    return {name.replace("__", "."): value for name, value in options.items() if value is not None}
+
+
+def default_cache(given: Path | None) -> Path:
+    """The cache folder in force."""
+    from robustify.models import cache_folder
+
+    return cache_folder(given)
+
+
+def _advance(bar: "tqdm[Any]", n: int) -> None:
+    bar.update(n)
+
+
+def watcher(shown: bool) -> Callable[[str, int], AbstractContextManager[Callable[[int], None]]]:
+    """A watch with one progress bar a model on stderr; silent when not shown."""
+    from tqdm import tqdm
+
+    @contextmanager
+    def watch(label: str, total: int) -> Iterator[Callable[[int], None]]:
+        bar: tqdm[Any]
+        with tqdm(
+            total=total, desc=label, unit="req", file=sys.stderr, disable=not shown, dynamic_ncols=True
+        ) as bar:
+            yield lambda n: _advance(bar, n)
+
+    return watch

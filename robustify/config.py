@@ -1,0 +1,266 @@
+"""The config: a table of contents of the settings that live beside the code that reads them.
+
+A config is YAML. It may extend another one, name data relative to itself or under an environment variable,
+and is checked whole: every fault is reported at once, with its path and never with its value.
+"""
+
+import difflib
+import os
+import re
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
+
+from robustify.ask import Asking
+from robustify.cloze import ClozeSettings
+from robustify.consensus import ScreenRules
+from robustify.engines import HFModel
+from robustify.errors import AuthorisationError, UsageError
+from robustify.guardrails import Limits
+from robustify.loaders import Source
+from robustify.probe import ProbeSettings
+
+
+def _named(value: object) -> object:
+    return {"name": value} if isinstance(value, str) else value
+
+
+def _listed(value: object) -> object:
+    return [value] if isinstance(value, str | Mapping) else value
+
+
+def _from_path(value: object) -> object:
+    return {"path": value} if isinstance(value, str) else value
+
+
+class Config(BaseModel):
+    """Everything that a run depends on, and nothing that is read anywhere else."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
+    sensitivity: Literal["public", "restricted"]
+    data: Annotated[
+        tuple[Annotated[Source, BeforeValidator(_from_path)], ...],
+        BeforeValidator(_listed),
+        Field(min_length=1),
+    ]
+    models: tuple[Annotated[HFModel, BeforeValidator(_named)], ...] = ()
+    asking: Asking = Asking()
+    screen: ScreenRules = ScreenRules()
+    alternatives: tuple[ScreenRules, ...] = ()
+    cloze: ClozeSettings = ClozeSettings()
+    probe: ProbeSettings = ProbeSettings()
+    limits: Limits = Limits()
+    limit: int | None = Field(default=None, ge=1)
+    notes: tuple[str, ...] = ()
+
+    @field_validator("models")
+    @classmethod
+    def _one_of_each(cls, models: tuple[HFModel, ...]) -> tuple[HFModel, ...]:
+        names = [m.name for m in models]
+        references = [(m.reference, m.dtype) for m in models]
+        if len(set(names)) < len(names):
+            raise ValueError("two models have one name; expected a name for each")
+        if len(set(references)) < len(references):
+            raise ValueError("one model stands twice; a model must not vote twice")
+        return models
+
+    @property
+    def voters(self) -> tuple[str, ...]:
+        """The names of the models that vote in the screen."""
+        return tuple(m.name for m in self.models if m.role == "voter")
+
+
+def find(name: str) -> Path:
+    """The config file of this name: a path, or the name of a config that ships with the package.
+
+    Raises:
+        UsageError: neither; the shipped configs are listed, with the nearest one as a suggestion.
+    """
+    path = Path(name)
+    if path.is_file():
+        return path
+    if path.is_dir():
+        raise UsageError(f"{name}: is a folder; expected a config (a YAML file)")
+    shipped = {p.name: p for p in sorted(_shipped().glob("*.yaml"))}
+    for candidate in (name, f"{name}.yaml"):
+        if candidate in shipped:
+            return shipped[candidate]
+    near = difflib.get_close_matches(path.name, shipped, n=1)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    raise UsageError(f"{name}: no such config{hint}; expected a YAML file or one of {', '.join(shipped)}")
+
+
+def _shipped() -> Path:
+    packed = Path(str(files("robustify"))) / "configs"
+    return packed if packed.is_dir() else packed.parent.parent / "configs"
+
+
+def load(path: Path, overrides: Mapping[str, object] | None = None) -> Config:
+    """Read a config with everything it extends; `overrides` (dotted names) win over the file.
+
+    Raises:
+        UsageError: unreadable YAML, unknown keys (with a suggestion), wrong values; all faults at once.
+    """
+    tree = _tree(path, ())
+    for dotted, value in (overrides or {}).items():
+        _set(tree, dotted.split("."), value)
+    return parse(tree, path.name)
+
+
+def parse(tree: Mapping[str, Any], name: str) -> Config:
+    """A checked config from plain data; `name` stands before every fault."""
+    try:
+        return Config.model_validate(tree)
+    except ValidationError as error:
+        raise UsageError(*(f"{name}: {_fault(e)}" for e in _distinct(error))) from None
+
+
+def _tree(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
+    if path in seen:
+        raise UsageError(f"{path.name}: extends itself; expected a chain that ends")
+    try:
+        tree = yaml.load(path.read_bytes(), _Loader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        raise UsageError(
+            f"{path.name}{f':{mark.line + 1}' if mark else ''}: no readable YAML ({getattr(error, 'problem', 'syntax')})"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path.name}: cannot be read ({type(error).__name__})") from None
+    if not isinstance(tree, dict):
+        raise UsageError(f"{path.name}: a {type(tree).__name__}; expected keys and values")
+    parent = tree.pop("extends", None)
+    _anchor(tree, path)
+    if parent is None:
+        return tree
+    beside = path.parent / str(parent)
+    return _merged(_tree(beside if beside.is_file() else find(str(parent)), (*seen, path)), tree)
+
+
+def _anchor(tree: dict[str, Any], path: Path) -> None:
+    match tree.get("cloze"):
+        case {"labels": str(where)}:
+            tree["cloze"]["labels"] = _resolved(where, path)
+    data = tree.get("data")
+    match data:
+        case str():
+            tree["data"] = _resolved(data, path)
+        case list():
+            tree["data"] = [_anchored(one, path) for one in data]
+        case dict():
+            tree["data"] = _anchored(data, path)
+
+
+def _anchored(one: object, path: Path) -> object:
+    match one:
+        case str():
+            return _resolved(one, path)
+        case {"path": str(where)}:
+            assert isinstance(one, dict)
+            return {**one, "path": _resolved(where, path)}
+    return one
+
+
+def _resolved(where: str, path: Path) -> str:
+    missing = [v for v in re.findall(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)", where) if v not in os.environ]
+    if missing:
+        raise UsageError(f"{path.name}: ${missing[0]} is not set; expected the folder that holds the data")
+    expanded = Path(os.path.expandvars(where)).expanduser()
+    return str(expanded if expanded.is_absolute() else (path.parent / expanded))
+
+
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    out = dict(below)
+    for key, value in above.items():
+        both = isinstance(value, Mapping) and isinstance(out.get(key), Mapping)
+        out[key] = _merged(out[key], value) if both else value
+    return out
+
+
+def _set(tree: dict[str, Any], path: Sequence[str], value: object) -> None:
+    for step in path[:-1]:
+        tree = tree.setdefault(step, {})
+    tree[path[-1]] = value
+
+
+class _Loader(yaml.SafeLoader):
+    """A safe loader that refuses a key written twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [k.value for k, _ in node.value if isinstance(k, yaml.ScalarNode)]
+        twice = {k for k in keys if keys.count(k) > 1 and k != "<<"}
+        if twice:
+            raise yaml.constructor.ConstructorError(
+                None, None, f"key {sorted(twice)[0]!r} is written twice", node.start_mark
+            )
+        return super().construct_mapping(node, deep)
+
+
+def _distinct(error: ValidationError) -> list[dict[str, Any]]:
+    return [dict(e) for e in error.errors(include_url=False, include_input=False)]
+
+
+def _fault(e: Mapping[str, Any]) -> str:
+    where = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in e["loc"]).lstrip(".") or "config"
+    match e["type"]:
+        case "extra_forbidden":
+            near = difflib.get_close_matches(str(e["loc"][-1]), _known(e["loc"]), n=1)
+            return f"{where}: unknown key" + (f" (did you mean {near[0]}?)" if near else "")
+        case "missing":
+            return f"{where}: missing; expected a value"
+        case "value_error":
+            return f"{where}: {str(e['msg']).removeprefix('Value error, ')}"
+        case _:
+            return f"{where}: {str(e['msg'])[0].lower()}{str(e['msg'])[1:]}"
+
+
+def _known(loc: Sequence[str | int]) -> list[str]:
+    sections: dict[str, type[BaseModel]] = {
+        "models": HFModel,
+        "data": Source,
+        "asking": Asking,
+        "screen": ScreenRules,
+        "alternatives": ScreenRules,
+        "cloze": ClozeSettings,
+        "probe": ProbeSettings,
+        "limits": Limits,
+    }
+    named = [sections[str(step)] for step in loc[:-1] if str(step) in sections]
+    kind = named[-1] if named else Config
+    return [*kind.model_fields, *(["extends"] if kind is Config else [])]
+
+
+def with_models(config: Config, names: Sequence[str], device: str | None = None) -> Config:
+    """The config asked with these models instead of its own; names it already has keep their settings.
+
+    Raises:
+        UsageError: two models of one name.
+    """
+    have = {m.name: m for m in config.models}
+    models = [have.get(n) or HFModel(name=_short(n), model=n) for n in names] or list(config.models)
+    if device is not None:
+        models = [m.model_copy(update={"device": device}) for m in models]
+    tree = {**config.model_dump(), "models": [m.model_dump() for m in models]}
+    return parse(tree, "--models")
+
+
+def require_public(config: Config) -> None:
+    """What `--safe-demo` asks for.
+
+    Raises:
+        AuthorisationError: the set is restricted.
+    """
+    if config.sensitivity != "public":
+        raise AuthorisationError(
+            f"{config.name}: is a {config.sensitivity} set; --safe-demo runs public sets only"
+        )
+
+
+def _short(reference: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", Path(reference).name.split("@")[0]) or "model"

@@ -1,0 +1,48 @@
+"""Engines: the models a config may name, and how each is opened. One model is in memory at a time."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from robustify.engines.base import Scorer
+
+
+class HFModel(BaseModel):
+    """A model run here with transformers.
+
+    `model` is a known name (`robustify models list`), `hf:owner/name@revision`, a folder or a GGUF file;
+    `role` says whether it votes in the screen or is only evaluated.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    engine: Literal["hf"] = "hf"
+    model: str = ""
+    role: Literal["voter", "under_test"] = "voter"
+    device: str = "cpu"
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    max_batch_tokens: int = Field(default=4096, ge=64)
+
+    @property
+    def reference(self) -> str:
+        """What `robustify.models` looks up."""
+        return self.model or self.name
+
+
+@contextmanager
+def open_scorer(model: HFModel, cache: Path) -> Iterator[Scorer]:
+    """The engine of this model, ready to score; its memory is given back on leaving.
+
+    Raises:
+        ModelError: files missing, damaged or refused, or the engine's package not installed.
+    """
+    from robustify.engines.hf import HF
+    from robustify.models import locate
+
+    folder = locate(model.reference, cache)
+    with HF(model.name, folder, model.device, model.dtype, model.max_batch_tokens) as scorer:
+        yield scorer

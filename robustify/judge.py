@@ -1,0 +1,232 @@
+"""From answers to a judgement: verdicts, splits, numbers with intervals, guardrails and a certificate.
+
+Pure and without a model: the same answers under the same rules give the same judgement, wherever the answers
+came from. What the answers do not hold is absent from the summary; nothing is asked here.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from robustify.accuracy import Parts, credits, everyone, random_removal, scored
+from robustify.answers import Answers
+from robustify.ballot import VIEW_OF, Ballot, Roll, ScreenRules, cast_votes, first_template, models, roll
+from robustify.cloze import ClozeSettings, excluded
+from robustify.consensus import ROBUST, SHORTCUT, Verdict, consensus, measured, outcome
+from robustify.errors import DataError, UsageError
+from robustify.guardrails import Check, Limits, guardrails
+from robustify.item import Item
+from robustify.probe import ProbeSettings
+from robustify.residual import FreshProbe, residual
+from robustify.sensitivity import sensitivity
+from robustify.summary import (
+    UNNAMED,
+    benchmark,
+    calibrated,
+    certificate,
+    heuristics,
+    permutation,
+    screen,
+)
+from robustify.topics import topics
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+FORMAT = 1
+LONGEST = "longest_answer"
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Everything the judge side is told; `alternatives` are compared with `screen` and decide nothing."""
+
+    screen: ScreenRules = field(default_factory=ScreenRules)
+    cloze: ClozeSettings = field(default_factory=ClozeSettings)
+    probe: ProbeSettings = field(default_factory=ProbeSettings)
+    limits: Limits = field(default_factory=Limits)
+    under_test: tuple[str, ...] = ()
+    alternatives: tuple[ScreenRules, ...] = ()
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of the benchmark beside the rows: topics and groups by item id, what was set aside, and
+    defects `{"kind", "item", ...}`.
+    """
+
+    name: str
+    topics: Mapping[str, str] = field(default_factory=dict)
+    groups: Mapping[str, str] = field(default_factory=dict)
+    n_quarantined: int = 0
+    defects: Sequence[Mapping[str, object]] = ()
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A verdict on every item, why items are no cloze, summary.json as a tree, and the guardrails."""
+
+    verdicts: tuple[Verdict, ...]
+    cloze_excluded: dict[str, str]
+    summary: dict[str, object]
+    checks: tuple[Check, ...]
+
+
+def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | None = None) -> Judgement:
+    """Judge the answers. Without `items` (an imported log) what needs text is left out and said to be absent.
+
+    Raises:
+        UsageError: the rules name voters, a template or a probe's vote that these answers do not hold.
+        DataError: rows that disagree with one another or with the items.
+    """
+    held = _called(answers, items)
+    _require(answers, rules.screen)
+    votes = cast_votes(answers, rules.screen, held)
+    verdicts = consensus(votes, rules.screen)
+    out_of_cloze = {} if items is None else excluded(items, rules.cloze)
+    parts = _parts(answers, held, outcome(votes, rules.screen), out_of_cloze, facts)
+    screened = votes.template is not None or rules.screen.probe_vote != "none"
+    summary: dict[str, object] = {
+        "format": FORMAT,
+        **_what_is_there(answers, held, facts, parts, out_of_cloze, items),
+        **_what_models_score(answers, held, votes, parts),
+        **(
+            _what_the_filter_did(answers, held, votes, rules, facts, items, parts) if screened else _NO_SCREEN
+        ),
+        "contamination": None,
+    }
+    checks = tuple(guardrails(summary, rules.limits))
+    audit = summary["residual"]
+    tested = [name for name in rules.under_test if name in votes.voters and screened]
+    summary["guardrails"] = [c.json() for c in checks]
+    summary["certificate"] = certificate(audit if isinstance(audit, dict) else None, checks, tested)
+    summary["signature"] = None
+    return Judgement(verdicts, out_of_cloze, {name: summary[name] for name in _NAMES}, checks)
+
+
+_NAMES = (
+    "format", "benchmark", "heuristics", "screen", "splits", "accuracy", "random_removal", "permutation",
+    "calibration", "topics", "residual", "sensitivity", "contamination", "guardrails",
+    "certificate", "signature",
+)  # fmt: skip
+_NO_SCREEN: dict[str, object] = {"screen": None, "topics": None, "residual": None, "sensitivity": []}
+
+
+def _called(answers: Answers, items: Sequence[Item] | None) -> Roll:
+    if items is None:
+        return roll(answers, answers.items)
+    held = roll(answers, [item.id for item in items])
+    key = np.array([item.key for item in items], dtype=np.int64)
+    k = np.array([item.k for item in items], dtype=np.int64)
+    other = np.flatnonzero((held.k > 0) & ((held.key != key) | (held.k != k)))
+    if len(other):
+        raise DataError(
+            f"answer table: item {items[other[0]].id} was asked with another key or other choices than it "
+            f"has now ({len(other)} such items); expected the items that were asked, so ask again"
+        )
+    return replace(held, key=key, k=k)
+
+
+def _require(answers: Answers, rules: ScreenRules) -> None:
+    view = VIEW_OF[rules.mode]
+    asked = [(m, t) for v, m, t in answers.askings() if v == view]
+    templates = sorted({t for _, t in asked})
+    if rules.probe_vote != "none" and first_template(answers, "probe") is None:
+        raise UsageError(
+            f"screen.probe_vote: {rules.probe_vote}, but the answers hold no probe; expected none"
+        )
+    if not asked:
+        return
+    if rules.template is not None and rules.template not in templates:
+        raise UsageError(
+            f"screen.template: {rules.template} was not asked; expected one of {', '.join(templates)}"
+        )
+    template = rules.template or first_template(answers, view, rules.voters)
+    there = models(answers, view, template)
+    absent = [name for name in rules.voters if name not in there]
+    if absent:
+        raise UsageError(
+            f"screen.voters: {', '.join(absent)} did not answer {view} under {template}; "
+            f"expected models among {', '.join(there)}"
+        )
+
+
+def _parts(answers: Answers, held: Roll, code: Ints, out_of_cloze: Mapping[str, str], facts: Facts) -> Parts:
+    longest = answers.block("heuristic", LONGEST).first()
+    _, topic = np.unique([facts.topics.get(name, "") for name in held.items], return_inverse=True)
+    groups = None
+    if facts.groups:
+        names = [f"group/{facts.groups[i]}" if facts.groups.get(i) else f"item/{i}" for i in held.items]
+        groups = np.unique(names, return_inverse=True)[1].astype(np.int64)
+    return Parts(
+        shortcut=code == SHORTCUT,
+        robust=code == ROBUST,
+        cloze=np.array([name not in out_of_cloze for name in held.items], dtype=bool),
+        longest=held.spread(longest, longest.correct),
+        topic=topic.astype(np.int64),
+        groups=groups,
+    )
+
+
+def _what_is_there(
+    answers: Answers,
+    held: Roll,
+    facts: Facts,
+    parts: Parts,
+    out_of_cloze: Mapping[str, str],
+    items: Sequence[Item] | None,
+) -> dict[str, object]:
+    topic_of = [facts.topics.get(name, "") for name in held.items]
+    masks = {"all": np.ones(len(held), dtype=bool), "robust": parts.robust, "shortcut": parts.shortcut}
+    reasons = sorted(out_of_cloze.values())
+    n_shortcut, n_robust = int(parts.shortcut.sum()), int(parts.robust.sum())
+    return {
+        "benchmark": benchmark(facts.name, held, topic_of, facts.n_quarantined, facts.defects),
+        "heuristics": heuristics(answers, held, {**masks, "cloze": parts.cloze}),
+        "splits": {
+            "all": len(held),
+            "shortcut": n_shortcut,
+            "robust": n_robust,
+            "undecided": len(held) - n_shortcut - n_robust,
+            "cloze": None if items is None else int(parts.cloze.sum()),
+            "cloze_excluded": {reason: reasons.count(reason) for reason in dict.fromkeys(reasons)},
+        },
+    }
+
+
+def _what_models_score(answers: Answers, held: Roll, votes: Ballot, parts: Parts) -> dict[str, object]:
+    names = everyone(answers)
+    found = {name: credits(answers, held, name, votes.template) for name in names}
+    removed = {name: random_removal(c, parts) for name, c in found.items()}
+    return {
+        "accuracy": {
+            name: {"is_voter": name in votes.voters, **scored(c, parts)} for name, c in found.items()
+        },
+        "random_removal": {name: r for name, r in removed.items() if r is not None} or None,
+        "permutation": permutation(answers, names),
+        "calibration": calibrated(answers, names),
+    }
+
+
+def _what_the_filter_did(
+    answers: Answers,
+    held: Roll,
+    votes: Ballot,
+    rules: Rules,
+    facts: Facts,
+    items: Sequence[Item] | None,
+    parts: Parts,
+) -> dict[str, object]:
+    topic_of = [facts.topics.get(name, "") or UNNAMED for name in held.items]
+    luck = measured(votes, rules.screen, parts.groups)
+    margin = rules.limits.residual_margin
+    probe = FreshProbe(items, rules.probe)
+    compared = (rules.screen, *rules.alternatives)
+    return {
+        "screen": screen(answers, held, votes, rules.screen, luck),
+        "topics": topics(topic_of, parts.robust) if any(facts.topics.values()) else None,
+        "residual": residual(answers, held, votes, rules.screen, probe, margin),
+        "sensitivity": sensitivity(answers, held, compared, votes, probe, parts.groups),
+    }

@@ -1,0 +1,136 @@
+"""Opens a benchmark file: what kind it is (by its first bytes, never by its name), its digest, its rows.
+
+Refuses by name what is no data: a Git LFS pointer, an archive, UTF-16, something empty or binary.
+"""
+
+import hashlib
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from robustify.errors import DataError, UsageError
+from robustify.loaders.block_rows import block_rows, in_blocks
+from robustify.loaders.csv_rows import csv_rows
+from robustify.loaders.json_rows import json_rows
+from robustify.loaders.rows import Table
+
+_ARCHIVES = (
+    (b"\x1f\x8b", "gzip"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+    (b"\xfd7zXZ\x00", "xz"),
+    (b"BZh", "bzip2"),
+    (b"7z\xbc\xaf", "7z"),
+)
+_WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
+_LFS = b"version https://git-lfs"
+HEAD = 4096
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Opened:
+    """A file's rows and the digest of its bytes (of a folder with several data files: of their digests)."""
+
+    table: Table
+    sha256: str
+
+
+def open_rows(path: str, pinned: str | None = None) -> Opened:
+    """The rows of the file or Arrow folder at `path`, once its sha256 is found to be `pinned`.
+
+    Raises:
+        UsageError: no such path, a folder without data files, something that is no regular file.
+        DataError: another digest, a file that holds no rows, or none that can be read.
+    """
+    place = Path(path)
+    mode = _mode(place)
+    if stat.S_ISDIR(mode):
+        return _folder(place, pinned)
+    if not stat.S_ISREG(mode):
+        raise UsageError(f"{path}: no regular file (a pipe or device); expected a file of items")
+    try:
+        data = place.read_bytes()
+    except OSError as error:
+        raise UsageError(
+            f"{path}: cannot be read ({type(error).__name__}); expected a readable file"
+        ) from None
+    digest = _pinned(place.name, hashlib.sha256(data).hexdigest(), pinned)
+    return Opened(_rows(place, data), digest)
+
+
+def _pinned(name: str, digest: str, pinned: str | None) -> str:
+    if pinned is not None and pinned.lower() != digest:
+        raise DataError(f"{name}: sha256 is {digest}; expected {pinned.lower()}, as the config pins it")
+    return digest
+
+
+def _mode(place: Path) -> int:
+    try:
+        return place.stat().st_mode
+    except FileNotFoundError:
+        raise UsageError(f"{place}: no such file; expected a file of items or an Arrow folder") from None
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"path cannot be opened ({type(error).__name__}); expected a file of items"
+        ) from None
+
+
+def _rows(place: Path, data: bytes) -> Table:
+    head = data[:HEAD]
+    if data.startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")):
+        # pyarrow takes a quarter of a second to import: only files that need it pay.
+        from robustify.loaders.arrow_rows import arrow_rows
+
+        return arrow_rows(place.name, [place])
+    _refuse(place.name, head, data)
+    # Bytes that are not UTF-8 survive as lone surrogates, so that every bad line can be named.
+    text = data.decode("utf-8-sig", errors="surrogateescape")
+    start = text.lstrip()[:1]
+    if not start:
+        raise DataError(f"{place.name}: empty; expected items (JSON Lines, JSON, CSV, TSV, Parquet or Arrow)")
+    if start in "{[":
+        return json_rows(place.name, text)
+    return block_rows(text) if in_blocks(text) else csv_rows(place.name, text)
+
+
+def _refuse(name: str, head: bytes, data: bytes) -> None:
+    if head.startswith(_LFS):
+        raise DataError(f"{name}: is a Git LFS pointer, not the data: run `git lfs pull`")
+    if head.startswith(b"PK\x03\x04"):
+        if b"header.json" in data or b"_journal/" in data:
+            raise DataError(
+                f"{name}: is a zipped Inspect log (.eval); expected its JSON form: "
+                "run `inspect log convert --to json --output-dir DIR FILE`"
+            )
+        raise DataError(f"{name}: is a zip archive; expected a data file: unpack it first")
+    for mark, kind in _ARCHIVES:
+        if head.startswith(mark):
+            raise DataError(f"{name}: is compressed ({kind}); expected a data file: unpack it first")
+    if head.startswith(_WIDE_MARKS) or _looks_wide(head):
+        raise DataError(f"{name}: is UTF-16 or UTF-32; expected UTF-8: run `iconv -f UTF-16 -t UTF-8`")
+    if b"\x00" in head:
+        raise DataError(f"{name}: is a binary file; expected JSON Lines, JSON, CSV, TSV, Parquet or Arrow")
+
+
+def _looks_wide(head: bytes) -> bool:
+    """UTF-16 without its mark: mostly ASCII leaves every other byte zero."""
+    half = len(head) // 2
+    return half > 0 and max(head[0::2].count(0), head[1::2].count(0)) > half / 2
+
+
+def _folder(place: Path, pinned: str | None) -> Opened:
+    files = sorted(place.glob("*.arrow")) or sorted(place.glob("*.parquet"))
+    if not files:
+        mend = (
+            "give one of its split folders"
+            if (place / "dataset_dict.json").is_file()
+            else "give a file in it"
+        )
+        raise UsageError(
+            f"{place}: is a folder without .arrow or .parquet files; expected a file of items: {mend}"
+        )
+    from robustify.loaders.arrow_rows import arrow_rows
+
+    digests = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
+    whole = digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
+    whole = _pinned(place.name, whole, pinned)
+    return Opened(arrow_rows(place.name, files), whole)

@@ -1,0 +1,190 @@
+"""From what a file says about the right choice to its index from 0.
+
+It refuses a key that can be read in two ways, rather than guess: a wrong key looks like a hard item.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from string import ascii_uppercase
+
+from robustify.errors import ItemError
+from robustify.item import FEWEST, MOST
+from robustify.loaders.cells import kind_of, sound
+from robustify.loaders.rows import Raw
+from robustify.loaders.source import KeyKind
+
+_DIGITS = re.compile(r"-?[0-9]{1,9}")
+_LETTER = re.compile(r"\(?([A-Za-z])[.):]?")
+ROWS_THAT_TELL = 50
+ALMOST_NEVER = 1e-4
+
+
+def key_index(raw: Raw) -> int:
+    """The index of the right choice, from 0.
+
+    With `key_is="auto"` a label wins (an ARC key "1" is the label "1"); a whole number is an index from 0; a
+    text is a letter, a written index or the text of exactly one choice, and must not be two of these at once.
+
+    Raises:
+        ItemError: too few or many choices; no key, another type, out of range, or readable in two ways.
+    """
+    if not FEWEST <= len(raw.choices) <= MOST:
+        n = len(raw.choices)
+        raise ItemError(f"{n} choice{'s' if n != 1 else ''}; expected {FEWEST} to {MOST}")
+    match raw.key:
+        case bool() | float() | None:
+            found = _float_kind(raw.key) if isinstance(raw.key, float) else kind_of(raw.key)
+            raise ItemError(f"key is {found}; expected {_expected(raw)}")
+        case int():
+            return _from_number(raw, raw.key)
+        case str():
+            return _from_text(raw, sound(raw.key, "key").strip())
+        case _:
+            raise ItemError(f"key is {kind_of(raw.key)}; expected {_expected(raw)}")
+
+
+def counted_from_one(raws: Iterable[Raw]) -> bool:
+    """Whether whole-number keys of this file look as if they were counted from 1.
+
+    They run from 1, never 0, in at least 50 rows, and reach the number of choices, or would by luck leave
+    out 0 less than once in 10,000 files (product of 1 - 1/k).
+    """
+    seen = [(number, len(raw.choices)) for raw in raws if (number := _bare_number(raw)) is not None]
+    if len(seen) < ROWS_THAT_TELL or any(not 1 <= number <= k for number, k in seen):
+        return False
+    return any(number == k for number, k in seen) or math.prod(1 - 1 / k for _, k in seen) < ALMOST_NEVER
+
+
+def _bare_number(raw: Raw) -> int | None:
+    """The key as a number, where nothing but its value could say what it counts from."""
+    if raw.key_is != "auto" or isinstance(raw.key, bool):
+        return None
+    if isinstance(raw.key, str):
+        key = raw.key.strip()
+        return (
+            int(key) if _DIGITS.fullmatch(key) and key not in raw.labels and key not in raw.choices else None
+        )
+    if isinstance(raw.key, int):
+        return raw.key if str_of(raw.key) not in raw.labels else None
+    return None
+
+
+def str_of(number: int) -> str:
+    """A number as it is written, or its size where it has very many digits."""
+    return str(number) if abs(number) < 10**9 else "with more than 9 digits"
+
+
+def _float_kind(number: float) -> str:
+    return "not a number (NaN)" if math.isnan(number) else "a number with a decimal point"
+
+
+def _from_number(raw: Raw, number: int) -> int:
+    match raw.key_is:
+        case "number":
+            return _ranged(number, len(raw.choices), first=1)
+        case "label":
+            return _labelled(raw, str_of(number))
+        case "auto" if raw.labels and all(_DIGITS.fullmatch(name) for name in raw.labels):
+            return _labelled(raw, str_of(number))
+        case "auto" | "index":
+            return _ranged(number, len(raw.choices), first=0)
+        case "letter" | "text":
+            raise ItemError(f"key is a number; expected {_expected(raw)}")
+
+
+def _from_text(raw: Raw, key: str) -> int:
+    if not key:
+        raise ItemError(f"key is empty; expected {_expected(raw)}")
+    match raw.key_is:
+        case "label":
+            return _labelled(raw, key)
+        case "index" | "number" if _DIGITS.fullmatch(key):
+            return _ranged(int(key), len(raw.choices), first=1 if raw.key_is == "number" else 0)
+        case "index" | "number":
+            raise ItemError(f"key is text; expected {_expected(raw)}")
+        case "letter":
+            if (at := _lettered(key)) is None:
+                raise ItemError(f"key is no letter; expected {_expected(raw)}")
+            return _in_letters(at, len(raw.choices))
+        case "text":
+            return _only(raw, _equal(key, raw.choices))
+        case "auto":
+            return _guessed(raw, key)
+
+
+def _guessed(raw: Raw, key: str) -> int:
+    if [name.casefold() for name in raw.labels].count(key.casefold()) == 1:
+        return _labelled(raw, key)
+    k = len(raw.choices)
+    number = int(key) if _DIGITS.fullmatch(key) else None
+    letter = _lettered(key) if _lettered_in_order(raw.labels) else None
+    readings = {at for at in (number, letter) if at is not None and 0 <= at < k} | set(
+        _equal(key, raw.choices)
+    )
+    if len(readings) == 1:
+        return readings.pop()
+    if len(readings) > 1:
+        raise ItemError(
+            "key can be read in two ways (a position or letter, and the text of a choice, or of several); "
+            "expected one: say which with `fields: {key_is: index|number|letter|text}`"
+        )
+    if letter is not None:
+        return _in_letters(letter, k)
+    if number is not None and abs(number) <= MOST:
+        return _ranged(number, k, first=0)
+    raise ItemError(
+        f"key is neither an index, nor a letter, nor the text of a choice; expected {_expected(raw)}"
+    )
+
+
+def _lettered_in_order(labels: Sequence[str]) -> bool:
+    """Whether a letter that is no label still tells a position: no labels, or A, B, C ... themselves."""
+    return [name.upper() for name in labels] == list(ascii_uppercase[: len(labels)])
+
+
+def _only(raw: Raw, equal: Sequence[int]) -> int:
+    if len(equal) != 1:
+        raise ItemError(f"key is the text of {len(equal)} choices; expected {_expected(raw)}")
+    return equal[0]
+
+
+def _labelled(raw: Raw, key: str) -> int:
+    names = [name.casefold() for name in raw.labels]
+    if names.count(key.casefold()) != 1:
+        raise ItemError(f"key is none of the {len(names)} labels; expected {_expected(raw)}")
+    return names.index(key.casefold())
+
+
+def _equal(key: str, choices: Sequence[str]) -> list[int]:
+    return [at for at, choice in enumerate(choices) if choice.strip() == key]
+
+
+def _lettered(key: str) -> int | None:
+    found = _LETTER.fullmatch(key)
+    return ascii_uppercase.index(found[1].upper()) if found else None
+
+
+def _in_letters(at: int, k: int) -> int:
+    if at >= k:
+        raise ItemError(f"key {ascii_uppercase[at]}, but only {k} choices (A to {ascii_uppercase[k - 1]})")
+    return at
+
+
+def _ranged(number: int, k: int, *, first: int) -> int:
+    if not first <= number < first + k:
+        raise ItemError(f"key {str_of(number)}, but only {k} choices ({first} to {first + k - 1})")
+    return number - first
+
+
+def _expected(raw: Raw) -> str:
+    k = len(raw.choices)
+    expected: dict[KeyKind, str] = {
+        "auto": f"an index from 0 to {k - 1}, a letter, a label or the text of one choice",
+        "index": f"a whole number from 0 to {k - 1}",
+        "number": f"a whole number from 1 to {k}",
+        "letter": f"a letter from A to {ascii_uppercase[k - 1]}",
+        "label": "the label of one choice",
+        "text": "the text of exactly one choice",
+    }
+    return expected[raw.key_is]

@@ -1,0 +1,92 @@
+"""Harness logs -> the rows they were made from: lm-eval `samples_*.jsonl` and Inspect's JSON logs.
+
+Only the items are taken here; what models answered is for `robustify import`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from robustify.errors import DataError
+from robustify.loaders.cells import has
+from robustify.loaders.fields import KEYS
+from robustify.loaders.rows import Cells, Fault, Row, Table
+
+
+def is_lm_eval(cells: Cells) -> bool:
+    """Whether a row is one of lm-eval's samples."""
+    return (
+        isinstance(cells.get("doc"), Mapping)
+        and "doc_id" in cells
+        and ("resps" in cells or "arguments" in cells)
+    )
+
+
+def unwrapped(name: str, table: Table) -> Table:
+    """The table of the items inside a log; any other table as it is.
+
+    An item that a log holds several times (lm-eval: one row for each filter; Inspect: one for each epoch)
+    is taken once.
+
+    Raises:
+        DataError: an Inspect log of a task without choices.
+    """
+    if table.outer == "inspect_log":
+        return _inspect(name, table)
+    if table.rows and is_lm_eval(table.rows[0].cells):
+        return _lm_eval(table)
+    return table
+
+
+def _lm_eval(table: Table) -> Table:
+    rows: list[Row] = []
+    faults = list(table.faults)
+    seen: dict[str, object] = {}
+    for row in table.rows:
+        inner = row.cells.get("doc")
+        if not isinstance(inner, Mapping):
+            faults.append(Fault(row.line, "no object `doc`; expected a row of lm-eval's samples"))
+            continue
+        number = str(row.cells.get("doc_id"))
+        if number in seen and seen[number] == inner:
+            continue
+        seen[number] = inner
+        rows.append(replace(row, cells=_with_key(inner, row.cells)))
+    return replace(table, rows=tuple(rows), faults=tuple(faults), outer="lm_eval_samples")
+
+
+def _with_key(inner: Cells, outer: Cells) -> Cells:
+    """The inner row; where it has no key of its own, lm-eval's `target` is one."""
+    names = {name for rank in KEYS for name in rank}
+    return inner if names & set(inner) or "target" not in outer else {**inner, "target": outer["target"]}
+
+
+def _inspect(name: str, table: Table) -> Table:
+    if not any(row.cells.get("choices") for row in table.rows):
+        raise DataError(
+            f"{name}: an Inspect log whose samples have no choices; expected a multiple-choice task"
+        )
+    rows: list[Row] = []
+    seen: set[str] = set()
+    for row in table.rows:
+        sample = str(row.cells.get("id"))
+        if row.cells.get("epoch", 1) != 1 and sample in seen:
+            continue
+        seen.add(sample)
+        rows.append(replace(row, cells=_inspect_cells(row.cells)))
+    return replace(table, rows=tuple(rows), layout="inspect_log", outer="")
+
+
+def _inspect_cells(sample: Cells) -> dict[str, object]:
+    asked = sample.get("input")
+    if isinstance(asked, list):
+        users = [turn for turn in asked if isinstance(turn, Mapping) and turn.get("role") == "user"]
+        asked = users[-1].get("content") if users else None
+    key = sample.get("target")
+    if isinstance(key, list) and len(key) == 1:
+        key = key[0]
+    topics = [name for name in ("topic", "subject", "category") if has(sample, f"metadata.{name}")]
+    found: dict[str, object] = {"id": sample.get("id"), "input": asked, "target": key}
+    found["choices"] = sample.get("choices")
+    if topics and isinstance(metadata := sample.get("metadata"), Mapping):
+        found["topic"] = metadata[topics[0]]
+    return found

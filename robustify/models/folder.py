@@ -1,0 +1,186 @@
+"""A model's folder: where it lies, what record stands beside the weights, and whether the files still match it.
+
+It refuses pickled weights, custom model code and files that differ from the record. It loads no model.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from robustify.errors import ModelError, ResourceError
+
+RECORD = "robustify-model.json"
+_SEEN = ".digests.json"
+_PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.pickle", "*.ckpt")
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What `robustify-model.json` says: `files` maps each file's name to its sha256."""
+
+    name: str
+    source: str
+    gguf_sha256: str
+    files: dict[str, str]
+    licence: str
+    converted_with: dict[str, str]
+
+
+def cache_folder(given: Path | None = None) -> Path:
+    """The cache: `given`, else $ROBUSTIFY_CACHE, else $XDG_CACHE_HOME/robustify, else ~/.cache/robustify."""
+    if given is not None:
+        return given.expanduser()
+    if own := os.environ.get("ROBUSTIFY_CACHE"):
+        return Path(own).expanduser()
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "robustify"
+
+
+def sha256(path: Path) -> str:
+    """The sha256 of a file, in hex, read in pieces."""
+    digest = hashlib.sha256()
+    with path.open("rb") as f:
+        while piece := f.read(1 << 22):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def write_record(folder: Path, record: Record) -> None:
+    """Put the record beside the weights."""
+    text = json.dumps(asdict(record), indent=2, sort_keys=True) + "\n"
+    (folder / RECORD).write_text(text, encoding="utf-8")
+
+
+def read_record(folder: Path) -> Record | None:
+    """The record of a folder, or None where it has none.
+
+    Raises:
+        ModelError: the record is damaged.
+    """
+    path = folder / RECORD
+    if not path.is_file():
+        return None
+    try:
+        return Record(**json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, TypeError) as e:
+        raise ModelError(f"{path}: is no model record; delete the folder and pull the model again") from e
+
+
+def check(folder: Path) -> None:
+    """Refuse what must not be loaded, and what is not as it was recorded.
+
+    Raises:
+        ModelError: files missing, pickled weights only, custom code asked for, or a digest that does not match.
+    """
+    config = folder / "config.json"
+    weights = sorted(folder.glob("*.safetensors"))
+    if not weights:
+        if any(found for pattern in _PICKLES for found in folder.glob(pattern)):
+            raise ModelError(f"{folder}: pickled weights are never loaded; convert to safetensors")
+        raise ModelError(f"{folder}: has no *.safetensors; expected a model's folder")
+    if not config.is_file():
+        raise ModelError(f"{folder}: has no config.json; expected a model's folder")
+    for name in ("config.json", "tokenizer_config.json"):
+        _check_no_code(folder / name)
+    record = read_record(folder)
+    if record is not None:
+        _check_digests(folder, record)
+
+
+def digests(folder: Path, names: Iterator[str] | list[str]) -> dict[str, str]:
+    """The sha256 of these files. A file whose size and time are as last seen is not read again."""
+    seen = _read_seen(folder)
+    fresh = {}
+    for name in names:
+        stat = (folder / name).stat()
+        stamp = f"{stat.st_size}:{stat.st_mtime_ns}"
+        old = seen.get(name)
+        fresh[name] = (
+            old
+            if old is not None and old["stamp"] == stamp
+            else {"stamp": stamp, "sha256": sha256(folder / name)}
+        )
+    if any(seen.get(name) != entry for name, entry in fresh.items()):
+        _write_seen(folder, {**seen, **fresh})
+    return {name: entry["sha256"] for name, entry in fresh.items()}
+
+
+def mark_seen(folder: Path, files: dict[str, str]) -> None:
+    """Remember digests that were just computed, so that the next check costs nothing."""
+    entries = {}
+    for name, digest in files.items():
+        stat = (folder / name).stat()
+        entries[name] = {"stamp": f"{stat.st_size}:{stat.st_mtime_ns}", "sha256": digest}
+    _write_seen(folder, entries)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock file at `path`; another process that wants it waits.
+
+    Raises:
+        ResourceError: the folder cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = path.open("w", encoding="utf-8")
+    except OSError as e:
+        raise ResourceError(
+            f"{path.parent}: cannot be written ({e.strerror}); choose another with --cache-dir"
+        ) from e
+    with handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def _check_no_code(path: Path) -> None:
+    if not path.is_file():
+        return
+    try:
+        tree = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as e:
+        raise ModelError(f"{path}: is no JSON; expected a model's settings") from e
+    if isinstance(tree, dict) and "auto_map" in tree:
+        raise ModelError(
+            f"{path}: asks for custom code (auto_map); only models that transformers knows are loaded"
+        )
+
+
+def _check_digests(folder: Path, record: Record) -> None:
+    mend = f"robustify models pull {record.name}"
+    missing = [name for name in sorted(record.files) if not (folder / name).is_file()]
+    if missing:
+        raise ModelError(f"{folder}: {', '.join(missing)} missing; delete the folder and run: {mend}")
+    found = digests(folder, sorted(record.files))
+    wrong = [name for name, digest in record.files.items() if found[name] != digest]
+    if wrong:
+        raise ModelError(
+            *(
+                f"{folder / name}: sha256 {found[name][:12]}..., expected {record.files[name][:12]}...;"
+                f" delete the folder and run: {mend}"
+                for name in sorted(wrong)
+            )
+        )
+
+
+def _read_seen(folder: Path) -> dict[str, dict[str, str]]:
+    try:
+        tree = json.loads((folder / _SEEN).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return tree if isinstance(tree, dict) else {}
+
+
+def _write_seen(folder: Path, entries: dict[str, dict[str, str]]) -> None:
+    # A folder that cannot be written (a shared, read-only one) is hashed each time instead.
+    try:
+        partial = folder / f"{_SEEN}.{os.getpid()}"
+        partial.write_text(json.dumps(entries, sort_keys=True), encoding="utf-8")
+        os.replace(partial, folder / _SEEN)
+    except OSError:
+        return

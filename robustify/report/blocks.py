@@ -1,0 +1,157 @@
+"""What a report is made of: sections of text, tables and plots.
+
+The HTML page and the Markdown file are two printings of the same blocks, so that they cannot tell different
+things. A block holds plain text; markup and escaping are the printings' work.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+Tone = Literal["", "absent", "good", "bad", "unsure", "again"]
+Kind = Literal["main", "before", "luck"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One entry of a table: what is said, what stands small below it, and a short badge beside it.
+
+    The tone `again` marks a name that repeats the row above.
+    """
+
+    main: str
+    small: str = ""
+    tone: Tone = ""
+    badge: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """The head of a column; `figures` sets it in aligned digits."""
+
+    label: str
+    figures: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A paragraph; `quiet` ones explain, the others say."""
+
+    kind: ClassVar[str] = "text"
+    text: str
+    quiet: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Bullets:
+    """A list of short lines."""
+
+    kind: ClassVar[str] = "bullets"
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table; the first cell of a row names the row."""
+
+    kind: ClassVar[str] = "table"
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A point with its interval; `kind` says how it is drawn."""
+
+    value: float
+    lo: float | None = None
+    hi: float | None = None
+    kind: Kind = "main"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of a plot; without marks it is the heading of those below it. `note` stands at its right end."""
+
+    label: str
+    marks: tuple[Mark, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A reference value that runs through the plot, e.g. chance."""
+
+    value: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """A dot plot with intervals over shares from 0 to 1. `name` becomes the file's name."""
+
+    kind: ClassVar[str] = "plot"
+    name: str
+    title: str
+    rows: tuple[Row, ...]
+    legend: tuple[tuple[Kind, str], ...] = ()
+    lines: tuple[Line, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """Something long that only some readers want."""
+
+    kind: ClassVar[str] = "folded"
+    title: str
+    text: str
+
+
+Block = Text | Bullets | Table | Plot | Folded
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading with its blocks; `id` is the anchor, `short` the name in the contents."""
+
+    id: str
+    title: str
+    short: str
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A headline number."""
+
+    label: str
+    main: str
+    small: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Banner:
+    """The verdict: its word, its sentence, its reasons."""
+
+    word: str
+    tone: Tone
+    sentence: str
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A whole report."""
+
+    name: str
+    banner: Banner
+    tiles: tuple[Tile, ...]
+    sections: tuple[Section, ...]
+    signature: str
+
+    @property
+    def plots(self) -> tuple[Plot, ...]:
+        """All plots, in the order in which they are shown."""
+        return tuple(b for s in self.sections for b in s.blocks if isinstance(b, Plot))

@@ -1,0 +1,35 @@
+"""The order in which a report tells its story; both printings follow it."""
+
+from collections.abc import Mapping
+
+from robustify.report import audit, cues, findings, method, opening, order, removal, scores
+from robustify.report.blocks import Page
+from robustify.report.reading import at, text
+from robustify.report.words import plain
+
+
+def page(summary: Mapping[str, object], provenance: Mapping[str, object]) -> Page:
+    """The whole report of a run; parts that the summary lacks are said to be absent."""
+    return Page(
+        name=plain(text(at(summary, "benchmark", "name"), "unnamed benchmark")),
+        banner=opening.banner(summary),
+        tiles=opening.tiles(summary),
+        sections=(
+            removal.luck(summary),
+            scores.accuracy(summary),
+            scores.random_removal(summary),
+            cues.heuristics(summary),
+            order.order(summary),
+            cues.topics(summary),
+            audit.residual(summary),
+            audit.sensitivity(summary),
+            findings.findings(summary),
+            findings.guardrails(summary),
+            order.calibration(summary),
+            method.method(summary, provenance),
+            method.reading(provenance),
+        ),
+        signature=plain(
+            text(at(summary, "signature")) or text(at(provenance, "signature"), "not signed"), 1000
+        ),
+    )

@@ -1,0 +1,77 @@
+"""The first screen: the verdict and five numbers. Nothing here is said that a later section does not show."""
+
+from collections.abc import Mapping
+
+from robustify.report.blocks import Banner, Tile
+from robustify.report.reading import Quantity, at, number, quantity, texts, whole
+from robustify.report.words import ABSENT, between, count, counted, percent, plain, rests_on, verdict
+
+Summary = Mapping[str, object]
+
+
+def banner(summary: Summary) -> Banner:
+    """The certificate as it is read first."""
+    word, tone, sentence = verdict(summary)
+    reasons = (plain(r, 600) for r in texts(at(summary, "certificate", "reasons")))
+    return Banner(word, tone, sentence, tuple(r for r in reasons if r not in sentence))
+
+
+def tiles(summary: Summary) -> tuple[Tile, ...]:
+    """Asked, removed, luck, kept, left: the headline numbers in the order of the argument."""
+    return (_asked(summary), _removed(summary), _luck(summary), _kept(summary), _left(summary))
+
+
+def _asked(summary: Summary) -> Tile:
+    asked = whole(at(summary, "screen", "asked"))
+    asked = whole(at(summary, "splits", "all")) if asked is None else asked
+    unanswered = whole(at(summary, "screen", "unanswered"))
+    small = "unanswered: " + (ABSENT if unanswered is None else count(unanswered))
+    return Tile("Items asked", ABSENT if asked is None else count(asked), (small,))
+
+
+def _removed(summary: Summary) -> Tile:
+    flagged = quantity(at(summary, "screen", "flagged"))
+    if flagged.value is None:
+        return Tile("Removed as shortcuts", ABSENT, ("no screen in this run",))
+    n = whole(at(summary, "splits", "shortcut"))
+    items = () if n is None else (counted(n, "item"),)
+    return Tile("Removed as shortcuts", percent(flagged.value), (*items, rests_on(flagged)))
+
+
+def _luck(summary: Summary) -> Tile:
+    luck, removed = luck_share(summary)
+    if luck.value is None:
+        return Tile("Of which luck explains", ABSENT, ("no expectation in this run",))
+    ends = () if luck.lo is None or luck.hi is None else (between(luck.lo, luck.hi, 1.0),)
+    return Tile(
+        "Of which luck explains",
+        percent(min(1.0, luck.value / removed)) if removed else "nothing removed",
+        (f"{count(luck.value)} items expected", *ends),
+    )
+
+
+def luck_share(summary: Summary) -> tuple[Quantity, float]:
+    """How many items luck alone flags, and how many were flagged."""
+    flagged = quantity(at(summary, "screen", "flagged"))
+    n = whole(at(summary, "splits", "shortcut"))
+    if n is None:
+        n = round((flagged.value or 0.0) * (flagged.n or 0))
+    return quantity(at(summary, "screen", "expected_false_flags")), float(n)
+
+
+def _kept(summary: Summary) -> Tile:
+    robust, undecided = (whole(at(summary, "splits", name)) for name in ("robust", "undecided"))
+    small = "undecided: " + (ABSENT if undecided is None else count(undecided))
+    return Tile("Kept as robust", ABSENT if robust is None else count(robust), (small,))
+
+
+def _left(summary: Summary) -> Tile:
+    probe = quantity(at(summary, "residual", "probe"))
+    voted = at(summary, "residual", "probe_voted") is True
+    label = "A probe still gets" if voted else "An outside probe still gets"
+    if probe.value is None:
+        return Tile(label, ABSENT, ("no probe on the items kept",))
+    chance = number(at(summary, "residual", "chance"))
+    beside = () if chance is None else (f"chance {percent(chance)}",)
+    warning = ("it voted, so it is no outside check",) if voted else ()
+    return Tile(label, percent(probe.value), ("of the items kept", rests_on(probe), *beside, *warning))

@@ -1,0 +1,266 @@
+"""A run: one execution and its folder.
+
+Files are written beside their place and moved in, `run.json` last: a folder without it is no run. It holds
+the sha256 of every other file, so that a reader can tell what was changed since. No clock, user, host or
+absolute path gets in: the same inputs give the same bytes.
+"""
+
+import contextlib
+import csv
+import fcntl
+import hashlib
+import io
+import json
+import os
+import platform
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from robustify import __version__
+from robustify.answers import Answers
+from robustify.consensus import Verdict
+from robustify.errors import DataError, ResourceError, UsageError
+from robustify.item import Item
+from robustify.loaders import Quarantined
+
+FORMAT = 1
+MANIFEST = "run.json"
+OUTSIDE_THE_CLAIM = ("run.log", ".run.lock")
+SPLIT_FILES = ("robust.jsonl", "shortcut.jsonl", "undecided.jsonl")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A finished run on disk. `manifest` is `run.json`; the rest is read when it is asked for."""
+
+    folder: Path
+    manifest: Mapping[str, Any]
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """`summary.json`."""
+        return dict(_read_json(self.folder / "summary.json"))
+
+    @property
+    def answers(self) -> Answers:
+        """`answers.parquet`."""
+        return Answers.read(self.folder / "answers.parquet")
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """All items of a public run, in the order in which they were asked."""
+        held = [item for name in SPLIT_FILES for item in read_items(self.folder / name)]
+        place = {item: i for i, item in enumerate(self.answers.items)}
+        return tuple(sorted(held, key=lambda item: place.get(item.id, len(place))))
+
+    def changed(self) -> list[str]:
+        """The files that are missing or no longer have the sha256 that `run.json` holds."""
+        return [
+            name
+            for name, digest in self.manifest["files"].items()
+            if not (self.folder / name).is_file() or sha256(self.folder / name) != digest
+        ]
+
+
+def open_run(folder: Path) -> Run:
+    """The run in this folder.
+
+    Raises:
+        UsageError: no such folder, or one without `run.json` (unfinished or none of ours).
+        DataError: a `run.json` of another format.
+    """
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: no such folder; expected a run's folder")
+    if not (folder / MANIFEST).is_file():
+        raise UsageError(
+            f"{folder}: holds no {MANIFEST}; expected a finished run (run `robustify CONFIG -o {folder}`)"
+        )
+    manifest = _read_json(folder / MANIFEST)
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT or "files" not in manifest:
+        raise DataError(
+            f"{folder / MANIFEST}: no run of format {FORMAT}; expected one written by this version"
+        )
+    return Run(folder, manifest)
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the folder for one run; the lock dies with the process.
+
+    Raises:
+        ResourceError: another run holds it, or it cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = open(folder / ".run.lock", "w")  # noqa: SIM115 - held open for as long as the lock
+    except OSError as error:
+        raise ResourceError(
+            f"{folder}: cannot be written ({error.strerror}); expected a folder of yours (-o DIR)"
+        ) from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise ResourceError(
+                f"{folder}: in use by another run; wait for it or choose another -o DIR"
+            ) from None
+        yield
+        with contextlib.suppress(OSError):
+            (folder / ".run.lock").unlink()
+
+
+@contextlib.contextmanager
+def replacing(
+    folder: Path, manifest: Mapping[str, Any], beside: Mapping[str, str] | None = None
+) -> Iterator[Path]:
+    """A staging folder whose files take the place of the run's own, with `run.json` (and its digests) last.
+
+    `beside`: digests of files that stay as they are (a report printed again); without it what the run no
+    longer has is removed.
+
+    Raises:
+        ResourceError: the disk is full or the folder cannot be written; the old run is then gone or whole,
+            never a mixture that still calls itself a run.
+    """
+    try:
+        staging = Path(tempfile.mkdtemp(prefix=".staging-", dir=folder))
+        try:
+            yield staging
+            names = sorted(str(p.relative_to(staging)) for p in staging.rglob("*") if p.is_file())
+            digests = {name: sha256(staging / name) for name in names}
+            (folder / MANIFEST).unlink(missing_ok=True)
+            for entry in sorted(staging.iterdir()):
+                _move(entry, folder / entry.name)
+            if beside is None:
+                _remove_stale(folder, names)
+            digests = dict(sorted({**(beside or {}), **digests}.items()))
+            write_json(staging / MANIFEST, {**manifest, "files": digests})
+            _move(staging / MANIFEST, folder / MANIFEST)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+    except OSError as error:
+        raise ResourceError(
+            f"{folder}: cannot be written ({error.strerror}); free space or choose another -o DIR"
+        ) from None
+
+
+def write_items(path: Path, items: Sequence[Item]) -> None:
+    """One JSON object a line: id, stem, choices, key (from 0), topic, and group where there is one."""
+    rows = (
+        {"id": i.id, "stem": i.stem, "choices": list(i.choices), "key": i.key, "topic": i.topic}
+        | ({"group": i.group} if i.group else {})
+        for i in items
+    )
+    write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+
+
+def read_items(path: Path) -> Iterator[Item]:
+    """The items of a split file of a run; a file that is not there holds none."""
+    if not path.is_file():
+        return
+    for n, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
+        if not line:
+            continue
+        try:
+            row = json.loads(line)
+            yield Item(
+                row["id"],
+                row["stem"],
+                tuple(row["choices"]),
+                row["key"],
+                row.get("topic", ""),
+                row.get("group", ""),
+            )
+        except (ValueError, KeyError, TypeError):
+            raise DataError(
+                f"{path.name}:{n}: no item of a run; expected the file as robustify wrote it"
+            ) from None
+
+
+def write_verdicts(
+    path: Path, verdicts: Sequence[Verdict], cloze_excluded: Mapping[str, str], topics: Mapping[str, str]
+) -> None:
+    """`verdicts.csv`: one row an item, in the order asked."""
+    out = io.StringIO()
+    rows = csv.writer(out, lineterminator="\n")
+    rows.writerow(["item", "topic", "verdict", "votes", "of", "reason", "cloze_excluded"])
+    for v in verdicts:
+        rows.writerow(
+            [
+                v.item,
+                topics.get(v.item, ""),
+                v.verdict,
+                v.votes,
+                v.of,
+                v.reason,
+                cloze_excluded.get(v.item, ""),
+            ]
+        )
+    write_text(path, out.getvalue())
+
+
+def write_quarantine(path: Path, rows: Sequence[Quarantined]) -> None:
+    """Where each set-aside row stood and why; not what it held."""
+    write_text(
+        path, "".join(json.dumps({"file": q.file, "line": q.line, "reason": q.reason}) + "\n" for q in rows)
+    )
+
+
+def write_json(path: Path, value: object) -> None:
+    """Indented JSON; a NaN in it is a bug and raises."""
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """UTF-8 with plain line ends, on the disk before it returns."""
+    with open(path, "w", encoding="utf-8", errors="surrogatepass", newline="\n") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def sha256(path: Path) -> str:
+    """Hex digest of a file."""
+    with open(path, "rb") as file:
+        digest = hashlib.sha256()
+        while chunk := file.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def versions() -> dict[str, str]:
+    """The versions that numbers may depend on; a package that is not installed is left out."""
+    found = {"robustify": __version__, "python": platform.python_version()}
+    for package in ("numpy", "scipy", "pyarrow", "scikit-learn", "torch", "transformers", "tokenizers"):
+        with contextlib.suppress(PackageNotFoundError):
+            found[package] = version(package)
+    return found
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise DataError(
+            f"{path}: missing or no readable JSON; expected the file as robustify wrote it"
+        ) from None
+
+
+def _move(source: Path, place: Path) -> None:
+    if source.is_dir() and place.is_dir():
+        shutil.rmtree(place)
+    os.replace(source, place)
+
+
+def _remove_stale(folder: Path, names: Sequence[str]) -> None:
+    # A file that an earlier run wrote and this one does not (tasks of a halted export) must not look current.
+    tops = {name.split("/")[0] for name in names}
+    for known in (*SPLIT_FILES, "cloze.jsonl", "lm_eval_tasks", "figures"):
+        place = folder / known
+        if known not in tops and place.exists():
+            shutil.rmtree(place) if place.is_dir() else place.unlink()

@@ -1,0 +1,239 @@
+"""The parts of summary.json, each a pure function of answers and verdicts.
+
+Every rate has its n and its interval, and what was not asked is null. Counts, names and numbers only: no
+text of an item can get in here, because none comes this far.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from robustify.answers import Answers
+from robustify.ballot import PROBE, UNANSWERED, VIEW_OF, Ballot, Roll, ScreenRules, first_template
+from robustify.calibration import calibration
+from robustify.chance import Chance, agreement, independence, sentence
+from robustify.cloze import normalised
+from robustify.consensus import d4_rule
+from robustify.guardrails import Check
+from robustify.heuristics import measured as measured_heuristics
+from robustify.stability import position_share, stability
+from robustify.stats import Rate, rate, wilson
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Tree = dict[str, object]
+
+SHOWN_DEFECTS = 20
+UNNAMED = "(none)"
+
+
+def benchmark(
+    name: str,
+    held: Roll,
+    topic_of: Sequence[str],
+    n_quarantined: int,
+    defects: Sequence[Mapping[str, object]],
+) -> Tree:
+    """What the benchmark is made of; `topic_of` has one name an item ("" where it has none)."""
+    asked = held.k > 0
+    k, key = held.k[asked], held.key[asked]
+    counts = np.bincount(k)
+    places = np.bincount(key, minlength=held.width)
+    return {
+        "name": name,
+        "n_items": len(held),
+        "n_quarantined": n_quarantined,
+        "option_counts": {str(options): int(n) for options, n in enumerate(counts) if n},
+        "chance_accuracy": float(np.mean(1 / k)) if len(k) else None,
+        "topics": dict(sorted(Counter(t or UNNAMED for t in topic_of).items())) if any(topic_of) else {},
+        "key_positions": [float(n / len(k)) for n in places] if len(k) else None,
+        "defects": _defects(defects),
+    }
+
+
+def heuristics(answers: Answers, held: Roll, splits: Mapping[str, Bools]) -> Tree | None:
+    """The heuristics on each split (n,); None where no heuristic was asked."""
+    if first_template(answers, "heuristic") is None:
+        return None
+    there = held.place >= 0
+    out: Tree = {}
+    for name, mask in splits.items():
+        keep = np.zeros(len(held.place), dtype=bool)
+        keep[there] = mask[held.place[there]]
+        out[name] = measured_heuristics(answers, keep) if keep.any() else None
+    return out
+
+
+def screen(answers: Answers, held: Roll, votes: Ballot, rules: ScreenRules, luck: Chance) -> Tree:
+    """The screen: its rule, its voters, what it flagged, and how much of that is luck."""
+    asked = len(held)
+    by_accuracy, by_luck = independence(_mean(votes.credit()), held.k[held.k > 0])
+    return {
+        "criterion": rules.criterion,
+        "mode": rules.mode,
+        "template": votes.template,
+        "rotations": votes.rotations,
+        "probe_vote": rules.probe_vote,
+        "probe_confidence": rules.probe_confidence,
+        "voters": _voters(answers, held, votes, rules),
+        "asked": asked,
+        "answered": luck.n,
+        "unanswered": asked - luck.n,
+        "flagged": flagged_rate(luck).json(),
+        "chance_flag_rate": luck.rate,
+        "expected_false_flags": expected(luck),
+        "independence": {"unanimous_by_accuracy": by_accuracy, "unanimous_by_luck": by_luck},
+        "excess_over_chance": excess(luck),
+        "latent_shortcut_rate": Rate(luck.latent, luck.n, luck.latent_ci).json(),
+        "agreement": agreement(votes.choice, votes.key, votes.k),
+        "d4_rule": _d4(answers, held, votes, rules),
+        "sentence": sentence(luck),
+    }
+
+
+def flagged_rate(luck: Chance) -> Rate:
+    """The share flagged among the items whose outcome hangs on no missing answer."""
+    return (
+        Rate(luck.flagged / luck.n, luck.n, wilson(luck.flagged, luck.n)) if luck.n else Rate(None, 0, None)
+    )
+
+
+def expected(luck: Chance) -> Tree | None:
+    """The flags that luck explains, a number of items."""
+    return {"value": luck.expected, "ci": list(luck.expected_ci)} if luck.n else None
+
+
+def excess(luck: Chance) -> Tree | None:
+    """Flagged minus expected, a share of the items, and how often luck does as much."""
+    if luck.excess_ci is None:
+        return None
+    return {"value": luck.excess, "ci": list(luck.excess_ci), "p": luck.p}
+
+
+def permutation(answers: Answers, names: Sequence[str]) -> Tree:
+    """What the order of the choices does to each model; cloze must not move."""
+    out: Tree = {}
+    for name in names:
+        template = first_template(answers, "full", (name,))
+        if template is not None:
+            out[name] = stability(answers.block("full", name, template))
+    return {**out, "cloze_invariance": cloze_invariance(answers, names)}
+
+
+def cloze_invariance(answers: Answers, names: Sequence[str]) -> str | Tree | None:
+    """How many items' cloze picks changed with the order; "inert" where each item was asked in one order
+    only, as continuations are scored without their rivals. None where there is no cloze.
+    """
+    changed, several, asked = 0, False, False
+    for name in names:
+        block = answers.block("cloze", name, first_template(answers, "cloze", (name,)))
+        rows = block.where(block.pick >= 0)
+        asked |= len(block) > 0
+        pairs = np.unique(np.column_stack([rows.item, rows.pick]), axis=0)
+        changed += len(pairs) - len(np.unique(rows.item))
+        several |= len(np.unique(block.item)) < len(block)
+    if not asked:
+        return None
+    return {"n_changed": int(changed)} if several else "inert"
+
+
+def calibrated(answers: Answers, names: Sequence[str]) -> Tree:
+    """ECE, Brier and temperature of each model, by letters with the question and by cloze per character."""
+    out: Tree = {}
+    for name in names:
+        full = answers.block("full", name, first_template(answers, "full", (name,))).first()
+        cloze = answers.block("cloze", name, first_template(answers, "cloze", (name,))).first()
+        out[name] = {
+            "full": calibration(full.scores, full.key, full.k) if len(full) else None,
+            "cloze_chars": calibration(normalised(cloze, "chars"), cloze.key, cloze.k)
+            if len(cloze)
+            else None,
+        }
+    return out
+
+
+def certificate(
+    audit: Mapping[str, object] | None, checks: Sequence[Check], voters_under_test: Sequence[str]
+) -> Tree:
+    """The last word: the audit's verdict, which a failed guardrail can only lower."""
+    if audit is None:
+        reason = "no model was asked the choices without the question"
+        return {"verdict": "inconclusive", "reasons": [reason], "sentence": f"Nothing was judged: {reason}."}
+    verdict = str(audit["verdict"])
+    found = audit["reasons"]
+    reasons = [str(r) for r in found] if isinstance(found, list) else []
+    failed = [c for c in checks if not c.passed and c.name != "residual_shortcuts"]
+    said = [f"guardrail {c.name}: {c.reason}" for c in failed]
+    if any(c.halts_export for c in failed):
+        verdict, reasons = "not certified", [*said, *reasons]
+    elif failed and verdict == "certified":
+        verdict, reasons = "inconclusive", [*said, *reasons]
+    else:
+        reasons = [*reasons, *said]
+    reasons += [
+        f"{name} is under test and voted in the filter: its numbers on Robust are low by selection"
+        for name in voters_under_test
+    ]
+    opening = {
+        "certified": "What was kept shows no shortcut that an outside auditor can find",
+        "not certified": "What was kept is not resistant to shortcuts",
+        "inconclusive": "Whether what was kept still holds shortcuts is not settled",
+    }[verdict]
+    return {"verdict": verdict, "reasons": reasons, "sentence": f"{opening}: {reasons[0]}."}
+
+
+def _voters(answers: Answers, held: Roll, votes: Ballot, rules: ScreenRules) -> Tree:
+    view, credit = VIEW_OF[rules.mode], votes.credit()
+    out: Tree = {}
+    for m, name in enumerate(votes.voters):
+        by_place = (
+            position_share(answers.block(view, name, votes.template)) if rules.mode == "letter" else None
+        )
+        unanswered = int(np.count_nonzero(votes.choice[:, m] == UNANSWERED))
+        out[name] = _voter(rate(credit[:, m]), by_place, unanswered, "model")
+    if votes.probe is not None:
+        block = answers.block(PROBE, PROBE).first()
+        unanswered = int(np.count_nonzero(votes.probe == UNANSWERED))
+        out[PROBE] = _voter(rate(held.spread(block, block.correct)), None, unanswered, "probe")
+    return out
+
+
+def _voter(accuracy: Rate, by_place: list[float] | None, unanswered: int, kind: str) -> Tree:
+    return {
+        "choices_only_accuracy": accuracy.json(),
+        "position_share": by_place,
+        "unanswered": unanswered,
+        "kind": kind,
+    }
+
+
+def _d4(answers: Answers, held: Roll, votes: Ballot, rules: ScreenRules) -> Tree | None:
+    template = votes.template if rules.mode == "letter" else None
+    found = d4_rule(answers, votes.voters, template, held) if votes.voters else None
+    if found is None:
+        return None
+    luck, asked_by = found
+    return {
+        "flagged": flagged_rate(luck).json(),
+        "expected_false_flags": expected(luck),
+        "template": asked_by,
+    }
+
+
+def _defects(defects: Sequence[Mapping[str, object]]) -> Tree:
+    found: dict[str, list[str]] = {}
+    for d in defects:
+        found.setdefault(str(d["kind"]), []).append(str(d["item"]))
+    return {
+        kind: {"n": len(names), "items": list(dict.fromkeys(names))[:SHOWN_DEFECTS]}
+        for kind, names in found.items()
+    }
+
+
+def _mean(credit: Floats) -> Floats:
+    answered = ~np.isnan(credit)
+    n = answered.sum(axis=0)
+    return np.where(n > 0, np.where(answered, credit, 0.0).sum(axis=0) / np.maximum(n, 1), np.nan)

@@ -1,0 +1,101 @@
+"""How an item is asked. The only prompt text of the project, and the only place where letters exist.
+
+A view says what a model gets to see; a template says in which words. Templates are files, versioned by name
+and hashed, because a removed set is only as reproducible as the prompt that removed it.
+"""
+
+import hashlib
+import string
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Literal
+
+import jinja2
+import yaml
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from robustify.engines.base import Request
+from robustify.errors import UsageError
+from robustify.item import Item
+from robustify.orders import Order
+
+View = Literal["choices_only", "choices_only_text", "full", "cloze"]
+VIEWS: tuple[View, ...] = ("choices_only", "choices_only_text", "full", "cloze")
+DEFAULT_TEMPLATE: dict[View, str] = {
+    "choices_only": "d4-like-v1",
+    "choices_only_text": "answer-v1",
+    "full": "mmlu-v1",
+    "cloze": "qa-v1",
+}
+
+_JINJA = ImmutableSandboxedEnvironment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """The words of one view. `by_letter`: the continuation is a letter, not the text of a choice."""
+
+    view: View
+    name: str
+    digest: str
+    description: str
+    context: jinja2.Template = field(repr=False)
+    continuation: jinja2.Template = field(repr=False)
+    by_letter: bool
+
+    def requests(self, item: Item, order: Order, shots: Sequence[Item] = ()) -> tuple[Request, ...]:
+        """One request for each choice, in the order in which the choices are shown.
+
+        Few-shot items are shown in their own order with their key as the answer, separated by an empty line.
+        """
+        shown = item.permuted(order)
+        header = self.description + "".join(self._answered(s) + "\n\n" for s in shots)
+        context = header + self._context(shown)
+        return tuple(Request(context, c) for c in self._continuations(shown))
+
+    def _answered(self, shot: Item) -> str:
+        return self._context(shot) + self._continuations(shot)[shot.key]
+
+    def _context(self, item: Item) -> str:
+        return self.context.render(stem=item.stem, choices=item.choices, letters=string.ascii_uppercase)
+
+    def _continuations(self, item: Item) -> list[str]:
+        pairs = zip(string.ascii_uppercase, item.choices, strict=False)
+        return [self.continuation.render(letter=letter, choice=choice) for letter, choice in pairs]
+
+
+@cache
+def template(view: View, name: str | None = None) -> Template:
+    """The template of this name; without a name the view's default.
+
+    Raises:
+        UsageError: no such template; the ones there are are listed.
+    """
+    wanted = name or DEFAULT_TEMPLATE[view]
+    path = files("robustify") / "templates" / view / f"{wanted}.yaml"
+    if wanted not in names(view):
+        raise UsageError(
+            f"template {wanted!r} of view {view}: unknown; expected one of {', '.join(names(view))}"
+        )
+    raw = path.read_bytes()
+    parts = yaml.safe_load(raw)
+    digest = hashlib.sha256(
+        "\0".join([view, parts["description"], parts["context"], parts["continuation"]]).encode()
+    ).hexdigest()
+    return Template(
+        view,
+        wanted,
+        digest,
+        parts["description"],
+        _JINJA.from_string(parts["context"]),
+        _JINJA.from_string(parts["continuation"]),
+        by_letter="letter" in parts["continuation"],
+    )
+
+
+def names(view: View) -> tuple[str, ...]:
+    """The templates that a view has, in alphabetical order."""
+    folder = files("robustify") / "templates" / view
+    return tuple(sorted(f.name.removesuffix(".yaml") for f in folder.iterdir() if f.name.endswith(".yaml")))

@@ -1,0 +1,198 @@
+"""The run's folder: whole or not there, byte-identical, locked, checked. No model: a fake scorer asks."""
+
+import contextlib
+import csv
+import json
+import multiprocessing
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from robustify import pipeline
+from robustify.config import Config, parse
+from robustify.errors import AuthorisationError, DataError, ResourceError, UsageError
+from robustify.item import Item
+from robustify.run import Run, locked, open_run, sha256, write_items
+from tests.fake_scorer import FakeScorer, finds, likes_the_letter
+
+FILES = {
+    "answers.parquet", "verdicts.csv", "robust.jsonl", "shortcut.jsonl", "undecided.jsonl", "cloze.jsonl",
+    "quarantine.jsonl", "summary.json", "report.html", "report.md",
+}  # fmt: skip
+
+
+@pytest.fixture
+def config(tmp_path: Path, toys: list[Item], monkeypatch: pytest.MonkeyPatch) -> Config:
+    """Two fake voters that find the word which four of the eight keys hold."""
+    write_items(tmp_path / "items.jsonl", toys)
+
+    @contextlib.contextmanager
+    def fake(model: object, _cache: Path) -> Iterator[FakeScorer]:
+        yield FakeScorer(finds("right"), name=model.name)
+
+    monkeypatch.setattr(pipeline, "open_scorer", fake)
+    tree = {
+        "name": "toys",
+        "sensitivity": "public",
+        "data": [{"path": str(tmp_path / "items.jsonl")}],
+        "models": [{"name": "one"}, {"name": "two"}],
+        "limits": {"min_robust": 1},
+    }
+    return parse(tree, "test")
+
+
+def audit(config: Config, folder: Path) -> Run:
+    return pipeline.robustify(config, folder, folder / "cache")
+
+
+def test_a_run_holds_the_files_of_the_design_and_their_digests(config: Config, tmp_path: Path) -> None:
+    run = audit(config, tmp_path / "out")
+    held = {str(p.relative_to(run.folder)) for p in run.folder.rglob("*") if p.is_file()}
+    assert held >= FILES
+    assert set(run.manifest["files"]) == held - {"run.json"}
+    assert all(sha256(run.folder / name) == digest for name, digest in run.manifest["files"].items())
+    assert run.changed() == []
+
+
+def test_the_split_partitions_the_items(config: Config, tmp_path: Path, toys: list[Item]) -> None:
+    run = audit(config, tmp_path / "out")
+    parts = {
+        n: [json.loads(x)["id"] for x in (run.folder / f"{n}.jsonl").read_text().splitlines()]
+        for n in ("robust", "shortcut", "undecided")
+    }
+    assert sorted(i for ids in parts.values() for i in ids) == sorted(i.id for i in toys)
+    assert parts["shortcut"] == ["t0", "t1", "t2", "t3"]
+    rows = list(csv.DictReader((run.folder / "verdicts.csv").open()))
+    assert {r["item"]: r["verdict"] for r in rows} == {i: n for n, ids in parts.items() for i in ids}
+    assert run.items == tuple(toys)
+
+
+def test_the_same_inputs_give_the_same_bytes(config: Config, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        audit(config, tmp_path / name)
+    for path in sorted((tmp_path / "a").rglob("*")):
+        if path.is_file():
+            assert path.read_bytes() == (tmp_path / "b" / path.relative_to(tmp_path / "a")).read_bytes(), (
+                path.name
+            )
+
+
+def test_judging_again_under_the_same_rules_changes_nothing(config: Config, tmp_path: Path) -> None:
+    run = audit(config, tmp_path / "out")
+    again = pipeline.rejudge(run, {}, tmp_path / "again")
+    assert again.manifest == run.manifest
+
+
+def test_judging_under_other_rules_needs_no_model(
+    config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = audit(config, tmp_path / "out")
+    monkeypatch.delattr(pipeline, "open_scorer")
+    again = pipeline.rejudge(run, {"screen.mode": "text"}, tmp_path / "again")
+    assert again.summary["screen"]["mode"] == "text"
+    assert (again.folder / "answers.parquet").read_bytes() == (run.folder / "answers.parquet").read_bytes()
+
+
+def test_a_changed_file_is_found(config: Config, tmp_path: Path) -> None:
+    run = audit(config, tmp_path / "out")
+    with (run.folder / "robust.jsonl").open("a") as file:
+        file.write("\n")
+    assert run.changed() == ["robust.jsonl"]
+    with pytest.raises(DataError, match=r"robust\.jsonl"):
+        pipeline.rejudge(run, {}, tmp_path / "again")
+
+
+def test_a_report_is_printed_again_without_touching_the_numbers(config: Config, tmp_path: Path) -> None:
+    run = audit(config, tmp_path / "out")
+    before = dict(run.manifest["files"])
+    (run.folder / "report.html").unlink()
+    again = pipeline.reprint(run)
+    assert again.manifest["files"] == before
+    assert again.changed() == []
+
+
+def test_a_failed_asking_leaves_an_earlier_run_whole(
+    config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = audit(config, tmp_path / "out")
+    monkeypatch.setattr(pipeline, "write_report", _full_disk)
+    with pytest.raises(ResourceError, match="No space left"):
+        audit(config, tmp_path / "out")
+    assert open_run(run.folder).changed() == []
+    assert not list(run.folder.glob(".staging-*"))
+
+
+def _full_disk(*_: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def test_a_run_that_lacks_run_json_is_no_run(config: Config, tmp_path: Path) -> None:
+    run = audit(config, tmp_path / "out")
+    (run.folder / "run.json").unlink()
+    with pytest.raises(UsageError, match=r"holds no run\.json"):
+        open_run(run.folder)
+    with pytest.raises(UsageError, match="no such folder"):
+        open_run(tmp_path / "nowhere")
+
+
+def _hold(
+    folder: Path, ready: "multiprocessing.synchronize.Event", go: "multiprocessing.synchronize.Event"
+) -> None:
+    with locked(folder):
+        ready.set()
+        go.wait(30)
+
+
+def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    ready, go = context.Event(), context.Event()
+    other = context.Process(target=_hold, args=(tmp_path / "out", ready, go))
+    other.start()
+    try:
+        assert ready.wait(30)
+        with pytest.raises(ResourceError, match="in use by another run"), locked(tmp_path / "out"):
+            pass
+    finally:
+        go.set()
+        other.join(30)
+    with locked(tmp_path / "out"):
+        assert os.listdir(tmp_path / "out") == [".run.lock"]
+
+
+def test_a_folder_that_is_a_file_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("")
+    with pytest.raises(ResourceError, match="cannot be written"), locked(tmp_path / "out"):
+        pass
+
+
+def test_a_restricted_set_is_refused_before_anything_is_read(config: Config, tmp_path: Path) -> None:
+    restricted = config.model_copy(update={"sensitivity": "restricted", "data": ()})
+    with pytest.raises(AuthorisationError, match="nothing was read"):
+        audit(restricted, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_limit_takes_the_first_items(config: Config, tmp_path: Path) -> None:
+    run = audit(config.model_copy(update={"limit": 3}), tmp_path / "out")
+    assert [i.id for i in run.items] == ["t0", "t1", "t2"]
+
+
+def test_letter_lovers_flag_nothing_under_all_rotations(
+    config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextlib.contextmanager
+    def fake(model: object, _cache: Path) -> Iterator[FakeScorer]:
+        yield FakeScorer(likes_the_letter("B"), name=model.name)
+
+    monkeypatch.setattr(pipeline, "open_scorer", fake)
+    run = audit(config, tmp_path / "out")
+    assert run.summary["screen"]["flagged"]["value"] == 0.0
+    assert run.summary["screen"]["d4_rule"]["flagged"]["n"] == 8
+
+
+def test_no_text_of_an_item_stands_in_numbers_logs_or_names(config: Config, tmp_path: Path) -> None:
+    run = audit(config, tmp_path / "out")
+    for name in ("answers.parquet", "verdicts.csv", "summary.json", "report.html", "report.md", "run.json"):
+        assert b"is meant" not in (run.folder / name).read_bytes(), name
