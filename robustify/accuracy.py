@@ -29,8 +29,10 @@ Credits = Mapping[str, Floats | None]
 
 @dataclass(frozen=True)
 class Parts:
-    """Which items, (n,) each: flagged, kept, fit for cloze; the credit of the longest answer (NaN if
-    unknown), the topic's number, and the group that is resampled together (None: every item for itself).
+    """Which items are what, (n,) each.
+
+    `shortcut` flagged, `robust` kept, `cloze` fit for cloze; `longest` the credit of the longest answer (NaN if
+    unknown), `topic` its number, `groups` what is resampled together (None: every item for itself).
     """
 
     shortcut: Bools
@@ -67,10 +69,10 @@ def scored(found: Credits, parts: Parts) -> dict[str, object]:
 
 
 def heuristic_gap(won: Floats, longest: Floats, groups: Ints | None = None) -> dict[str, object] | None:
-    """Accuracy where the longest answer is right minus where it is wrong; credits (n,), ties weighed by
-    credit.
+    """Accuracy where the longest answer is right minus where it is wrong.
 
-    None where either side is empty. The interval is an item bootstrap.
+    Both are credits (n,); a tied longest answer counts on both sides by its credit. None where either side is
+    empty. The interval is an item bootstrap.
     """
     there = ~np.isnan(won) & ~np.isnan(longest)
     a, c = won[there], longest[there]
@@ -85,11 +87,10 @@ def heuristic_gap(won: Floats, longest: Floats, groups: Ints | None = None) -> d
 def random_removal(
     found: Credits, parts: Parts, seed: int = 0, draws: int = DRAWS
 ) -> dict[str, object] | None:
-    """What `draws` random removals of as many items of each topic leave, on `full`, else on cloze by
-    characters.
+    """What `draws` random removals of as many items of each topic leave.
 
+    Measured on `full`, else on cloze by characters; None where neither was asked or nothing is kept.
     `percentile` (0 to 100): the share of removals that leave an accuracy no higher than the one on Robust.
-    None where neither was asked or nothing is kept.
     """
     view = next((v for v in ("full", "cloze_chars") if found.get(v) is not None), None)
     won = found.get(view) if view is not None else None

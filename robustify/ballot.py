@@ -5,7 +5,7 @@ answered stays unanswered. Nothing here decides which votes are enough; that is 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -58,10 +58,10 @@ class ScreenRules(BaseModel):
 
 @dataclass(frozen=True)
 class Roll:
-    """The items that are judged, in their order: `items` (n ids), `key` and `k` (n,), -1 and 0 where no row
-    says.
+    """The items that are judged, in their order.
 
-    `place` gives for each of `Answers.items` its index here, -1 for items that are not judged.
+    `items` (n ids), `key` and `k` (n,), -1 and 0 where no row says. `place` gives for each of `Answers.items`
+    its index here, -1 for items that are not judged.
     """
 
     items: tuple[str, ...]
@@ -109,19 +109,15 @@ class Ballot:
         """The same ballot as if this voter had not been asked."""
         keep = [i for i, name in enumerate(self.voters) if name != voter]
         voters = tuple(self.voters[i] for i in keep)
-        held = (self.items, self.key, self.k, self.best[:, keep], self.choice[:, keep], voters)
-        return Ballot(*held, self.template, self.rotations, self.probe)
+        return replace(self, best=self.best[:, keep], choice=self.choice[:, keep], voters=voters)
 
     def where(self, mask: Bools) -> "Ballot":
         """The ballot of the items where `mask` (n,) is true."""
         items = tuple(name for name, kept in zip(self.items, mask.tolist(), strict=True) if kept)
-        held = (items, self.key[mask], self.k[mask], self.best[mask], self.choice[mask])
-        return Ballot(
-            *held,
-            self.voters,
-            self.template,
-            self.rotations,
-            None if self.probe is None else self.probe[mask],
+        probe = None if self.probe is None else self.probe[mask]
+        best_, choice = self.best[mask], self.choice[mask]
+        return replace(
+            self, items=items, key=self.key[mask], k=self.k[mask], best=best_, choice=choice, probe=probe
         )
 
     def credit(self) -> Floats:
@@ -141,15 +137,13 @@ def ballot(answers: Answers, rules: ScreenRules, items_order: Sequence[str]) -> 
 
 
 def cast_votes(answers: Answers, rules: ScreenRules, held: Roll, *, plain: bool = False) -> Ballot:
-    """As `ballot`, for a roll already called. `plain` counts only the first row of an item (D.4's one
-    order).
-    """
+    """As `ballot`, for a roll already called. `plain`: only the first row of an item counts (as in D.4)."""
     view = VIEW_OF[rules.mode]
     template = rules.template or first_template(answers, view, rules.voters)
-    voters = rules.voters or models(answers, view, template)
+    voters = (rules.voters or models(answers, view, template)) if template is not None else ()
     best_ = np.zeros((len(held), len(voters), held.width), dtype=bool)
     rotations = 0
-    for m, name in enumerate(voters if template is not None else ()):
+    for m, name in enumerate(voters):
         block = answers.block(view, name, template)
         block = block.first() if plain else block
         best_[:, m] = averaged(block, rules.mode, held)
@@ -207,7 +201,7 @@ def averaged(block: Block, mode: Mode, held: Roll) -> Bools:
     unanswered.
     """
     at = held.place[block.item]
-    rows = block.where(at >= 0)
+    rows = block if (at >= 0).all() else block.where(at >= 0)
     at = at[at >= 0]
     wish = preference(rows, mode)
     width = held.width

@@ -32,10 +32,9 @@ LEVEL = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Chance:
-    """Counts over `n` items. `expected` flags by luck, `expected_ci` the central 95 % of their
-    distribution.
+    """Counts over `n` items.
 
-    `p`: how often luck flags as many or more. `excess` and `latent` are shares of the items with
+    `expected` flags by luck, `expected_ci` the central 95 % of their distribution. `p`: how often luck flags as many or more. `excess` and `latent` are shares of the items with
     item-bootstrap intervals; all are None where no item was weighed.
     """
 
@@ -61,8 +60,10 @@ class Chance:
 
 
 def chance(flagged: Bools, would: Bools, k: Ints, groups: Ints | None = None) -> Chance:
-    """Luck of a filter: `flagged` (n,) what it flags, `would` (n, K) what it would flag were option j the
-    key, `k` (n,) the number of options; `groups` (n,) of items that are resampled together.
+    """How much of a filter is luck.
+
+    `flagged` (n,) what it flags, `would` (n, K) what it would flag were option j the key, `k` (n,) the number
+    of options, `groups` (n,) of items that are resampled together.
 
     Item i is flagged by luck with probability A_i / k_i, A_i being its options that would be flagged, and
     the number of flags is Poisson-binomial (the permutation of keys within items, exactly). The latent rate
@@ -97,8 +98,7 @@ def chance(flagged: Bools, would: Bools, k: Ints, groups: Ints | None = None) ->
 def independence(accuracy: Floats, k: Ints) -> tuple[float | None, float | None]:
     """The share on which all voters would be right if they were independent.
 
-    First at their own accuracies (m,), then if each guessed among k options, (n,); None without voters or
-    items.
+    First at their own accuracies (m,), then if each guessed among k options (n,). None without voters.
     """
     if not len(accuracy) or not len(k) or bool(np.isnan(accuracy).any()):
         return None, None

@@ -87,16 +87,17 @@ def find(name: str) -> Path:
         return path
     if path.is_dir():
         raise UsageError(f"{name}: is a folder; expected a config (a YAML file)")
-    shipped = {p.name: p for p in sorted(_shipped().glob("*.yaml"))}
+    known = {p.name: p for p in sorted(shipped().glob("*.yaml"))}
     for candidate in (name, f"{name}.yaml"):
-        if candidate in shipped:
-            return shipped[candidate]
-    near = difflib.get_close_matches(path.name, shipped, n=1)
+        if candidate in known:
+            return known[candidate]
+    near = difflib.get_close_matches(path.name, known, n=1)
     hint = f" (did you mean {near[0]}?)" if near else ""
-    raise UsageError(f"{name}: no such config{hint}; expected a YAML file or one of {', '.join(shipped)}")
+    raise UsageError(f"{name}: no such config{hint}; expected a YAML file or one of {', '.join(known)}")
 
 
-def _shipped() -> Path:
+def shipped() -> Path:
+    """The folder of the configs that ship with the package."""
     packed = Path(str(files("robustify"))) / "configs"
     return packed if packed.is_dir() else packed.parent.parent / "configs"
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from robustify.answers import Answers
 from robustify.ballot import (
+    TIED,
     UNANSWERED,
     Ballot,
     Mode,
@@ -61,8 +62,10 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Tally:
-    """Votes for every option, were it the key: `right` (n, K) votes, `sure` (n, K) what the probe flags
-    alone; `missing` (n,) votes that are not there, `sure_missing` (n,) whether the probe's own word is.
+    """Votes for every option, were it the key.
+
+    `right` (n, K) votes, `missing` (n,) votes that are not there; `sure` (n, K) what the probe flags alone,
+    `sure_missing` (n,) whether its word is not there.
     """
 
     right: Ints
@@ -91,8 +94,8 @@ def tally(held: Ballot, rules: ScreenRules) -> Tally:
     right = np.zeros((n, width), dtype=np.int64)
     for column in choice.T:
         right += column[:, None] == options
-    alone = rules.probe_vote == "alone" and held.probe is not None
-    probe = held.probe if alone and held.probe is not None else np.full(n, -2)
+    alone = rules.probe_vote == "alone"
+    probe = held.probe if alone and held.probe is not None else np.full(n, TIED)
     return Tally(right, (choice == UNANSWERED).sum(axis=1), probe[:, None] == options, probe == UNANSWERED, m)
 
 
@@ -148,19 +151,15 @@ def consensus(held: Ballot, rules: ScreenRules) -> tuple[Verdict, ...]:
 def d4_rule(
     answers: Answers, voters: Sequence[str], template: str | None, order: Sequence[str] | Roll
 ) -> tuple[Chance, str] | None:
-    """Deep Ignorance D.4's rule: letters, the first order only, all voters right. Its chance and its
-    template.
+    """Deep Ignorance D.4's rule: letters, the first order only, all voters right.
 
-    None where a voter was not asked by letter.
+    Its chance and its template; None where a voter was not asked by letter.
     """
     held = order if isinstance(order, Roll) else roll(answers, order)
     rules = ScreenRules(voters=tuple(voters), template=template)
     votes = cast_votes(answers, rules, held, plain=True)
-    if (
-        not votes.voters
-        or votes.template is None
-        or not set(votes.voters) <= set(models(answers, "choices_only", votes.template))
-    ):
+    asked = models(answers, "choices_only", votes.template)
+    if votes.template is None or not votes.voters or not set(votes.voters) <= set(asked):
         return None
     return measured(votes, rules), votes.template
 

@@ -53,8 +53,9 @@ class Rules:
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of the benchmark beside the rows: topics and groups by item id, what was set aside, and
-    defects `{"kind", "item", ...}`.
+    """What is known of the benchmark beside the rows.
+
+    `topics` and `groups` by item id, how many rows were set aside, and `defects` `{"kind", "item", ...}`.
     """
 
     name: str

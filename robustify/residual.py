@@ -30,37 +30,53 @@ Word = Literal["certified", "not certified", "inconclusive"]
 
 
 @dataclass(frozen=True, slots=True)
-class Auditor:
-    """One auditor's rate on the kept items, `luck`: what the selection leaves a picker that knows nothing,
-    and the interval that decides (Clopper-Pearson, or Wilson where ties share credit).
+class Audit:
+    """A rate on the kept items, and `luck`: what the selection leaves a picker that knows nothing. `whole`
+    says that no credit was shared.
     """
 
-    kind: Literal["leave_one_out", "held_out", "probe"]
-    name: str
     found: Rate
     luck: float | None
-    bounds: Interval
-    independent: bool
+    whole: bool
+
+    def bounds(self, level: float = 0.95) -> Interval:
+        """The interval that decides: Clopper-Pearson, or Wilson where ties share credit."""
+        right = (self.found.value or 0.0) * self.found.n
+        if self.whole:
+            return clopper_pearson(round(right), self.found.n, level)
+        return wilson(right, self.found.n, level)
+
+    def bar(self, chance: float) -> float:
+        """What counts as chance: the smaller of 1/k and the selection's luck, so that neither agreeing nor
+        disagreeing with the filter hides a shortcut.
+        """
+        return chance if self.luck is None else min(chance, self.luck)
 
     def json(self) -> dict[str, object]:
-        """The auditor's rate with its own chance beside it."""
+        """The rate with its own chance beside it."""
         return {**self.found.json(), "chance": self.luck}
 
 
+@dataclass(frozen=True, slots=True)
+class Auditor:
+    """Who audited, whether it is independent of the filter, and what it found."""
+
+    kind: Literal["leave_one_out", "held_out", "probe"]
+    name: str
+    audit: Audit
+    independent: bool
+
+
 class FreshProbe:
-    """Probes trained afresh on kept items, each set of items once; without items there is nothing to train
-    on.
-    """
+    """Probes trained afresh on kept items, each set of items once; without items there are none."""
 
     def __init__(self, items: Sequence[Item] | None, settings: ProbeSettings) -> None:
         self.items = {item.id: (i, item) for i, item in enumerate(items or ())}
         self.settings = settings
         self._seen: dict[tuple[str, ...], Bools] = {}
 
-    def audit(self, votes: Ballot, rules: ScreenRules) -> tuple[Rate, float | None, Interval] | None:
-        """A fresh probe on what these rules keep: its rate, the luck the selection leaves it, the interval
-        that decides. None where there is too little to fit on.
-        """
+    def audit(self, votes: Ballot, rules: ScreenRules) -> Audit | None:
+        """A fresh probe on what these rules keep; None where there is too little to fit on."""
         mask = _kept(votes, rules)
         kept = votes.where(mask)
         if not kept.items or not all(name in self.items for name in kept.items):
@@ -102,13 +118,11 @@ def residual(
     probe: FreshProbe,
     margin: float,
 ) -> dict[str, object]:
-    """The audit of the items that `rules` keep, as in summary.json; `margin` is what may be left above
-    chance.
+    """The audit of the items that `rules` keep, as in summary.json; `margin`: what may be left above chance.
 
     `certified` when the upper bound of every auditor is below chance plus margin and one of them is
-    independent; `not certified` when the lower bound of any is above chance; else `inconclusive`. Chance is
-    the smaller of mean(1/k) and the auditor's own, so that neither agreeing nor disagreeing with the filter
-    hides a shortcut.
+    independent; else `not certified` when the lower bound of any is above chance; else `inconclusive`. An
+    auditor's `chance` is what the selection leaves to luck (`Audit.bar`), the audit's is mean(1/k).
     """
     auditors = [
         *_left_out(votes, rules),
@@ -121,11 +135,12 @@ def residual(
     if rules.probe_vote != "none":
         reasons = [*reasons, "the probe voted, so a fresh probe is no independent auditor"]
     by_kind = {
-        kind: {a.name: a.json() for a in auditors if a.kind == kind} for kind in ("leave_one_out", "held_out")
+        kind: {a.name: a.audit.json() for a in auditors if a.kind == kind}
+        for kind in ("leave_one_out", "held_out")
     }
     return {
         **by_kind,
-        "probe": next((a.json() for a in auditors if a.kind == "probe" and a.found.n), None),
+        "probe": next((a.audit.json() for a in auditors if a.kind == "probe"), None),
         "probe_voted": rules.probe_vote != "none",
         "chance": chance,
         "margin": margin,
@@ -135,25 +150,27 @@ def residual(
 
 
 def judged(auditors: Sequence[Auditor], chance: float | None, margin: float) -> tuple[Word, list[str]]:
-    """The verdict and its reasons; auditors without an answer say nothing."""
-    heard = [a for a in auditors if a.found.n and a.luck is not None]
-    if chance is None:
-        return "inconclusive", ["no item was kept, so there is nothing to audit"]
-    above = [(a.bounds[0] - _bar(a, chance), a) for a in heard]
-    guilty = [(by, _found(a, chance)) for by, a in above if by > 0]
-    if guilty:
-        return "not certified", [said for _, said in sorted(guilty, key=lambda g: -g[0])]
-    doubts = (
-        []
-        if any(a.independent for a in heard)
-        else ["no independent auditor: no model was held out of the vote"]
-    )
-    doubts += [_doubt(a, chance, margin) for a in heard if a.bounds[1] >= _bar(a, chance) + margin]
-    if doubts:
-        return "inconclusive", doubts
-    return "certified", [
-        f"all {len(heard)} auditors stay below chance plus {100 * margin:.0f} points, upper bounds included"
-    ]
+    """The verdict and its reasons; auditors without an answer say nothing.
+
+    Upper bounds are at 95 %, as all of them must hold. Lower bounds share 5 % among the auditors
+    (Bonferroni), as any of them may raise the alarm. What stays within the margin is certified even where
+    it is above chance.
+    """
+    heard = [a for a in auditors if a.audit.found.n]
+    if chance is None or not heard:
+        return "inconclusive", ["no item was kept" if chance is None else "nobody audited what was kept"]
+    level = 1 - 0.05 / len(heard)
+    open_ = [a for a in heard if a.audit.bounds()[1] >= a.audit.bar(chance) + margin]
+    above = [(a.audit.bounds(level)[0] - a.audit.bar(chance), _found(a, chance, level)) for a in heard]
+    outside = any(a.independent for a in heard)
+    if outside and not open_:
+        return "certified", [
+            f"{len(heard)} auditors stay below chance plus {100 * margin:.0f} points, bounds included"
+        ]
+    if any(by > 0 for by, _ in above):
+        return "not certified", [said for by, said in sorted(above, reverse=True) if by > 0]
+    alone = [] if outside else ["no independent auditor: no model was held out of the vote, no fresh probe"]
+    return "inconclusive", [*alone, *(_doubt(a, chance, margin) for a in open_)]
 
 
 def _left_out(votes: Ballot, rules: ScreenRules) -> Iterator[Auditor]:
@@ -175,7 +192,7 @@ def _held_out(answers: Answers, held: Roll, votes: Ballot, rules: ScreenRules) -
 def _fresh(votes: Ballot, rules: ScreenRules, probe: FreshProbe) -> Iterator[Auditor]:
     found = probe.audit(votes, rules)
     if found is not None:
-        yield Auditor("probe", "probe", *found, independent=rules.probe_vote == "none")
+        yield Auditor("probe", "probe", found, rules.probe_vote == "none")
 
 
 def _auditor(
@@ -189,7 +206,7 @@ def _auditor(
 ) -> Auditor:
     mask = _kept(by, rules)
     found = _audited(best[mask], by.where(mask), would_flag(by, rules)[mask])
-    return Auditor(kind, name, *found, independent=independent)
+    return Auditor(kind, name, found, independent)
 
 
 def _kept(votes: Ballot, rules: ScreenRules) -> Bools:
@@ -197,7 +214,7 @@ def _kept(votes: Ballot, rules: ScreenRules) -> Bools:
     return np.asarray((outcome(votes, rules) == ROBUST) & weighed(votes, rules))
 
 
-def _audited(best: Bools, kept: Ballot, would: Bools) -> tuple[Rate, float | None, Interval]:
+def _audited(best: Bools, kept: Ballot, would: Bools) -> Audit:
     """An item is kept because its key is none of the options that would have flagged it, so under
     exchangeable keys the key is any of the others; a pick among the flagging options cannot be right.
     """
@@ -208,34 +225,27 @@ def _audited(best: Bools, kept: Ballot, would: Bools) -> tuple[Rate, float | Non
     free = kept.k[there] - would[there].sum(axis=1)
     luck = (share * ~would[there]).sum(axis=1) / np.maximum(free, 1)
     whole = bool(np.all((won == 0) | (won == 1)))
-    bounds = clopper_pearson(int(won.sum()), len(won)) if whole else wilson(float(won.sum()), len(won))
-    return rate(won), float(luck.mean()) if len(won) else None, bounds
-
-
-def _bar(a: Auditor, chance: float) -> float:
-    return chance if a.luck is None else min(chance, a.luck)
+    return Audit(rate(won), float(luck.mean()) if len(won) else None, whole)
 
 
 KINDS = {"leave_one_out": "left out of the vote", "held_out": "held out", "probe": "trained on what was kept"}
 
 
-def _found(a: Auditor, chance: float) -> str:
-    bar = _bar(a, chance)
-    found = f"{a.name} ({KINDS[a.kind]}): {_rate(a)}, lower bound {percent(a.bounds[0])}"
-    said = f"{found}, is above chance ({percent(bar)})"
-    if a.luck is not None and a.luck > chance and a.bounds[0] <= a.luck:
-        return f"{said}; no more than the filter itself made predictable ({percent(a.luck)})"
-    if a.luck is not None and a.luck < chance:
+def _found(a: Auditor, chance: float, level: float) -> str:
+    low, luck, bar = a.audit.bounds(level)[0], a.audit.luck, a.audit.bar(chance)
+    said = f"{_rate(a)}, lower bound {percent(low)}, is above chance ({percent(bar)})"
+    if luck is not None and chance < luck and low <= luck:
+        return f"{said}; no more than the filter itself made predictable ({percent(luck)})"
+    if bar < chance:
         return f"{said}: {percent(chance)} less what selection takes from whoever agrees with the filter"
     return said
 
 
 def _doubt(a: Auditor, chance: float, margin: float) -> str:
-    return (
-        f"{a.name} ({KINDS[a.kind]}): {_rate(a)}, upper bound {percent(a.bounds[1])}, "
-        f"is not below chance plus margin ({percent(_bar(a, chance) + margin)})"
-    )
+    bar = percent(a.audit.bar(chance) + margin)
+    return f"{_rate(a)}, upper bound {percent(a.audit.bounds()[1])}, is not below chance plus margin ({bar})"
 
 
 def _rate(a: Auditor) -> str:
-    return f"{percent(a.found.value)} of {a.found.n} items" if a.found.value is not None else "no answer"
+    found = a.audit.found
+    return f"{a.name} ({KINDS[a.kind]}): {percent(found.value or 0.0)} of {found.n} items"

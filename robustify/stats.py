@@ -79,9 +79,7 @@ def wilson(successes: float, n: int, level: float = 0.95) -> Interval:
 
 
 def clopper_pearson(x: int, n: int, level: float = 0.95) -> Interval:
-    """The exact interval of x successes in n (Clopper and Pearson 1934): it covers at least `level`,
-    always.
-    """
+    """The exact interval of x successes in n: it covers at least `level`, always (Clopper, Pearson 1934)."""
     if n == 0:
         return 0.0, 1.0
     tail = (1 - level) / 2
@@ -160,11 +158,10 @@ def _distinct(table: Floats) -> tuple[Floats, Ints]:
 
 
 def poisson_binomial(p: Floats) -> Floats:
-    """The exact distribution of the number of successes of independent trials, (n + 1,), from their chances
-    (n,).
+    """The exact distribution of the number of successes of independent trials.
 
-    Equal chances are gathered into binomials and all of them convolved, pair by pair; tails below 1e-40 are
-    cut, so that a million trials take well under a second.
+    Their chances (n,) give (n + 1,). Equal chances are gathered into binomials and all of them convolved, pair
+    by pair; tails below 1e-40 are cut, so that a million trials take well under a second.
     """
     if len(p) and not (float(p.min()) >= 0 and float(p.max()) <= 1):
         raise ValueError("chances outside [0, 1]")
@@ -207,9 +204,7 @@ def upper_tail(pmf: Floats, x: int) -> float:
 
 
 def central(pmf: Floats, level: float = 0.95) -> Interval:
-    """The narrowest-tailed central interval of a distribution on 0, 1, ...: each side leaves at most half
-    outside.
-    """
+    """The central interval of a distribution on 0, 1, ...: each side leaves at most half the rest outside."""
     tail = (1 - level) / 2
     below = np.cumsum(pmf)
     return float(np.searchsorted(below, tail)), float(np.searchsorted(below, 1 - tail))
@@ -231,9 +226,7 @@ def holm(p: Sequence[float]) -> list[float]:
 
 
 def benjamini_hochberg(p: Sequence[float]) -> list[float]:
-    """Adjusted p-values that hold the false discovery rate (Benjamini and Hochberg 1995), in the order
-    given.
-    """
+    """Adjusted p-values that hold the false discovery rate (Benjamini, Hochberg 1995), in the order given."""
     ranked = sorted(range(len(p)), key=lambda i: p[i], reverse=True)
     out, lowest = [1.0] * len(p), 1.0
     for rank, i in enumerate(ranked):
@@ -250,8 +243,9 @@ def mcnemar_exact(b: int, c: int) -> float:
 
 
 def fleiss_kappa(votes_correct: Bools) -> float:
-    """Fleiss' kappa of right and wrong, (n items, m voters); NaN where all votes are alike or m < 2 (Fleiss
-    1971).
+    """Fleiss' kappa of right and wrong, (n items, m voters) (Fleiss 1971).
+
+    NaN where all votes are alike or m < 2.
     """
     n, m = votes_correct.shape
     if n == 0 or m < 2:

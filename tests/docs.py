@@ -76,10 +76,10 @@ def heuristics() -> str:
 def templates() -> str:
     from robustify.views import VIEWS, names, template
 
+    held = [template(view, name) for view in VIEWS for name in names(view)]
     rows = [
-        f"| `{view}` | `{name}` | {'letter' if template(view, name).by_letter else 'text'} | `{template(view, name).digest[:16]}` |"
-        for view in VIEWS
-        for name in names(view)
+        f"| `{t.view}` | `{t.name}` | {'letter' if t.by_letter else 'text'} | `{t.digest[:16]}` |"
+        for t in held
     ]
     return "| view | template | scored | sha256 (first 16) |\n|---|---|---|---|\n" + "\n".join(rows) + "\n"
 
@@ -99,7 +99,6 @@ def exit_codes() -> str:
 
 def demo() -> str:
     from robustify.planted import compared
-
     from robustify.report.words import closing
     from robustify.run import open_run
 

@@ -168,8 +168,8 @@ def test_averaging_rotations_cancels_a_liking_for_a_letter() -> None:
     assert (one.choice == first[:, None]).all(), "one order alone shows nothing but the liking"
 
 
-def test_letters_are_weighed_within_each_rotation() -> None:
-    """A rotation whose scores are all lower must not count less: log-softmax comes before the mean."""
+def test_a_rotation_counts_by_its_contrasts_and_not_by_its_level() -> None:
+    """A mean of probabilities, or a count of won rotations, would see a tie here."""
     order = orders.rotations((0, 1))
     table = [
         answer("x", "choices_only", "v", order[0], "t", 0, (-1.0, -3.0)),

@@ -1,4 +1,6 @@
-"""The whole judge side on made-up answers: nothing is missing, nothing is invented, and known truth comes out."""
+"""The whole judge side on made-up answers: nothing is missing, nothing is invented, and known truth comes
+out.
+"""
 
 import json
 import time
@@ -21,7 +23,7 @@ from robustify.heuristics import guess
 from robustify.item import Item
 from robustify.judge import Facts, Judgement, Rules, judge
 from robustify.probe import ProbeSettings, probe
-from robustify.residual import Auditor, FreshProbe, judged, residual
+from robustify.residual import Audit, Auditor, FreshProbe, judged, residual
 from robustify.sensitivity import jaccard
 from robustify.stats import rate
 from robustify.summary import certificate
@@ -325,7 +327,7 @@ def test_on_a_clean_benchmark_agreeing_auditors_raise_no_alarm_and_their_luck_is
         auditor = found["held_out"]["v2"]
         assert auditor["chance"] < 0.2 < found["chance"]
         over.append(auditor["value"] - auditor["chance"])
-    assert alarms <= 7
+    assert alarms <= 5
     assert abs(np.mean(over)) < 3 * np.std(over) / np.sqrt(60)
 
 
@@ -340,7 +342,9 @@ def test_a_held_out_model_that_sees_what_the_voters_miss_refuses_the_certificate
 
 
 def test_a_shortcut_hidden_by_selection_is_found_below_one_in_k() -> None:
-    """The auditor is right less often than 1/k, and still more often than its agreement with the filter allows."""
+    """The auditor is right less often than 1/k, and still more often than its agreement with the filter
+    allows.
+    """
     b = bench(1500, 3, agree=0.9, seed=4)
     sees = np.random.default_rng(1).random(1500) < 0.08
     picks = b.picks.copy()
@@ -391,8 +395,7 @@ def test_nothing_kept_is_nothing_certified() -> None:
 
 def _auditor(value: float, n: int, luck: float, *, independent: bool = True) -> Auditor:
     found = rate(np.repeat([1.0, 0.0], [round(value * n), n - round(value * n)]))
-    assert found.ci is not None
-    return Auditor("held_out", "m", found, luck, found.ci, independent)
+    return Auditor("held_out", "m", Audit(found, luck, whole=True), independent)
 
 
 def test_what_the_filter_itself_made_predictable_is_not_resistant_either() -> None:
@@ -405,6 +408,16 @@ def test_the_margin_decides_between_certified_and_inconclusive() -> None:
     near = [_auditor(0.25, 400, 0.25)]
     assert judged(near, 0.25, 0.05)[0] == "certified"
     assert judged(near, 0.25, 0.02)[0] == "inconclusive"
+    assert judged([_auditor(0.25, 400, 0.25, independent=False)], 0.25, 0.05)[0] == "inconclusive"
+    slightly = [_auditor(0.27, 20_000, 0.25)]
+    assert judged(slightly, 0.25, 0.05)[0] == "certified", "above chance, but within what was allowed"
+    assert judged(slightly, 0.25, 0.01)[0] == "not certified"
+
+
+def test_many_auditors_share_the_alarm() -> None:
+    lucky = _auditor(0.32, 200, 0.25)
+    assert judged([lucky], 0.25, 0.05)[0] == "not certified"
+    assert judged([lucky, *[_auditor(0.25, 200, 0.25)] * 9], 0.25, 0.05)[0] == "inconclusive"
     assert judged([_auditor(0.25, 40, 0.25)], 0.25, 0.05)[0] == "inconclusive"
     assert judged([], 0.25, 0.05)[0] == "inconclusive"
 

@@ -20,17 +20,18 @@ FLOORS: list[set[str]] = [
     {"consensus", "accuracy"},
     {"residual", "summary"},
     {"sensitivity", "ask"},
-    {"judge", "planted"},
+    {"judge"},
     {"run", "report", "export"},
     {"config"},
     {"pipeline"},
-    {"cli"},
+    {"cli", "planted"},
     {"__main__"},
 ]
 # Within a package modules may import one another, but not in a circle.
 JUDGE = {
     "answers", "stats", "consensus", "chance", "accuracy", "residual", "summary", "judge", "heuristics", "probe",
-    "features", "cloze", "ballot", "duplicates", "sensitivity", "stability", "calibration", "topics", "guardrails", "report", "planted",
+    "features", "cloze", "ballot", "duplicates", "sensitivity", "stability", "calibration", "topics", "guardrails",
+    "report",
 }  # fmt: skip
 HEAVY = {"torch", "transformers", "accelerate", "gguf", "safetensors", "vllm", "ray", "openai"}
 

@@ -1,351 +1,257 @@
-"""A model run here with transformers, behind the `Scorer` and `Writer` protocols.
+"""Scores requests with a transformers model, each distinct prefix once.
 
-Log-probabilities are those of lm-eval 0.4.13's HFLM within 1e-3: the same tokens, continuation only, float32
-log-softmax. Shared beginnings are computed once where tree attention is exact for the model (checked on every
-load), and the output head is applied only where something is read. It refuses pickled weights, custom code,
-missing tensors, prompts that do not fit, and numbers that are no log-probabilities.
+The fast path computes a prefix tree (`plan`, `tree`). On the first batch of every model it is held to plain
+one-by-one scoring; a model for which it is not exact is scored in plain length-sorted batches, and its
+fingerprint says which was used. The output head runs only at positions that are scored, its log-softmax in
+float32 or better.
 """
 
 import gc
-import hashlib
+import math
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 
 import torch
 import transformers
-from transformers import AutoModelForCausalLM, AutoTokenizer
-from transformers.utils import logging as transformers_logging
+from torch import Tensor
 
+from robustify.engines import tree
 from robustify.engines.base import Logprob, Progress, Request, no_progress
-from robustify.engines.plan import Encoded, Pack, batches, packs
-from robustify.engines.tokens import encode, plain, prefix_token
-from robustify.errors import DataError, ModelError, UsageError
-from robustify.models.folder import check, digests
+from robustify.engines.plan import Batch, Pair, plan
+from robustify.engines.tokens import encode
+from robustify.errors import ModelError, ResourceError
+from robustify.models.folder import RECORD, digests
 
-VERSION = "hf-1"
-PACK_TOKENS = 256
-"""Tokens of one tree: enough to share headers, few enough for attention to stay a small part of the work."""
-_LOGITS = 64_000_000
-"""Float32 logits held at once (256 MB): the vocabulary of Gemma has 262,144 entries."""
-_LENGTHS = ("n_positions", "max_position_embeddings", "n_ctx")
-_UNKNOWN_LENGTH = 2048
-_WEIGHTS, _TOKENIZER = (
-    (".safetensors",),
-    ("tokenizer", "vocab", "merges", "special_tokens", "chat_template", "added_tokens"),
-)
+ENGINE = "hf-2"
+HEAD_ROWS = 256
+"""Positions for which the output head runs at once: with 262,144 words, 256 MiB in float32."""
+EQUAL = 1e-3
+"""How far the fast path may be from plain scoring on a request, in nats."""
 
 
 class HF:
-    """A causal language model from a local folder, in memory until `close`.
-
-    `device` and `dtype` are torch's names; `max_batch_tokens` bounds the tokens of one forward pass, padding
-    included.
-
-    Raises:
-        UsageError: an unknown device or dtype.
-        ModelError: the folder is refused, or transformers cannot load it.
-    """
+    """A `Scorer` and `Writer` over one model in a local folder with safetensors."""
 
     def __init__(
         self,
-        reference_name: str,
+        name: str,
         folder: Path,
         device: str = "cpu",
-        dtype: str = "float32",
-        max_batch_tokens: int = 4096,
+        dtype: Literal["float32", "bfloat16", "float16"] = "float32",
+        max_batch_tokens: int = 2048,
     ) -> None:
-        check(folder)
-        self.name = reference_name
-        self._folder = folder
-        self._dtype = _dtype(dtype)
-        self._max_batch_tokens = max_batch_tokens
-        _use_all_cores()
-        self._device = _device(device)
-        self._tokenizer, self._model = _load(folder, self._dtype, self._device)
-        self.max_length = _max_length(self._model.config, self._tokenizer)
-        self._deepest = _deepest_tree(self._model)
-        if self._deepest and not self._trees_are_exact():
-            self._deepest = 0
+        self.name = name
+        self.device = _device(device)
+        self.max_batch_tokens = max_batch_tokens
+        self._dtype = dtype
+        self._files = digests(
+            folder,
+            sorted(
+                p.name
+                for p in folder.iterdir()
+                if p.suffix in (".safetensors", ".json") and not p.name.startswith(".") and p.name != RECORD
+            ),
+        )
+        torch.set_num_threads(len(os.sched_getaffinity(0)))
+        self.tokenizer, self.model = _open(name, folder, self.device, dtype)
+        self.path: Literal["tree", "plain", "untried"] = (
+            "untried" if tree.fits(self.model.config) else "plain"
+        )
 
     def __enter__(self) -> "HF":
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
         self.close()
 
-    def __repr__(self) -> str:
-        return f"HF({self.name!r}, {self._device}, {str(self._dtype).removeprefix('torch.')})"
-
     def close(self) -> None:
-        """Give the model's memory back. Closing twice does nothing."""
-        self._model = self._tokenizer = None
+        """Give the model's memory back."""
+        self.model = None
         gc.collect()
-        if self._device.type == "cuda":
-            torch.cuda.empty_cache()
-
-    def loglikelihoods(self, requests: Sequence[Request], progress: Progress = no_progress) -> list[Logprob]:
-        """One result for each request, in the order of the requests; equal requests are computed once.
-
-        Raises:
-            DataError: requests that do not fit into the model's context, named by their positions.
-            ModelError: a log-probability that is NaN or infinite.
-        """
-        encoded = encode(self._tokenizer, requests)
-        self._check_lengths(encoded)
-        asked = Counter(encoded)
-        known: dict[Encoded, Logprob] = {}
-        planned = packs(encoded, most=PACK_TOKENS, deepest=self._deepest)
-        for batch in self._batches(planned):
-            fresh = self._score(batch)
-            known |= fresh
-            progress(sum(asked[request] for request in fresh))
-        return [known[request] for request in encoded]
 
     def fingerprint(self) -> dict[str, str]:
-        """What the numbers depend on: digests of weights, settings and tokenizer, dtype, device, batch, versions."""
-        names = sorted(p.name for p in self._folder.iterdir() if p.is_file() and not p.name.startswith("."))
-        found = digests(
-            self._folder,
-            [n for n in names if n.endswith(_WEIGHTS) or n.startswith(("config.json", *_TOKENIZER))],
-        )
+        """Digests of weights and tokenizer, dtype, device, path and versions."""
         return {
-            "engine": VERSION,
-            "weights": _joint({n: d for n, d in found.items() if n.endswith(_WEIGHTS)}),
-            "config": found["config.json"],
-            "tokenizer": _joint({n: d for n, d in found.items() if n.startswith(_TOKENIZER)}),
-            "dtype": str(self._dtype).removeprefix("torch."),
-            "device": str(self._device),
-            "attention": "trees" if self._deepest else "rows",
-            "max_batch_tokens": str(self._max_batch_tokens),
+            "engine": ENGINE,
+            "path": self.path,
+            "dtype": self._dtype,
+            "device": self.device.type,
             "torch": torch.__version__,
             "transformers": transformers.__version__,
+            **{f"sha256 {name}": digest for name, digest in sorted(self._files.items())},
         }
 
-    def write(self, prompts: Sequence[str], *, max_tokens: int) -> list[str]:
-        """A greedy reply of at most `max_tokens` tokens to each prompt, in the model's chat template if it has one.
-
-        Special tokens come from the template only; those in a prompt's text stay text.
-
-        Raises:
-            DataError: a prompt that leaves no room for the reply.
-        """
-        encoded = [self._as_prompt(prompt) for prompt in prompts]
-        limit = self.max_length - max_tokens
-        faults = [
-            f"prompt {i}: {len(ids)} tokens and {max_tokens} of reply; {self.name} takes {self.max_length}"
-            for i, ids in enumerate(encoded)
-            if len(ids) > limit
-        ]
-        if faults:
-            raise DataError.gather(faults)
-        return [self._reply(ids, max_tokens) for ids in encoded]
-
-    def _check_lengths(self, encoded: Sequence[Encoded]) -> None:
-        faults = [
-            f"request {i}: {len(e.context)} tokens of context and {len(e.continuation)} of continuation;"
-            f" {self.name} takes {self.max_length + 1} together; use a model with a longer context, or fewer shots"
-            for i, e in enumerate(encoded)
-            if len(e.row) > self.max_length
-        ]
-        if faults:
-            raise DataError.gather(faults)
-
-    def _batches(self, planned: Sequence[Pack]) -> Iterator[list[Pack]]:
-        most_places = max(1, _LOGITS // int(self._model.get_input_embeddings().num_embeddings))
-        return batches(planned, most_tokens=self._max_batch_tokens, most_places=most_places)
-
-    def _score(self, batch: Sequence[Pack]) -> dict[Encoded, Logprob]:
-        logits, slots = self._logits(batch)
-        reads = [
-            (read.request, [slots[b, node] for node in read.nodes])
-            for b, pack in enumerate(batch)
-            for read in pack.reads
-        ]
-        at = torch.tensor([slot for _, places in reads for slot in places], device=self._device)
-        picked = torch.tensor(
-            [token for request, _ in reads for token in request.continuation], device=self._device
-        )
-        chosen = logits[at, picked] - torch.logsumexp(logits, dim=-1)[at]
-        values = iter(chosen.double().tolist())
-        scored = {r: Logprob(sum(next(values) for _ in places), len(places)) for r, places in reads}
-        if not all(-float("inf") < s.total <= 1e-3 for s in scored.values()):
-            raise ModelError(
-                f"{self.name}: gave a log-probability that is NaN, infinite or above 0; its weights are damaged"
-            )
-        return scored
-
-    def _logits(self, batch: Sequence[Pack]) -> tuple[Any, dict[tuple[int, int], int]]:
-        """Float32 logits (places, vocabulary) where something is read, and the slot of each (pack, node)."""
-        places = [(b, node) for b, pack in enumerate(batch) for node in pack.places]
-        rows, columns = (torch.tensor(side, device=self._device) for side in zip(*places, strict=True))
-        inputs = _chains(batch, self._device)
-        if not batch[0].chain:
-            inputs |= _trees(batch, self._dtype, self._device)
-        head = self._model.get_output_embeddings()
-        # Whatever the model does after its head (soft capping, scaling) stays the model's own code.
-        hook = head.register_forward_pre_hook(
-            lambda _, args: (args[0][rows, columns].unsqueeze(0), *args[1:])
-        )
-        try:
-            with torch.inference_mode():
-                logits = self._model(**inputs, use_cache=False).logits[0].float()
-        finally:
-            hook.remove()
-        return logits, {place: slot for slot, place in enumerate(places)}
-
-    def _trees_are_exact(self) -> bool:
-        """Whether a small tree gives what its rows give one by one."""
-        vocabulary = int(self._model.get_input_embeddings().num_embeddings)
-        tokens = [(7919 * i + 101) % vocabulary for i in range(64)]
-        stem, rest = tuple(tokens[:16]), tokens[16:]
-        trial = [Encoded(stem[: 16 - i], tuple(rest[12 * i : 12 * i + 12])) for i in range(4)]
-        trees, rows = (
-            {
-                k: v
-                for batch in self._batches(packs(trial, most=64, deepest=deep))
-                for k, v in self._score(batch).items()
-            }
-            for deep in (64, 0)
-        )
-        # Wrong attention is off by whole nats; half precision wanders by tenths over twelve tokens.
-        allowed = 1e-3 if self._dtype == torch.float32 else 1.0
-        return all(abs(trees[t].total - rows[t].total) <= allowed for t in trial)
-
-    def _as_prompt(self, text: str) -> list[int]:
-        if not getattr(self._tokenizer, "chat_template", None):
-            return list(plain(self._tokenizer, [text])[text]) or [prefix_token(self._tokenizer)]
-        mark = "\u241fPROMPT\u241f"
-        turn = [{"role": "user", "content": mark}]
-        shell = self._tokenizer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True)
-        before, found, after = shell.partition(mark)
-        if not found:
-            raise ModelError(
-                f"{self.name}: its chat template drops the user's turn; expected one that shows it"
-            )
-        ends = [self._tokenizer(part, add_special_tokens=False)["input_ids"] for part in (before, after)]
-        return [*ends[0], *plain(self._tokenizer, [text], special=False)[text], *ends[1]]
-
-    def _reply(self, ids: Sequence[int], max_tokens: int) -> str:
-        given = torch.tensor([ids], device=self._device)
-        stop = self._model.generation_config.eos_token_id
+    def loglikelihoods(self, requests: Sequence[Request], progress: Progress = no_progress) -> list[Logprob]:
+        """See `Scorer`. Requests that are equal in tokens are computed once."""
+        pairs = encode(self.tokenizer, requests, self._longest(), self.name)
+        distinct = list(dict.fromkeys(pairs))
+        waiting = Counter(pairs)
+        totals = dict.fromkeys(distinct, 0.0)
         with torch.inference_mode():
-            out = self._model.generate(
-                given,
-                attention_mask=torch.ones_like(given),
+            for done in self._scored(distinct, totals):
+                progress(sum(waiting[pair] for pair in done))
+        self._refuse_what_is_no_number(totals.values())
+        return [Logprob(totals[pair], len(pair.continuation)) for pair in pairs]
+
+    def write(self, prompts: Sequence[str], *, max_tokens: int) -> list[str]:
+        """Greedy continuation of each prompt; special tokens in the prompt's text stay text."""
+        return [self._written(prompt, max_tokens) for prompt in prompts]
+
+    def _written(self, prompt: str, max_tokens: int) -> str:
+        ids = self.tokenizer(prompt, return_tensors="pt", split_special_tokens=True)["input_ids"].to(
+            self.device
+        )
+        with torch.inference_mode():
+            out = self.model.generate(
+                ids,
+                attention_mask=torch.ones_like(ids),
                 max_new_tokens=max_tokens,
                 do_sample=False,
-                num_beams=1,
-                temperature=None,
-                top_p=None,
-                top_k=None,
-                pad_token_id=stop[0] if isinstance(stop, list) else stop,
+                pad_token_id=self.tokenizer.eos_token_id,
             )
-        return str(self._tokenizer.decode(out[0, len(ids) :], skip_special_tokens=True))
+        return str(self.tokenizer.decode(out[0, ids.shape[1] :], skip_special_tokens=True))
+
+    def _longest(self) -> int:
+        return int(getattr(self.model.config, "max_position_embeddings", None) or 2048)
+
+    def _scored(self, pairs: Sequence[Pair], totals: dict[Pair, float]) -> Iterator[list[Pair]]:
+        """Fill in the totals; yield the pairs that each batch finished."""
+        window = tree.window(self.model.config)
+        deep = {p for p in pairs if window is not None and len(p.context) + len(p.continuation) - 1 > window}
+        shallow = [p for p in pairs if p not in deep]
+        if self.path != "plain":
+            yield from self._by_tree(shallow, totals)
+        if self.path == "plain":
+            yield from self._plainly([p for p in shallow if totals[p] == 0.0], totals)
+        yield from self._plainly(sorted(deep, key=len_of), totals)
+
+    def _by_tree(self, pairs: Sequence[Pair], totals: dict[Pair, float]) -> Iterator[list[Pair]]:
+        planned = plan(pairs, self.max_batch_tokens)
+        left = [len(pair.continuation) for pair in pairs]
+        with tree.attending(self.model):
+            trees = tree.Trees(self.model.get_decoder(), self.device)
+            for batch in planned.batches:
+                done = []
+                for request, logprob in self._of_batch(batch, trees):
+                    totals[pairs[request]] += logprob
+                    left[request] -= 1
+                    if not left[request]:
+                        done.append(pairs[request])
+                if self.path == "untried" and done:
+                    self.path = "tree" if self._agrees(done[:: max(1, len(done) // 4)], totals) else "plain"
+                    if self.path == "plain":
+                        totals.update(dict.fromkeys(pairs, 0.0))
+                        return
+                yield done
+
+    def _of_batch(self, batch: Batch, trees: tree.Trees) -> Iterator[tuple[int, float]]:
+        hidden = trees.hidden(batch)
+        wants = sorted(batch.wants, key=lambda w: w.node)
+        nodes = sorted({w.node for w in wants})
+        for start in range(0, len(nodes), HEAD_ROWS):
+            rows = {node: i for i, node in enumerate(nodes[start : start + HEAD_ROWS])}
+            here = [w for w in wants if w.node in rows]
+            logits = self._head(hidden[list(rows)])
+            picked = logits[[rows[w.node] for w in here], [w.following for w in here]]
+            norms = torch.logsumexp(logits, dim=-1)[[rows[w.node] for w in here]]
+            yield from zip((w.request for w in here), (picked - norms).tolist(), strict=True)
+
+    def _head(self, hidden: Tensor) -> Tensor:
+        logits: Tensor = self.model.get_output_embeddings()(hidden).float()
+        cap = getattr(self.model.config, "final_logit_softcapping", None)
+        return torch.tanh(logits / cap) * cap if cap else logits
+
+    def _agrees(self, pairs: Sequence[Pair], totals: dict[Pair, float]) -> bool:
+        with self._own_attention():
+            alone = {pair: self._alone(pair) for pair in pairs}
+        return all(abs(alone[pair] - totals[pair]) <= EQUAL for pair in pairs)
+
+    @contextmanager
+    def _own_attention(self) -> Iterator[None]:
+        self.model.set_attn_implementation("sdpa")
+        try:
+            yield
+        finally:
+            self.model.set_attn_implementation(tree.NAME)
+
+    def _alone(self, pair: Pair) -> float:
+        whole = pair.context + pair.continuation
+        logits = self.model(torch.tensor([whole[:-1]], device=self.device), use_cache=False).logits[0].float()
+        logprobs = torch.log_softmax(logits, dim=-1)
+        places = range(len(pair.context) - 1, len(whole) - 1)
+        return float(sum(logprobs[i, whole[i + 1]].item() for i in places))
+
+    def _plainly(self, pairs: Sequence[Pair], totals: dict[Pair, float]) -> Iterator[list[Pair]]:
+        """Right-padded batches of requests of like length, the model called as it is."""
+        waiting = sorted(pairs, key=len_of, reverse=True)
+        while waiting:
+            size = max(1, self.max_batch_tokens // len_of(waiting[0]))
+            rows, waiting = waiting[:size], waiting[size:]
+            width = len_of(rows[0])
+            ids = torch.tensor([_row(p, width) for p in rows], device=self.device)
+            mask = torch.tensor(
+                [[1] * len_of(p) + [0] * (width - len_of(p)) for p in rows], device=self.device
+            )
+            places = [(r, i) for r, p in enumerate(rows) for i in range(len(p.context) - 1, len_of(p))]
+            keep = sorted({i for _, i in places})
+            logits = self.model(
+                ids, attention_mask=mask, use_cache=False, logits_to_keep=torch.tensor(keep)
+            ).logits
+            at = {place: j for j, place in enumerate(keep)}
+            for r, i in places:
+                following = (rows[r].context + rows[r].continuation)[i + 1]
+                totals[rows[r]] += torch.log_softmax(logits[r, at[i]].float(), dim=-1)[following].item()
+            yield rows
+
+    def _refuse_what_is_no_number(self, totals: Any) -> None:
+        bad = sum(1 for t in totals if not math.isfinite(t))
+        if bad:
+            raise ModelError(
+                f"{self.name}: {bad} log-probabilities are NaN or infinite; expected numbers: "
+                "check the weights, or use float32"
+            )
 
 
-def _load(folder: Path, dtype: Any, device: Any) -> tuple[Any, Any]:
-    bar = transformers_logging.is_progress_bar_enabled()
-    transformers_logging.disable_progress_bar()
-    where = {"local_files_only": True, "trust_remote_code": False}
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, **where)
-        model, told = AutoModelForCausalLM.from_pretrained(
-            folder, dtype=dtype, use_safetensors=True, output_loading_info=True, **where
-        )
-    except (
-        Exception
-    ) as e:  # transformers, tokenizers and safetensors raise many kinds; all mean the same here
-        first = (str(e).splitlines() or [""])[0][:200]
-        raise ModelError(
-            f"{folder}: transformers cannot load this model ({type(e).__name__}: {first})"
-        ) from e
-    finally:
-        if bar:
-            transformers_logging.enable_progress_bar()
-    if told["missing_keys"] or told["mismatched_keys"]:
-        n = len(told["missing_keys"]) + len(told["mismatched_keys"])
-        raise ModelError(
-            f"{folder}: {n} tensors are missing or misshapen; expected every tensor the config names"
-        )
-    return tokenizer, model.to(device).eval()
+def len_of(pair: Pair) -> int:
+    """How many tokens a request puts into the model."""
+    return len(pair.context) + len(pair.continuation) - 1
 
 
-def _chains(batch: Sequence[Pack], device: Any) -> dict[str, Any]:
-    # Padding stands to the right and attention looks to the left: no mask is needed, as in lm-eval.
-    ids = torch.zeros(len(batch), max(len(p.tokens) for p in batch), dtype=torch.long)
-    for b, pack in enumerate(batch):
-        ids[b, : len(pack.tokens)] = torch.tensor(pack.tokens)
-    return {"input_ids": ids.to(device)}
+def _row(pair: Pair, width: int) -> list[int]:
+    tokens = list((pair.context + pair.continuation)[:-1])
+    return tokens + [0] * (width - len(tokens))
 
 
-def _trees(batch: Sequence[Pack], dtype: Any, device: Any) -> dict[str, Any]:
-    width = max(len(p.tokens) for p in batch)
-    positions = torch.zeros(len(batch), width, dtype=torch.long)
-    seen = torch.eye(width, dtype=torch.bool).repeat(len(batch), 1, 1)
-    for b, pack in enumerate(batch):
-        positions[b, : len(pack.tokens)] = torch.tensor(pack.depths)
-        for i, parent in enumerate(pack.parents):
-            if parent >= 0:
-                seen[b, i] |= seen[b, parent]
-    mask = torch.zeros(seen.shape, dtype=dtype).masked_fill_(~seen, torch.finfo(dtype).min)
-    return {"position_ids": positions.to(device), "attention_mask": mask.unsqueeze(1).to(device)}
-
-
-def _deepest_tree(model: Any) -> int:
-    """The longest row for which a tree's mask says all there is to attention; 0 where trees are out of the question."""
-    config = getattr(model.config, "text_config", None) or model.config
-    kinds = set(getattr(config, "layer_types", None) or ())
-    if not getattr(model, "_supports_attention_backend", False) or config._attn_implementation != "sdpa":
-        return 0
-    if not kinds <= {"full_attention", "sliding_attention"}:
-        return 0
-    # Within the window a sliding layer sees all that comes before.
-    return min(PACK_TOKENS, int(getattr(config, "sliding_window", None) or PACK_TOKENS))
-
-
-def _max_length(config: Any, tokenizer: Any) -> int:
-    """The model's context in tokens, found as lm-eval finds it (`resolve_max_length`)."""
-    text = getattr(config, "text_config", None) or config
-    for name in _LENGTHS:
-        if (length := getattr(text, name, None)) is not None:
-            return int(length)
-    length = int(tokenizer.model_max_length)
-    return length if length < 10**9 else _UNKNOWN_LENGTH
-
-
-def _dtype(name: str) -> Any:
-    known = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-    if name not in known:
-        raise UsageError(f"dtype {name!r}: expected one of {', '.join(known)}")
-    return known[name]
-
-
-def _device(name: str) -> Any:
+def _device(name: str) -> torch.device:
     try:
         device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as e:
-        raise UsageError(
-            f"device {name!r}: torch cannot use it here; expected cpu, cuda or another that torch has"
-        ) from e
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError):
+        raise ResourceError(f"device {name!r}: not to be had here; expected cpu, cuda, cuda:0 ...") from None
     return device
 
 
-def _use_all_cores() -> None:
-    if "OMP_NUM_THREADS" in os.environ:
-        return
-    able = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    torch.set_num_threads(able or 1)
-
-
-def _joint(files: dict[str, str]) -> str:
-    """One digest for several files: sha256 over their names and digests, or the one digest of one file."""
-    if len(files) == 1:
-        return next(iter(files.values()))
-    return hashlib.sha256("".join(f"{name} {files[name]}\n" for name in sorted(files)).encode()).hexdigest()
+def _open(name: str, folder: Path, device: torch.device, dtype: str) -> tuple[Any, Any]:
+    try:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(
+            folder, local_files_only=True, trust_remote_code=False
+        )
+        model = transformers.AutoModelForCausalLM.from_pretrained(
+            folder,
+            local_files_only=True,
+            trust_remote_code=False,
+            use_safetensors=True,
+            dtype=getattr(torch, dtype),
+        )
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        raise ModelError(
+            f"{name}: cannot be opened ({type(error).__name__}); expected config, tokenizer and safetensors in {folder}"
+        ) from None
+    return tokenizer, model.to(device).eval()

@@ -1,153 +1,194 @@
-"""Which token is computed once, and where: requests become rows, rows that begin alike become packs, packs batches.
+"""Which tokens to compute, so that each distinct prefix is computed once. Pure: no torch, no model.
 
-Pure lists and no torch. A pack is a small tree of tokens: every token knows its parent, so a beginning that
-several rows share stands in it once. It decides nothing about numbers: whoever cannot compute trees exactly asks
-for packs that are chains.
+All requests are laid into one trie: a path from its root spells a context and a continuation, and a node is
+one token. The trie is cut, in depth-first order, into batches of at most a budget of nodes. The path above a
+batch (a few-shot header, the words that every prompt begins with) is its trunk. Within a batch, nodes are cut
+into segments, each a piece of the tree with the nodes above it, so that attention stays small.
 """
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 Tokens = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Encoded:
-    """A request in tokens. Neither part is empty."""
+class Pair:
+    """One request in tokens. Both parts hold at least one token."""
 
     context: Tokens
     continuation: Tokens
 
-    @property
-    def row(self) -> Tokens:
-        """What the model must read: all but the last token, which is only predicted."""
-        return self.context + self.continuation[:-1]
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """The log-probability of token `following` at `node` (local to its batch) counts for this request."""
+
+    request: int
+    node: int
+    following: int
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
-    """Where a request is read off: continuation token `i` is predicted at place `nodes[i]` of the pack."""
+class Segment:
+    """Nodes `start` to `stop` of a batch, which all descend from the same first `trunk` tokens of the trunk
+    and then from the nodes `above` of the same batch. Among one another they see their ancestors.
+    """
 
-    request: Encoded
-    nodes: Tokens
+    start: int
+    stop: int
+    above: tuple[int, ...]
+    trunk: int
 
 
 @dataclass(frozen=True, slots=True)
-class Pack:
-    """Tokens that are computed together. `parents[i]` is the place of the token before token i, -1 at a start."""
+class Batch:
+    """n nodes in depth-first order. `parents` are local indices, -1 for a child of some node of the trunk;
+    `depths` are positions in the sequence: such a child sees the first `depth` tokens of the trunk.
+    """
 
+    trunk: Tokens
     tokens: Tokens
     parents: Tokens
-    reads: tuple[Read, ...]
-
-    @property
-    def chain(self) -> bool:
-        """Whether it is one plain row, so that ordinary causal attention is right."""
-        return all(parent == i - 1 for i, parent in enumerate(self.parents))
-
-    @property
-    def depths(self) -> list[int]:
-        """The position of each token in its own row, from 0."""
-        depths: list[int] = []
-        for parent in self.parents:
-            depths.append(depths[parent] + 1 if parent >= 0 else 0)
-        return depths
-
-    @property
-    def places(self) -> list[int]:
-        """The places at which the output head is needed, each once."""
-        return sorted({node for read in self.reads for node in read.nodes})
+    depths: Tokens
+    wants: tuple[Want, ...]
+    segments: tuple[Segment, ...]
 
 
-def packs(requests: Sequence[Encoded], *, most: int, deepest: int) -> list[Pack]:
-    """Every distinct request in one pack. A pack holds about `most` tokens, or one longer row.
-
-    Rows of at most `deepest` tokens share their beginnings; longer ones are chains (`deepest=0`: all are). The
-    result depends on the set of requests alone, not on their order.
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All batches. `distinct` counts the nodes of the trie, `planned` what is computed with the trunks,
+    `naive` what a scorer computes that runs every request alone.
     """
-    by_row: dict[Tokens, list[Encoded]] = {}
-    for request in sorted(set(requests), key=lambda r: (r.row, r.context, r.continuation)):
-        by_row.setdefault(request.row, []).append(request)
-    short = sorted(row for row in by_row if len(row) <= deepest)
-    long = sorted(row for row in by_row if len(row) > deepest)
-    return [
-        _pack(rows, by_row)
-        for rows in (*_slices(short, _cuts(short, most)), *_slices(long, _chain_cuts(long)))
-        if rows
-    ]
+
+    batches: tuple[Batch, ...]
+    distinct: int
+    planned: int
+    naive: int
 
 
-def batches(planned: Sequence[Pack], *, most_tokens: int, most_places: int) -> Iterator[list[Pack]]:
-    """Packs of like length together, longest first: at most `most_tokens` with padding, `most_places` head places."""
-    batch: list[Pack] = []
-    places = 0
-    for pack in sorted(planned, key=lambda p: (p.chain, -len(p.tokens), p.tokens)):
-        n = len(pack.places)
-        full = batch and (
-            pack.chain != batch[0].chain
-            or (len(batch) + 1) * len(batch[0].tokens) > most_tokens
-            or places + n > most_places
-        )
-        if full:
-            yield batch
-            batch, places = [], 0
-        batch.append(pack)
-        places += n
-    if batch:
-        yield batch
+@dataclass(slots=True)
+class _Trie:
+    tokens: list[int]
+    parents: list[int]
+    depths: list[int]
+    sizes: list[int]
+    wants: list[list[tuple[int, int]]]
+
+
+def plan(pairs: Sequence[Pair], budget: int = 2048, widest: int = 256) -> Plan:
+    """Batches that hold every request, in the order of a depth-first walk.
+
+    `budget`: nodes a batch; `widest`: nodes a segment. The plan depends on the requests alone, so that a run
+    that is resumed computes exactly what it would have computed.
+    """
+    trie = _trie(pairs)
+    cuts = _cuts(trie, budget)
+    batches = tuple(_batch(trie, a, b, widest) for a, b in itertools.pairwise(cuts))
+    # A trunk is computed anew only where it changes.
+    trunks = [trunk for trunk, _ in itertools.groupby(batch.trunk for batch in batches)]
+    return Plan(
+        batches,
+        distinct=len(trie.tokens),
+        planned=len(trie.tokens) + sum(map(len, trunks)),
+        naive=sum(len(p.context) + len(p.continuation) - 1 for p in pairs),
+    )
+
+
+def _trie(pairs: Sequence[Pair]) -> _Trie:
+    trie = _Trie([], [], [], [], [])
+    path: list[int] = []
+    spelled: Tokens = ()
+    # In sorted order a request shares with the one before it exactly what it shares with all before it.
+    for request in sorted(range(len(pairs)), key=lambda r: pairs[r].context + pairs[r].continuation):
+        pair = pairs[request]
+        whole = pair.context + pair.continuation
+        walked = whole[:-1]
+        shared = _common(spelled, walked)
+        del path[shared:]
+        for depth in range(shared, len(walked)):
+            trie.tokens.append(walked[depth])
+            trie.parents.append(path[-1] if path else -1)
+            trie.depths.append(depth)
+            trie.wants.append([])
+            path.append(len(trie.tokens) - 1)
+        spelled = walked
+        for depth in range(len(pair.context) - 1, len(walked)):
+            trie.wants[path[depth]].append((request, whole[depth + 1]))
+    trie.sizes = _subtree_sizes(trie.parents)
+    return trie
 
 
 def _common(a: Tokens, b: Tokens) -> int:
-    for i, (x, y) in enumerate(zip(a, b, strict=False)):
-        if x != y:
-            return i
-    return min(len(a), len(b))
+    n = min(len(a), len(b))
+    return next((i for i in range(n) if a[i] != b[i]), n)
 
 
-def _slices(rows: Sequence[Tokens], cuts: Sequence[int]) -> list[Sequence[Tokens]]:
-    return [rows[a:b] for a, b in pairwise([0, *cuts, len(rows)])]
+def _subtree_sizes(parents: Sequence[int]) -> list[int]:
+    sizes = [1] * len(parents)
+    for node in range(len(parents) - 1, -1, -1):
+        if parents[node] >= 0:
+            sizes[parents[node]] += sizes[node]
+    return sizes
 
 
-def _chain_cuts(rows: Sequence[Tokens]) -> list[int]:
-    # In sorted order a row that begins another stands right before it: both are read off the longer one.
-    return [i for i, (a, b) in enumerate(pairwise(rows), 1) if b[: len(a)] != a]
+def _cuts(trie: _Trie, budget: int) -> list[int]:
+    # A cut in the last quarter of the budget where the path above is shortest: that path is computed again.
+    cuts = [0]
+    n = len(trie.tokens)
+    while n - cuts[-1] > budget:
+        last = cuts[-1]
+        window = range(last + budget, last + budget - max(budget // 4, 1), -1)
+        cuts.append(min(window, key=lambda node: trie.depths[node]))
+    return [*cuts, n] if n else [0]
 
 
-def _cuts(rows: Sequence[Tokens], most: int) -> list[int]:
-    common = [0, *(_common(a, b) for a, b in pairwise(rows))]
-    cuts: list[int] = []
-    while rows and (end := _cut(rows, common, cuts[-1] if cuts else 0, most)) < len(rows):
-        cuts.append(end)
-    return cuts
+def _batch(trie: _Trie, start: int, stop: int, widest: int) -> Batch:
+    trunk = []
+    node = trie.parents[start]
+    while node >= 0:
+        trunk.append(trie.tokens[node])
+        node = trie.parents[node]
+    parents = [max(trie.parents[node] - start, -1) for node in range(start, stop)]
+    depths = trie.depths[start:stop]
+    return Batch(
+        trunk=tuple(reversed(trunk)),
+        tokens=tuple(trie.tokens[start:stop]),
+        parents=tuple(parents),
+        depths=tuple(depths),
+        wants=tuple(Want(r, node - start, t) for node in range(start, stop) for r, t in trie.wants[node]),
+        segments=tuple(_segments(parents, depths, widest)),
+    )
 
 
-def _cut(rows: Sequence[Tokens], common: Sequence[int], start: int, most: int) -> int:
-    """Where the pack that begins at `start` ends: past half of `most`, where the shared beginning is shortest."""
-    size = len(rows[start])
-    candidates: list[int] = []
-    for end in range(start + 1, len(rows)):
-        if 2 * size >= most:
-            candidates.append(end)
-        size += len(rows[end]) - common[end]
-        if size > most:
-            return min(candidates or [end], key=lambda cut: (common[cut], -cut))
-    return len(rows)
+def _segments(parents: Sequence[int], depths: Sequence[int], widest: int) -> Iterator[Segment]:
+    sizes = _subtree_sizes(parents)
+    start = 0
+    while start < len(parents):
+        stop = start + 1
+        if sizes[start] > widest:
+            # A wide node's next in depth-first order is its child, so a run of wide nodes is a chain.
+            while stop < len(parents) and sizes[stop] > widest:
+                stop += 1
+        else:
+            stop = start + sizes[start]
+            room = start + widest
+            while stop < len(parents) and stop + sizes[stop] <= room and _joins(parents, depths, start, stop):
+                stop += sizes[stop]
+        yield _segment(parents, depths, start, stop)
+        start = stop
 
 
-def _pack(rows: Sequence[Tokens], by_row: dict[Tokens, list[Encoded]]) -> Pack:
-    tokens: list[int] = []
-    parents: list[int] = []
-    reads: list[Read] = []
-    path: list[int] = []
-    before: Tokens = ()
-    for row in rows:
-        path = path[: _common(before, row)]
-        for token in row[len(path) :]:
-            parents.append(path[-1] if path else -1)
-            path.append(len(tokens))
-            tokens.append(token)
-        for request in by_row[row]:
-            reads.append(Read(request, tuple(path[len(request.context) - 1 :])))
-        before = row
-    return Pack(tuple(tokens), tuple(parents), tuple(reads))
+def _joins(parents: Sequence[int], depths: Sequence[int], first: int, second: int) -> bool:
+    # Children of the trunk hang at different heights: only those of one height see the same part of it.
+    return parents[first] == parents[second] and depths[first] == depths[second]
+
+
+def _segment(parents: Sequence[int], depths: Sequence[int], start: int, stop: int) -> Segment:
+    above = []
+    node = parents[start]
+    while node >= 0:
+        above.append(node)
+        node = parents[node]
+    return Segment(start, stop, tuple(reversed(above)), trunk=depths[start] - len(above))

@@ -1,0 +1,1 @@
+"""Measurements that `make bench` takes; the tests never depend on a clock."""
