@@ -210,6 +210,10 @@ class Answers:
 
     def askings(self) -> list[tuple[str, str, str]]:
         """The distinct (view, model, template) in the order of their first row."""
+        return list(self._askings)
+
+    @cached_property
+    def _askings(self) -> list[tuple[str, str, str]]:
         names = ["view", "model", "template"]
         # Without threads the groups come in the order of their first row.
         groups = self.table.group_by(names, use_threads=False).aggregate([])

@@ -32,10 +32,11 @@ LEVEL = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Chance:
-    """Counts over `n` items.
+    """Counts over `n` items, and what they say.
 
-    `expected` flags by luck, `expected_ci` the central 95 % of their distribution. `p`: how often luck flags as many or more. `excess` and `latent` are shares of the items with
-    item-bootstrap intervals; all are None where no item was weighed.
+    `expected` flags by luck, `expected_ci` the central 95 % of their distribution; `p`: how often luck flags as
+    many or more. `excess` and `latent` are shares of the items with item-bootstrap intervals; all are None where
+    no item was weighed.
     """
 
     n: int

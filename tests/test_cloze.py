@@ -45,7 +45,7 @@ def test_a_plain_item_stays(profile: Profile) -> None:
 def test_what_cannot_be_scored_is_out_in_every_profile(profile: Profile) -> None:
     labels = {"i": False}
     assert exclusion(item(choices=("red", " ", "blue")), profile, labels) == "empty_choice"
-    assert exclusion(item(choices=("red", "Green ", "green", "grey")), profile, labels) == "repeated_key_text"
+    assert exclusion(item(choices=("red", "green ", "green", "grey")), profile, labels) == "repeated_key_text"
     assert exclusion(item(choices=("red", "green", "blue", "Blue")), profile, labels) is None
 
 

@@ -5,6 +5,8 @@ and only when there is something to convert.
 """
 
 import importlib.metadata
+import io
+from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +27,18 @@ def to_safetensors(gguf: Path, folder: Path) -> None:
     """
     level = transformers_logging.get_verbosity()
     transformers_logging.set_verbosity_error()
-    transformers_logging.disable_progress_bar()
     try:
-        _convert(gguf, folder)
-    except (ValueError, KeyError, RuntimeError, NotImplementedError) as e:
+        with redirect_stderr(io.StringIO()):  # progress bars that no setting of transformers silences
+            _convert(gguf, folder)
+    except Exception as e:
+        if isinstance(e, OSError) and e.errno is not None:
+            raise  # the disk, not the file
+        first = (str(e).splitlines() or [""])[0][:200]
         raise ModelError(
-            f"{gguf.name}: transformers cannot convert this GGUF file ({type(e).__name__}: {e})"
+            f"{gguf.name}: transformers cannot convert this GGUF file ({type(e).__name__}: {first})"
         ) from e
     finally:
         transformers_logging.set_verbosity(level)
-        transformers_logging.enable_progress_bar()
 
 
 def versions() -> dict[str, str]:

@@ -7,7 +7,7 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from pathlib import Path
 from robustify.errors import ModelError, ResourceError
 
 RECORD = "robustify-model.json"
-_SEEN = ".digests.json"
+LOCAL_GGUF = "a local GGUF file"
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.pickle", "*.ckpt")
 
 
@@ -68,7 +68,7 @@ def read_record(folder: Path) -> Record | None:
     try:
         return Record(**json.loads(path.read_text(encoding="utf-8")))
     except (ValueError, TypeError) as e:
-        raise ModelError(f"{path}: is no model record; delete the folder and pull the model again") from e
+        raise ModelError(f"{path}: is no model record; delete its folder and pull the model again") from e
 
 
 def check(folder: Path) -> None:
@@ -92,19 +92,16 @@ def check(folder: Path) -> None:
         _check_digests(folder, record)
 
 
-def digests(folder: Path, names: Iterator[str] | list[str]) -> dict[str, str]:
+def digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
     """The sha256 of these files. A file whose size and time are as last seen is not read again."""
     seen = _read_seen(folder)
     fresh = {}
     for name in names:
-        stat = (folder / name).stat()
-        stamp = f"{stat.st_size}:{stat.st_mtime_ns}"
-        old = seen.get(name)
-        fresh[name] = (
-            old
-            if old is not None and old["stamp"] == stamp
-            else {"stamp": stamp, "sha256": sha256(folder / name)}
-        )
+        stamp = _stamp(folder / name)
+        entry = seen.get(name)
+        if entry is None or entry["stamp"] != stamp:
+            entry = {"stamp": stamp, "sha256": sha256(folder / name)}
+        fresh[name] = entry
     if any(seen.get(name) != entry for name, entry in fresh.items()):
         _write_seen(folder, {**seen, **fresh})
     return {name: entry["sha256"] for name, entry in fresh.items()}
@@ -112,11 +109,7 @@ def digests(folder: Path, names: Iterator[str] | list[str]) -> dict[str, str]:
 
 def mark_seen(folder: Path, files: dict[str, str]) -> None:
     """Remember digests that were just computed, so that the next check costs nothing."""
-    entries = {}
-    for name, digest in files.items():
-        stat = (folder / name).stat()
-        entries[name] = {"stamp": f"{stat.st_size}:{stat.st_mtime_ns}", "sha256": digest}
-    _write_seen(folder, entries)
+    _write_seen(folder, {name: {"stamp": _stamp(folder / name), "sha256": d} for name, d in files.items()})
 
 
 @contextmanager
@@ -152,35 +145,52 @@ def _check_no_code(path: Path) -> None:
 
 
 def _check_digests(folder: Path, record: Record) -> None:
-    mend = f"robustify models pull {record.name}"
     missing = [name for name in sorted(record.files) if not (folder / name).is_file()]
     if missing:
-        raise ModelError(f"{folder}: {', '.join(missing)} missing; delete the folder and run: {mend}")
+        raise ModelError(f"{folder}: {', '.join(missing)} missing; {_mend(folder, record)}")
     found = digests(folder, sorted(record.files))
-    wrong = [name for name, digest in record.files.items() if found[name] != digest]
+    wrong = [
+        f"{folder / name}: sha256 {found[name][:12]}..., expected {digest[:12]}...; {_mend(folder, record)}"
+        for name, digest in sorted(record.files.items())
+        if found[name] != digest
+    ]
     if wrong:
-        raise ModelError(
-            *(
-                f"{folder / name}: sha256 {found[name][:12]}..., expected {record.files[name][:12]}...;"
-                f" delete the folder and run: {mend}"
-                for name in sorted(wrong)
-            )
-        )
+        raise ModelError(*wrong)
+
+
+def _mend(folder: Path, record: Record) -> str:
+    if record.source == LOCAL_GGUF:
+        return f"delete {folder}, it is made again from the GGUF file"
+    return f"run: robustify models pull {record.name}"
+
+
+def _stamp(path: Path) -> str:
+    stat = path.stat()
+    return f"{stat.st_size}:{stat.st_mtime_ns}"
+
+
+def _seen_file(folder: Path) -> Path:
+    # Nothing is written into a folder that is not ours: a user's own model, or the hub's cache.
+    if (folder / RECORD).is_file():
+        return folder / ".digests.json"
+    key = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:32]
+    return cache_folder() / "digests" / f"{key}.json"
 
 
 def _read_seen(folder: Path) -> dict[str, dict[str, str]]:
     try:
-        tree = json.loads((folder / _SEEN).read_text(encoding="utf-8"))
+        tree = json.loads(_seen_file(folder).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return tree if isinstance(tree, dict) else {}
 
 
 def _write_seen(folder: Path, entries: dict[str, dict[str, str]]) -> None:
-    # A folder that cannot be written (a shared, read-only one) is hashed each time instead.
+    place = _seen_file(folder)
+    partial = place.with_suffix(f".{os.getpid()}")
     try:
-        partial = folder / f"{_SEEN}.{os.getpid()}"
+        place.parent.mkdir(parents=True, exist_ok=True)
         partial.write_text(json.dumps(entries, sort_keys=True), encoding="utf-8")
-        os.replace(partial, folder / _SEEN)
+        os.replace(partial, place)
     except OSError:
-        return
+        return  # a cache that cannot be written costs time, not truth: the files are hashed each time

@@ -3,6 +3,7 @@
 It never leaves half a folder behind: the work is done beside the place and renamed into it.
 """
 
+import importlib.util
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ from robustify.errors import ModelError, ResourceError
 from robustify.models.folder import Record, mark_seen, sha256, write_record
 
 Say = Callable[[str], None]
+_NEEDED = ("torch", "transformers", "accelerate", "gguf", "safetensors")
 
 
 def models_folder(cache: Path) -> Path:
@@ -40,24 +42,33 @@ def room(cache: Path, name: str) -> Iterator[Path]:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def install(gguf: Path, folder: Path, *, name: str, source: str, licence: str, digest: str, say: Say) -> Path:
-    """Convert `gguf` (sha256 `digest`) and put the result at `folder`; it must lie in a `room` of the same cache.
+def check_can_convert(name: str) -> None:
+    """Say before anything is fetched that it could not be converted.
 
     Raises:
-        ModelError: the hf extra is not installed, or transformers cannot read the file.
+        ModelError: the hf extra is not installed.
     """
-    try:
-        from robustify.models.convert import to_safetensors, versions
-    except ImportError as e:
-        raise ModelError(f"{name}: converting needs {e.name}; pip install 'robustcbrn-eval[hf]'") from e
-    say(f"{name}: converting to float32 safetensors, once (about a minute)")
+    missing = [part for part in _NEEDED if importlib.util.find_spec(part) is None]
+    if missing:
+        raise ModelError(f"{name}: needs {', '.join(missing)}; pip install 'robustcbrn-eval[hf]'")
+
+
+def install(gguf: Path, folder: Path, *, name: str, source: str, licence: str, digest: str, say: Say) -> Path:
+    """Convert `gguf` (sha256 `digest`) and put the result at `folder`. Hold the `room` of `name` around it.
+
+    Raises:
+        ModelError: transformers cannot read the file.
+    """
+    from robustify.models.convert import to_safetensors, versions  # torch: only where there is work for it
+
+    say(f"{name}: converting to float32 safetensors, once (one to two minutes)")
     made = folder.parent / f".{name}.partial" / "made"
     made.mkdir()
     to_safetensors(gguf, made)
     files = {path.name: sha256(path) for path in sorted(made.iterdir())}
-    mark_seen(made, files)
     write_record(made, Record(name, source, digest, files, licence, versions()))
+    mark_seen(made, files)
     shutil.rmtree(folder, ignore_errors=True)  # a damaged one; a whole one is never replaced
     os.replace(made, folder)
-    say(f"{name}: ready in {folder}; the GGUF file is not kept")
+    say(f"{name}: ready in {folder}")
     return folder

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from robustify.errors import ModelError
-from robustify.models.folder import RECORD, check, locked, read_record, sha256
-from robustify.models.install import install, models_folder, room
+from robustify.models.folder import LOCAL_GGUF, RECORD, check, digests, locked, read_record
+from robustify.models.install import check_can_convert, install, models_folder, room
 from robustify.models.names import KNOWN, Folder, Gguf, Hub, Known, known, parse
 
 # What a model needs, and nothing that could be run: no *.py, no pickles.
@@ -85,15 +85,16 @@ def _row(model: Known, cache: Path) -> dict[str, Any]:
 
 
 def _converted(gguf: Path, cache: Path, say: Callable[[str], None]) -> Path:
-    digest = sha256(gguf)
+    digest = digests(gguf.parent, [gguf.name])[gguf.name]
     name = f"gguf-{digest[:16]}"
     folder = models_folder(cache) / name
     with locked(models_folder(cache) / f".{name}.lock"):
         if (folder / RECORD).is_file():
             return folder
+        check_can_convert(gguf.name)
         with room(cache, name):
             return install(
-                gguf, folder, name=name, source="a local GGUF file", licence="unknown", digest=digest, say=say
+                gguf, folder, name=name, source=LOCAL_GGUF, licence="unknown", digest=digest, say=say
             )
 
 
@@ -110,7 +111,7 @@ def _snapshot(hub: Hub) -> Path:
         pass  # not here yet: ask the hub
     try:
         return Path(snapshot_download(hub.repo, **wanted))
-    except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as e:
+    except (LocalEntryNotFoundError, HfHubHTTPError, OSError, ValueError) as e:
         raise ModelError(
             f"hf:{hub.repo}@{hub.revision}: not in the local hub cache, and the hub gave no answer"
             f" ({type(e).__name__}); fetch it on a machine with network, or name a local folder"

