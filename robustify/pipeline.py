@@ -154,7 +154,7 @@ def export_lm_eval(run: Run, folder: Path, force: bool) -> list[Path]:
             *(f"{g['name']}: {g['reason']}; export halted (--force exports all the same)" for g in halted)
         )
     folder.mkdir(parents=True, exist_ok=True)
-    for name in ("robust", "shortcut", "cloze"):
+    for name in ("robust", "shortcut", "undecided", "cloze"):
         shutil.copyfile(run.folder / f"{name}.jsonl", folder / f"{name}.jsonl")
     warning = "; ".join(f"FORCED although {g['name']}: {g['reason']}" for g in halted)
     name = run.manifest["config"]["name"]

@@ -56,13 +56,14 @@ def settings() -> str:
 
 
 def _default(field: object) -> str:
+    from pydantic import BaseModel
     from pydantic.fields import FieldInfo
 
     assert isinstance(field, FieldInfo)
     if field.is_required():
         return "must be given"
     value = field.get_default(call_default_factory=True)
-    return "see below" if hasattr(value, "model_fields") else f"`{json.dumps(value, default=list)}`"
+    return "see below" if isinstance(value, BaseModel) else f"`{json.dumps(value, default=list)}`"
 
 
 def heuristics() -> str:

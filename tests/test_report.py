@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from robustify.report import render, write_report
 from robustify.report.blocks import Line, Mark, Plot, Row
-from robustify.report.figures import NARROW, WIDE, axis, draw, fit, svg
+from robustify.report.figures import INSET, NARROW, WIDE, axis, draw, fit, svg
 from robustify.report.reading import quantity
 from robustify.report.words import closing, percent, plain, points, rate, signed
 
@@ -351,6 +351,7 @@ def test_a_mark_stands_where_its_number_is() -> None:
     drawing = draw(a_plot(0.0, 0.4, line=0.4), WIDE)
     (zero, left), (*_, (end, last)) = drawing.grid[0], drawing.grid[1:]
     assert (left, last) == ("0", "50 %")
+    assert (zero, end) == (WIDE.label + INSET, WIDE.width - WIDE.note - INSET)
     assert drawing.points[0].x == zero
     assert drawing.points[1].x == pytest.approx(zero + (end - zero) * 0.4 / 0.5)
     assert drawing.lines == (pytest.approx(drawing.points[1].x),)
