@@ -3,10 +3,10 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from robustify.engines.plan import Pair, Plan, plan
+from robustify.engines.plan import Encoded, Plan, plan
 
 TOKENS = st.lists(st.integers(0, 3), min_size=1, max_size=12).map(tuple)
-PAIRS = st.lists(st.builds(Pair, TOKENS, TOKENS), max_size=40)
+PAIRS = st.lists(st.builds(Encoded, TOKENS, TOKENS), max_size=40)
 
 
 def read_back(planned: Plan, n: int) -> list[dict[int, tuple[int, tuple[int, ...]]]]:
@@ -34,7 +34,7 @@ def read_back(planned: Plan, n: int) -> list[dict[int, tuple[int, tuple[int, ...
 
 @settings(max_examples=300)
 @given(PAIRS, st.integers(1, 30), st.integers(1, 10))
-def test_every_request_can_be_read_back(pairs: list[Pair], budget: int, widest: int) -> None:
+def test_every_request_can_be_read_back(pairs: list[Encoded], budget: int, widest: int) -> None:
     planned = plan(pairs, budget, widest)
     for pair, found in zip(pairs, read_back(planned, len(pairs)), strict=True):
         whole = pair.context + pair.continuation
@@ -46,7 +46,7 @@ def test_every_request_can_be_read_back(pairs: list[Pair], budget: int, widest: 
 
 @settings(max_examples=200)
 @given(PAIRS, st.integers(1, 30))
-def test_each_distinct_prefix_is_planned_once(pairs: list[Pair], budget: int) -> None:
+def test_each_distinct_prefix_is_planned_once(pairs: list[Encoded], budget: int) -> None:
     planned = plan(pairs, budget)
     prefixes = {
         (p.context + p.continuation)[: i + 1]
@@ -58,7 +58,7 @@ def test_each_distinct_prefix_is_planned_once(pairs: list[Pair], budget: int) ->
 
 
 @given(PAIRS, st.randoms())
-def test_the_plan_does_not_depend_on_the_order_of_the_requests(pairs: list[Pair], random) -> None:
+def test_the_plan_does_not_depend_on_the_order_of_the_requests(pairs: list[Encoded], random) -> None:
     shuffled = list(pairs)
     random.shuffle(shuffled)
     tokens = [[b.tokens for b in plan(p, 9).batches] for p in (pairs, shuffled)]
@@ -67,7 +67,7 @@ def test_the_plan_does_not_depend_on_the_order_of_the_requests(pairs: list[Pair]
 
 def test_a_header_that_all_share_is_computed_once_and_then_kept() -> None:
     header = tuple(range(100, 400))
-    pairs = [Pair((*header, i, i + 1), (7, j)) for i in range(50) for j in range(4)]
+    pairs = [Encoded((*header, i, i + 1), (7, j)) for i in range(50) for j in range(4)]
     planned = plan(pairs, budget=128)
     assert planned.distinct == 300 + 50 * 3
     # Batches that begin inside the header recompute the part above; those after it share one trunk.
@@ -77,7 +77,7 @@ def test_a_header_that_all_share_is_computed_once_and_then_kept() -> None:
 
 
 def test_segments_stay_small() -> None:
-    pairs = [Pair((1, i), (j, k)) for i in range(40) for j in range(5) for k in range(2)]
+    pairs = [Encoded((1, i), (j, k)) for i in range(40) for j in range(5) for k in range(2)]
     (batch,) = plan(pairs, budget=4096, widest=32).batches
     assert max(s.stop - s.start for s in batch.segments) <= 32
     assert batch.segments[0].above == ()

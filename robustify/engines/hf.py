@@ -1,257 +1,212 @@
-"""Scores requests with a transformers model, each distinct prefix once.
+"""A model run here with transformers, behind the `Scorer` and `Writer` protocols.
 
-The fast path computes a prefix tree (`plan`, `tree`). On the first batch of every model it is held to plain
-one-by-one scoring; a model for which it is not exact is scored in plain length-sorted batches, and its
-fingerprint says which was used. The output head runs only at positions that are scored, its log-softmax in
-float32 or better.
+Log-probabilities are those of lm-eval 0.4.13's HFLM within 1e-3: the same tokens, continuation only, float32
+log-softmax. Each distinct prefix is computed once (`plan`, `tree`) where that is exact for the model: the
+first batch of every model is held to scoring one by one, and a model that fails is scored in plain
+length-sorted rows. It refuses prompts that do not fit and numbers that are no log-probabilities.
 """
 
 import gc
-import math
-import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
 import torch
 import transformers
-from torch import Tensor
 
-from robustify.engines import tree
 from robustify.engines.base import Logprob, Progress, Request, no_progress
-from robustify.engines.plan import Batch, Pair, plan
-from robustify.engines.tokens import encode
-from robustify.errors import ModelError, ResourceError
-from robustify.models.folder import RECORD, digests
+from robustify.engines.opening import device_of, dtype_of, file_digests, max_length, opened, use_all_cores
+from robustify.engines.plan import Encoded, plan
+from robustify.engines.rows import score_alone, score_rows
+from robustify.engines.tokens import encode, plain, prefix_token
+from robustify.engines.tree import Trees, attending, fits, window
+from robustify.errors import DataError, ModelError
+from robustify.models.folder import check, read_record
 
-ENGINE = "hf-2"
-HEAD_ROWS = 256
-"""Positions for which the output head runs at once: with 262,144 words, 256 MiB in float32."""
-EQUAL = 1e-3
-"""How far the fast path may be from plain scoring on a request, in nats."""
+VERSION = "hf-1"
+_HELD_TO = 4
+"""Requests of the first batch that are scored one by one as well."""
 
 
 class HF:
-    """A `Scorer` and `Writer` over one model in a local folder with safetensors."""
+    """A causal language model from a local folder, in memory until `close`.
+
+    `device` and `dtype` are torch's names; `max_batch_tokens` bounds the tokens of one forward pass.
+
+    Raises:
+        UsageError: an unknown device or dtype.
+        ModelError: the folder is refused, or transformers cannot load it.
+    """
 
     def __init__(
         self,
         name: str,
         folder: Path,
         device: str = "cpu",
-        dtype: Literal["float32", "bfloat16", "float16"] = "float32",
+        dtype: str = "float32",
         max_batch_tokens: int = 2048,
     ) -> None:
+        check(folder)
         self.name = name
-        self.device = _device(device)
-        self.max_batch_tokens = max_batch_tokens
-        self._dtype = dtype
-        self._files = digests(
-            folder,
-            sorted(
-                p.name
-                for p in folder.iterdir()
-                if p.suffix in (".safetensors", ".json") and not p.name.startswith(".") and p.name != RECORD
-            ),
-        )
-        torch.set_num_threads(len(os.sched_getaffinity(0)))
-        self.tokenizer, self.model = _open(name, folder, self.device, dtype)
-        self.path: Literal["tree", "plain", "untried"] = (
-            "untried" if tree.fits(self.model.config) else "plain"
-        )
+        self._folder = folder
+        self._dtype = dtype_of(dtype)
+        self._max_batch_tokens = max_batch_tokens
+        use_all_cores()
+        self._device = device_of(device)
+        self._tokenizer, self._model = opened(folder, self._dtype, self._device)
+        self.max_length = max_length(self._model.config, self._tokenizer)
+        self.path: Literal["untried", "trees", "rows"] = "untried" if fits(self._model) else "rows"
 
     def __enter__(self) -> "HF":
         return self
 
     def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
 
-    def close(self) -> None:
-        """Give the model's memory back."""
-        self.model = None
-        gc.collect()
+    def __repr__(self) -> str:
+        return f"HF({self.name!r}, {self._device}, {str(self._dtype).removeprefix('torch.')})"
 
-    def fingerprint(self) -> dict[str, str]:
-        """Digests of weights and tokenizer, dtype, device, path and versions."""
-        return {
-            "engine": ENGINE,
-            "path": self.path,
-            "dtype": self._dtype,
-            "device": self.device.type,
-            "torch": torch.__version__,
-            "transformers": transformers.__version__,
-            **{f"sha256 {name}": digest for name, digest in sorted(self._files.items())},
-        }
+    def close(self) -> None:
+        """Give the model's memory back. Closing twice does nothing."""
+        self._model = self._tokenizer = None
+        gc.collect()
+        if self._device.type == "cuda":
+            torch.cuda.empty_cache()
 
     def loglikelihoods(self, requests: Sequence[Request], progress: Progress = no_progress) -> list[Logprob]:
-        """See `Scorer`. Requests that are equal in tokens are computed once."""
-        pairs = encode(self.tokenizer, requests, self._longest(), self.name)
-        distinct = list(dict.fromkeys(pairs))
-        waiting = Counter(pairs)
-        totals = dict.fromkeys(distinct, 0.0)
+        """One result for each request, in the order of the requests; equal requests are computed once.
+
+        Raises:
+            DataError: requests that do not fit into the model's context, named by their positions.
+            ModelError: a log-probability that is NaN or infinite.
+        """
+        encoded = encode(self._tokenizer, requests)
+        self._check_lengths(encoded)
+        asked = Counter(encoded)
+        known: dict[Encoded, Logprob] = {}
         with torch.inference_mode():
-            for done in self._scored(distinct, totals):
-                progress(sum(waiting[pair] for pair in done))
-        self._refuse_what_is_no_number(totals.values())
-        return [Logprob(totals[pair], len(pair.continuation)) for pair in pairs]
+            for fresh in self._scored(list(asked)):
+                self._check_numbers(fresh)
+                known |= {r: Logprob(total, len(r.continuation)) for r, total in fresh.items()}
+                progress(sum(asked[request] for request in fresh))
+        return [known[request] for request in encoded]
+
+    def fingerprint(self) -> dict[str, str]:
+        """What the numbers depend on: digests of weights, settings and tokenizer, dtype, device, path, versions."""
+        record = read_record(self._folder)
+        return {
+            "engine": VERSION,
+            **file_digests(self._folder),
+            "licence": record.licence if record else "see the model's own files",
+            "dtype": str(self._dtype).removeprefix("torch."),
+            "device": str(self._device),
+            "path": self.path,
+            "max_batch_tokens": str(self._max_batch_tokens),
+            "torch": torch.__version__,
+            "transformers": transformers.__version__,
+        }
 
     def write(self, prompts: Sequence[str], *, max_tokens: int) -> list[str]:
-        """Greedy continuation of each prompt; special tokens in the prompt's text stay text."""
-        return [self._written(prompt, max_tokens) for prompt in prompts]
+        """One greedy reply for each prompt, through the model's chat template where it has one.
 
-    def _written(self, prompt: str, max_tokens: int) -> str:
-        ids = self.tokenizer(prompt, return_tensors="pt", split_special_tokens=True)["input_ids"].to(
-            self.device
-        )
+        Raises:
+            DataError: prompts that leave no room for the reply, named by their positions.
+        """
+        encoded = [self._as_prompt(prompt) for prompt in prompts]
+        faults = [
+            f"prompt {i}: {len(ids)} tokens and {max_tokens} for the reply; {self.name} takes {self.max_length}"
+            for i, ids in enumerate(encoded)
+            if len(ids) + max_tokens > self.max_length
+        ]
+        if faults:
+            raise DataError.gather(faults)
+        return [self._reply(ids, max_tokens) for ids in encoded]
+
+    def _scored(self, requests: Sequence[Encoded]) -> Iterator[dict[Encoded, float]]:
+        deepest = window(self._model.config) or self.max_length
+        deep = [r for r in requests if len(r.row) > deepest]
+        shallow = [r for r in requests if len(r.row) <= deepest]
+        if self.path != "rows":
+            yield from self._by_trees(shallow)
+        if self.path == "rows":
+            deep = list(requests)
+        yield from score_rows(self._model, deep, self._max_batch_tokens, self._device)
+
+    def _by_trees(self, requests: Sequence[Encoded]) -> Iterator[dict[Encoded, float]]:
+        left = [len(r.continuation) for r in requests]
+        totals = [0.0] * len(requests)
+        with attending(self._model):
+            trees = Trees(self._model, self._device)
+            for batch in plan(requests, self._max_batch_tokens).batches:
+                done = []
+                for number, logprob in trees.score(batch):
+                    totals[number] += logprob
+                    left[number] -= 1
+                    if left[number] == 0:
+                        done.append(number)
+                fresh = {requests[number]: totals[number] for number in done}
+                if self.path == "untried" and fresh:
+                    self.path = "trees" if self._agrees(fresh) else "rows"
+                if self.path == "rows":
+                    return
+                yield fresh
+
+    def _agrees(self, fresh: dict[Encoded, float]) -> bool:
+        # Wrong attention is off by whole nats; half precision wanders by tenths.
+        allowed = 1e-3 if self._dtype == torch.float32 else 1.0
+        held = list(fresh)[:: max(1, len(fresh) // _HELD_TO)][:_HELD_TO]
+        with attending(self._model, plainly=True):
+            alone = [score_alone(self._model, r, self._device) for r in held]
+        return all(abs(a - fresh[r]) <= allowed for a, r in zip(alone, held, strict=True))
+
+    def _check_lengths(self, encoded: Sequence[Encoded]) -> None:
+        faults = [
+            f"request {i}: {len(e.context)} tokens of context and {len(e.continuation)} of continuation;"
+            f" {self.name} takes {self.max_length + 1} together; use a model with a longer context, or fewer shots"
+            for i, e in enumerate(encoded)
+            if len(e.row) > self.max_length
+        ]
+        if faults:
+            raise DataError.gather(faults)
+
+    def _check_numbers(self, fresh: dict[Encoded, float]) -> None:
+        if not all(-float("inf") < total <= 1e-3 for total in fresh.values()):
+            raise ModelError(
+                f"{self.name}: gave a log-probability that is NaN, infinite or above 0; expected a number: "
+                "its weights are damaged, or its precision is too low"
+            )
+
+    def _as_prompt(self, text: str) -> list[int]:
+        if not getattr(self._tokenizer, "chat_template", None):
+            return list(plain(self._tokenizer, [text])[text]) or [prefix_token(self._tokenizer)]
+        mark = "\u241fPROMPT\u241f"
+        turn = [{"role": "user", "content": mark}]
+        shell = self._tokenizer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True)
+        before, found, after = shell.partition(mark)
+        if not found:
+            raise ModelError(
+                f"{self.name}: its chat template drops the user's turn; expected one that shows it"
+            )
+        ends = [self._tokenizer(part, add_special_tokens=False)["input_ids"] for part in (before, after)]
+        return [*ends[0], *plain(self._tokenizer, [text], special=False)[text], *ends[1]]
+
+    def _reply(self, ids: Sequence[int], max_tokens: int) -> str:
+        given = torch.tensor([ids], device=self._device)
+        stop = self._model.generation_config.eos_token_id
         with torch.inference_mode():
-            out = self.model.generate(
-                ids,
-                attention_mask=torch.ones_like(ids),
+            out: Any = self._model.generate(
+                given,
+                attention_mask=torch.ones_like(given),
                 max_new_tokens=max_tokens,
                 do_sample=False,
-                pad_token_id=self.tokenizer.eos_token_id,
+                num_beams=1,
+                temperature=None,
+                top_p=None,
+                top_k=None,
+                pad_token_id=stop[0] if isinstance(stop, list) else stop,
             )
-        return str(self.tokenizer.decode(out[0, ids.shape[1] :], skip_special_tokens=True))
-
-    def _longest(self) -> int:
-        return int(getattr(self.model.config, "max_position_embeddings", None) or 2048)
-
-    def _scored(self, pairs: Sequence[Pair], totals: dict[Pair, float]) -> Iterator[list[Pair]]:
-        """Fill in the totals; yield the pairs that each batch finished."""
-        window = tree.window(self.model.config)
-        deep = {p for p in pairs if window is not None and len(p.context) + len(p.continuation) - 1 > window}
-        shallow = [p for p in pairs if p not in deep]
-        if self.path != "plain":
-            yield from self._by_tree(shallow, totals)
-        if self.path == "plain":
-            yield from self._plainly([p for p in shallow if totals[p] == 0.0], totals)
-        yield from self._plainly(sorted(deep, key=len_of), totals)
-
-    def _by_tree(self, pairs: Sequence[Pair], totals: dict[Pair, float]) -> Iterator[list[Pair]]:
-        planned = plan(pairs, self.max_batch_tokens)
-        left = [len(pair.continuation) for pair in pairs]
-        with tree.attending(self.model):
-            trees = tree.Trees(self.model.get_decoder(), self.device)
-            for batch in planned.batches:
-                done = []
-                for request, logprob in self._of_batch(batch, trees):
-                    totals[pairs[request]] += logprob
-                    left[request] -= 1
-                    if not left[request]:
-                        done.append(pairs[request])
-                if self.path == "untried" and done:
-                    self.path = "tree" if self._agrees(done[:: max(1, len(done) // 4)], totals) else "plain"
-                    if self.path == "plain":
-                        totals.update(dict.fromkeys(pairs, 0.0))
-                        return
-                yield done
-
-    def _of_batch(self, batch: Batch, trees: tree.Trees) -> Iterator[tuple[int, float]]:
-        hidden = trees.hidden(batch)
-        wants = sorted(batch.wants, key=lambda w: w.node)
-        nodes = sorted({w.node for w in wants})
-        for start in range(0, len(nodes), HEAD_ROWS):
-            rows = {node: i for i, node in enumerate(nodes[start : start + HEAD_ROWS])}
-            here = [w for w in wants if w.node in rows]
-            logits = self._head(hidden[list(rows)])
-            picked = logits[[rows[w.node] for w in here], [w.following for w in here]]
-            norms = torch.logsumexp(logits, dim=-1)[[rows[w.node] for w in here]]
-            yield from zip((w.request for w in here), (picked - norms).tolist(), strict=True)
-
-    def _head(self, hidden: Tensor) -> Tensor:
-        logits: Tensor = self.model.get_output_embeddings()(hidden).float()
-        cap = getattr(self.model.config, "final_logit_softcapping", None)
-        return torch.tanh(logits / cap) * cap if cap else logits
-
-    def _agrees(self, pairs: Sequence[Pair], totals: dict[Pair, float]) -> bool:
-        with self._own_attention():
-            alone = {pair: self._alone(pair) for pair in pairs}
-        return all(abs(alone[pair] - totals[pair]) <= EQUAL for pair in pairs)
-
-    @contextmanager
-    def _own_attention(self) -> Iterator[None]:
-        self.model.set_attn_implementation("sdpa")
-        try:
-            yield
-        finally:
-            self.model.set_attn_implementation(tree.NAME)
-
-    def _alone(self, pair: Pair) -> float:
-        whole = pair.context + pair.continuation
-        logits = self.model(torch.tensor([whole[:-1]], device=self.device), use_cache=False).logits[0].float()
-        logprobs = torch.log_softmax(logits, dim=-1)
-        places = range(len(pair.context) - 1, len(whole) - 1)
-        return float(sum(logprobs[i, whole[i + 1]].item() for i in places))
-
-    def _plainly(self, pairs: Sequence[Pair], totals: dict[Pair, float]) -> Iterator[list[Pair]]:
-        """Right-padded batches of requests of like length, the model called as it is."""
-        waiting = sorted(pairs, key=len_of, reverse=True)
-        while waiting:
-            size = max(1, self.max_batch_tokens // len_of(waiting[0]))
-            rows, waiting = waiting[:size], waiting[size:]
-            width = len_of(rows[0])
-            ids = torch.tensor([_row(p, width) for p in rows], device=self.device)
-            mask = torch.tensor(
-                [[1] * len_of(p) + [0] * (width - len_of(p)) for p in rows], device=self.device
-            )
-            places = [(r, i) for r, p in enumerate(rows) for i in range(len(p.context) - 1, len_of(p))]
-            keep = sorted({i for _, i in places})
-            logits = self.model(
-                ids, attention_mask=mask, use_cache=False, logits_to_keep=torch.tensor(keep)
-            ).logits
-            at = {place: j for j, place in enumerate(keep)}
-            for r, i in places:
-                following = (rows[r].context + rows[r].continuation)[i + 1]
-                totals[rows[r]] += torch.log_softmax(logits[r, at[i]].float(), dim=-1)[following].item()
-            yield rows
-
-    def _refuse_what_is_no_number(self, totals: Any) -> None:
-        bad = sum(1 for t in totals if not math.isfinite(t))
-        if bad:
-            raise ModelError(
-                f"{self.name}: {bad} log-probabilities are NaN or infinite; expected numbers: "
-                "check the weights, or use float32"
-            )
-
-
-def len_of(pair: Pair) -> int:
-    """How many tokens a request puts into the model."""
-    return len(pair.context) + len(pair.continuation) - 1
-
-
-def _row(pair: Pair, width: int) -> list[int]:
-    tokens = list((pair.context + pair.continuation)[:-1])
-    return tokens + [0] * (width - len(tokens))
-
-
-def _device(name: str) -> torch.device:
-    try:
-        device = torch.device(name)
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError):
-        raise ResourceError(f"device {name!r}: not to be had here; expected cpu, cuda, cuda:0 ...") from None
-    return device
-
-
-def _open(name: str, folder: Path, device: torch.device, dtype: str) -> tuple[Any, Any]:
-    try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(
-            folder, local_files_only=True, trust_remote_code=False
-        )
-        model = transformers.AutoModelForCausalLM.from_pretrained(
-            folder,
-            local_files_only=True,
-            trust_remote_code=False,
-            use_safetensors=True,
-            dtype=getattr(torch, dtype),
-        )
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
-        raise ModelError(
-            f"{name}: cannot be opened ({type(error).__name__}); expected config, tokenizer and safetensors in {folder}"
-        ) from None
-    return tokenizer, model.to(device).eval()
+        return str(self._tokenizer.decode(out[0, len(ids) :], skip_special_tokens=True))

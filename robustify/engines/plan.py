@@ -14,11 +14,16 @@ Tokens = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
-    """One request in tokens. Both parts hold at least one token."""
+class Encoded:
+    """A request in tokens. Neither part is empty."""
 
     context: Tokens
     continuation: Tokens
+
+    @property
+    def row(self) -> Tokens:
+        """What the model must read: all but the last token, which is only predicted."""
+        return self.context + self.continuation[:-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +82,13 @@ class _Trie:
     wants: list[list[tuple[int, int]]]
 
 
-def plan(pairs: Sequence[Pair], budget: int = 2048, widest: int = 256) -> Plan:
+def plan(requests: Sequence[Encoded], budget: int = 2048, widest: int = 256) -> Plan:
     """Batches that hold every request, in the order of a depth-first walk.
 
     `budget`: nodes a batch; `widest`: nodes a segment. The plan depends on the requests alone, so that a run
     that is resumed computes exactly what it would have computed.
     """
-    trie = _trie(pairs)
+    trie = _trie(requests)
     cuts = _cuts(trie, budget)
     batches = tuple(_batch(trie, a, b, widest) for a, b in itertools.pairwise(cuts))
     # A trunk is computed anew only where it changes.
@@ -92,30 +97,29 @@ def plan(pairs: Sequence[Pair], budget: int = 2048, widest: int = 256) -> Plan:
         batches,
         distinct=len(trie.tokens),
         planned=len(trie.tokens) + sum(map(len, trunks)),
-        naive=sum(len(p.context) + len(p.continuation) - 1 for p in pairs),
+        naive=sum(len(r.row) for r in requests),
     )
 
 
-def _trie(pairs: Sequence[Pair]) -> _Trie:
+def _trie(requests: Sequence[Encoded]) -> _Trie:
     trie = _Trie([], [], [], [], [])
     path: list[int] = []
     spelled: Tokens = ()
     # In sorted order a request shares with the one before it exactly what it shares with all before it.
-    for request in sorted(range(len(pairs)), key=lambda r: pairs[r].context + pairs[r].continuation):
-        pair = pairs[request]
-        whole = pair.context + pair.continuation
-        walked = whole[:-1]
-        shared = _common(spelled, walked)
+    for number in sorted(range(len(requests)), key=lambda n: requests[n].context + requests[n].continuation):
+        request = requests[number]
+        row = request.row
+        shared = _common(spelled, row)
         del path[shared:]
-        for depth in range(shared, len(walked)):
-            trie.tokens.append(walked[depth])
+        for depth in range(shared, len(row)):
+            trie.tokens.append(row[depth])
             trie.parents.append(path[-1] if path else -1)
             trie.depths.append(depth)
             trie.wants.append([])
             path.append(len(trie.tokens) - 1)
-        spelled = walked
-        for depth in range(len(pair.context) - 1, len(walked)):
-            trie.wants[path[depth]].append((request, whole[depth + 1]))
+        spelled = row
+        for place, following in enumerate(request.continuation, start=len(request.context) - 1):
+            trie.wants[path[place]].append((number, following))
     trie.sizes = _subtree_sizes(trie.parents)
     return trie
 

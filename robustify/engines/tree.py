@@ -18,6 +18,8 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from robustify.engines.plan import Batch, Tokens
 
 NAME = "robustify_tree"
+HEAD_ROWS = 256
+"""Positions for which the output head runs at once: with 262,144 words, 256 MiB in float32."""
 KV = dict[int, tuple[Tensor, Tensor]]
 """Per layer the keys and values of a trunk, each (1, heads, tokens, width)."""
 
@@ -85,11 +87,11 @@ def tree_attention(
 
 
 @contextmanager
-def attending(model: Any) -> Iterator[None]:
-    """The model with tree attention in place of its own; what it had is put back on leaving."""
+def attending(model: Any, *, plainly: bool = False) -> Iterator[None]:
+    """The model with tree attention in place of its own (`plainly`: with torch's own); put back on leaving."""
     ALL_ATTENTION_FUNCTIONS.register(NAME, tree_attention)
     before = model.config._attn_implementation
-    model.set_attn_implementation(NAME)
+    model.set_attn_implementation("sdpa" if plainly else NAME)
     try:
         yield
     finally:
@@ -97,7 +99,7 @@ def attending(model: Any) -> Iterator[None]:
 
 
 def window(config: Any) -> int | None:
-    """The shortest sliding window among the layers, in tokens; None where every layer sees everything.
+    """The sliding window of a model that has one, in tokens; None where every layer sees everything.
 
     Within the window a sliding layer sees what a full one sees, so that trees no deeper are exact.
     """
@@ -107,27 +109,52 @@ def window(config: Any) -> int | None:
     return int(found) if found else None
 
 
-def fits(config: Any) -> bool:
-    """Whether tree attention can be exact: rotary positions, attention in every layer, no soft cap inside it."""
+def fits(model: Any) -> bool:
+    """Whether trees are worth a trial: attention that can be replaced, in every layer, and nothing inside it.
+
+    The trial itself decides; this only spares it to models that are known to fail (recurrent layers, ALiBi,
+    a soft cap inside the attention).
+    """
+    config = model.config
     kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
-    plain = kinds <= {"full_attention", "sliding_attention"}
-    rotary = getattr(config, "rope_parameters", None) or getattr(config, "rope_theta", None)
     return bool(
-        plain
-        and rotary
+        getattr(model, "_supports_attention_backend", False)
+        and kinds <= {"full_attention", "sliding_attention"}
         and not getattr(config, "attn_logit_softcapping", None)
         and not getattr(config, "alibi", False)
     )
 
 
 class Trees:
-    """The hidden states of planned batches, for one model whose attention is `attending`."""
+    """Scores planned batches with one model, whose attention is `attending`."""
 
-    def __init__(self, decoder: Any, device: torch.device) -> None:
-        self.decoder = decoder
+    def __init__(self, model: Any, device: torch.device) -> None:
+        self.model = model
+        self.decoder = model.get_decoder()
         self.device = device
         self._trunk: Tokens = ()
         self._kv: KV = {}
+
+    def score(self, batch: Batch) -> Iterator[tuple[int, float]]:
+        """(request, log-probability of one token of its continuation), for every want of the batch."""
+        hidden = self.hidden(batch)
+        nodes = sorted({want.node for want in batch.wants})
+        for start in range(0, len(nodes), HEAD_ROWS):
+            slot = {node: i for i, node in enumerate(nodes[start : start + HEAD_ROWS])}
+            here = [want for want in batch.wants if want.node in slot]
+            logits = self._head(hidden[list(slot)])
+            at = torch.tensor([slot[want.node] for want in here], device=self.device)
+            tokens = torch.tensor([want.following for want in here], device=self.device)
+            chosen = logits[at, tokens] - torch.logsumexp(logits, dim=-1)[at]
+            yield from zip((want.request for want in here), chosen.double().tolist(), strict=True)
+
+    def _head(self, hidden: Tensor) -> Tensor:
+        config = self.model.config
+        logits: Tensor = self.model.get_output_embeddings()(hidden).float()
+        # What model families do after their head; a family that does something else fails the trial.
+        logits = logits * getattr(config, "logit_scale", 1.0) / getattr(config, "logits_scaling", 1.0)
+        cap = getattr(config, "final_logit_softcapping", None)
+        return torch.tanh(logits / cap) * cap if cap else logits
 
     def hidden(self, batch: Batch) -> Tensor:
         """(n, width): the last hidden state of every node of the batch."""

@@ -1,0 +1,221 @@
+"""Models for tests: the two real ones from the cache, and tiny random ones that need no download."""
+
+import functools
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from robustify.errors import ModelError
+from robustify.models import cache_folder, locate, pull
+
+WORDS = (
+    "the",
+    "cat",
+    "sat",
+    "on",
+    "mat",
+    "blue",
+    "red",
+    "green",
+    "Answer",
+    "Question",
+    "right",
+    "1",
+    "2",
+    "A",
+    "B",
+    "C",
+)
+CHAT = (
+    "{% for m in messages %}<|{{ m['role'] }}|>{{ m['content'] }}<eos>{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+
+
+@functools.cache
+def model_folder(name: str) -> Path:
+    """The folder of an embedded model, pulled if it is not in the cache; the test is skipped without network."""
+    try:
+        return locate(name, cache_folder())
+    except ModelError:
+        try:
+            return pull(name, cache_folder(), lambda _: None)
+        except ModelError as e:
+            pytest.skip(f"{name} is not in the cache and cannot be pulled: {e.lines[0]}")
+
+
+def vocabulary() -> list[str]:
+    """Special tokens, every byte, and a few whole words with and without a blank before them."""
+    from transformers.convert_slow_tokenizer import bytes_to_unicode
+
+    pieces = list(bytes_to_unicode().values())
+    grown = [blank + word[: n + 1] for word in WORDS for blank in ("", "Ġ") for n in range(len(word))]
+    return list(dict.fromkeys(["<bos>", "<eos>", "<|user|>", "<|assistant|>", *pieces, *grown]))
+
+
+def merges() -> list[tuple[str, str]]:
+    """The merges that make the words of the vocabulary, letter by letter."""
+    pairs = [
+        (blank + word[:n], word[n])
+        for word in WORDS
+        for blank in ("Ġ", "")
+        for n in range(0 if blank else 1, len(word))
+    ]
+    return list(dict.fromkeys(pairs))
+
+
+def save_tokenizer(folder: Path, *, chat: bool = False, adds_bos: bool = False) -> None:
+    """A byte-level BPE tokenizer with four special tokens."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    vocab = {piece: i for i, piece in enumerate(vocabulary())}
+    backend = Tokenizer(models.BPE(vocab=vocab, merges=merges()))
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    if adds_bos:
+        backend.post_processor = processors.TemplateProcessing(
+            single="<bos> $A", pair="<bos> $A $B", special_tokens=[("<bos>", 0)]
+        )
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        bos_token="<bos>",
+        eos_token="<eos>",
+        additional_special_tokens=["<|user|>", "<|assistant|>"],
+    )
+    if chat:
+        fast.chat_template = CHAT
+    fast.save_pretrained(folder)
+
+
+def tiny_llama(folder: Path, *, chat: bool = False, adds_bos: bool = False, length: int = 256) -> Path:
+    """A random Llama of two layers with its tokenizer."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    config = LlamaConfig(
+        vocab_size=len(vocabulary()),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=length,
+        bos_token_id=0,
+        eos_token_id=1,
+    )
+    return save_random(LlamaForCausalLM, config, folder, chat=chat, adds_bos=adds_bos)
+
+
+def tiny_gemma(folder: Path, *, window: int) -> Path:
+    """A random Gemma 3 with sliding windows and a soft cap on its logits."""
+    from transformers import Gemma3ForCausalLM, Gemma3TextConfig
+
+    config = Gemma3TextConfig(
+        vocab_size=len(vocabulary()),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        layer_types=["sliding_attention", "full_attention"],
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=8,
+        max_position_embeddings=256,
+        sliding_window=window,
+        final_logit_softcapping=2.0,
+        bos_token_id=0,
+        eos_token_id=1,
+        pad_token_id=1,
+    )
+    return save_random(Gemma3ForCausalLM, config, folder)
+
+
+def tiny_bloom(folder: Path) -> Path:
+    """A random Bloom: ALiBi biases, for which trees are not exact."""
+    from transformers import BloomConfig, BloomForCausalLM
+
+    config = BloomConfig(
+        vocab_size=len(vocabulary()),
+        hidden_size=32,
+        n_layer=2,
+        n_head=4,
+        seq_length=256,
+        bos_token_id=0,
+        eos_token_id=1,
+    )
+    return save_random(BloomForCausalLM, config, folder)
+
+
+def save_random(
+    kind: type, config: object, folder: Path, *, chat: bool = False, adds_bos: bool = False
+) -> Path:
+    """A model with large random weights, so that wrong attention shows in its numbers."""
+    import torch
+
+    torch.manual_seed(7)
+    model = kind(config)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if weight.dim() > 1:
+                weight.normal_(0, 0.3 if "embed" not in name else 1.0)
+    model.save_pretrained(folder)
+    save_tokenizer(folder, chat=chat, adds_bos=adds_bos)
+    return folder
+
+
+def tiny_gguf(path: Path) -> Path:
+    """A random Llama of one layer as a GGUF file, its tokenizer inside."""
+    import gguf
+    import numpy as np
+
+    words = vocabulary()
+    rng = np.random.default_rng(7)
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_name("tiny")
+    writer.add_context_length(64)
+    writer.add_embedding_length(32)
+    writer.add_block_count(1)
+    writer.add_feed_forward_length(64)
+    writer.add_head_count(4)
+    writer.add_head_count_kv(2)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_rope_freq_base(10000.0)
+    writer.add_vocab_size(len(words))
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("gpt-2")
+    writer.add_token_list(words)
+    writer.add_token_types([3] * 4 + [1] * (len(words) - 4))
+    writer.add_token_merges([" ".join(pair) for pair in merges()])
+    writer.add_bos_token_id(0)
+    writer.add_eos_token_id(1)
+    for name, shape in _gguf_shapes(len(words)).items():
+        writer.add_tensor(name, rng.normal(0, 0.1, shape).astype(np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def _gguf_shapes(n_words: int) -> dict[str, Sequence[int]]:
+    return {
+        "token_embd.weight": (n_words, 32),
+        "output_norm.weight": (32,),
+        "output.weight": (n_words, 32),
+        "blk.0.attn_norm.weight": (32,),
+        "blk.0.ffn_norm.weight": (32,),
+        "blk.0.attn_q.weight": (32, 32),
+        "blk.0.attn_k.weight": (16, 32),
+        "blk.0.attn_v.weight": (16, 32),
+        "blk.0.attn_output.weight": (32, 32),
+        "blk.0.ffn_gate.weight": (64, 32),
+        "blk.0.ffn_up.weight": (64, 32),
+        "blk.0.ffn_down.weight": (32, 64),
+    }
+
+
+def spoil_config(folder: Path, **changes: object) -> None:
+    """Change settings in a model's config.json."""
+    path = folder / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
