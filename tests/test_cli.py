@@ -3,6 +3,8 @@
 import contextlib
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from robustify import cli, pipeline
+from robustify.config import shipped
 from robustify.item import Item
 from robustify.run import write_items
 from tests.fake_scorer import FakeScorer, finds
@@ -260,3 +263,17 @@ def test_an_interrupted_run_is_one_line_and_leaves_no_run(
     assert process.returncode == code
     assert len(err.strip().split("\n")) == 1
     assert not (tmp_path / "out" / "run.json").exists()
+
+
+def test_the_readme_s_commands_run(robustify, config: Path, tmp_path: Path) -> None:
+    text = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+    yaml = re.search(r"```yaml\n(.*?)```", text, re.S)
+    assert yaml is not None
+    (tmp_path / "my_benchmark.yaml").write_text(yaml[1])
+    shutil.copyfile(shipped() / "data" / "benign_demo.jsonl", tmp_path / "items.jsonl")
+    block = next(
+        b for b in re.findall(r"```text\n(.*?)```", text, re.S) if b.startswith("robustify validate")
+    )
+    for line in block.strip().split("\n"):
+        words = re.split(r"\s{2,}", line)[0].split()[1:]
+        assert robustify(*words).code in ((0, 7) if words[0] == "check" else (0,)), line
