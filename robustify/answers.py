@@ -189,6 +189,9 @@ class Answers:
             raise DataError(
                 f"{path}: columns {', '.join(missing)} are missing; expected an answer table of robustify"
             )
+        empty = [c for c in ("item", "view", "model", "template", "order") if table[c].null_count]
+        if empty:
+            raise DataError(f"{path}: column {empty[0]} has empty cells; expected a value in every row")
         try:
             return cls(table.select(SCHEMA.names).cast(SCHEMA).combine_chunks())
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):

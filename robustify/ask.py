@@ -4,6 +4,7 @@ All askings of a model are planned first and scored in one call, so that an engi
 sort it, and shows one progress bar. Choices shown in another order are put back here, where they were moved.
 """
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -22,7 +23,8 @@ class Asking(BaseModel):
     """Which views are asked, under which templates, in how many orders.
 
     `rotations`: "all" cyclic rotations of the screen, or "one" order as in Deep Ignorance D.4. `orders` of the
-    full view on the first `order_items` items (None: all of them); the rest are asked in their own order only.
+    full view on `order_items` items drawn by a hash of their ids (None: all of them); the rest are asked in their
+    own order only.
     `shots`: items of the same benchmark shown before each question, never the item itself.
     """
 
@@ -62,11 +64,12 @@ class Planned:
 
 def plan(items: Sequence[Item], asking: Asking) -> list[Planned]:
     """Every asking of every item, view by view. The plan depends on the items and settings alone."""
+    several = _asked_in_several_orders(items, asking)
     return [
         _planned(item, words, order, _shots(items, item, asking.shots))
         for words in asking.templates()
-        for place, item in enumerate(items)
-        for order in _orders(item, words.view, asking, place)
+        for item in items
+        for order in _orders(item, words.view, asking, item.id in several)
     ]
 
 
@@ -82,12 +85,20 @@ def ask(planned: Sequence[Planned], scorer: Scorer, progress: Progress = no_prog
         yield _row(p, scorer.name, [next(scored) for _ in p.requests])
 
 
-def _orders(item: Item, view: View, asking: Asking, place: int) -> tuple[Order, ...]:
+def _asked_in_several_orders(items: Sequence[Item], asking: Asking) -> set[str]:
+    # Drawn by a hash of the id: the first ones of a file are often all of one topic.
+    drawn = sorted(
+        items, key=lambda item: hashlib.sha256(f"orders/{item.id}".encode("utf-8", "surrogatepass")).digest()
+    )
+    return {item.id for item in drawn[: asking.order_items]}
+
+
+def _orders(item: Item, view: View, asking: Asking, several: bool) -> tuple[Order, ...]:
     match view:
         case "choices_only":
             base = orders.base(item.id, item.k)
             return orders.rotations(base) if asking.rotations == "all" else (base,)
-        case "full" if asking.order_items is None or place < asking.order_items:
+        case "full" if several:
             return orders.spread(item.id, item.k, asking.orders)
         case _:
             return (orders.own(item.k),)

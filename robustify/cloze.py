@@ -99,8 +99,11 @@ def _marks(mark: str) -> str:
     return rf"{_LEAD}+{mark}{_TAIL}?|{mark}{_TAIL}|{_LEAD}*{mark}(?:{_LINK}{mark})+{_TAIL}?"
 
 
-_LETTERS = re.compile(_marks(r"\(?[A-Z]\)?"))
-_STATEMENTS = re.compile(_marks(r"\(?[IVX]{1,4}\)?") + rf"|\d(?:{_LINK}\d)*\s+(?i:only|alone)")
+_LETTERS = re.compile(_marks(r"\(?[A-Za-z]\)?"))
+_STATEMENTS = re.compile(
+    _marks(r"\(?(?:[IVX]{1,4}|[ivx]{1,4})\)?")
+    + rf"|\d(?:{_LINK}\d)*\s+(?i:only|alone)|(?i:both)\s+\d{_LINK}\d"
+)
 
 
 def _cross_reference(item: Item) -> str | None:
@@ -113,7 +116,7 @@ def _cross_reference(item: Item) -> str | None:
 
 
 def _names_choices(text: str, k: int) -> bool:
-    letters = re.findall(r"\b[A-Z]\b", text)
+    letters = re.findall(r"\b[A-Z]\b", text.upper())
     return _LETTERS.fullmatch(text) is not None and all(ord(c) - ord("A") < k for c in letters)
 
 

@@ -27,7 +27,9 @@ _UNIT = re.compile(
 _POINTER = re.compile(
     r"\b(?:all|none|both|neither|any|either|each|some|two|three|one) (?:of )?(?:the |these |those )?"
     r"(?:above|below|preceding|following|foregoing|other (?:choices|options|answers))\b"
-    r"|^(?:all|none|both|neither|any|either|each) of (?:these|those|them)\W*$",
+    r"|^(?=.*\b(?:these|those|them|choices|options|answers|statements)\b)"
+    r"(?:all|none|both|neither|any|either|each)(?: of)?(?: (?:these|those|them|the))?"
+    r"(?: (?:choices|options|answers|statements))?(?: (?:is|are) (?:correct|true|right))?\W*$",
     re.IGNORECASE,
 )
 

@@ -36,7 +36,7 @@ from robustify.run import (
     write_quarantine,
     write_verdicts,
 )
-from robustify.views import DEFAULT_TEMPLATE, View
+from robustify.views import View, template
 
 Watch = Callable[[str, int], AbstractContextManager[Progress]]
 """Called with a label and the number of requests; gives the progress to report to."""
@@ -219,7 +219,7 @@ def _manifest(config: Config, asked: Asked) -> dict[str, Any]:
         "robustify": __version__,
         "signature": signature(config, bench),
         "versions": versions(),
-        "config": config.model_dump(mode="json"),
+        "config": _without_folders(config),
         "models": {name: dict(print_) for name, print_ in asked.fingerprints.items()},
         "templates": {f"{t.view}/{t.name}": t.digest for t in config.asking.templates()},
         "data": {
@@ -234,20 +234,32 @@ def _manifest(config: Config, asked: Asked) -> dict[str, Any]:
 
 def signature(config: Config, bench: Loaded) -> str:
     """The recipe of every number of the run, on one line (the habit of sacrebleu's signatures)."""
-    asked_by: View = "choices_only" if config.screen.mode == "letter" else "choices_only_text"
-    template = config.screen.template or DEFAULT_TEMPLATE[asked_by]
-    digests = {(str(t.view), t.name): t.digest[:8] for t in config.asking.templates()}
+    told, asking = rules(config).screen, config.asking
+    view: View = "choices_only" if told.mode == "letter" else "choices_only_text"
+    words = told.template or (asking.letter_templates[0] if told.mode == "letter" else asking.text_template)
+    digest = template(view, words).digest[:8]
+    orders = f"{asking.rotations}-rotations" if told.mode == "letter" else "own-order"
     parts = {
         "set": config.name,
         "n": len(bench.items),
         "data": bench.sha256[:8],
-        "voters": ",".join(config.voters) or "none",
-        "screen": f"{config.screen.criterion}/{config.screen.mode}/{template}@{digests.get((asked_by, template), 'none')}",
-        "probe": config.screen.probe_vote,
+        "voters": ",".join(told.voters) or "none",
+        "screen": f"{told.criterion}/{told.mode}/{words}@{digest}/{orders}",
+        "probe": told.probe_vote
+        if told.probe_vote == "none"
+        else f"{told.probe_vote}@{told.probe_confidence}",
         "cloze": f"chars/{config.cloze.profile}",
+        "shots": asking.shots,
         "robustify": __version__,
     }
     return "|".join(f"{name}:{value}" for name, value in parts.items())
+
+
+def _without_folders(config: Config) -> dict[str, Any]:
+    # Where the data lies differs from one machine to the next; its digest says what it was.
+    tree = config.model_dump(mode="json")
+    tree["data"] = [{**source, "path": Path(source["path"]).name} for source in tree["data"]]
+    return tree
 
 
 def _without_files(run: Run) -> dict[str, Any]:

@@ -31,12 +31,11 @@ SHRINKAGE = 0.1
 
 
 class ProbeSettings(BaseModel):
-    """`folds` of the cross-fit; `confidence` a vote of the probe must reach; `seed` of the folds."""
+    """`folds` of the cross-fit; `seed` of the folds."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     folds: int = Field(default=5, ge=2, le=20)
-    confidence: float = Field(default=0.5, ge=0, le=1)
     seed: int = Field(default=0, ge=0)
 
 

@@ -94,3 +94,12 @@ def test_credit_over_all_possible_keys_sums_to_one(scores: list[float], data: st
     k = len(scores)
     rows = [answer("i", "v", "m", tuple(range(k)), "t", key, scores) for key in range(k)]
     assert sum(r.correct or 0.0 for r in rows) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("column", ["item", "view", "model", "template"])
+def test_an_empty_cell_where_a_name_belongs_is_refused(tmp_path: Path, column: str) -> None:
+    table = Answers.of(three()).table
+    place = table.column_names.index(column)
+    pq.write_table(table.set_column(place, column, pa.array(["x", None, "y"])), tmp_path / "x.parquet")
+    with pytest.raises(DataError, match=f"column {column} has empty cells"):
+        Answers.read(tmp_path / "x.parquet")

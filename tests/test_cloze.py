@@ -278,3 +278,21 @@ def test_credit_is_that_of_the_answer_rows(rows: list[list[float]]) -> None:
             best = tied_best(r)
             assert (pick[i], tie[i]) == (best[0], len(best))
             assert won[i] == pytest.approx((key in best) / len(best))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "both (a) and (b)", "a and b only", "i and ii", "Both 1 and 2", "None of the choices", "none of the options",
+        "All of these are correct", "All of the answers are correct", "Both answers are correct", "(A) and (C)",
+    ],
+)  # fmt: skip
+def test_a_choice_that_points_at_others_is_found_however_it_is_written(text: str) -> None:
+    assert exclusion(item(choices=("red", text, "blue", "grey")), "cross-ref", {}) == "cross_reference"
+
+
+@pytest.mark.parametrize(
+    "text", ["None", "a vitamin", "all of Europe", "both hands", "I", "x and y", "an option", "the answers"]
+)
+def test_a_choice_that_stands_alone_stays(text: str) -> None:
+    assert exclusion(item(choices=("red", text, "blue", "grey")), "cross-ref", {}) is None

@@ -132,8 +132,8 @@ def test_a_model_without_plain_positions_is_scored_row_by_row(tmp_path: Path) ->
 
 def test_a_model_for_which_trees_are_wrong_is_found_out(llama: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Every node sees the whole segment, as in a model that makes its own mask.
-    made = tree._piece
-    monkeypatch.setattr(tree, "_piece", lambda *a: replace(p := made(*a), mask=torch.zeros_like(p.mask)))
+    made = tree.laid_out
+    monkeypatch.setattr(tree, "laid_out", lambda *a: replace(p := made(*a), mask=torch.zeros_like(p.mask)))
     with HF("tiny", llama) as engine:
         assert totals(engine, REQUESTS) == pytest.approx(one_by_one(llama, REQUESTS), abs=1e-4)
         assert engine.fingerprint()["path"] == "rows"

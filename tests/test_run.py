@@ -95,6 +95,19 @@ def test_judging_under_other_rules_needs_no_model(
     assert (again.folder / "answers.parquet").read_bytes() == (run.folder / "answers.parquet").read_bytes()
 
 
+def test_a_run_names_no_place_of_this_machine(config: Config, tmp_path: Path) -> None:
+    run = audit(config, tmp_path / "out")
+    for name in ("run.json", "summary.json", "report.html", "report.md"):
+        assert str(tmp_path) not in (run.folder / name).read_text(), name
+
+
+def test_the_signature_names_the_template_that_voted(config: Config, tmp_path: Path) -> None:
+    asking = config.asking.model_copy(update={"letter_templates": ("balepur-v1", "d4-like-v1")})
+    run = audit(config.model_copy(update={"asking": asking}), tmp_path / "out")
+    assert run.summary["screen"]["template"] == "balepur-v1"
+    assert "/balepur-v1@" in run.manifest["signature"]
+
+
 def test_a_changed_file_is_found(config: Config, tmp_path: Path) -> None:
     run = audit(config, tmp_path / "out")
     with (run.folder / "robust.jsonl").open("a") as file:

@@ -25,7 +25,7 @@ class HFModel(BaseModel):
     role: Literal["voter", "under_test"] = "voter"
     device: str = "cpu"
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
-    max_batch_tokens: int = Field(default=4096, ge=64)
+    max_batch_tokens: int = Field(default=2048, ge=64)
 
     @property
     def reference(self) -> str:
@@ -40,9 +40,13 @@ def open_scorer(model: HFModel, cache: Path) -> Iterator[Scorer]:
     Raises:
         ModelError: files missing, damaged or refused, or the engine's package not installed.
     """
+    from robustify.engines.cache import Cache
     from robustify.engines.hf import HF
     from robustify.models import locate
 
     folder = locate(model.reference, cache)
-    with HF(model.name, folder, model.device, model.dtype, model.max_batch_tokens) as scorer:
+    with (
+        Cache(cache) as scores,
+        HF(model.name, folder, model.device, model.dtype, model.max_batch_tokens, scores) as scorer,
+    ):
         yield scorer

@@ -11,12 +11,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any
 
 import torch
 import transformers
 
 from robustify.engines.base import Logprob, Progress, Request, no_progress
+from robustify.engines.cache import Cache, Kept
 from robustify.engines.opening import device_of, dtype_of, file_digests, max_length, opened, use_all_cores
 from robustify.engines.plan import Encoded, plan
 from robustify.engines.rows import score_alone, score_rows
@@ -33,7 +34,8 @@ _HELD_TO = 4
 class HF:
     """A causal language model from a local folder, in memory until `close`.
 
-    `device` and `dtype` are torch's names; `max_batch_tokens` bounds the tokens of one forward pass.
+    `device` and `dtype` are torch's names; `max_batch_tokens` bounds the tokens of one forward pass; what
+    `cache` holds is not computed again.
 
     Raises:
         UsageError: an unknown device or dtype.
@@ -47,6 +49,7 @@ class HF:
         device: str = "cpu",
         dtype: str = "float32",
         max_batch_tokens: int = 2048,
+        cache: Cache | None = None,
     ) -> None:
         check(folder)
         self.name = name
@@ -57,7 +60,8 @@ class HF:
         self._device = device_of(device)
         self._tokenizer, self._model = opened(folder, self._dtype, self._device)
         self.max_length = max_length(self._model.config, self._tokenizer)
-        self.path: Literal["untried", "trees", "rows"] = "untried" if fits(self._model) else "rows"
+        self._kept = Kept(cache, self._recipe(), name)
+        self.path = self._kept.path or ("untried" if fits(self._model) else "rows")
 
     def __enter__(self) -> "HF":
         return self
@@ -87,24 +91,31 @@ class HF:
         encoded = encode(self._tokenizer, requests)
         self._check_lengths(encoded)
         asked = Counter(encoded)
-        known: dict[Encoded, Logprob] = {}
+        known = self._kept.known(asked)
+        progress(sum(asked[request] for request in known))
         with torch.inference_mode():
-            for fresh in self._scored(list(asked)):
+            for fresh in self._scored(list(asked), frozenset(known)):
                 self._check_numbers(fresh)
-                known |= {r: Logprob(total, len(r.continuation)) for r, total in fresh.items()}
-                progress(sum(asked[request] for request in fresh))
+                scored = {r: Logprob(total, len(r.continuation)) for r, total in fresh.items()}
+                self._kept.keep(scored)
+                progress(sum(asked[request] for request in scored if request not in known))
+                known |= scored
+        self._kept.path = self.path
         return [known[request] for request in encoded]
 
     def fingerprint(self) -> dict[str, str]:
-        """What the numbers depend on: digests of weights, settings and tokenizer, dtype, device, path, versions."""
+        """What the numbers depend on, by which path they were computed, and the model's licence."""
         record = read_record(self._folder)
+        licence = record.licence if record else "see the model's own files"
+        return {**self._recipe(), "path": self.path, "licence": licence}
+
+    def _recipe(self) -> dict[str, str]:
         return {
             "engine": VERSION,
             **file_digests(self._folder),
-            "licence": record.licence if record else "see the model's own files",
             "dtype": str(self._dtype).removeprefix("torch."),
             "device": str(self._device),
-            "path": self.path,
+            "threads": str(torch.get_num_threads()),
             "max_batch_tokens": str(self._max_batch_tokens),
             "torch": torch.__version__,
             "transformers": transformers.__version__,
@@ -126,22 +137,30 @@ class HF:
             raise DataError.gather(faults)
         return [self._reply(ids, max_tokens) for ids in encoded]
 
-    def _scored(self, requests: Sequence[Encoded]) -> Iterator[dict[Encoded, float]]:
+    def _scored(
+        self, requests: Sequence[Encoded], known: frozenset[Encoded]
+    ) -> Iterator[dict[Encoded, float]]:
+        """Batches are planned from all requests before anything is left out, so that a run which is resumed
+        computes in the same batches, to the same bits. A batch whose requests are all known is left out."""
         deepest = window(self._model.config) or self.max_length
         deep = [r for r in requests if len(r.row) > deepest]
         shallow = [r for r in requests if len(r.row) <= deepest]
         if self.path != "rows":
-            yield from self._by_trees(shallow)
+            yield from self._by_trees(shallow, known)
         if self.path == "rows":
             deep = list(requests)
-        yield from score_rows(self._model, deep, self._max_batch_tokens, self._device)
+        yield from score_rows(self._model, deep, known, self._max_batch_tokens, self._device)
 
-    def _by_trees(self, requests: Sequence[Encoded]) -> Iterator[dict[Encoded, float]]:
+    def _by_trees(
+        self, requests: Sequence[Encoded], known: frozenset[Encoded]
+    ) -> Iterator[dict[Encoded, float]]:
         left = [len(r.continuation) for r in requests]
         totals = [0.0] * len(requests)
         with attending(self._model):
             trees = Trees(self._model, self._device)
             for batch in plan(requests, self._max_batch_tokens).batches:
+                if all(requests[want.request] in known for want in batch.wants):
+                    continue
                 done = []
                 for number, logprob in trees.score(batch):
                     totals[number] += logprob

@@ -13,15 +13,19 @@ from robustify.engines.plan import Encoded, Tokens
 
 
 def score_rows(
-    model: Any, requests: Sequence[Encoded], most_tokens: int, device: torch.device
+    model: Any, requests: Sequence[Encoded], known: frozenset[Encoded], most_tokens: int, device: torch.device
 ) -> Iterator[dict[Encoded, float]]:
-    """The summed log-probability of each distinct request, batch by batch, longest rows first."""
+    """The summed log-probability of each distinct request, batch by batch, longest rows first.
+
+    A batch whose requests are all `known` is left out.
+    """
     distinct = sorted(set(requests), key=lambda r: (-len(r.row), r.row, r.continuation))
     rows = [(row, list(same)) for row, same in groupby(distinct, key=lambda r: r.row)]
     while rows:
         size = max(1, most_tokens // len(rows[0][0]))
         batch, rows = rows[:size], rows[size:]
-        yield _score(model, batch, device)
+        if not all(request in known for _, same in batch for request in same):
+            yield _score(model, batch, device)
 
 
 def score_alone(model: Any, request: Encoded, device: torch.device) -> float:

@@ -1,7 +1,8 @@
 """Executes a plan: tokens of many requests in one row without padding, each seeing its own ancestors.
 
-Linear layers run over all nodes of a batch at once. Attention runs segment by segment, through an attention
-function of ours that transformers calls in every layer, so that its cost stays that of the short sequences.
+Linear layers run over all nodes of a batch at once, without padding. Attention runs over the segments, side by
+side, through an attention function of ours that transformers calls in every layer, so that its cost stays that
+of the short sequences.
 The keys and values of a trunk are computed once and kept while batches need them.
 """
 
@@ -15,7 +16,7 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from robustify.engines.plan import Batch, Tokens
+from robustify.engines.plan import Batch, Segment, Tokens
 
 NAME = "robustify_tree"
 HEAD_ROWS = 256
@@ -25,22 +26,43 @@ KV = dict[int, tuple[Tensor, Tensor]]
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """A segment on the device: its nodes, the batch nodes above it (m,), and 0 or -inf for who sees whom
-    (1, 1, n, trunk + m + n)."""
+class Layout:
+    """Who attends to whom, all s segments of a batch padded to one shape, on the device.
 
-    start: int
-    stop: int
-    above: Tensor
-    trunk: int
+    `queries` (s*q,) and `keys` (s*k,) index the nodes, keys counting the trunk's tokens first; `mask`
+    (s, 1, q, k) is 0 or -inf; `back` (n,) is each node's place among the queries.
+    """
+
+    queries: Tensor
+    keys: Tensor
     mask: Tensor
+    back: Tensor
+
+    def attend(self, query: Tensor, key: Tensor, value: Tensor, scaling: float | None) -> Tensor:
+        """(1, n, heads, width) from (1, heads, n, width) and the keys and values of trunk and nodes."""
+        s, _, q, k = self.mask.shape
+        shown = (
+            _seated(query, self.queries, s, q),
+            _seated(key, self.keys, s, k),
+            _seated(value, self.keys, s, k),
+        )
+        gqa = query.shape[1] != key.shape[1]
+        out = scaled_dot_product_attention(
+            shown[0], shown[1], shown[2], attn_mask=self.mask, scale=scaling, enable_gqa=gqa
+        )
+        return out.transpose(1, 2).reshape(s * q, query.shape[1], -1).index_select(0, self.back)[None]
+
+
+def _seated(states: Tensor, index: Tensor, segments: int, width: int) -> Tensor:
+    """(segments, heads, width, ...) from (1, heads, n, ...)."""
+    return states[0].index_select(1, index).view(states.shape[1], segments, width, -1).transpose(0, 1)
 
 
 @dataclass(slots=True)
 class _Pass:
     """What the attention function needs of the pass that is running."""
 
-    pieces: Sequence[Piece] = ()
+    layout: Layout | None = None
     trunk: KV = field(default_factory=dict)
     kept: KV | None = None
 
@@ -65,25 +87,11 @@ def tree_attention(
     layer = int(module.layer_idx)
     if _running.kept is not None:
         _running.kept[layer] = (key, value)
-    out = torch.empty_like(query)
-    for piece in _running.pieces:
-        k, v = key[:, :, piece.start : piece.stop], value[:, :, piece.start : piece.stop]
-        if len(piece.above):
-            k = torch.cat([key[:, :, piece.above], k], dim=2)
-            v = torch.cat([value[:, :, piece.above], v], dim=2)
-        if piece.trunk:
-            trunk_k, trunk_v = _running.trunk[layer]
-            k = torch.cat([trunk_k[:, :, : piece.trunk], k], dim=2)
-            v = torch.cat([trunk_v[:, :, : piece.trunk], v], dim=2)
-        out[:, :, piece.start : piece.stop] = scaled_dot_product_attention(
-            query[:, :, piece.start : piece.stop],
-            k,
-            v,
-            attn_mask=piece.mask,
-            scale=scaling,
-            enable_gqa=query.shape[1] != key.shape[1],
-        )
-    return out.transpose(1, 2), None
+    if _running.trunk:
+        trunk_key, trunk_value = _running.trunk[layer]
+        key, value = torch.cat([trunk_key, key], dim=2), torch.cat([trunk_value, value], dim=2)
+    assert _running.layout is not None
+    return _running.layout.attend(query, key, value, scaling), None
 
 
 @contextmanager
@@ -161,16 +169,16 @@ class Trees:
         if batch.trunk != self._trunk:
             self._kv = self._keys_and_values(batch.trunk)
             self._trunk = batch.trunk
-        pieces = [_piece(batch, i, self.device, self.decoder.dtype) for i in range(len(batch.segments))]
-        return self._pass(batch.tokens, batch.depths, _Pass(pieces, self._kv))
+        layout = laid_out(batch, self.decoder.dtype, self.device)
+        return self._pass(batch.tokens, batch.depths, _Pass(layout, self._kv))
 
     def _keys_and_values(self, trunk: Tokens) -> KV:
         kept: KV = {}
         if trunk:
             n = len(trunk)
-            ahead = torch.full((n, n), float("-inf"), dtype=self.decoder.dtype, device=self.device).triu(1)
-            whole = Piece(0, n, torch.empty(0, dtype=torch.long, device=self.device), 0, ahead[None, None])
-            self._pass(trunk, range(n), _Pass([whole], {}, kept))
+            whole = Batch((), trunk, tuple(range(-1, n - 1)), tuple(range(n)), (), (Segment(0, n, (), 0),))
+            layout = laid_out(whole, self.decoder.dtype, self.device)
+            self._pass(trunk, whole.depths, _Pass(layout, {}, kept))
         return kept
 
     def _pass(self, tokens: Sequence[int], positions: Sequence[int], running: _Pass) -> Tensor:
@@ -194,17 +202,35 @@ class Trees:
         return hidden
 
 
-def _piece(batch: Batch, index: int, device: torch.device, dtype: torch.dtype) -> Piece:
-    s = batch.segments[index]
-    n = s.stop - s.start
-    inside = torch.zeros(n, n, dtype=torch.bool)
-    for node in range(s.start, s.stop):
-        parent = batch.parents[node]
-        if parent >= s.start:
-            inside[node - s.start] = inside[parent - s.start]
-        inside[node - s.start, node - s.start] = True
-    shared = torch.ones(n, s.trunk + len(s.above), dtype=torch.bool)
-    seen = torch.cat([shared, inside], dim=1)[None, None]
+def laid_out(batch: Batch, dtype: torch.dtype, device: torch.device) -> Layout:
+    """The layout of a batch's segments."""
+    above = len(batch.trunk)
+    q = max(s.stop - s.start for s in batch.segments)
+    k = max(s.trunk + len(s.above) + s.stop - s.start for s in batch.segments)
+    queries = torch.zeros(len(batch.segments), q, dtype=torch.long)
+    keys = torch.zeros(len(batch.segments), k, dtype=torch.long)
+    seen = torch.zeros(len(batch.segments), q, k, dtype=torch.bool)
+    back = torch.empty(len(batch.tokens), dtype=torch.long)
+    for i, s in enumerate(batch.segments):
+        n, shared = s.stop - s.start, s.trunk + len(s.above)
+        queries[i, :n] = torch.arange(s.start, s.stop)
+        back[s.start : s.stop] = torch.arange(i * q, i * q + n)
+        seats = [*range(s.trunk), *(above + node for node in (*s.above, *range(s.start, s.stop)))]
+        keys[i, : len(seats)] = torch.tensor(seats)
+        seen[i, :n, :shared] = True
+        seen[i, :n, shared : shared + n] = _ancestors(batch.parents[s.start : s.stop], s.start)
+        # A row of padding must see something, or its softmax is no number.
+        seen[i, n:, 0] = True
     # Added to the scores: made once a batch, where a boolean mask would be turned into this in every layer.
-    mask = torch.zeros(seen.shape, dtype=dtype).masked_fill_(~seen, float("-inf")).to(device)
-    return Piece(s.start, s.stop, torch.tensor(s.above, dtype=torch.long, device=device), s.trunk, mask)
+    mask = torch.zeros(seen.shape, dtype=dtype).masked_fill_(~seen, float("-inf"))[:, None]
+    return Layout(*(t.to(device) for t in (queries.flatten(), keys.flatten(), mask, back)))
+
+
+def _ancestors(parents: Sequence[int], start: int) -> Tensor:
+    """(n, n): whether node j is node i or an ancestor of it; `parents` count from `start`."""
+    n = len(parents)
+    seen = torch.eye(n, dtype=torch.bool)
+    for node, parent in enumerate(parents):
+        if parent >= start:
+            seen[node] |= seen[parent - start]
+    return seen

@@ -1,0 +1,230 @@
+"""The score cache: log-probabilities by what was asked, so that nothing is asked twice.
+
+A row's key is a digest over the model's fingerprint and the exact context and continuation tokens; its value
+is the sum and the number of tokens. There is no text, no token and no item id in the file. Every row carries
+a checksum, because SQLite pages have none. A value that comes back different is an error, never overwritten:
+the whole claim of byte-identical runs stands on it.
+"""
+
+import hashlib
+import sqlite3
+import struct
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from robustify.engines.base import Logprob
+from robustify.engines.plan import Encoded
+from robustify.errors import ModelError, ResourceError
+
+FILE = "scores.sqlite"
+APPLICATION = 0x52425354
+_VALUE = struct.Struct("<dI")
+_TABLES = (
+    "CREATE TABLE IF NOT EXISTS score(key BLOB PRIMARY KEY, value BLOB NOT NULL, checksum BLOB NOT NULL)"
+    " STRICT, WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS path(model BLOB PRIMARY KEY, path TEXT NOT NULL) STRICT, WITHOUT ROWID",
+)
+_MANY = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    """What `robustify cache info` tells: rows, bytes on disk, rows whose checksum does not match."""
+
+    path: str
+    rows: int
+    size: int
+    damaged: int | None = None
+
+
+class Cache:
+    """One SQLite file, shared by any number of runs.
+
+    Raises:
+        ResourceError: the file cannot be opened or written, or the disk is full; rows committed before stay.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / FILE
+        self._db = _opened(self.file)
+
+    def __enter__(self) -> "Cache":
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._db.close()
+
+    def get(self, keys: Sequence[bytes]) -> dict[bytes, Logprob]:
+        """The values that are there and whole; a damaged row counts as absent and is computed again."""
+        found: dict[bytes, Logprob] = {}
+        for start in range(0, len(keys), _MANY):
+            part = keys[start : start + _MANY]
+            marks = ",".join("?" * len(part))
+            rows = self._db.execute(f"SELECT key, value, checksum FROM score WHERE key IN ({marks})", part)
+            found |= {key: _read(value) for key, value, checksum in rows if checksum == _checksum(key, value)}
+        return found
+
+    def put(self, rows: Mapping[bytes, Logprob], model: str) -> None:
+        """Keep these values, all in one transaction.
+
+        Raises:
+            ModelError: a key is there with another value: the model is not deterministic.
+            ResourceError: the disk is full; nothing of this call is kept.
+        """
+        known = self.get(list(rows))
+        other = [key for key, value in known.items() if _written(value) != _written(rows[key])]
+        if other:
+            raise ModelError(
+                f"{model}: not deterministic: {len(other)} log-probabilities differ from the cached ones; "
+                f"expected the same bits (clear {self.file.name} if the machine's software changed)"
+            )
+        fresh = [
+            (k, v, _checksum(k, v)) for k, v in ((k, _written(v)) for k, v in rows.items() if k not in known)
+        ]
+        try:
+            with self._db:
+                self._db.executemany("INSERT OR REPLACE INTO score VALUES (?, ?, ?)", fresh)
+        except sqlite3.Error as error:
+            raise ResourceError(
+                f"{self.file}: cannot be written ({error}); free space, rows kept so far stay"
+            ) from None
+
+    def path(self, model: bytes) -> str | None:
+        """By which path this model was scored before."""
+        row = self._db.execute("SELECT path FROM path WHERE model = ?", (model,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def set_path(self, model: bytes, path: str) -> None:
+        """Remember by which path this model is scored."""
+        with self._db:
+            self._db.execute("INSERT OR REPLACE INTO path VALUES (?, ?)", (model, path))
+
+    def info(self, *, verify: bool = False) -> Info:
+        """How much the cache holds; `verify` reads every row and checks it."""
+        rows = self._db.execute("SELECT count(*) FROM score").fetchone()[0]
+        damaged = None
+        if verify:
+            every = self._db.execute("SELECT key, value, checksum FROM score")
+            damaged = sum(1 for key, value, checksum in every if checksum != _checksum(key, value))
+        return Info(str(self.file), rows, self.file.stat().st_size, damaged)
+
+    def clear(self) -> int:
+        """Forget everything; the number of rows that were there."""
+        n = int(self._db.execute("SELECT count(*) FROM score").fetchone()[0])
+        with self._db:
+            self._db.execute("DELETE FROM score")
+        self._db.execute("VACUUM")
+        return n
+
+
+class Kept:
+    """The cache as one model sees it; without a cache nothing is known and nothing is kept."""
+
+    def __init__(self, cache: Cache | None, fingerprint: Mapping[str, str], name: str) -> None:
+        self._cache = cache
+        self._name = name
+        self._head = hashlib.sha256(b"robustify/score/1")
+        for key, value in sorted(fingerprint.items()):
+            _add(self._head, key.encode())
+            _add(self._head, value.encode())
+
+    def known(self, requests: Iterable[Encoded]) -> dict[Encoded, Logprob]:
+        """What is there of these requests."""
+        if self._cache is None:
+            return {}
+        keys = {self._key(request): request for request in requests}
+        return {keys[key]: value for key, value in self._cache.get(list(keys)).items()}
+
+    def keep(self, scored: Mapping[Encoded, Logprob]) -> None:
+        """Keep these, in one transaction; see `Cache.put`."""
+        if self._cache is not None:
+            self._cache.put({self._key(request): value for request, value in scored.items()}, self._name)
+
+    @property
+    def path(self) -> str | None:
+        """By which path the model was scored before."""
+        return None if self._cache is None else self._cache.path(self._head.digest())
+
+    @path.setter
+    def path(self, path: str) -> None:
+        if self._cache is not None:
+            self._cache.set_path(self._head.digest(), path)
+
+    def _key(self, request: Encoded) -> bytes:
+        digest = self._head.copy()
+        for tokens in (request.context, request.continuation):
+            _add(digest, struct.pack(f"<{len(tokens)}i", *tokens))
+        return digest.digest()
+
+
+def _add(digest: "hashlib._Hash", part: bytes) -> None:
+    digest.update(len(part).to_bytes(8, "big") + part)
+
+
+def _written(value: Logprob) -> bytes:
+    return _VALUE.pack(value.total, value.n_tokens)
+
+
+def _read(value: bytes) -> Logprob:
+    return Logprob(*_VALUE.unpack(value))
+
+
+def _checksum(key: bytes, value: bytes) -> bytes:
+    return hashlib.blake2b(key + value, digest_size=8).digest()
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            return _connected(path)
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError):
+                raise
+            aside = _set_aside(path)
+            print(
+                f"robustify: {path.name} is damaged: set aside as {aside.name}, starting a new one",
+                file=sys.stderr,
+            )
+            return _connected(path)
+    except (OSError, sqlite3.OperationalError) as error:
+        raise ResourceError(f"{path}: cannot be opened ({error}); choose another --cache-dir") from None
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, timeout=30)
+    try:
+        # A network file system answers with another mode, and then that one is right.
+        db.execute("PRAGMA journal_mode=WAL")
+        db.execute("PRAGMA synchronous=FULL")
+        db.execute("PRAGMA trusted_schema=OFF")
+        owner = db.execute("PRAGMA application_id").fetchone()[0]
+        if owner not in (0, APPLICATION):
+            raise sqlite3.DatabaseError("another program's database")
+        db.execute(f"PRAGMA application_id={APPLICATION}")
+        for table in _TABLES:
+            db.execute(table)
+        db.execute("SELECT count(*) FROM score").fetchone()
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _set_aside(path: Path) -> Path:
+    n = 1
+    while (aside := path.with_name(f"{path.name}.corrupt-{n}")).exists():
+        n += 1
+    path.rename(aside)
+    for suffix in ("-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    return aside
