@@ -14,7 +14,7 @@ import numpy.typing as npt
 from robustify.answers import Answers, Block
 from robustify.ballot import Roll, averaged, first_template, models
 from robustify.cloze import NORMS, Norm, credit, normalised
-from robustify.stats import bootstrap, rate
+from robustify.stats import FEWEST_CLUSTERS, bootstrap, clusters, rate
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -64,15 +64,19 @@ def credits(answers: Answers, held: Roll, model: str, letters: str | None) -> di
 
 
 def scored(found: Credits, parts: Parts) -> dict[str, object]:
-    """The rates of one model on All, Shortcut and Robust; cloze counts only items fit for cloze."""
-    return {name: None if c is None else _measure(name, c, parts) for name, c in found.items()}
+    """The rates of one model on All, Shortcut and Robust; cloze counts only items fit for cloze.
+
+    `free` is null: answers in free words are asked of nobody.
+    """
+    measures = {name: None if c is None else _measure(name, c, parts) for name, c in found.items()}
+    return {**measures, "free": None}
 
 
 def heuristic_gap(won: Floats, longest: Floats, groups: Ints | None = None) -> dict[str, object] | None:
     """Accuracy where the longest answer is right minus where it is wrong.
 
     Both are credits (n,); a tied longest answer counts on both sides by its credit. None where either side is
-    empty. The interval is an item bootstrap.
+    empty. The interval is an item bootstrap, None below 10 items (or groups of them).
     """
     there = ~np.isnan(won) & ~np.isnan(longest)
     a, c = won[there], longest[there]
@@ -80,8 +84,10 @@ def heuristic_gap(won: Floats, longest: Floats, groups: Ints | None = None) -> d
         return None
     table = np.column_stack([a * c, c, a * (1 - c), 1 - c])
     gap = _gap(table.mean(axis=0)[None, :])
-    low, high = bootstrap(table, _gap, groups=None if groups is None else groups[there])
-    return {"value": float(gap[0]), "ci": [low, high]}
+    together = None if groups is None else groups[there]
+    few = clusters(len(a), together) < FEWEST_CLUSTERS
+    ci = None if few else list(bootstrap(table, _gap, groups=together))
+    return {"value": float(gap[0]), "n": len(a), "ci": ci}
 
 
 def random_removal(

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from robustify import orders
 from robustify.answers import Answer, answer, unanswered
@@ -39,6 +39,13 @@ class Asking(BaseModel):
     orders: int = Field(default=5, ge=1, le=24)
     order_items: int | None = Field(default=None, ge=0)
     shots: int = Field(default=0, ge=0, le=32)
+
+    @field_validator("views", "letter_templates")
+    @classmethod
+    def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(names)) < len(names):
+            raise ValueError("a name stands twice; expected each once")
+        return names
 
     def templates(self) -> tuple[Template, ...]:
         """The templates in the order in which they are asked."""

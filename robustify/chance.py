@@ -12,8 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from robustify.stats import (
+    FEWEST_CLUSTERS,
     Interval,
     central,
+    clopper_pearson,
+    clusters,
     fleiss_kappa,
     interval,
     percent,
@@ -35,8 +38,9 @@ class Chance:
     """Counts over `n` items, and what they say.
 
     `expected` flags by luck, `expected_ci` the central 95 % of their distribution; `p`: how often luck flags as
-    many or more. `excess` and `latent` are shares of the items with item-bootstrap intervals; all are None where
-    no item was weighed.
+    many or more. `excess` and `latent` are shares of the items with item-bootstrap intervals, which are None
+    below 10 items (or groups of them); where none is flagged, the latent rate has an upper bound instead. All
+    are None where no item was weighed.
     """
 
     n: int
@@ -77,12 +81,13 @@ def chance(flagged: Bools, would: Bools, k: Ints, groups: Ints | None = None) ->
     luck = would.sum(axis=1) / k
     pmf = poisson_binomial(luck)
     over, room = flagged - luck, 1 - 1 / k
-    table = np.column_stack([over, room])
-    means = resampled(table, groups)
-    excess_ci, latent_ci = interval(means[:, 0]), interval(means[:, 0] / means[:, 1])
+    excess_ci, latent_ci = _bootstrapped(over, room, groups)
+    drawn = clusters(n, groups)
+    # Where nothing that could vary was seen, resampling would claim to know that there is nothing.
     if not would.any():
-        # Nothing that could vary was seen, so resampling would claim to know that there is nothing.
-        excess_ci = latent_ci = wilson(0, n)
+        excess_ci = wilson(0, drawn)
+    if not flagged.any():
+        latent_ci = 0.0, clopper_pearson(0, drawn)[1] / float(room.mean())
     return Chance(
         n=n,
         flagged=int(flagged.sum()),
@@ -92,8 +97,17 @@ def chance(flagged: Bools, would: Bools, k: Ints, groups: Ints | None = None) ->
         excess=float(over.mean()),
         excess_ci=excess_ci,
         latent=_clipped(float(over.sum() / room.sum())),
-        latent_ci=(_clipped(latent_ci[0]), _clipped(latent_ci[1])),
+        latent_ci=None if latent_ci is None else (_clipped(latent_ci[0]), _clipped(latent_ci[1])),
     )
+
+
+def _bootstrapped(
+    over: Floats, room: Floats, groups: Ints | None
+) -> tuple[Interval, Interval] | tuple[None, None]:
+    if clusters(len(over), groups) < FEWEST_CLUSTERS:
+        return None, None
+    means = resampled(np.column_stack([over, room]), groups)
+    return interval(means[:, 0]), interval(means[:, 0] / means[:, 1])
 
 
 def independence(accuracy: Floats, k: Ints) -> tuple[float | None, float | None]:
@@ -130,13 +144,15 @@ def agreement(choice: Ints, key: Ints, k: Ints) -> dict[str, float | None]:
 
 def sentence(luck: Chance) -> str:
     """One plain sentence: what was flagged, how much of it is luck, and whether the two can be told apart."""
-    if luck.p is None or luck.excess is None or luck.excess_ci is None:
+    if luck.p is None or luck.excess is None:
         return "Nothing was screened, so nothing can be said about shortcuts."
     low, high = luck.expected_ci
     found = (
         f"{luck.flagged} of {luck.n} items were flagged; luck alone would flag about {luck.expected:.0f} "
         f"({low:.0f} to {high:.0f})"
     )
+    if luck.excess_ci is None:
+        return f"{found}: too few items, or groups of them, to tell the two apart (p {_p(luck.p)})."
     if not luck.told_from_luck:
         return f"{found}: what was flagged cannot be told from luck (p {_p(luck.p)})."
     over = (

@@ -96,6 +96,18 @@ def find(name: str) -> Path:
     raise UsageError(f"{name}: no such config{hint}; expected a YAML file or one of {', '.join(known)}")
 
 
+def is_shipped(name: str) -> bool:
+    """Whether a bare name, with or without its ending, is that of a config that ships with the package."""
+    return not Path(name).exists() and any((shipped() / n).is_file() for n in (name, f"{name}.yaml"))
+
+
+def skipping_bad(config: Config) -> Config:
+    """The config with rows that cannot be items set aside instead of refusing the file."""
+    return config.model_copy(
+        update={"data": tuple(s.model_copy(update={"skip_bad": True}) for s in config.data)}
+    )
+
+
 def shipped() -> Path:
     """The folder of the configs that ship with the package."""
     packed = Path(str(files("robustify"))) / "configs"
@@ -123,6 +135,7 @@ def parse(tree: Mapping[str, Any], name: str) -> Config:
 
 
 def _tree(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
+    path = path.resolve()
     if path in seen:
         raise UsageError(f"{path.name}: extends itself; expected a chain that ends")
     try:
@@ -137,7 +150,8 @@ def _tree(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
     if not isinstance(tree, dict):
         raise UsageError(f"{path.name}: a {type(tree).__name__}; expected keys and values")
     parent = tree.pop("extends", None)
-    _anchor(tree, path)
+    if tree.get("sensitivity") != "restricted":
+        _anchor(tree, path)
     if parent is None:
         return tree
     beside = path.parent / str(parent)
@@ -215,6 +229,8 @@ def _fault(e: Mapping[str, Any]) -> str:
             return f"{where}: unknown key" + (f" (did you mean {near[0]}?)" if near else "")
         case "missing":
             return f"{where}: missing; expected a value"
+        case "tuple_type" | "model_type" | "dict_type":
+            return f"{where}: has the wrong shape; expected {'a list' if e['type'] == 'tuple_type' else 'keys and values'}"
         case "value_error":
             return f"{where}: {str(e['msg']).removeprefix('Value error, ')}"
         case _:

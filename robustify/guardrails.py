@@ -26,7 +26,7 @@ class Limits(BaseModel):
     which an excess is told from luck.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     min_topic_n: int = Field(default=10, ge=1)
     topic_loss: float = Field(default=0.5, gt=0, lt=1)
@@ -130,16 +130,16 @@ def unanswered_share(summary: Tree, limits: Limits) -> Check:
 
 
 def excess_above_chance(summary: Tree, limits: Limits) -> Check:
-    """What the screen flagged must be more than luck alone flags."""
+    """What the screen flagged must be more than luck alone flags: p at most `excess_p`, interval above zero."""
     excess = _tree(_tree(summary, "screen") or {}, "excess_over_chance") or {}
     value, p = _number(excess, "value"), _number(excess, "p")
     if value is None or p is None:
         return _unjudged("excess_above_chance", limits.excess_p, "no screen was asked")
     low = _lower(excess)
-    passed = p <= limits.excess_p and (low is None or low > 0)
-    found = f"{value:.1%} of the items above what luck flags (p = {p:.3g})"
-    reason = found if passed else f"cannot be told from luck: {found}"
-    return Check("excess_above_chance", passed, value, limits.excess_p, reason)
+    passed = p <= limits.excess_p and low is not None and low > 0
+    found = f"{value:.1%} of the items above what luck flags (p = {p:.3g}, at most {limits.excess_p:g})"
+    doubt = "no interval, too few items or groups of them" if low is None else "cannot be told from luck"
+    return Check("excess_above_chance", passed, p, limits.excess_p, found if passed else f"{doubt}: {found}")
 
 
 def residual_shortcuts(summary: Tree, limits: Limits) -> Check:

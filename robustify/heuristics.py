@@ -40,6 +40,8 @@ Rule = Callable[[Sequence[Item]], list[Scores]]
 
 LATTICE = 1 << 18
 """Points up to which the exact distribution of a heuristic's score is computed; beyond, its normal limit."""
+LEAST_P = 1e-12
+"""Below this the transform's rounding is larger than the probability, so no smaller p is reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,13 +196,15 @@ def luck(total: float, tie: Ints, k: Ints) -> float:
     """P(credit of all items >= `total`) when each item's key is any of its k choices, equally likely.
 
     `tie`, `k` (n,): an item's credit is 1/tie with probability tie/k, else 0. Exact, by the characteristic
-    function on the lattice of the common denominator; the normal limit where that lattice is too large.
+    function on the lattice of the common denominator; the normal limit where that lattice is too large. Never below 1e-12.
     """
     unit = math.lcm(*np.unique(tie).tolist())
     size = unit * len(tie) + 1
     if size > LATTICE:
         variance = float(np.sum((1 / tie - 1 / k) / k))
-        return float(ndtr(-(total - float(np.sum(1 / k))) / math.sqrt(variance))) if variance > 0 else 1.0
+        if variance <= 0:
+            return 1.0
+        return max(LEAST_P, float(ndtr(-(total - float(np.sum(1 / k))) / math.sqrt(variance))))
     wave = -2j * np.pi * np.arange(size // 2 + 1) / size
     log_cf = np.zeros(len(wave), dtype=np.complex128)
     kinds, count = np.unique(np.stack([tie, k]), axis=1, return_counts=True)
@@ -209,4 +213,4 @@ def luck(total: float, tie: Ints, k: Ints) -> float:
         for (t, options), n in zip(kinds.T.tolist(), count.tolist(), strict=True):
             log_cf += n * np.log(1 - t / options + t / options * np.exp(wave * (unit // t)))
     pmf = np.fft.irfft(np.exp(log_cf), size)
-    return float(np.clip(pmf[math.ceil(total * unit - 1e-6) :].sum(), 0.0, 1.0))
+    return float(np.clip(pmf[math.ceil(total * unit - 1e-6) :].sum(), LEAST_P, 1.0))

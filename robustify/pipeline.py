@@ -13,10 +13,11 @@ from typing import Any
 from robustify import __version__
 from robustify.answers import Answers
 from robustify.ask import ask, plan
+from robustify.cloze import read_labels
 from robustify.config import Config, parse
-from robustify.engines import open_scorer
+from robustify.engines import check_model, open_scorer
 from robustify.engines.base import Progress, no_progress
-from robustify.errors import AuthorisationError, DataError, GuardrailError
+from robustify.errors import AuthorisationError, DataError, GuardrailError, ResourceError, UsageError
 from robustify.export.lm_eval import write_tasks
 from robustify.heuristics import guess
 from robustify.item import Item
@@ -26,9 +27,11 @@ from robustify.probe import probe
 from robustify.report import write_report
 from robustify.run import (
     FORMAT,
+    SPLIT_FILES,
     Run,
     locked,
     open_run,
+    refuse_foreign,
     replacing,
     versions,
     write_items,
@@ -63,6 +66,8 @@ def robustify(config: Config, folder: Path, cache: Path, watch: Watch = unwatche
         RobustifyError: as each step says; nothing in the folder changes unless the asking has ended.
     """
     authorise(config)
+    foresee(config, cache)
+    refuse_foreign(folder)
     with locked(folder):
         bench = load_bench(config)
         asked = ask_models(config, bench, cache, watch)
@@ -81,6 +86,32 @@ def authorise(config: Config) -> None:
             f"{config.name}: is a restricted set; expected an adapter with licence, key and private folder, "
             "which this version does not have yet: nothing was read"
         )
+
+
+def foresee(config: Config, cache: Path) -> None:
+    """Find before the first asking what would be refused after the last one.
+
+    Raises:
+        UsageError: a template, voter or model that is not there, or models of which none votes.
+        ModelError: a model's files are missing or damaged.
+    """
+    told = config.asking.templates()
+    asked = {t.name for t in told if t.view in ("choices_only", "choices_only_text")}
+    names = {m.name for m in config.models}
+    for screen in (config.screen, *config.alternatives):
+        if screen.template is not None and screen.template not in asked:
+            raise UsageError(f"screen.template: is not asked; expected one of {', '.join(sorted(asked))}")
+        strangers = [v for v in screen.voters if v not in names]
+        if strangers:
+            raise UsageError(
+                f"screen.voters: {strangers[0]} is no model of this config; expected {', '.join(sorted(names))}"
+            )
+    if config.models and not config.voters and not config.screen.voters:
+        raise UsageError("models: all are under test and none votes; expected a model with `role: voter`")
+    if config.cloze.labels is not None:
+        read_labels(Path(config.cloze.labels))
+    for model in config.models:
+        check_model(model, cache)
 
 
 def load_bench(config: Config) -> Loaded:
@@ -110,14 +141,8 @@ def ask_models(config: Config, bench: Loaded, cache: Path, watch: Watch) -> Aske
 
 def rejudge(run: Run, overrides: Mapping[str, object], folder: Path) -> Run:
     """Judge a run's answers under other rules (dotted config names), into the same or another folder."""
-    changed = run.changed()
-    if changed:
-        raise DataError(
-            *(
-                f"{run.folder / name}: is not as the run left it; expected the file unchanged"
-                for name in changed
-            )
-        )
+    run.require_unchanged("answers.parquet", "quarantine.jsonl", *SPLIT_FILES)
+    refuse_foreign(folder)
     tree = json.loads(json.dumps(run.manifest["config"]))
     for dotted, value in overrides.items():
         section, _, name = dotted.partition(".")
@@ -133,6 +158,7 @@ def rejudge(run: Run, overrides: Mapping[str, object], folder: Path) -> Run:
 
 def reprint(run: Run) -> Run:
     """Print a run's report again, from its summary alone."""
+    run.require_unchanged("summary.json")
     notes = run.manifest["config"].get("notes", [])
     with (
         locked(run.folder),
@@ -153,12 +179,24 @@ def export_lm_eval(run: Run, folder: Path, force: bool) -> list[Path]:
         raise GuardrailError(
             *(f"{g['name']}: {g['reason']}; export halted (--force exports all the same)" for g in halted)
         )
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in ("robust", "shortcut", "undecided", "cloze"):
-        shutil.copyfile(run.folder / f"{name}.jsonl", folder / f"{name}.jsonl")
+    names = [f"{name}.jsonl" for name in ("robust", "shortcut", "undecided", "cloze")]
+    run.require_unchanged("summary.json", *names)
+    clash = [n for n in (*names, "lm_eval_tasks") if (folder / n).exists()]
+    if clash:
+        raise UsageError(f"{folder}: holds {clash[0]} already; expected a folder without it (-o DIR)")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in names:
+            shutil.copyfile(run.folder / name, folder / name)
+    except OSError as error:
+        raise ResourceError(
+            f"{folder}: cannot be written ({error.strerror}); expected a folder of yours (-o DIR)"
+        ) from None
     warning = "; ".join(f"FORCED although {g['name']}: {g['reason']}" for g in halted)
-    name = run.manifest["config"]["name"]
-    return write_tasks(folder / "lm_eval_tasks", name, signature=run.manifest["signature"], warning=warning)
+    benchmark = str(run.manifest["config"]["name"])
+    return write_tasks(
+        folder / "lm_eval_tasks", benchmark, signature=run.manifest["signature"], warning=warning
+    )
 
 
 def rules(config: Config) -> Rules:

@@ -58,6 +58,21 @@ class Run:
         place = {item: i for i, item in enumerate(self.answers.items)}
         return tuple(sorted(held, key=lambda item: place.get(item.id, len(place))))
 
+    def require_unchanged(self, *names: str) -> None:
+        """Refuse to build on files that are not as the run left them.
+
+        Raises:
+            DataError: one of these files (all of them where none is named) is missing or was changed.
+        """
+        changed = [name for name in self.changed() if not names or name in names]
+        if changed:
+            raise DataError(
+                *(
+                    f"{self.folder / name}: is not as the run left it; expected the file unchanged"
+                    for name in changed
+                )
+            )
+
     def changed(self) -> list[str]:
         """The files that are missing or no longer have the sha256 that `run.json` holds."""
         return [
@@ -81,7 +96,9 @@ def open_run(folder: Path) -> Run:
             f"{folder}: holds no {MANIFEST}; expected a finished run (run `robustify CONFIG -o {folder}`)"
         )
     manifest = _read_json(folder / MANIFEST)
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT or "files" not in manifest:
+    parts = {"files": dict, "config": dict, "models": dict, "data": dict, "signature": str}
+    whole = isinstance(manifest, dict) and all(isinstance(manifest.get(n), kind) for n, kind in parts.items())
+    if not whole or manifest.get("format") != FORMAT:
         raise DataError(
             f"{folder / MANIFEST}: no run of format {FORMAT}; expected one written by this version"
         )
@@ -109,9 +126,31 @@ def locked(folder: Path) -> Iterator[None]:
             raise ResourceError(
                 f"{folder}: in use by another run; wait for it or choose another -o DIR"
             ) from None
-        yield
-        with contextlib.suppress(OSError):
-            (folder / ".run.lock").unlink()
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                (folder / ".run.lock").unlink()
+                folder.rmdir()
+
+
+def refuse_foreign(folder: Path) -> None:
+    """Refuse a folder that holds something else than a run, so that nobody's files are overwritten.
+
+    Raises:
+        ResourceError: files, but no `run.json`.
+    """
+    if (folder / MANIFEST).is_file() or not folder.is_dir():
+        return
+    held = [
+        p.name
+        for p in folder.iterdir()
+        if p.name != "run.lock" and not p.name.startswith((".run", ".staging-"))
+    ]
+    if held:
+        raise ResourceError(
+            f"{folder}: holds {len(held)} files and no {MANIFEST}; expected an empty folder or an earlier run (-o DIR)"
+        )
 
 
 @contextlib.contextmanager
@@ -131,16 +170,18 @@ def replacing(
         staging = Path(tempfile.mkdtemp(prefix=".staging-", dir=folder))
         try:
             yield staging
+            before = _earlier(folder)
             names = sorted(str(p.relative_to(staging)) for p in staging.rglob("*") if p.is_file())
             digests = {name: sha256(staging / name) for name in names}
             (folder / MANIFEST).unlink(missing_ok=True)
-            for entry in sorted(staging.iterdir()):
-                _move(entry, folder / entry.name)
+            for name in names:
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                os.replace(staging / name, folder / name)
             if beside is None:
-                _remove_stale(folder, names)
+                _remove_stale(folder, before - set(names))
             digests = dict(sorted({**(beside or {}), **digests}.items()))
             write_json(staging / MANIFEST, {**manifest, "files": digests})
-            _move(staging / MANIFEST, folder / MANIFEST)
+            os.replace(staging / MANIFEST, folder / MANIFEST)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
     except OSError as error:
@@ -251,16 +292,19 @@ def _read_json(path: Path) -> Any:
         ) from None
 
 
-def _move(source: Path, place: Path) -> None:
-    if source.is_dir() and place.is_dir():
-        shutil.rmtree(place)
-    os.replace(source, place)
+def _earlier(folder: Path) -> set[str]:
+    """The files that an earlier run in this folder says are its own."""
+    try:
+        return {str(name) for name in json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["files"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        return set()
 
 
-def _remove_stale(folder: Path, names: Sequence[str]) -> None:
-    # A file that an earlier run wrote and this one does not (tasks of a halted export) must not look current.
-    tops = {name.split("/")[0] for name in names}
-    for known in (*SPLIT_FILES, "cloze.jsonl", "lm_eval_tasks", "figures"):
-        place = folder / known
-        if known not in tops and place.exists():
-            shutil.rmtree(place) if place.is_dir() else place.unlink()
+def _remove_stale(folder: Path, names: set[str]) -> None:
+    # What an earlier run wrote and this one does not (tasks of a halted export) must not look current.
+    for name in sorted(names):
+        place = folder / name
+        if place.resolve().is_relative_to(folder.resolve()):
+            place.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                place.parent.rmdir()

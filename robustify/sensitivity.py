@@ -63,6 +63,6 @@ def _row(
         "flagged": flagged_rate(luck).json(),
         "expected": expected(luck),
         "excess": excess(luck),
-        "residual_probe": None if left is None else left.found.json(),
+        "residual_probe": None if left is None else left.json(),
         "jaccard": jaccard(removed, outcome(votes, rule) == SHORTCUT) if luck.n else None,
     }

@@ -22,6 +22,8 @@ Interval = tuple[float, float]
 RELATIVE_TIE = 1e-6
 LEAST_P = 1e-40
 """Tail probabilities are exact down to here; a smaller one is reported as this."""
+FEWEST_CLUSTERS = 10
+"""Below this many items (or groups of them) a bootstrap interval is too narrow to be shown."""
 
 _NORMAL = NormalDist()
 _DIRECT = 1 << 30
@@ -135,6 +137,11 @@ def resampled(table: Floats, groups: Ints | None = None, draws: int = 2000, seed
         drawn = rng.multinomial(n, counts / n, size=min(chunk, draws - start)).astype(np.float64)
         out.append((drawn @ rows) / (drawn @ sizes)[:, None])
     return np.concatenate(out)
+
+
+def clusters(n: int, groups: Ints | None = None) -> int:
+    """How many units a bootstrap of n items has to draw from: the items, or the groups (n,) they stand in."""
+    return n if groups is None else len(np.unique(groups))
 
 
 def interval(draws: Floats, level: float = 0.95) -> Interval:

@@ -108,9 +108,10 @@ def expected(luck: Chance) -> Tree | None:
 
 def excess(luck: Chance) -> Tree | None:
     """Flagged minus expected, a share of the items, and how often luck does as much."""
-    if luck.excess_ci is None:
+    if luck.excess is None:
         return None
-    return {"value": luck.excess, "ci": list(luck.excess_ci), "p": luck.p}
+    ci = None if luck.excess_ci is None else list(luck.excess_ci)
+    return {"value": luck.excess, "ci": ci, "p": luck.p}
 
 
 def permutation(answers: Answers, names: Sequence[str]) -> Tree:
@@ -219,6 +220,8 @@ def _d4(answers: Answers, held: Roll, votes: Ballot, rules: ScreenRules) -> Tree
     return {
         "flagged": flagged_rate(luck).json(),
         "expected_false_flags": expected(luck),
+        "excess_over_chance": excess(luck),
+        "latent_shortcut_rate": Rate(luck.latent, luck.n, luck.latent_ci).json(),
         "template": asked_by,
     }
 

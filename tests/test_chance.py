@@ -168,6 +168,25 @@ def test_where_no_item_could_be_flagged_ignorance_is_admitted() -> None:
     assert "cannot be told from luck" in sentence(luck)
 
 
+def test_where_none_is_flagged_the_latent_rate_has_an_upper_bound() -> None:
+    would = np.zeros((40, 4), dtype=bool)
+    would[:, 1] = True
+    luck = chance(np.zeros(40, dtype=bool), would, np.full(40, 4))
+    assert luck.latent == 0.0
+    # 0 of 40 by Clopper-Pearson is at most 1 - 0.025^(1/40); an item without a shortcut has 3 in 4 left.
+    assert luck.latent_ci == pytest.approx((0.0, (1 - 0.025 ** (1 / 40)) / 0.75))
+
+
+def test_too_few_groups_give_no_interval_and_nothing_is_told_from_luck() -> None:
+    b = ballot_of(bench(300, 2, s=0.4, seed=3))
+    one = measured(b, UNANIMOUS, np.zeros(300, dtype=np.int64))
+    assert (one.excess_ci, one.latent_ci, one.told_from_luck) == (None, None, False)
+    assert one.excess == measured(b, UNANIMOUS).excess
+    assert "too few items, or groups" in sentence(one)
+    assert measured(b, UNANIMOUS, np.arange(300) % 9).excess_ci is None
+    assert measured(b, UNANIMOUS, np.arange(300) % 10).excess_ci is not None
+
+
 def test_items_that_share_a_passage_widen_the_interval() -> None:
     b = bench(40, 2, s=0.4, seed=3)
     ten = Bench(

@@ -57,6 +57,7 @@ def config(tmp_path: Path, items: Path, monkeypatch: pytest.MonkeyPatch) -> Path
         yield FakeScorer(finds("right"), name=model.name)
 
     monkeypatch.setattr(pipeline, "open_scorer", fake)
+    monkeypatch.setattr(pipeline, "check_model", lambda *_: None)
     path = tmp_path / "toys.yaml"
     path.write_text(
         "name: toys\nsensitivity: public\ndata: items.jsonl\nmodels: [one, two]\nlimits: {min_robust: 1}\n"
@@ -243,6 +244,7 @@ def test_an_interrupted_run_is_one_line_and_leaves_no_run(
         "def fake(model, cache):\n"
         "    yield Slow()\n"
         "pipeline.open_scorer = fake\n"
+        "pipeline.check_model = lambda *_: None\n"
         "sys.argv = ['robustify', 'c.yaml', '-o', 'out', '--no-progress']\n"
         "cli.main()\n"
     )

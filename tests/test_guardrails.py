@@ -121,15 +121,16 @@ def test_unanswered_share(n: int, passed: bool) -> None:
         (0.1, [0.02, 0.2], 0.01, True),
         (0.1, [-0.01, 0.2], 0.04, False),
         (0.01, [0.001, 0.02], 0.2, False),
-        (0.1, None, 0.01, True),
+        (0.1, None, 0.01, False),
     ],
 )  # fmt: skip
 def test_excess_above_chance(value: float, ci: list[float] | None, p: float, passed: bool) -> None:
     summary = good()
     summary["screen"]["excess_over_chance"] = {"value": value, "ci": ci, "p": p}
     check = excess_above_chance(summary, LIMITS)
-    assert (check.passed, check.value) == (passed, value)
-    assert check.reason.startswith("cannot be told from luck") != passed
+    assert (check.passed, check.value, check.limit) == (passed, p, 0.05)
+    assert f"{value:.1%} of the items above" in check.reason
+    assert check.reason.startswith(("cannot be told from luck", "no interval")) != passed
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from robustify.answers import Answers
-from robustify.heuristics import HEURISTICS, LATTICE, Heuristic, guess, luck, measured, table
+from robustify.heuristics import HEURISTICS, LATTICE, LEAST_P, Heuristic, guess, luck, measured, table
 from robustify.item import Item
 
 
@@ -146,6 +146,12 @@ def test_names_are_unique_and_described() -> None:
 
 
 # --- luck ---
+
+
+def test_no_p_is_smaller_than_the_rounding_of_its_transform() -> None:
+    one, k = np.ones(400, dtype=np.int64), np.full(400, 4)
+    assert luck(400.0, one, k) == LEAST_P
+    assert luck(float(LATTICE + 1), np.ones(LATTICE + 1, dtype=np.int64), np.full(LATTICE + 1, 4)) == LEAST_P
 
 
 def _by_enumeration(total: float, tie: Sequence[int], k: Sequence[int]) -> float:

@@ -168,13 +168,15 @@ def test_scores_by_split_and_measure(gamed: tuple[Bench, list[Item], Answers], j
         assert parts[0] == parts[1] + parts[2]
     # Every key of a cued item is the longest choice, and the voters see it.
     assert of["choices_only"]["heuristic_gap"]["ci"][0] > 0
+    assert of["choices_only"]["heuristic_gap"]["n"] == of["choices_only"]["all"]["n"]
+    assert of["free"] is None
 
 
 def test_the_other_rules_stand_beside_the_run_s(judgement: Judgement) -> None:
     first, text, alone, unasked = tree(judgement, "sensitivity")
     assert (first["name"], first["jaccard"]) == ("this run", 1.0)
     assert first["excess"] == tree(judgement, "screen", "excess_over_chance")
-    assert first["residual_probe"]["value"] == tree(judgement, "residual", "probe", "value")
+    assert first["residual_probe"] == tree(judgement, "residual", "probe")
     assert (text["mode"], text["jaccard"]) == ("text", 1.0)
     assert alone["flagged"]["value"] >= first["flagged"]["value"]
     assert unasked["flagged"] == {"value": None, "n": 0, "ci": None}
@@ -191,6 +193,10 @@ def test_what_the_screen_s_voters_did_is_told(judgement: Judgement) -> None:
     assert sum(voters["v0"]["position_share"]) == pytest.approx(1)
     assert tree(judgement, "screen", "rotations") == 4
     assert tree(judgement, "screen", "d4_rule", "template") == "d4-like-v1"
+    d4 = tree(judgement, "screen", "d4_rule")
+    over = d4["flagged"]["value"] - d4["expected_false_flags"]["value"] / d4["flagged"]["n"]
+    assert d4["excess_over_chance"]["value"] == pytest.approx(over)
+    assert d4["latent_shortcut_rate"]["n"] == d4["flagged"]["n"]
     assert set(tree(judgement, "residual", "held_out")) == {"v2"}
     assert set(tree(judgement, "residual", "leave_one_out")) == {"v0", "v1"}
     assert tree(judgement, "permutation", "cloze_invariance") == "inert"
@@ -509,6 +515,7 @@ def test_the_gap_is_the_difference_of_two_means_and_ties_count_on_both_sides() -
     found = heuristic_gap(won, longest)
     assert found is not None
     assert found["value"] == pytest.approx((1 + 0.5) / 2.5 - (1 + 0.5) / 2.5)
+    assert (found["n"], found["ci"]) == (5, None)
     assert heuristic_gap(won, np.ones(6)) is None
     assert heuristic_gap(won, np.full(6, np.nan)) is None
 

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from robustify.report import render, write_report
+from robustify import calibration
+from robustify.report import order, render, write_report
 from robustify.report.blocks import Line, Mark, Plot, Row
 from robustify.report.figures import INSET, NARROW, WIDE, axis, draw, fit, svg
 from robustify.report.reading import quantity
@@ -158,8 +159,50 @@ def test_every_part_of_the_summary_is_shown_with_its_n_and_interval() -> None:
         if where[0] == "heuristics":
             assert f"{percent(q.value)} ({100 * q.lo:.1f} to {100 * q.hi:.1f})" in shown, where
             assert f"{str(where[1]).capitalize()}, n = {q.n}" in shown, where
+        elif where[-1] == "heuristic_gap":
+            assert points(q) in shown or where[2] not in ("full", "cloze_chars"), where
         else:
-            assert rate(q) in shown, where
+            assert rate(q).removesuffix(")") in shown, where
+
+
+def test_luck_is_told_as_a_count_and_its_share_as_an_estimate() -> None:
+    text = render(full(), PROVENANCE)["report.md"]
+    # 31.7 % flagged, and 23.04 % of all items are latent shortcuts.
+    assert (
+        "- Luck alone would flag: **51.2 items** (39.0 to 64.0; estimate: 27.2 % of those removed are luck)"
+        in text
+    )
+    clean = full()
+    clean["screen"]["latent_shortcut_rate"]["value"] = None
+    assert "those removed are luck" not in render(clean, PROVENANCE)["report.md"]
+
+
+def test_a_probe_that_voted_and_its_chance_stand_beside_the_other_rules() -> None:
+    text = render(full(), PROVENANCE)["report.md"]
+    assert text.count("chance under selection") == 2
+    (voted,) = [line for line in text.split("\n") if "the probe voted: no independent audit" in line]
+    assert "chance under selection 27.1 %, the probe voted" in voted
+
+
+def test_a_temperature_at_the_bound_is_no_calibration() -> None:
+    assert order.HOTTEST == calibration.HOTTEST
+    summary = full()
+    summary["calibration"]["gemma3-270m"]["full"]["temperature"] = calibration.HOTTEST
+    assert render(summary, PROVENANCE)["report.md"].count("at the bound: not calibratable") == 1
+
+
+def test_orders_of_mixed_items_are_said_to_be_at_most_so_many() -> None:
+    summary = full()
+    summary["screen"]["rotations"] = 5
+    assert "up to 5 orders an item" in render(summary, PROVENANCE)["report.md"]
+    summary["benchmark"]["option_counts"] = {"5": 360}
+    assert "up to 5 orders" not in render(summary, PROVENANCE)["report.md"]
+
+
+def test_what_order_sensitivity_left_out_is_counted_and_untested_cloze_is_no_test() -> None:
+    text = render(full(), PROVENANCE)["report.md"]
+    assert text.count("5 orders, n = 100 of 102 asked") == 3
+    assert "inert by construction; not a test of the program" in text
 
 
 @pytest.mark.parametrize("file", ["report.html", "report.md"])
@@ -167,7 +210,7 @@ def test_both_printings_tell_the_same_sections_in_the_same_order(file: str) -> N
     text = render(full(), PROVENANCE)[file]
     heads = [
         "Removed, and how much of it is luck", "Scores on All, Shortcut, Robust and Cloze",
-        "Would removing random items have done the same?", "Heuristics that never read the question",
+        "Would removing random items have done the same?", "Heuristics without a model",
         "Does the order of the options matter?", "What is left of each topic", "Are shortcuts left?",
         "Under other rules", "Findings about the benchmark", "Guardrails", "Calibration",
         "Method, models and versions", "How to read this, and its limits",

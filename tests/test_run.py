@@ -33,6 +33,7 @@ def config(tmp_path: Path, toys: list[Item], monkeypatch: pytest.MonkeyPatch) ->
         yield FakeScorer(finds("right"), name=model.name)
 
     monkeypatch.setattr(pipeline, "open_scorer", fake)
+    monkeypatch.setattr(pipeline, "check_model", lambda *_: None)
     tree = {
         "name": "toys",
         "sensitivity": "public",
@@ -200,6 +201,7 @@ def test_letter_lovers_flag_nothing_under_all_rotations(
         yield FakeScorer(likes_the_letter("B"), name=model.name)
 
     monkeypatch.setattr(pipeline, "open_scorer", fake)
+    monkeypatch.setattr(pipeline, "check_model", lambda *_: None)
     run = audit(config, tmp_path / "out")
     assert run.summary["screen"]["flagged"]["value"] == 0.0
     assert run.summary["screen"]["d4_rule"]["flagged"]["n"] == 8

@@ -61,7 +61,24 @@ def test_a_tie_agrees_with_nothing() -> None:
 def test_items_that_miss_an_order_are_left_out_and_counted_so() -> None:
     lone = [row("d", (0, 1), [-1, -2])]
     silent = [row("e", (0, 1), [-1, -2]), unanswered("e", "full", "m", (1, 0), "mmlu-v1", 0, "no letter")]
-    assert stability(block([*lone, *THREE, *silent])) == stability(block(THREE))
+    found, alone = stability(block([*lone, *THREE, *silent])), stability(block(THREE))
+    assert found is not None
+    assert alone is not None
+    assert (found.pop("asked"), alone.pop("asked")) == (4, 3)
+    assert found == alone
+
+
+def test_items_with_fewer_orders_than_others_count_in_those_they_have() -> None:
+    wide = [[-1, -2, -3], [-1, -2, -3], [-2, -1, -3], [-3, -2, -1]]
+    rows = [row("w", order, s) for order, s in zip(orders.spread("w", 3, 4), wide, strict=True)]
+    short = [row("x", order, [-1, -2, -3]) for order in orders.spread("x", 3, 2)]
+    found = stability(block([*THREE, *rows, *short]))
+    assert found is not None
+    # w is right, right, wrong, wrong; x misses two of its four orders; a, b and c have no more than two.
+    assert (found["n"], found["asked"], found["orders"]) == (4, 5, 4)
+    assert found["mean"] == pytest.approx(np.mean([3 / 4, 2 / 4, 0, 0]))
+    assert value(found["flip_rate"]) == pytest.approx((0 + 1 + 0 + 2 / 3) / 4)
+    assert value(found["consistency"]) == pytest.approx(2 / 4)
 
 
 def test_interleaved_rows_are_put_together() -> None:

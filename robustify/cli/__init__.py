@@ -3,6 +3,8 @@
 Nothing heavy is imported here: each command imports what it needs when it runs, so that `--help` is instant.
 """
 
+import errno
+import os
 import signal
 import sys
 from types import FrameType
@@ -12,10 +14,12 @@ import click
 from click_default_group import DefaultGroup
 
 from robustify import __version__
+from robustify.cli.cache import cache
 from robustify.cli.data import heuristics, validate
 from robustify.cli.export import export
 from robustify.cli.judging import check, judge, report
 from robustify.cli.models import models
+from robustify.cli.options import printable
 from robustify.cli.run import run
 from robustify.errors import RobustifyError
 
@@ -39,7 +43,7 @@ def cli() -> None:
     """
 
 
-for command in (run, validate, heuristics, judge, check, report, export, models):
+for command in (run, validate, heuristics, judge, check, report, export, models, cache):
     cli.add_command(command)
 
 
@@ -48,6 +52,7 @@ def main() -> NoReturn:
     signal.signal(signal.SIGTERM, _terminated)
     try:
         result = cli.main(standalone_mode=False)
+        sys.stdout.flush()
         code = result if isinstance(result, int) else 0
     except RobustifyError as error:
         code = _told(error.lines, error.exit_code)
@@ -59,8 +64,13 @@ def main() -> NoReturn:
         error.show()
         code = error.exit_code
     except BrokenPipeError:
-        sys.stderr.close()
+        # The reader had enough; what is left in the buffer has nowhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        code = _told([f"the disk is full ({error.strerror}); free space and run the same command again"], 6)
     except MemoryError:
         code = _told(["memory is used up; expected more, or a smaller --limit or max_batch_tokens"], 6)
     sys.exit(code)
@@ -70,11 +80,6 @@ def _told(lines: "tuple[str, ...] | list[str]", code: int) -> int:
     for line in lines:
         click.echo(f"robustify: {printable(line)}", err=True)
     return code
-
-
-def printable(text: str) -> str:
-    """Text without control characters: names from files must not steer a terminal."""
-    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def _terminated(_signal: int, _frame: FrameType | None) -> None:

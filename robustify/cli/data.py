@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustify.cli.options import as_json
+from robustify.cli.options import as_json, printable
 
 if TYPE_CHECKING:
     from robustify.loaders import Loaded
@@ -17,10 +17,10 @@ def _loaded(data: str, skip_bad: bool) -> "Loaded":
     from robustify.loaders import Source, load
     from robustify.pipeline import authorise, load_bench
 
-    if data.endswith((".yaml", ".yml")):
+    if data.endswith((".yaml", ".yml")) or configs.is_shipped(data):
         settings = configs.load(configs.find(data))
         authorise(settings)
-        return load_bench(settings)
+        return load_bench(configs.skipping_bad(settings) if skip_bad else settings)
     return load(Source(path=data, skip_bad=skip_bad))
 
 
@@ -43,7 +43,7 @@ def validate(data: str, skip_bad: bool, json_: bool) -> int:
     from robustify.loaders.describe import describe
 
     told = describe(_loaded(data, skip_bad))
-    click.echo(json.dumps(told) if json_ else "\n".join(_lines(told)))
+    click.echo(json.dumps(told) if json_ else "\n".join(map(printable, _lines(told))))
     return 0
 
 
@@ -54,7 +54,7 @@ def validate(data: str, skip_bad: bool, json_: bool) -> int:
 )
 @as_json
 def heuristics(data: str, skip_bad: bool, json_: bool) -> int:
-    """Score DATA with rules that never read the question; no model is needed.
+    """Score DATA with simple rules on its choices; no model is needed.
 
     \b
     Example:
@@ -66,12 +66,13 @@ def heuristics(data: str, skip_bad: bool, json_: bool) -> int:
     if json_:
         click.echo(json.dumps(found))
         return 0
-    click.echo(f"n = {found['n']}, chance {found['chance_accuracy']:.1%}")
+    lines = [f"n = {found['n']}, chance {found['chance_accuracy']:.1%}"]
     for name, rate in found["heuristics"].items():
         lo, hi = rate["ci"]
-        click.echo(
+        lines.append(
             f"{name:24} {rate['value']:6.1%}  (95 % {lo:.1%} to {hi:.1%}, ties in {rate['ties']} items)"
         )
+    click.echo("\n".join(lines))
     return 0
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from robustify.cli.options import as_json, chosen, screening
+from robustify.cli.options import as_json, chosen, printable, screening
 
 RUN = click.argument("folder", metavar="RUN", type=click.Path(path_type=Path))
 
@@ -68,8 +68,8 @@ def check(folder: Path, json_: bool) -> int:
             json.dumps({"run": str(folder), "passed": all(c["passed"] for c in checks), "guardrails": checks})
         )
     else:
-        for c in checks:
-            click.echo(f"{'pass' if c['passed'] else 'FAIL'}  {c['name']:24} {c['reason']}")
+        lines = [f"{'pass' if c['passed'] else 'FAIL'}  {c['name']:24} {c['reason']}" for c in checks]
+        click.echo("\n".join(map(printable, lines)))
     return 0 if all(c["passed"] for c in checks) else 7
 
 

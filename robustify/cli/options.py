@@ -62,6 +62,11 @@ def default_cache(given: Path | None) -> Path:
     return cache_folder(given)
 
 
+def printable(text: str) -> str:
+    """Text without control characters: names from files must not steer a terminal."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
 def _advance(bar: "tqdm[Any]", n: int) -> None:
     bar.update(n)
 

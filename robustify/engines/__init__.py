@@ -1,13 +1,18 @@
 """Engines: the models a config may name, and how each is opened. One model is in memory at a time."""
 
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from robustify.engines.base import Scorer
+
+if TYPE_CHECKING:
+    from robustify.engines.cache import Cache
 
 
 class HFModel(BaseModel):
@@ -19,7 +24,7 @@ class HFModel(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    name: str
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
     engine: Literal["hf"] = "hf"
     model: str = ""
     role: Literal["voter", "under_test"] = "voter"
@@ -33,6 +38,18 @@ class HFModel(BaseModel):
         return self.model or self.name
 
 
+def check_model(model: HFModel, cache: Path) -> None:
+    """Make sure that the model can be opened later: its name is known and its files are here and whole.
+
+    Raises:
+        UsageError: an unknown name or form.
+        ModelError: files missing, damaged or refused.
+    """
+    from robustify.models import locate
+
+    locate(model.reference, cache)
+
+
 @contextmanager
 def open_scorer(model: HFModel, cache: Path) -> Iterator[Scorer]:
     """The engine of this model, ready to score; its memory is given back on leaving.
@@ -40,13 +57,24 @@ def open_scorer(model: HFModel, cache: Path) -> Iterator[Scorer]:
     Raises:
         ModelError: files missing, damaged or refused, or the engine's package not installed.
     """
-    from robustify.engines.cache import Cache
     from robustify.engines.hf import HF
     from robustify.models import locate
 
     folder = locate(model.reference, cache)
     with (
-        Cache(cache) as scores,
+        _scores(cache) as scores,
         HF(model.name, folder, model.device, model.dtype, model.max_batch_tokens, scores) as scorer,
     ):
         yield scorer
+
+
+@contextmanager
+def _scores(folder: Path) -> "Iterator[Cache | None]":
+    from robustify.engines.cache import Cache
+
+    if folder.is_dir() and not os.access(folder, os.W_OK):
+        print(f"robustify: {folder} is read-only: scores are not kept", file=sys.stderr)
+        yield None
+        return
+    with Cache(folder) as scores:
+        yield scores

@@ -23,6 +23,12 @@ KEYS = (
 IDS = (("id", "#id"), ("question_id", "qid", "item_id", "uid"))
 TOPICS = (("topic",), ("subject",), ("category",))
 PASSAGES = (("passage", "context", "article"),)
+KNOWN_NAMES = frozenset(
+    name.casefold()
+    for part in (STEMS, CHOICES, KEYS, IDS, TOPICS, PASSAGES)
+    for line in part
+    for name in line
+)
 
 
 class AmbiguousError(DataError):

@@ -3,6 +3,7 @@
 Refuses a file with the fields it found and the mapping to write, rather than guess what is what.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,9 +11,9 @@ from difflib import get_close_matches
 
 from robustify.errors import DataError, UsageError
 from robustify.loaders import datasets, prose
-from robustify.loaders.cells import has, name_like
+from robustify.loaders.cells import has
 from robustify.loaders.choice_cells import shape
-from robustify.loaders.fields import AmbiguousError, complete, read_fields
+from robustify.loaders.fields import KNOWN_NAMES, AmbiguousError, complete, read_fields
 from robustify.loaders.rows import Cells, Raw, Table
 from robustify.loaders.source import FieldMap
 
@@ -178,7 +179,9 @@ def _ambiguous(name: str, table: Table, error: AmbiguousError) -> str:
 
 def _columns(table: Table) -> str:
     names, what = list(table.rows[0].cells), "columns" if table.literals else "fields"
-    # Without a header the first record stands where the names should be, and that would be item text.
-    if not all(map(name_like, names)):
+    # Without a header the first record stands where the names should be, and that would be item text; and an
+    # object may be keyed by its question. So names are shown only where they are plainly names.
+    plain = all(re.fullmatch(r"#?[A-Za-z_][\w.\-]{0,39}", name) for name in names)
+    if not plain or (table.literals and not any(name.casefold() in KNOWN_NAMES for name in names)):
         return f"found {what}: {len(names)} (names not shown: they may be text of an item)"
     return f"found the {what} {', '.join(names)}"

@@ -1,6 +1,7 @@
 """What is left after the removal: outside auditors, other rules, faults of the benchmark, guardrails."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from robustify.report.blocks import Block, Bullets, Cell, Column, Line, Mark, Plot, Row, Section, Table, Text
 from robustify.report.reading import Quantity, at, number, part, quantity, records, text, texts
@@ -101,8 +102,8 @@ def sensitivity(summary: Summary) -> Section:
             (Column("Rule", figures=False), *(Column(h) for h in heads)),
             tuple(_rule(r) for r in rules),
             "The first row is this run's rule. Overlap with it: items flagged by both over items "
-            "flagged by either "
-            "(Jaccard).",
+            "flagged by either (Jaccard). Chance under selection: what a probe that knows nothing gets on the "
+            "items that this rule leaves.",
         )
     return Section("rules", "Under other rules", "Other rules", (block,))
 
@@ -116,6 +117,14 @@ def _rule(r: Mapping[str, object]) -> tuple[Cell, ...]:
         rate_cell(r.get("flagged")),
         count_cell(r.get("expected")),
         points_cell(excess, number(at(excess, "p"))),
-        rate_cell(r.get("residual_probe")),
+        _left(r),
         number_cell(r.get("jaccard"), 2),
     )
+
+
+def _left(r: Mapping[str, object]) -> Cell:
+    cell, chance = rate_cell(r.get("residual_probe")), number(at(r, "residual_probe", "chance"))
+    beside = [] if chance is None else [f"chance under selection {percent(chance)}"]
+    voted = r.get("probe_vote") in ("with", "alone") and number(at(r, "residual_probe", "value")) is not None
+    beside += ["the probe voted: no independent audit"] * voted
+    return replace(cell, small=", ".join([*([cell.small] if cell.small else []), *beside]))

@@ -22,7 +22,7 @@ def heuristics(summary: Summary) -> Section:
     if names:
         plot = heuristics_plot(summary)
         blocks = [*([plot] if plot else []), _heuristics(summary, names)]
-    return Section("heuristics", "Heuristics that never read the question", "Heuristics", tuple(blocks))
+    return Section("heuristics", "Heuristics without a model", "Heuristics", tuple(blocks))
 
 
 def _heuristic_names(summary: Summary) -> list[str]:

@@ -13,9 +13,11 @@ Provenance = Mapping[str, object]
 SETTINGS = ("asking", "screen", "alternatives", "cloze", "probe", "limits", "limit")
 STATISTICS = (
     "A rate stands with the number of items it rests on and a 95 % interval: Wilson for counted rates, "
-    "Clopper-Pearson where a guardrail decides, a bootstrap over items for the rest.",
-    "Ties (within a relative 1e-6) share the credit. An item without a readable answer is undecided: it is "
-    "never counted as wrong and never kept as robust.",
+    "a bootstrap over items (or their groups; none below 10 of them) for the excess and for differences. The "
+    "audit decides by Clopper-Pearson, by Wilson where ties share credit; the guardrail on topics by "
+    "Clopper-Pearson, that on the excess by its p and its bootstrap.",
+    "Ties (within a relative 1e-6) share the credit. An item is undecided where a missing answer could still "
+    "turn its verdict: then it is never kept as robust. A missing answer is never counted as wrong.",
     "The p of the excess comes from permuting the key within each item, exactly (Poisson-binomial).",
     "Heuristics are corrected by Holm over the family; the topic mix is compared in nats with Jeffreys "
     "smoothing.",
@@ -36,11 +38,7 @@ READING = (
 def method(summary: Summary, provenance: Provenance) -> Section:
     """Views, templates, rule, statistics, models, versions, signature."""
     blocks: tuple[Block, ...] = (
-        Text(
-            f"The screen: {rule_words(part(summary, 'screen'))}."
-            if part(summary, "screen")
-            else "No screen was held."
-        ),
+        Text(f"The screen: {rule_words(summary)}." if part(summary, "screen") else "No screen was held."),
         Bullets(STATISTICS),
         _templates(provenance),
         _models(provenance),

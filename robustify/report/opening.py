@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from robustify.report.blocks import Banner, Tile
-from robustify.report.reading import Quantity, at, number, quantity, texts, whole
+from robustify.report.reading import at, number, quantity, texts, whole
 from robustify.report.words import ABSENT, between, count, counted, percent, plain, rests_on, verdict
 
 Summary = Mapping[str, object]
@@ -39,24 +39,25 @@ def _removed(summary: Summary) -> Tile:
 
 
 def _luck(summary: Summary) -> Tile:
-    luck, removed = luck_share(summary)
+    luck, share = quantity(at(summary, "screen", "expected_false_flags")), luck_share(summary)
     if luck.value is None:
-        return Tile("Of which luck explains", ABSENT, ("no expectation in this run",))
+        return Tile("Luck alone would flag", ABSENT, ("no expectation in this run",))
     ends = () if luck.lo is None or luck.hi is None else (between(luck.lo, luck.hi, 1.0),)
-    return Tile(
-        "Of which luck explains",
-        percent(min(1.0, luck.value / removed)) if removed else "nothing removed",
-        (f"{count(luck.value)} items expected", *ends),
-    )
+    estimate = () if share is None else (f"estimate: {percent(share)} of those removed are luck",)
+    unit = "item" if luck.value == 1 else "items"
+    return Tile("Luck alone would flag", f"{count(luck.value)} {unit}", (*ends, *estimate))
 
 
-def luck_share(summary: Summary) -> tuple[Quantity, float]:
-    """How many items luck alone flags, and how many were flagged."""
-    flagged = quantity(at(summary, "screen", "flagged"))
-    n = whole(at(summary, "splits", "shortcut"))
-    if n is None:
-        n = round((flagged.value or 0.0) * (flagged.n or 0))
-    return quantity(at(summary, "screen", "expected_false_flags")), float(n)
+def luck_share(summary: Summary) -> float | None:
+    """The estimated share of luck among the flagged: what the latent shortcuts leave of them.
+
+    Not expected over flagged: that expectation is of a benchmark without a single shortcut, and an item with
+    one is no false flag. None where nothing was flagged or no latent rate is known.
+    """
+    flagged, latent = (quantity(at(summary, "screen", name)) for name in ("flagged", "latent_shortcut_rate"))
+    if not flagged.value or latent.value is None:
+        return None
+    return min(1.0, max(0.0, (flagged.value - latent.value) / flagged.value))
 
 
 def _kept(summary: Summary) -> Tile:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from robustify.report.blocks import Block, Cell, Column, Kind, Mark, Plot, Row, Section, Table, Text
-from robustify.report.reading import at, named, part, quantity, whole
+from robustify.report.reading import at, named, number, part, quantity, whole
 from robustify.report.removal import places
 from robustify.report.scores import chance_line, model_cell
 from robustify.report.words import (
@@ -19,6 +19,8 @@ from robustify.report.words import (
 )
 
 Summary = Mapping[str, object]
+HOTTEST = 1e3
+"""Where the search for a temperature ends: scores found there carry no signal to calibrate."""
 
 
 def order(summary: Summary) -> Section:
@@ -68,8 +70,8 @@ def _orders(summary: Summary, found: list[tuple[str, Mapping[str, object]]]) -> 
             )
             for name, e in found
         ),
-        "Picks that flip: those in the other orders that differ from the pick in the first. Letter "
-        "prior: the mean "
+        "n of asked: items answered in every order they can stand in, of those asked in two or more. Picks "
+        "that flip: those in the other orders that differ from the pick in the first. Letter prior: the mean "
         "probability of each place whatever stands there (PriDe); even shares mean no preference.",
     )
 
@@ -82,8 +84,10 @@ def _mean(entry: Mapping[str, object]) -> Cell:
     mean, orders, n = quantity(entry.get("mean")), whole(entry.get("orders")), whole(entry.get("n"))
     if mean.value is None:
         return absent()
+    asked = whole(entry.get("asked"))
     small = [f"{orders} orders"] if orders is not None else []
-    return Cell(percent(mean.value), ", ".join([*small, *([f"n = {count(n)}"] if n is not None else [])]))
+    of = "" if asked is None else f" of {count(asked)} asked"
+    return Cell(percent(mean.value), ", ".join([*small, *([f"n = {count(n)}{of}"] if n is not None else [])]))
 
 
 def _points(x: object) -> Cell:
@@ -100,9 +104,8 @@ def _invariance(summary: Summary) -> Text:
     match at(summary, "permutation", "cloze_invariance"):
         case "inert":
             said = (
-                "Cloze is inert: by construction its score does not depend on the order, so this is "
-                "a check of the "
-                "program and no merit of a model."
+                "Cloze was asked in one order only: inert by construction; not a test of the program, and no "
+                "merit of a model."
             )
         case {"n_changed": int(n)}:
             said = (
@@ -121,7 +124,7 @@ def calibration(summary: Summary) -> Section:
             Cell("full question" if view == "full" else "cloze, by characters"),
             number_cell(e.get("ece")),
             number_cell(e.get("brier")),
-            number_cell(e.get("temperature"), 2),
+            _temperature(e.get("temperature")),
             number_cell(e.get("ece_scaled")),
             count_cell(e.get("n")),
         )
@@ -135,3 +138,10 @@ def calibration(summary: Summary) -> Section:
         columns = (Column("Model", figures=False), Column("View", figures=False), *(Column(h) for h in heads))
         block = Table("Calibration by model and view", columns, rows, note)
     return Section("calibration", "Calibration", "Calibration", (block,))
+
+
+def _temperature(x: object) -> Cell:
+    found = number(x)
+    if found is not None and found >= HOTTEST:
+        return Cell("at the bound: not calibratable", f"the search ends at {count(HOTTEST)}", "absent")
+    return number_cell(x, 2)

@@ -36,7 +36,7 @@ def _blocks(summary: Summary) -> list[Block]:
     return [
         *blocks,
         *([plot] if plot else []),
-        _flags(screen),
+        _flags(summary),
         _independence(screen),
         _voters(screen),
         Text(
@@ -80,46 +80,44 @@ def _pair(label: str, rule: Mapping[str, object]) -> list[Row]:
     return [Row(label), *marks] if marks else []
 
 
-def _flags(screen: Mapping[str, object]) -> Table:
+def _flags(summary: Summary) -> Table:
+    screen = part(summary, "screen")
     d4 = part(screen, "d4_rule")
-    excess = quantity(screen.get("excess_over_chance"))
     none = absent("no letter answers") if not d4 else absent()
     rows = (
         ("Flagged", rate_cell(screen.get("flagged")), rate_cell(d4.get("flagged")) if d4 else none),
         (
-            "Flags that luck alone explains",
+            "Flags that luck alone would give",
             count_cell(screen.get("expected_false_flags")),
             count_cell(d4.get("expected_false_flags")) if d4 else none,
         ),
         (
             "Excess over luck",
-            _excess(excess, number(at(screen, "excess_over_chance", "p"))),
-            absent("not computed"),
+            _excess(screen),
+            _excess(d4) if d4 else none,
         ),
         (
             "Items with a real shortcut (estimate)",
             rate_cell(screen.get("latent_shortcut_rate")),
-            absent("not computed"),
+            rate_cell(d4.get("latent_shortcut_rate")) if d4 else none,
         ),
     )
     return Table(
         "Flagged, and what luck explains",
         (Column("", figures=False), Column("This run's rule"), Column("D.4's rule")),
         tuple((Cell(label), ours, theirs) for label, ours, theirs in rows),
-        f"This run: {rule_words(screen)}. D.4's rule: one order, letter answers, all voters right"
+        f"This run: {rule_words(summary)}. D.4's rule: one order, letter answers, all voters right"
         + (f"; template {plain(text(d4.get('template'), ABSENT))}." if d4 else "."),
     )
 
 
-def _excess(excess: Quantity, p: float | None) -> Cell:
-    value = (
-        None if excess.value is None else {"value": excess.value, "n": excess.n, "ci": [excess.lo, excess.hi]}
-    )
-    return points_cell(value, p)
+def _excess(rule: Mapping[str, object]) -> Cell:
+    return points_cell(rule.get("excess_over_chance"), number(at(rule, "excess_over_chance", "p")))
 
 
-def rule_words(screen: Mapping[str, object]) -> str:
-    """A screen's rule in words."""
+def rule_words(summary: Summary) -> str:
+    """The screen's rule in words. Items with fewer options stand in fewer orders."""
+    screen = part(summary, "screen")
     said = [
         f"{plain(text(screen.get('criterion'), 'criterion unknown'))} vote",
         f"{plain(text(screen.get('mode'), 'unknown'))} mode",
@@ -127,7 +125,8 @@ def rule_words(screen: Mapping[str, object]) -> str:
     ]
     rotations = whole(screen.get("rotations"))
     if rotations is not None:
-        said.append(f"{count(rotations)} order{'s' if rotations != 1 else ''} an item")
+        most = "up to " if rotations > 1 and len(part(summary, "benchmark", "option_counts")) > 1 else ""
+        said.append(f"{most}{count(rotations)} order{'s' if rotations != 1 else ''} an item")
     return ", ".join([*said, probe_words(screen)])
 
 
