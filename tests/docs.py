@@ -29,7 +29,9 @@ def _walk(name: str, command: click.Command) -> list[tuple[str, click.Command]]:
 
 
 def _help(name: str, command: click.Command) -> str:
-    context = click.Context(command, info_name=name, max_content_width=100, terminal_width=100)
+    from robustify.cli import CONTEXT
+
+    context = click.Context(command, info_name=name, terminal_width=100, **CONTEXT)
     return f"## `{name}`\n\n```text\n{command.get_help(context)}\n```\n"
 
 
