@@ -8,7 +8,6 @@ absolute path gets in: the same inputs give the same bytes.
 import contextlib
 import csv
 import fcntl
-import hashlib
 import io
 import json
 import os
@@ -27,6 +26,7 @@ from robustify.consensus import Verdict
 from robustify.errors import DataError, ResourceError, UsageError
 from robustify.item import Item
 from robustify.loaders import Quarantined
+from robustify.models.folder import sha256
 
 FORMAT = 1
 MANIFEST = "run.json"
@@ -263,15 +263,6 @@ def write_text(path: Path, text: str) -> None:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
-
-
-def sha256(path: Path) -> str:
-    """Hex digest of a file."""
-    with open(path, "rb") as file:
-        digest = hashlib.sha256()
-        while chunk := file.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()
 
 
 def versions() -> dict[str, str]:

@@ -14,7 +14,8 @@ from robustify import pipeline
 from robustify.config import Config, parse
 from robustify.errors import AuthorisationError, DataError, ResourceError, UsageError
 from robustify.item import Item
-from robustify.run import Run, locked, open_run, sha256, write_items
+from robustify.models.folder import sha256
+from robustify.run import Run, locked, open_run, write_items
 from tests.fake_scorer import FakeScorer, finds, likes_the_letter
 
 FILES = {
