@@ -147,6 +147,22 @@ def tiny_bloom(folder: Path) -> Path:
     return save_random(BloomForCausalLM, config, folder)
 
 
+def tiny_mamba(folder: Path) -> Path:
+    """A random Mamba: recurrent, with no attention at all."""
+    from transformers import MambaConfig, MambaForCausalLM
+
+    config = MambaConfig(
+        vocab_size=len(vocabulary()),
+        hidden_size=32,
+        num_hidden_layers=2,
+        state_size=4,
+        bos_token_id=0,
+        eos_token_id=1,
+        pad_token_id=1,
+    )
+    return save_random(MambaForCausalLM, config, folder)
+
+
 def save_random(
     kind: type, config: object, folder: Path, *, chat: bool = False, adds_bos: bool = False
 ) -> Path:

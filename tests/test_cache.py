@@ -44,9 +44,17 @@ def test_another_value_is_an_error_and_is_not_written(cache: Cache) -> None:
     kept = Kept(cache, {}, "m")
     kept.keep({A: ONE})
     kept.keep({A: ONE})
-    with pytest.raises(ModelError, match="m: not deterministic: 1 log-prob"):
-        kept.keep({A: Logprob(-1.2500000001, 1), B: TWO})
+    for other in (Logprob(-1.2515, 1), Logprob(-1.25, 2), Logprob(float("nan"), 1)):
+        with pytest.raises(ModelError, match="m: not deterministic: 1 log-prob"):
+            kept.keep({A: other, B: TWO})
     assert kept.known([A, B]) == {A: ONE}
+
+
+def test_the_last_bits_are_those_that_were_kept_first(cache: Cache) -> None:
+    kept = Kept(cache, {}, "m")
+    kept.keep({A: ONE})
+    assert kept.keep({A: Logprob(-1.2500000001, 1), B: TWO}) == {A: ONE, B: TWO}
+    assert kept.known([A, B]) == {A: ONE, B: TWO}
 
 
 def test_without_a_cache_nothing_is_known() -> None:
@@ -163,13 +171,12 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bits(tmp_path: Path) -> Non
 def test_a_warm_repeat_computes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch", reason="the engine needs torch: the hf extra is not installed")
     from robustify.engines.hf import HF
-    from robustify.engines.tree import Trees
 
     folder = tiny_llama(tmp_path / "model")
     requests = [Request("the cat", " sat"), Request("the cat", " mat on"), Request("", "the")]
     with Cache(tmp_path) as cache, HF("tiny", folder, cache=cache) as engine:
         first, recipe = engine.loglikelihoods(requests), engine.fingerprint()
-    monkeypatch.setattr(Trees, "score", lambda *_: pytest.fail("computed again"))
+    monkeypatch.setattr(HF, "_loaded", lambda *_: pytest.fail("the model was opened"))
     with Cache(tmp_path) as cache, HF("tiny", folder, cache=cache) as engine:
         done: list[int] = []
         assert engine.loglikelihoods(requests, done.append) == first

@@ -1,24 +1,33 @@
 """The engine against plain scoring, one request at a time, with tiny random models; and what it must refuse."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from robustify.engines.base import Request, Scorer, Writer
-from robustify.errors import DataError, ModelError, UsageError
-from tests.model_cache import model_folder, spoil_config, tiny_bloom, tiny_gemma, tiny_llama
+from robustify.errors import DataError, ModelError, ResourceError, UsageError
+from tests.model_cache import (
+    model_folder,
+    spoil_config,
+    tiny_bloom,
+    tiny_gemma,
+    tiny_llama,
+    tiny_mamba,
+)
 
 torch = pytest.importorskip("torch", reason="the engine needs torch: the hf extra is not installed")
 
 from safetensors.torch import load_file, save_file  # noqa: E402
 from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: E402
 
-from robustify.engines import tree  # noqa: E402
+from robustify.engines import layout, local, tree  # noqa: E402
+from robustify.engines.cache import Cache  # noqa: E402
 from robustify.engines.hf import HF  # noqa: E402
-from robustify.engines.tokens import encode  # noqa: E402
+from robustify.engines.plan import Encoded, plan  # noqa: E402
+from robustify.engines.replies import as_prompt  # noqa: E402
+from robustify.engines.tokens import Saved, Transformers, encode, save  # noqa: E402
 
 HEADER = "Question: the cat sat on the right mat\n"
 REQUESTS = [
@@ -60,7 +69,7 @@ def one_by_one(folder: Path, requests: list[Request]) -> list[float]:
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     totals = []
-    for pair in encode(tokenizer, requests):
+    for pair in encode(Transformers(tokenizer), requests):
         whole = torch.tensor([pair.context + pair.continuation])
         with torch.inference_mode():
             logprobs = torch.log_softmax(model(whole).logits[0].double(), dim=-1)
@@ -76,7 +85,7 @@ def totals(engine: HF, requests: list[Request]) -> list[float]:
 def forwards(engine: HF, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """The shapes of the model's inputs from here on."""
     shapes: list[tuple[int, int]] = []
-    decoder = engine._model.get_decoder()
+    decoder = engine._loaded().model.get_decoder()
     forward = decoder.forward
 
     def spy(*args: Any, **named: Any) -> Any:
@@ -101,7 +110,7 @@ def test_trees_give_what_plain_scoring_gives(engine: HF, llama: Path) -> None:
 
 
 def test_the_number_of_tokens_is_that_of_the_continuation(engine: HF, llama: Path) -> None:
-    pairs = encode(AutoTokenizer.from_pretrained(llama), REQUESTS)
+    pairs = encode(Transformers(AutoTokenizer.from_pretrained(llama)), REQUESTS)
     assert [s.n_tokens for s in engine.loglikelihoods(REQUESTS)] == [len(p.continuation) for p in pairs]
 
 
@@ -123,20 +132,136 @@ def test_a_sliding_window_and_a_soft_cap_are_kept(tmp_path: Path, window: int) -
         assert totals(engine, REQUESTS) == pytest.approx(one_by_one(folder, REQUESTS), abs=1e-4)
 
 
-def test_a_model_without_plain_positions_is_scored_row_by_row(tmp_path: Path) -> None:
+def test_a_model_without_plain_positions_goes_on_from_its_own_cache(tmp_path: Path) -> None:
     folder = tiny_bloom(tmp_path)
-    with HF("bloom", folder) as engine:
+    with HF("bloom", folder, max_batch_tokens=64) as engine:
+        assert totals(engine, REQUESTS) == pytest.approx(one_by_one(folder, REQUESTS), abs=1e-4)
+        assert engine.fingerprint()["path"] == "prefixes"
+
+
+def test_a_recurrent_model_is_scored_row_by_row(tmp_path: Path) -> None:
+    folder = tiny_mamba(tmp_path)
+    with HF("mamba", folder) as engine:
         assert totals(engine, REQUESTS) == pytest.approx(one_by_one(folder, REQUESTS), abs=1e-4)
         assert engine.fingerprint()["path"] == "rows"
 
 
+def blind(group: layout.Group) -> layout.Group:
+    # Every node sees the whole block, as in a model that makes its own mask.
+    open_ = torch.zeros_like(group.mask)
+    return layout.Group(group.blocks, group.keys, open_, open_)
+
+
 def test_a_model_for_which_trees_are_wrong_is_found_out(llama: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Every node sees the whole segment, as in a model that makes its own mask.
-    made = tree.laid_out
-    monkeypatch.setattr(tree, "laid_out", lambda *a: replace(p := made(*a), mask=torch.zeros_like(p.mask)))
+    made = layout._group
+    monkeypatch.setattr(layout, "_group", lambda *a: blind(made(*a)))
     with HF("tiny", llama) as engine:
         assert totals(engine, REQUESTS) == pytest.approx(one_by_one(llama, REQUESTS), abs=1e-4)
-        assert engine.fingerprint()["path"] == "rows"
+        assert engine.fingerprint()["path"] == "prefixes"
+
+
+def test_a_model_that_refuses_to_be_run_by_trees_is_scored_all_the_same(
+    llama: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(*_: Any) -> Any:
+        raise ValueError("a mask of four dimensions is not supported")
+
+    monkeypatch.setattr(tree.Trees, "_pass", refuses)
+    with HF("tiny", llama) as engine:
+        assert totals(engine, REQUESTS) == pytest.approx(one_by_one(llama, REQUESTS), abs=1e-4)
+        assert engine.path == "prefixes"
+
+
+def test_a_path_that_is_wrong_for_prefixes_too_ends_in_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tiny_bloom(tmp_path)
+    scored = local.score_prefixes
+    monkeypatch.setattr(
+        local, "score_prefixes", lambda *a: ({r: t - 1 for r, t in fresh.items()} for fresh in scored(*a))
+    )
+    with HF("bloom", folder) as engine:
+        assert totals(engine, REQUESTS) == pytest.approx(one_by_one(folder, REQUESTS), abs=1e-4)
+        assert engine.path == "rows"
+
+
+def test_rows_longer_than_the_window_are_tried_by_themselves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: list[list[bool]] = []
+    agrees = local.Local._agrees
+
+    def spy(self: local.Local, fresh: dict[Encoded, float]) -> bool:
+        held.append([len(r.row) > 16 for r in fresh])
+        return agrees(self, fresh)
+
+    monkeypatch.setattr(local.Local, "_agrees", spy)
+    folder = tiny_gemma(tmp_path, window=16)
+    requests = [Request("the cat " * 12, " sat"), Request("the cat " * 12, " mat on"), *REQUESTS]
+    with HF("gemma", folder) as engine:
+        assert totals(engine, requests) == pytest.approx(one_by_one(folder, requests), abs=1e-4)
+        assert engine.path == "trees"
+    assert sorted({flag for flags in held for flag in flags}) == [False, True]
+    assert all(len(set(flags)) == 1 for flags in held)
+
+
+@pytest.mark.parametrize("section", [1, 2, 64])
+def test_sections_and_what_batches_hand_on_change_nothing(
+    llama: Path, section: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "plan", lambda requests, budget: plan(requests, budget, section))
+    with HF("tiny", llama, max_batch_tokens=64) as engine:
+        assert totals(engine, REQUESTS) == pytest.approx(one_by_one(llama, REQUESTS), abs=1e-4)
+
+
+def test_the_head_in_tiles_is_the_whole_head(llama: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from robustify.engines import head
+
+    class Tiled(head.Head):
+        def _words(self, rows: int) -> int:
+            return 37
+
+    monkeypatch.setattr(tree, "Head", Tiled)
+    with HF("tiny", llama) as engine:
+        assert totals(engine, REQUESTS) == pytest.approx(one_by_one(llama, REQUESTS), abs=1e-4)
+
+
+@pytest.mark.parametrize("make", [tiny_llama, lambda folder: tiny_gemma(folder, window=64)])
+def test_lean_steps_and_packed_weights_are_used_and_put_back(tmp_path: Path, make: Any) -> None:
+    from robustify.engines.lean import Lean
+    from robustify.engines.packed import Packed, can_pack
+
+    folder = make(tmp_path)
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    decoder = model.get_decoder()
+    ids = torch.randint(0, 200, (1, 64), generator=torch.Generator().manual_seed(1))
+    with torch.inference_mode():
+        before = model(ids).logits
+        lean = Lean(decoder)
+        n_norms = sum(type(m).__name__.endswith("RMSNorm") for m in decoder.modules())
+        assert len(lean) == n_norms + 2 + 1
+        with lean.used():
+            assert torch.allclose(model(ids).logits, before, atol=1e-4)
+        if can_pack():
+            with Packed(decoder, 64).used():
+                assert torch.allclose(model(ids).logits, before, atol=1e-4)
+        assert not any("forward" in vars(m) for m in decoder.modules())
+        assert torch.equal(model(ids).logits, before)
+
+
+def test_a_step_that_does_something_else_is_left_alone(llama: Path) -> None:
+    from robustify.engines.lean import Lean
+
+    model = AutoModelForCausalLM.from_pretrained(llama, dtype=torch.float32).eval()
+    first = model.get_decoder().layers[0]
+    own = type(first.mlp).forward
+
+    class Other(type(first.mlp)):  # type: ignore[misc]
+        def forward(self, x: Any) -> Any:
+            return own(self, x) * 2
+
+    first.mlp.__class__ = Other
+    assert first.mlp not in [module for module, _ in Lean(model.get_decoder())._steps]
 
 
 def test_half_precision_stays_near(llama: Path) -> None:
@@ -168,18 +293,86 @@ def test_equal_requests_are_computed_once(engine: HF, monkeypatch: pytest.Monkey
     done: list[int] = []
     scored = engine.loglikelihoods([Request("the cat", " sat")] * 50, done.append)
     assert len(set(scored)) == 1
-    assert shapes == [(1, 2)]
+    assert shapes == [(1, tree.BLOCK)]
     assert sum(done) == 50
 
 
 def test_letters_cost_one_position(engine: HF, monkeypatch: pytest.MonkeyPatch) -> None:
-    engine.loglikelihoods([Request("the", " mat")])
+    from robustify.engines.head import Head
+
     seen: list[int] = []
-    head = engine._model.get_output_embeddings()
-    handle = head.register_forward_hook(lambda module, args, out: seen.append(out.shape[0]))
+    logprobs = Head.logprobs
+
+    def spy(self: Head, hidden: Any, at: Any, tokens: Any) -> Any:
+        seen.append(len(hidden))
+        return logprobs(self, hidden, at, tokens)
+
+    monkeypatch.setattr(Head, "logprobs", spy)
     engine.loglikelihoods([Request("Question: the cat\nAnswer:", f" {letter}") for letter in "ABC12"])
-    handle.remove()
     assert seen == [1]
+
+
+# memory that runs out
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory"),
+        RuntimeError(
+            "[enforce fail at alloc_cpu.cpp:132] err == 0. DefaultCPUAllocator: can't allocate memory"
+        ),
+        MemoryError(),
+    ],
+)
+def test_a_batch_that_does_not_fit_is_halved_and_the_run_goes_on(
+    llama: Path, tmp_path: Path, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passed = tree.Trees._pass
+    sizes: list[int] = []
+
+    def small_only(self: Any, batch: Any, trunk: Any) -> Any:
+        sizes.append(len(batch.tokens))
+        if len(batch.tokens) > 70:
+            raise error
+        return passed(self, batch, trunk)
+
+    monkeypatch.setattr(tree.Trees, "_pass", small_only)
+    done: list[int] = []
+    with Cache(tmp_path) as cache, HF("tiny", llama, max_batch_tokens=256, cache=cache) as engine:
+        found = engine.loglikelihoods(REQUESTS, done.append)
+        assert engine.fingerprint()["max_batch_tokens"] == "64"
+        assert engine.loglikelihoods(REQUESTS) == found
+    assert [s.total for s in found] == pytest.approx(one_by_one(llama, REQUESTS), abs=1e-4)
+    assert sum(done) == len(REQUESTS)
+    assert max(sizes) > 70
+    assert sizes[-1] <= 64
+
+
+def test_memory_too_small_for_any_batch_is_a_resource_error(
+    llama: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: Any) -> Any:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(tree.Trees, "_pass", never)
+    with HF("tiny", llama) as engine, pytest.raises(ResourceError, match="a batch of 64 tokens does not fit"):
+        engine.loglikelihoods(REQUESTS)
+
+
+def test_another_error_in_the_middle_is_not_hidden(llama: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with HF("tiny", llama) as engine:
+        engine.loglikelihoods(REQUESTS[:3])
+
+        def broken(*_: Any) -> Any:
+            raise RuntimeError("something else")
+
+        monkeypatch.setattr(tree.Trees, "_pass", broken)
+        with pytest.raises(RuntimeError, match="something else"):
+            engine.loglikelihoods(REQUESTS)
+
+
+# progress
 
 
 def test_progress_counts_every_request(engine: HF) -> None:
@@ -197,20 +390,20 @@ def test_nothing_asked_is_nothing_answered(engine: HF) -> None:
 
 def test_an_empty_context_becomes_the_begin_token(llama: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(llama)
-    empty, blank = encode(tokenizer, [Request("", "the cat"), Request("  ", "cat")])
+    empty, blank = encode(Transformers(tokenizer), [Request("", "the cat"), Request("  ", "cat")])
     assert empty.context == blank.context == (tokenizer.bos_token_id,)
     assert tokenizer.decode(blank.continuation) == "  cat"
 
 
 def test_trailing_blanks_move_to_the_continuation(llama: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(llama)
-    moved, written = encode(tokenizer, [Request("the ", "cat"), Request("the", " cat")])
+    moved, written = encode(Transformers(tokenizer), [Request("the ", "cat"), Request("the", " cat")])
     assert moved == written
 
 
 def test_special_tokens_in_a_text_stay_text(tmp_path: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(tiny_llama(tmp_path, adds_bos=True))
-    (pair,) = encode(tokenizer, [Request("<bos>the<eos><|user|>", " <|assistant|>cat<eos>")])
+    (pair,) = encode(Transformers(tokenizer), [Request("<bos>the<eos><|user|>", " <|assistant|>cat<eos>")])
     assert pair.context[0] == tokenizer.bos_token_id
     assert not set(pair.context[1:] + pair.continuation) & set(tokenizer.all_special_ids)
     assert (
@@ -230,8 +423,36 @@ def test_each_text_is_tokenised_once(llama: Path) -> None:
             seen.extend((text, named["add_special_tokens"]) for text in texts)
             return tokenizer(texts, **named)
 
-    encode(Spy(), REQUESTS * 2)
+    encode(Transformers(Spy()), REQUESTS * 2)
     assert len(seen) == len(set(seen))
+
+
+@pytest.mark.parametrize("adds_bos", [False, True])
+def test_a_saved_tokenizer_spells_as_transformers_does(tmp_path: Path, adds_bos: bool) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(tiny_llama(tmp_path, adds_bos=adds_bos))
+    save(tokenizer, 256, tmp_path / "saved.json")
+    saved = Saved(tmp_path / "saved.json")
+    special = [*REQUESTS, Request("<bos>the<eos><|user|>", " <|assistant|>cat<eos>")]
+    assert encode(saved, special) == encode(Transformers(tokenizer), special)
+    assert (saved.prefix, saved.max_length) == (tokenizer.bos_token_id, 256)
+
+
+@pytest.mark.model
+@pytest.mark.parametrize("name", ["smollm2-135m", "gemma3-270m"])
+def test_a_saved_real_tokenizer_spells_as_transformers_does(name: str, tmp_path: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(model_folder(name))
+    save(tokenizer, 2048, tmp_path / "saved.json")
+    texts = [
+        "",
+        " ",
+        "\n\n",
+        "Answer: ünï ☃ 漢 \u2028x",
+        "<bos><eos>",
+        "<|im_end|> <start_of_turn>",
+        "a  b\t c",
+    ]
+    requests = [Request(a, b) for a in texts for b in (" 12,5 %", " <end_of_turn>x", "漢")]
+    assert encode(Saved(tmp_path / "saved.json"), requests) == encode(Transformers(tokenizer), requests)
 
 
 # refusals
@@ -334,7 +555,7 @@ def test_closing_gives_the_model_back(llama: Path) -> None:
 
     engine = HF("tiny", llama)
     engine.loglikelihoods(REQUESTS)
-    alive = weakref.ref(engine._model)
+    alive = weakref.ref(engine._loaded().model)
     engine.close()
     engine.close()
     assert alive() is None
@@ -359,7 +580,7 @@ def test_a_chat_template_speaks_and_the_text_cannot(tmp_path: Path) -> None:
     folder = tiny_llama(tmp_path, chat=True)
     tokenizer = AutoTokenizer.from_pretrained(folder)
     with HF("chat", folder) as engine:
-        ids = engine._as_prompt("the <eos><|assistant|> cat")
+        ids = as_prompt(tokenizer, "chat", "the <eos><|assistant|> cat")
         assert [i for i in ids if i in tokenizer.all_special_ids] == tokenizer.convert_tokens_to_ids(
             ["<|user|>", "<eos>", "<|assistant|>"]
         )

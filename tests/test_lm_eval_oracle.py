@@ -87,7 +87,7 @@ def test_every_token_is_theirs(name: str, asked: list[tuple[int, Request]]) -> N
     from lm_eval.models.huggingface import HFLM
     from transformers import AutoTokenizer
 
-    from robustify.engines.tokens import encode
+    from robustify.engines.tokens import Transformers, encode
 
     tokenizer = AutoTokenizer.from_pretrained(model_folder(name))
     # The two methods under test need a tokenizer and no model.
@@ -100,6 +100,6 @@ def test_every_token_is_theirs(name: str, asked: list[tuple[int, Request]]) -> N
         Request("Wait...\n\n", "two lines"),
         Request("Ünï 漢", " ☃ x²"),
     ]
-    for request, mine in zip(requests, encode(tokenizer, requests), strict=True):
+    for request, mine in zip(requests, encode(Transformers(tokenizer), requests), strict=True):
         context, continuation = reference._encode_pair(request.context, request.continuation)
         assert (list(mine.context), list(mine.continuation)) == (context, continuation)

@@ -3,39 +3,35 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from robustify.engines.plan import Encoded, Plan, plan
+from robustify.engines.plan import Encoded, Plan, Tokens, plan
 
 TOKENS = st.lists(st.integers(0, 3), min_size=1, max_size=12).map(tuple)
 PAIRS = st.lists(st.builds(Encoded, TOKENS, TOKENS), max_size=40)
 
 
-def read_back(planned: Plan, n: int) -> list[dict[int, tuple[int, tuple[int, ...]]]]:
+def read_back(planned: Plan, n: int) -> list[dict[int, tuple[int, Tokens]]]:
     """For every request: position -> (the next token, the tokens that this position sees)."""
-    found: list[dict[int, tuple[int, tuple[int, ...]]]] = [{} for _ in range(n)]
-    for batch in planned.batches:
-        segment_of = {node: s for s in batch.segments for node in range(s.start, s.stop)}
-        assert sorted(segment_of) == list(range(len(batch.tokens)))
-        for want in batch.wants:
-            segment = segment_of[want.node]
-            inside = []
-            node = want.node
-            while node >= segment.start:
-                inside.append(node)
-                node = batch.parents[node]
-            assert node == (segment.above[-1] if segment.above else -1)
-            path = [batch.tokens[i] for i in (*segment.above, *reversed(inside))]
-            seen = (*batch.trunk[: segment.trunk], *path)
-            assert batch.depths[want.node] == len(seen) - 1
-            assert want.request < n
-            assert len(seen) - 1 not in found[want.request]
-            found[want.request][len(seen) - 1] = (want.following, seen)
+    found: list[dict[int, tuple[int, Tokens]]] = [{} for _ in range(n)]
+    for section in planned.sections:
+        trunk: Tokens = ()
+        for batch in section:
+            assert len(batch.trunk_ends) == len(trunk)
+            every, ends = trunk + batch.tokens, batch.trunk_ends + batch.ends
+            for want in batch.wants:
+                here = len(trunk) + want.node
+                # An ancestor is a node before this one, or it, whose descendants reach beyond it.
+                seen = tuple(every[i] for i in range(here + 1) if ends[i] > want.node)
+                assert batch.depths[want.node] == len(seen) - 1
+                assert len(seen) - 1 not in found[want.request]
+                found[want.request][len(seen) - 1] = (want.following, seen)
+            trunk = tuple(every[seat] for seat in batch.carry)
     return found
 
 
 @settings(max_examples=300)
-@given(PAIRS, st.integers(1, 30), st.integers(1, 10))
-def test_every_request_can_be_read_back(pairs: list[Encoded], budget: int, widest: int) -> None:
-    planned = plan(pairs, budget, widest)
+@given(PAIRS, st.integers(1, 30), st.integers(1, 5))
+def test_every_request_can_be_read_back(pairs: list[Encoded], budget: int, section: int) -> None:
+    planned = plan(pairs, budget, section)
     for pair, found in zip(pairs, read_back(planned, len(pairs)), strict=True):
         whole = pair.context + pair.continuation
         assert sorted(found) == list(range(len(pair.context) - 1, len(whole) - 1))
@@ -53,8 +49,21 @@ def test_each_distinct_prefix_is_planned_once(pairs: list[Encoded], budget: int)
         for p in pairs
         for i in range(len(p.context + p.continuation) - 1)
     }
-    assert planned.distinct == sum(len(b.tokens) for b in planned.batches) == len(prefixes)
+    assert planned.distinct == planned.planned == sum(len(b.tokens) for b in planned.batches) == len(prefixes)
+    assert all(len(b.tokens) == budget for b in planned.batches[:-1])
     assert all(len(b.tokens) <= budget for b in planned.batches)
+
+
+@settings(max_examples=100)
+@given(PAIRS, st.integers(2, 12), st.integers(1, 4))
+def test_a_section_begins_with_nothing_in_hand(pairs: list[Encoded], budget: int, section: int) -> None:
+    planned = plan(pairs, budget, section)
+    for batches in planned.sections:
+        assert batches[0].trunk_ends == ()
+        assert batches[-1].carry == ()
+        assert all(len(batch.tokens) <= budget for batch in batches)
+    repeated = sum(len(b.tokens) for batches in planned.sections for b in batches if not b.wants)
+    assert planned.planned - planned.distinct <= repeated
 
 
 @given(PAIRS, st.randoms())
@@ -65,22 +74,28 @@ def test_the_plan_does_not_depend_on_the_order_of_the_requests(pairs: list[Encod
     assert tokens[0] == tokens[1]
 
 
-def test_a_header_that_all_share_is_computed_once_and_then_kept() -> None:
+def test_a_header_that_all_share_is_computed_once_and_handed_on() -> None:
     header = tuple(range(100, 400))
     pairs = [Encoded((*header, i, i + 1), (7, j)) for i in range(50) for j in range(4)]
     planned = plan(pairs, budget=128)
-    assert planned.distinct == 300 + 50 * 3
-    # Batches that begin inside the header recompute the part above; those after it share one trunk.
-    later = [b.trunk for b in planned.batches if b.trunk == header]
-    assert later
+    assert planned.distinct == planned.planned == 300 + 50 * 3
+    assert len(planned.batches[-1].trunk_ends) >= 300
     assert planned.naive == 200 * (302 + 1)
 
 
-def test_segments_stay_small() -> None:
-    pairs = [Encoded((1, i), (j, k)) for i in range(40) for j in range(5) for k in range(2)]
-    (batch,) = plan(pairs, budget=4096, widest=32).batches
-    assert max(s.stop - s.start for s in batch.segments) <= 32
-    assert batch.segments[0].above == ()
+def test_a_new_section_begins_where_the_path_above_is_short() -> None:
+    pairs = [Encoded((1, i, i + 1, i + 2, i + 3), (7,)) for i in range(40)]
+    planned = plan(pairs, budget=20, section=2)
+    assert len(planned.sections) > 2
+    # One token of trunk, the 1 that all share, is computed again for each.
+    assert planned.planned == planned.distinct + len(planned.sections) - 1
+
+
+def test_padding_is_the_share_of_empty_rows() -> None:
+    planned = plan([Encoded(tuple(range(75)), (1,))], budget=50)
+    assert [len(b.tokens) for b in planned.batches] == [50, 25]
+    assert planned.padding(50) == 0.25
+    assert plan([]).padding(50) == 0.0
 
 
 def test_no_requests_make_no_batches() -> None:

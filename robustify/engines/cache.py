@@ -73,30 +73,43 @@ class Cache:
             found |= {key: _read(value) for key, value, checksum in rows if checksum == _checksum(key, value)}
         return found
 
-    def put(self, rows: Mapping[bytes, Logprob], model: str) -> None:
-        """Keep these values, all in one transaction.
+    def put(self, rows: Mapping[bytes, Logprob], model: str, near: float) -> dict[bytes, Logprob]:
+        """Keep these values, all in one transaction, and return what is there now: of a key that was there
+        already, its value stays.
+
+        `near`: how far the new value of such a key may be from it, in nats. The last bits of a value depend on
+        the batch that it was computed in; the first one that is kept is the one that all runs use.
 
         Raises:
-            ModelError: a key is there with another value: the model is not deterministic.
+            ModelError: a key is there with a value further off: the model is not deterministic.
             ResourceError: the disk is full; nothing of this call is kept.
         """
-        known = self.get(list(rows))
-        other = [key for key, value in known.items() if _written(value) != _written(rows[key])]
-        if other:
-            raise ModelError(
-                f"{model}: not deterministic: {len(other)} log-probabilities differ from the cached ones; "
-                f"expected the same bits (clear {self.file.name} if the machine's software changed)"
-            )
-        fresh = [
-            (k, v, _checksum(k, v)) for k, v in ((k, _written(v)) for k, v in rows.items() if k not in known)
-        ]
         try:
             with self._db:
-                self._db.executemany("INSERT OR REPLACE INTO score VALUES (?, ?, ?)", fresh)
+                # Nobody else writes between the look and the writing.
+                self._db.execute("BEGIN IMMEDIATE")
+                known = self.get(list(rows))
+                self._refuse_other(known, rows, model, near)
+                written = [(key, _written(value)) for key, value in rows.items() if key not in known]
+                self._db.executemany(
+                    "INSERT OR REPLACE INTO score VALUES (?, ?, ?)",
+                    [(key, value, _checksum(key, value)) for key, value in written],
+                )
         except sqlite3.Error as error:
             raise ResourceError(
                 f"{self.file}: cannot be written ({error}); free space, rows kept so far stay"
             ) from None
+        return {**rows, **known}
+
+    def _refuse_other(
+        self, known: Mapping[bytes, Logprob], rows: Mapping[bytes, Logprob], model: str, near: float
+    ) -> None:
+        other = [key for key, value in known.items() if not _alike(value, rows[key], near)]
+        if other:
+            raise ModelError(
+                f"{model}: not deterministic: {len(other)} log-probabilities differ from the cached ones; "
+                f"expected the same within {near:g} (clear {self.file.name} if the machine's software changed)"
+            )
 
     def path(self, model: bytes) -> str | None:
         """By which path this model was scored before."""
@@ -132,6 +145,7 @@ class Kept:
     def __init__(self, cache: Cache | None, fingerprint: Mapping[str, str], name: str) -> None:
         self._cache = cache
         self._name = name
+        self._near = 1e-3 if fingerprint.get("dtype", "float32") == "float32" else 1.0
         self._head = hashlib.sha256(b"robustify/score/1")
         for key, value in sorted(fingerprint.items()):
             _add(self._head, key.encode())
@@ -144,10 +158,13 @@ class Kept:
         keys = {self._key(request): request for request in requests}
         return {keys[key]: value for key, value in self._cache.get(list(keys)).items()}
 
-    def keep(self, scored: Mapping[Encoded, Logprob]) -> None:
-        """Keep these, in one transaction; see `Cache.put`."""
-        if self._cache is not None:
-            self._cache.put({self._key(request): value for request, value in scored.items()}, self._name)
+    def keep(self, scored: Mapping[Encoded, Logprob]) -> dict[Encoded, Logprob]:
+        """Keep these, in one transaction, and return what is kept; see `Cache.put`."""
+        if self._cache is None:
+            return dict(scored)
+        keys = {self._key(request): request for request in scored}
+        rows = {key: scored[request] for key, request in keys.items()}
+        return {keys[key]: value for key, value in self._cache.put(rows, self._name, self._near).items()}
 
     @property
     def path(self) -> str | None:
@@ -168,6 +185,10 @@ class Kept:
 
 def _add(digest: "hashlib._Hash", part: bytes) -> None:
     digest.update(len(part).to_bytes(8, "big") + part)
+
+
+def _alike(kept: Logprob, fresh: Logprob, near: float) -> bool:
+    return kept.n_tokens == fresh.n_tokens and abs(kept.total - fresh.total) <= near
 
 
 def _written(value: Logprob) -> bytes:

@@ -3,8 +3,7 @@
 It refuses pickled weights, custom code and missing tensors, and never asks a hub.
 """
 
-import hashlib
-import os
+import ctypes
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,11 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
 from robustify.errors import ModelError, UsageError
-from robustify.models.folder import digests
 
 _LENGTHS = ("n_positions", "max_position_embeddings", "n_ctx")
 _UNKNOWN_LENGTH = 2048
-_WEIGHTS = (".safetensors",)
-_TOKENIZER = ("tokenizer", "vocab", "merges", "special_tokens", "chat_template", "added_tokens")
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_KEPT_BYTES = 2**30
 
 
 def opened(folder: Path, dtype: torch.dtype, device: torch.device) -> tuple[Any, Any]:
@@ -61,18 +59,6 @@ def max_length(config: Any, tokenizer: Any) -> int:
     return length if length < 10**9 else _UNKNOWN_LENGTH
 
 
-def dtype_of(name: str) -> torch.dtype:
-    """The precision of this name.
-
-    Raises:
-        UsageError: another name than float32, bfloat16 and float16.
-    """
-    known = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-    if name not in known:
-        raise UsageError(f"dtype {name!r}: expected one of {', '.join(known)}")
-    return known[name]
-
-
 def device_of(name: str) -> torch.device:
     """The device of this name, if torch can use it here.
 
@@ -89,27 +75,15 @@ def device_of(name: str) -> torch.device:
     return device
 
 
-def use_all_cores() -> None:
-    """As many threads as there are cores for this process, unless OMP_NUM_THREADS says otherwise."""
-    if "OMP_NUM_THREADS" not in os.environ:
-        able = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-        torch.set_num_threads(able or 1)
+def keep_memory() -> None:
+    """Let the C library keep the buffers that every layer frees, for the next layer to use.
 
-
-def file_digests(folder: Path) -> dict[str, str]:
-    """One digest each for weights, config and tokenizer: everything in the folder that numbers depend on."""
-    names = sorted(p.name for p in folder.iterdir() if p.is_file() and not p.name.startswith("."))
-    found = digests(
-        folder, [n for n in names if n.endswith(_WEIGHTS) or n.startswith(("config.json", *_TOKENIZER))]
-    )
-    return {
-        "weights": _joint({n: d for n, d in found.items() if n.endswith(_WEIGHTS)}),
-        "config": found["config.json"],
-        "tokenizer": _joint({n: d for n, d in found.items() if n.startswith(_TOKENIZER)}),
-    }
-
-
-def _joint(files: dict[str, str]) -> str:
-    if len(files) == 1:
-        return next(iter(files.values()))
-    return hashlib.sha256("".join(f"{name} {files[name]}\n" for name in sorted(files)).encode()).hexdigest()
+    glibc gives them back to the system, which then clears them page by page again and again. Where there is no
+    glibc nothing happens.
+    """
+    try:
+        tune = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):
+        return
+    for option in (_M_MMAP_THRESHOLD, _M_TRIM_THRESHOLD):
+        tune(option, _KEPT_BYTES)

@@ -1,16 +1,23 @@
 """Which tokens to compute, so that each distinct prefix is computed once. Pure: no torch, no model.
 
 All requests are laid into one trie: a path from its root spells a context and a continuation, and a node is
-one token. The trie is cut, in depth-first order, into batches of at most a budget of nodes. The path above a
-batch (a few-shot header, the words that every prompt begins with) is its trunk. Within a batch, nodes are cut
-into segments, each a piece of the tree with the nodes above it, so that attention stays small.
+one token. The trie is cut, in depth-first order, into batches that are all as large as the budget. What a
+batch needs from the ones before it is the path above its first node, its trunk (a few-shot header, the rest of
+a stem that was cut): the batch before hands its keys and values on. Every so many batches a section begins,
+which computes its trunk anew, so that a run that is resumed never has to go back further than that.
 """
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 Tokens = tuple[int, ...]
+
+SECTION = 64
+"""Batches a section has, before those that compute its trunk anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,41 +43,45 @@ class Want:
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
-    """Nodes `start` to `stop` of a batch, which all descend from the same first `trunk` tokens of the trunk
-    and then from the nodes `above` of the same batch. Among one another they see their ancestors.
-    """
-
-    start: int
-    stop: int
-    above: tuple[int, ...]
-    trunk: int
-
-
-@dataclass(frozen=True, slots=True)
 class Batch:
-    """n nodes in depth-first order. `parents` are local indices, -1 for a child of some node of the trunk;
-    `depths` are positions in the sequence: such a child sees the first `depth` tokens of the trunk.
+    """n nodes in depth-first order, below a trunk of t tokens that the batch before has handed on.
+
+    `depths` are positions in the sequence. The descendants of a node are the nodes after it up to its end:
+    node i is an ancestor of node j where `i <= j < ends[i]`; `trunk_ends[d]` says the same of the trunk's
+    token d, whose descendants start with node 0. `carry` indexes trunk and nodes, in this order, and names the
+    path that is the next batch's trunk.
     """
 
-    trunk: Tokens
     tokens: Tokens
-    parents: Tokens
     depths: Tokens
+    ends: Tokens
+    trunk_ends: Tokens
     wants: tuple[Want, ...]
-    segments: tuple[Segment, ...]
+    carry: Tokens
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All batches. `distinct` counts the nodes of the trie, `planned` what is computed with the trunks,
+    """All batches, in sections: the first batch of a section has no trunk.
+
+    `distinct` counts the nodes of the trie, `planned` what is computed with the trunks that sections repeat,
     `naive` what a scorer computes that runs every request alone.
     """
 
-    batches: tuple[Batch, ...]
+    sections: tuple[tuple[Batch, ...], ...]
     distinct: int
     planned: int
     naive: int
+
+    @property
+    def batches(self) -> tuple[Batch, ...]:
+        """Every batch, in the order of the walk."""
+        return tuple(itertools.chain.from_iterable(self.sections))
+
+    def padding(self, budget: int) -> float:
+        """The share of the rows that carry no token, if every batch were filled up to the budget."""
+        rows = budget * len(self.batches)
+        return 1 - self.planned / rows if rows else 0.0
 
 
 @dataclass(slots=True)
@@ -78,121 +89,117 @@ class _Trie:
     tokens: list[int]
     parents: list[int]
     depths: list[int]
-    sizes: list[int]
+    ends: NDArray[np.int64]
     wants: list[list[tuple[int, int]]]
 
+    def path(self, node: int) -> list[int]:
+        """The proper ancestors of a node, from the root down."""
+        above = []
+        while (node := self.parents[node]) >= 0:
+            above.append(node)
+        return above[::-1]
 
-def plan(requests: Sequence[Encoded], budget: int = 2048, widest: int = 256) -> Plan:
-    """Batches that hold every request, in the order of a depth-first walk.
 
-    `budget`: nodes a batch; `widest`: nodes a segment. The plan depends on the requests alone, so that a run
-    that is resumed computes exactly what it would have computed.
+def plan(requests: Sequence[Encoded], budget: int = 512, section: int = SECTION) -> Plan:
+    """Batches of at most `budget` nodes that hold every request, in the order of a depth-first walk.
+
+    The plan depends on the set of requests alone, so that a run that is resumed computes exactly what it would
+    have computed.
     """
     trie = _trie(requests)
-    cuts = _cuts(trie, budget)
-    batches = tuple(_batch(trie, a, b, widest) for a, b in itertools.pairwise(cuts))
-    # A trunk is computed anew only where it changes.
-    trunks = [trunk for trunk, _ in itertools.groupby(batch.trunk for batch in batches)]
+    cuts = _cuts(trie, budget, section)
+    starts = range(0, len(cuts) - 1, section)
+    sections = tuple(_section(trie, cuts[s : s + section + 1], budget) for s in starts)
     return Plan(
-        batches,
+        sections,
         distinct=len(trie.tokens),
-        planned=len(trie.tokens) + sum(map(len, trunks)),
+        planned=sum(len(batch.tokens) for batches in sections for batch in batches),
         naive=sum(len(r.row) for r in requests),
     )
 
 
 def _trie(requests: Sequence[Encoded]) -> _Trie:
-    trie = _Trie([], [], [], [], [])
+    tokens: list[int] = []
+    parents: list[int] = []
+    depths: list[int] = []
+    wants: list[list[tuple[int, int]]] = []
     path: list[int] = []
-    spelled: Tokens = ()
+    before = np.empty(0, dtype=np.int64)
     # In sorted order a request shares with the one before it exactly what it shares with all before it.
     for number in sorted(range(len(requests)), key=lambda n: requests[n].context + requests[n].continuation):
         request = requests[number]
-        row = request.row
-        shared = _common(spelled, row)
+        row = np.array(request.row, dtype=np.int64)
+        shared = _common(before, row)
         del path[shared:]
-        for depth in range(shared, len(row)):
-            trie.tokens.append(row[depth])
-            trie.parents.append(path[-1] if path else -1)
-            trie.depths.append(depth)
-            trie.wants.append([])
-            path.append(len(trie.tokens) - 1)
-        spelled = row
+        for depth, token in enumerate(request.row[shared:], start=shared):
+            tokens.append(token)
+            parents.append(path[-1] if path else -1)
+            depths.append(depth)
+            wants.append([])
+            path.append(len(tokens) - 1)
+        before = row
         for place, following in enumerate(request.continuation, start=len(request.context) - 1):
-            trie.wants[path[place]].append((number, following))
-    trie.sizes = _subtree_sizes(trie.parents)
-    return trie
+            wants[path[place]].append((number, following))
+    return _Trie(tokens, parents, depths, _ends(parents), wants)
 
 
-def _common(a: Tokens, b: Tokens) -> int:
+def _common(a: NDArray[np.int64], b: NDArray[np.int64]) -> int:
     n = min(len(a), len(b))
-    return next((i for i in range(n) if a[i] != b[i]), n)
+    differ = np.flatnonzero(a[:n] != b[:n])
+    return int(differ[0]) if len(differ) else n
 
 
-def _subtree_sizes(parents: Sequence[int]) -> list[int]:
-    sizes = [1] * len(parents)
+def _ends(parents: Sequence[int]) -> NDArray[np.int64]:
+    ends = list(range(1, len(parents) + 1))
     for node in range(len(parents) - 1, -1, -1):
-        if parents[node] >= 0:
-            sizes[parents[node]] += sizes[node]
-    return sizes
+        if (parent := parents[node]) >= 0:
+            ends[parent] = max(ends[parent], ends[node])
+    return np.array(ends, dtype=np.int64)
 
 
-def _cuts(trie: _Trie, budget: int) -> list[int]:
-    # A cut in the last quarter of the budget where the path above is shortest: that path is computed again.
+def _cuts(trie: _Trie, budget: int, section: int) -> list[int]:
     cuts = [0]
     n = len(trie.tokens)
     while n - cuts[-1] > budget:
         last = cuts[-1]
-        window = range(last + budget, last + budget - max(budget // 4, 1), -1)
-        cuts.append(min(window, key=lambda node: trie.depths[node]))
+        if len(cuts) % section:
+            cuts.append(last + budget)
+        else:
+            # A new section computes the path above it again: it begins where that path is shortest.
+            window = range(last + budget, last + budget - max(budget // 4, 1), -1)
+            cuts.append(min(window, key=lambda node: trie.depths[node]))
     return [*cuts, n] if n else [0]
 
 
-def _batch(trie: _Trie, start: int, stop: int, widest: int) -> Batch:
-    trunk = []
-    node = trie.parents[start]
-    while node >= 0:
-        trunk.append(trie.tokens[node])
-        node = trie.parents[node]
-    parents = [max(trie.parents[node] - start, -1) for node in range(start, stop)]
-    depths = trie.depths[start:stop]
+def _section(trie: _Trie, cuts: Sequence[int], budget: int) -> tuple[Batch, ...]:
+    stem = trie.path(cuts[0])
+    stops = [*range(0, len(stem), budget), len(stem)] if stem else [0]
+    # The trunk by itself is a chain: everything descends from everything above it.
+    again = [_chain(trie, stem, a, b) for a, b in itertools.pairwise(stops)]
+    return (*again, *(_batch(trie, a, b, last=b == cuts[-1]) for a, b in itertools.pairwise(cuts)))
+
+
+def _chain(trie: _Trie, stem: Sequence[int], start: int, stop: int) -> Batch:
+    n = stop - start
     return Batch(
-        trunk=tuple(reversed(trunk)),
-        tokens=tuple(trie.tokens[start:stop]),
-        parents=tuple(parents),
-        depths=tuple(depths),
-        wants=tuple(Want(r, node - start, t) for node in range(start, stop) for r, t in trie.wants[node]),
-        segments=tuple(_segments(parents, depths, widest)),
+        tokens=tuple(trie.tokens[node] for node in stem[start:stop]),
+        depths=tuple(range(start, stop)),
+        ends=(n,) * n,
+        trunk_ends=(n,) * start,
+        wants=(),
+        carry=tuple(range(stop)),
     )
 
 
-def _segments(parents: Sequence[int], depths: Sequence[int], widest: int) -> Iterator[Segment]:
-    sizes = _subtree_sizes(parents)
-    start = 0
-    while start < len(parents):
-        stop = start + 1
-        if sizes[start] > widest:
-            # A wide node's next in depth-first order is its child, so a run of wide nodes is a chain.
-            while stop < len(parents) and sizes[stop] > widest:
-                stop += 1
-        else:
-            stop = start + sizes[start]
-            room = start + widest
-            while stop < len(parents) and stop + sizes[stop] <= room and _joins(parents, depths, start, stop):
-                stop += sizes[stop]
-        yield _segment(parents, depths, start, stop)
-        start = stop
-
-
-def _joins(parents: Sequence[int], depths: Sequence[int], first: int, second: int) -> bool:
-    # Children of the trunk hang at different heights: only those of one height see the same part of it.
-    return parents[first] == parents[second] and depths[first] == depths[second]
-
-
-def _segment(parents: Sequence[int], depths: Sequence[int], start: int, stop: int) -> Segment:
-    above = []
-    node = parents[start]
-    while node >= 0:
-        above.append(node)
-        node = parents[node]
-    return Segment(start, stop, tuple(reversed(above)), trunk=depths[start] - len(above))
+def _batch(trie: _Trie, start: int, stop: int, *, last: bool) -> Batch:
+    above = trie.path(start)
+    ends = [int(end) for end in trie.ends[[*above, *range(start, stop)]]]
+    clipped = [min(end, stop) - start for end in ends]
+    return Batch(
+        tokens=tuple(trie.tokens[start:stop]),
+        depths=tuple(trie.depths[start:stop]),
+        ends=tuple(clipped[len(above) :]),
+        trunk_ends=tuple(clipped[: len(above)]),
+        wants=tuple(Want(r, node - start, t) for node in range(start, stop) for r, t in trie.wants[node]),
+        carry=() if last else tuple(seat for seat, end in enumerate(ends) if end > stop),
+    )

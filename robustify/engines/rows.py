@@ -50,7 +50,7 @@ def _score(
         for i, token in enumerate(request.continuation)
     ]
     places = sorted({(b, place) for _, b, place, _ in wants})
-    logits = _logits_at(model, ids.to(device), places)
+    logits, _ = logits_at(model, places, input_ids=ids.to(device), use_cache=False)
     slot = {place: i for i, place in enumerate(places)}
     at = torch.tensor([slot[b, place] for _, b, place, _ in wants], device=device)
     tokens = torch.tensor([token for *_, token in wants], device=device)
@@ -61,13 +61,15 @@ def _score(
     return totals
 
 
-def _logits_at(model: Any, ids: torch.Tensor, places: Sequence[tuple[int, int]]) -> torch.Tensor:
-    """Float32 logits (places, vocabulary). Whatever the model does after its head stays the model's own code."""
+def logits_at(model: Any, places: Sequence[tuple[int, int]], **inputs: Any) -> tuple[torch.Tensor, Any]:
+    """Float32 logits (places, vocabulary) at these (row, column), and all that the model returned. Whatever the
+    model does after its head stays the model's own code."""
+    ids = inputs["input_ids"]
     rows, columns = (torch.tensor(side, device=ids.device) for side in zip(*places, strict=True))
     head = model.get_output_embeddings()
     hook = head.register_forward_pre_hook(lambda _, args: (args[0][rows, columns].unsqueeze(0), *args[1:]))
     try:
-        logits: torch.Tensor = model(input_ids=ids, use_cache=False).logits[0].float()
+        out = model(**inputs)
     finally:
         hook.remove()
-    return logits
+    return out.logits[0].float(), out

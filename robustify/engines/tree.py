@@ -1,61 +1,31 @@
-"""Executes a plan: tokens of many requests in one row without padding, each seeing its own ancestors.
+"""Executes a plan: tokens of many requests in one row, each seeing its own ancestors and nothing else.
 
-Linear layers run over all nodes of a batch at once, without padding. Attention runs over the segments, side by
-side, through an attention function of ours that transformers calls in every layer, so that its cost stays that
-of the short sequences.
-The keys and values of a trunk are computed once and kept while batches need them.
+Linear layers run over all nodes of a batch at once. Attention runs through a function of ours that transformers
+calls in every layer, over the blocks of a `Layout`. The keys and values of the path that the next batch hangs
+from are handed on.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import scaled_dot_product_attention
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from robustify.engines.plan import Batch, Segment, Tokens
+from robustify.engines.head import Head
+from robustify.engines.layout import BLOCK, Layout, Shape, laid_out
+from robustify.engines.lean import Lean
+from robustify.engines.packed import Packed, can_pack
+from robustify.engines.plan import Batch, Plan
 
 NAME = "robustify_tree"
-HEAD_ROWS = 256
-"""Positions for which the output head runs at once: with 262,144 words, 256 MiB in float32."""
+HEAD_TOKENS = 4096
+"""Tokens after which the output head runs, for all positions that are wanted of them: for few it is slow."""
 KV = dict[int, tuple[Tensor, Tensor]]
-"""Per layer the keys and values of a trunk, each (1, heads, tokens, width)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Who attends to whom, all s segments of a batch padded to one shape, on the device.
-
-    `queries` (s*q,) and `keys` (s*k,) index the nodes, keys counting the trunk's tokens first; `mask`
-    (s, 1, q, k) is 0 or -inf; `back` (n,) is each node's place among the queries.
-    """
-
-    queries: Tensor
-    keys: Tensor
-    mask: Tensor
-    back: Tensor
-
-    def attend(self, query: Tensor, key: Tensor, value: Tensor, scaling: float | None) -> Tensor:
-        """(1, n, heads, width) from (1, heads, n, width) and the keys and values of trunk and nodes."""
-        s, _, q, k = self.mask.shape
-        shown = (
-            _seated(query, self.queries, s, q),
-            _seated(key, self.keys, s, k),
-            _seated(value, self.keys, s, k),
-        )
-        gqa = query.shape[1] != key.shape[1]
-        out = scaled_dot_product_attention(
-            shown[0], shown[1], shown[2], attn_mask=self.mask, scale=scaling, enable_gqa=gqa
-        )
-        return out.transpose(1, 2).reshape(s * q, query.shape[1], -1).index_select(0, self.back)[None]
-
-
-def _seated(states: Tensor, index: Tensor, segments: int, width: int) -> Tensor:
-    """(segments, heads, width, ...) from (1, heads, n, ...)."""
-    return states[0].index_select(1, index).view(states.shape[1], segments, width, -1).transpose(0, 1)
+"""Per layer the keys and values of a trunk, each (tokens, kv heads, width)."""
 
 
 @dataclass(slots=True)
@@ -63,8 +33,10 @@ class _Pass:
     """What the attention function needs of the pass that is running."""
 
     layout: Layout | None = None
+    near: tuple[bool, ...] = ()
     trunk: KV = field(default_factory=dict)
-    kept: KV | None = None
+    carry: Tensor | None = None
+    carried: KV = field(default_factory=dict)
 
 
 _running = _Pass()
@@ -85,20 +57,26 @@ def tree_attention(
     `query` is (1, heads, n, width), `key` and `value` (1, kv heads, n, width); returns (1, n, heads, width).
     """
     layer = int(module.layer_idx)
-    if _running.kept is not None:
-        _running.kept[layer] = (key, value)
+    # Families leave keys and values lying token by token, so that this is a view.
+    key, value = key[0].transpose(0, 1), value[0].transpose(0, 1)
     if _running.trunk:
         trunk_key, trunk_value = _running.trunk[layer]
-        key, value = torch.cat([trunk_key, key], dim=2), torch.cat([trunk_value, value], dim=2)
+        key, value = torch.cat([trunk_key, key]), torch.cat([trunk_value, value])
+    if (carry := _running.carry) is not None:
+        _running.carried[layer] = key.index_select(0, carry), value.index_select(0, carry)
     assert _running.layout is not None
-    return _running.layout.attend(query, key, value, scaling), None
+    return _running.layout.attend(query, key, value, scaling, _running.near[layer]), None
 
 
 @contextmanager
 def attending(model: Any, *, plainly: bool = False) -> Iterator[None]:
-    """The model with tree attention in place of its own (`plainly`: with torch's own); put back on leaving."""
+    """The model with tree attention in place of its own; put back on leaving. `plainly`: a stretch inside with
+    torch's attention again."""
     ALL_ATTENTION_FUNCTIONS.register(NAME, tree_attention)
     before = model.config._attn_implementation
+    if plainly and before != NAME:
+        yield
+        return
     model.set_attn_implementation("sdpa" if plainly else NAME)
     try:
         yield
@@ -107,14 +85,17 @@ def attending(model: Any, *, plainly: bool = False) -> Iterator[None]:
 
 
 def window(config: Any) -> int | None:
-    """The sliding window of a model that has one, in tokens; None where every layer sees everything.
-
-    Within the window a sliding layer sees what a full one sees, so that trees no deeper are exact.
-    """
+    """The sliding window of a model that has one, in tokens; None where every layer sees everything."""
     if getattr(config, "use_sliding_window", True) is False:
         return None
     found = getattr(config, "sliding_window", None)
     return int(found) if found else None
+
+
+def sliding(config: Any) -> tuple[bool, ...]:
+    """Which layers see only the window."""
+    kinds = getattr(config, "layer_types", None) or ["sliding_attention"] * config.num_hidden_layers
+    return tuple(window(config) is not None and kind == "sliding_attention" for kind in kinds)
 
 
 def fits(model: Any) -> bool:
@@ -134,103 +115,92 @@ def fits(model: Any) -> bool:
 
 
 class Trees:
-    """Scores planned batches with one model, whose attention is `attending`."""
+    """Scores plans with one model, in batches of at most `budget` nodes; the model's attention is `attending`."""
 
-    def __init__(self, model: Any, device: torch.device) -> None:
-        self.model = model
+    def __init__(self, model: Any, device: torch.device, budget: int) -> None:
         self.decoder = model.get_decoder()
         self.device = device
-        self._trunk: Tokens = ()
-        self._kv: KV = {}
+        self._head = Head(model, device)
+        config, dtype = self.decoder.config, self.decoder.dtype
+        share = config.num_attention_heads // (
+            getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+        )
+        self._shape = Shape(share, window(config), dtype, device)
+        self._near = sliding(config)
+        self._together = max(1, HEAD_TOKENS // budget)
+        plain = dtype == torch.float32 and device.type == "cpu"
+        self._lean = Lean(self.decoder) if plain else None
+        self._packed = Packed(self.decoder, -(-budget // BLOCK) * BLOCK) if plain and can_pack() else None
 
-    def score(self, batch: Batch) -> Iterator[tuple[int, float]]:
-        """(request, log-probability of one token of its continuation), for every want of the batch."""
-        hidden = self.hidden(batch)
-        nodes = sorted({want.node for want in batch.wants})
-        for start in range(0, len(nodes), HEAD_ROWS):
-            slot = {node: i for i, node in enumerate(nodes[start : start + HEAD_ROWS])}
-            here = [want for want in batch.wants if want.node in slot]
-            logits = self._head(hidden[list(slot)])
-            at = torch.tensor([slot[want.node] for want in here], device=self.device)
-            tokens = torch.tensor([want.following for want in here], device=self.device)
-            chosen = logits[at, tokens] - torch.logsumexp(logits, dim=-1)[at]
-            yield from zip((want.request for want in here), chosen.double().tolist(), strict=True)
+    def score(self, plan: Plan, needed: Sequence[bool]) -> Iterator[list[tuple[int, float]]]:
+        """(request, log-probability of one token of its continuation) for every want of some batches in a row,
+        wherever one of them is `needed`. Batches before them in their section are run too, for the trunk that
+        they hand on."""
+        asked = iter(needed)
+        for section in plan.sections:
+            wanted = [next(asked) for _ in section]
+            trunk: KV = {}
+            for start in range(0, len(section), self._together):
+                if not any(wanted[start:]):
+                    break
+                unit = section[start : start + self._together]
+                shown = []
+                for batch in unit:
+                    hidden, trunk = self._pass(batch, trunk)
+                    shown.append(hidden[sorted({want.node for want in batch.wants})])
+                if any(wanted[start : start + self._together]):
+                    yield self._scored(unit, torch.cat(shown))
 
-    def _head(self, hidden: Tensor) -> Tensor:
-        config = self.model.config
-        logits: Tensor = self.model.get_output_embeddings()(hidden).float()
-        # What model families do after their head; a family that does something else fails the trial.
-        logits = logits * getattr(config, "logit_scale", 1.0) / getattr(config, "logits_scaling", 1.0)
-        cap = getattr(config, "final_logit_softcapping", None)
-        return torch.tanh(logits / cap) * cap if cap else logits
+    def _scored(self, unit: Sequence[Batch], hidden: Tensor) -> list[tuple[int, float]]:
+        nodes = sorted({(number, want.node) for number, batch in enumerate(unit) for want in batch.wants})
+        slot = {node: i for i, node in enumerate(nodes)}
+        wants = [(number, want) for number, batch in enumerate(unit) for want in batch.wants]
+        at = torch.tensor(
+            [slot[number, want.node] for number, want in wants], dtype=torch.long, device=self.device
+        )
+        tokens = torch.tensor([want.following for _, want in wants], dtype=torch.long, device=self.device)
+        chosen = self._head.logprobs(hidden, at, tokens).tolist()
+        return [(want.request, logprob) for (_, want), logprob in zip(wants, chosen, strict=True)]
 
-    def hidden(self, batch: Batch) -> Tensor:
-        """(n, width): the last hidden state of every node of the batch."""
-        if batch.trunk != self._trunk:
-            self._kv = self._keys_and_values(batch.trunk)
-            self._trunk = batch.trunk
-        layout = laid_out(batch, self.decoder.dtype, self.device)
-        return self._pass(batch.tokens, batch.depths, _Pass(layout, self._kv))
-
-    def _keys_and_values(self, trunk: Tokens) -> KV:
-        kept: KV = {}
-        if trunk:
-            n = len(trunk)
-            whole = Batch((), trunk, tuple(range(-1, n - 1)), tuple(range(n)), (), (Segment(0, n, (), 0),))
-            layout = laid_out(whole, self.decoder.dtype, self.device)
-            self._pass(trunk, whole.depths, _Pass(layout, {}, kept))
-        return kept
-
-    def _pass(self, tokens: Sequence[int], positions: Sequence[int], running: _Pass) -> Tensor:
+    def _pass(self, batch: Batch, trunk: KV) -> tuple[Tensor, KV]:
+        """(n, width): the last hidden state of every node, and the trunk of the next batch."""
         global _running
-        _running = running
-        ids = torch.tensor([list(tokens)], device=self.device)
+        rows = self._rows(len(batch.tokens))
+        layout = laid_out(batch, rows, self._shape)
+        _running = running = _Pass(layout, self._near, trunk, self._carry(batch, layout))
         # A mask of four dimensions, or one a kind of layer, is taken as it is; our attention does not read it.
         unread = torch.zeros(1, 1, 1, 1, dtype=torch.bool, device=self.device)
         kinds = set(getattr(self.decoder.config, "layer_types", None) or [])
         mask: Any = dict.fromkeys(kinds, unread) if len(kinds) > 1 else unread
+        packed = self._packed if self._packed and rows == self._packed.rows else None
         try:
-            out = self.decoder(
-                input_ids=ids,
-                position_ids=torch.tensor([list(positions)], device=self.device),
-                attention_mask=mask,
-                use_cache=False,
-            )
+            with (
+                packed.used() if packed else nullcontext(),
+                self._lean.used() if self._lean else nullcontext(),
+            ):
+                out = self.decoder(
+                    input_ids=self._in_order(batch.tokens, layout),
+                    position_ids=self._in_order(batch.depths, layout),
+                    attention_mask=mask,
+                    use_cache=False,
+                )
         finally:
             _running = _Pass()
-        hidden: Tensor = out.last_hidden_state[0]
-        return hidden
+        seats = torch.from_numpy(layout.seat[: len(batch.tokens)]).to(self.device)
+        return out.last_hidden_state[0].index_select(0, seats), running.carried
 
+    def _carry(self, batch: Batch, layout: Layout) -> Tensor | None:
+        trunk = len(batch.trunk_ends)
+        seats = [seat if seat < trunk else trunk + int(layout.seat[seat - trunk]) for seat in batch.carry]
+        return torch.tensor(seats, device=self.device) if seats else None
 
-def laid_out(batch: Batch, dtype: torch.dtype, device: torch.device) -> Layout:
-    """The layout of a batch's segments."""
-    above = len(batch.trunk)
-    q = max(s.stop - s.start for s in batch.segments)
-    k = max(s.trunk + len(s.above) + s.stop - s.start for s in batch.segments)
-    queries = torch.zeros(len(batch.segments), q, dtype=torch.long)
-    keys = torch.zeros(len(batch.segments), k, dtype=torch.long)
-    seen = torch.zeros(len(batch.segments), q, k, dtype=torch.bool)
-    back = torch.empty(len(batch.tokens), dtype=torch.long)
-    for i, s in enumerate(batch.segments):
-        n, shared = s.stop - s.start, s.trunk + len(s.above)
-        queries[i, :n] = torch.arange(s.start, s.stop)
-        back[s.start : s.stop] = torch.arange(i * q, i * q + n)
-        seats = [*range(s.trunk), *(above + node for node in (*s.above, *range(s.start, s.stop)))]
-        keys[i, : len(seats)] = torch.tensor(seats)
-        seen[i, :n, :shared] = True
-        seen[i, :n, shared : shared + n] = _ancestors(batch.parents[s.start : s.stop], s.start)
-        # A row of padding must see something, or its softmax is no number.
-        seen[i, n:, 0] = True
-    # Added to the scores: made once a batch, where a boolean mask would be turned into this in every layer.
-    mask = torch.zeros(seen.shape, dtype=dtype).masked_fill_(~seen, float("-inf"))[:, None]
-    return Layout(*(t.to(device) for t in (queries.flatten(), keys.flatten(), mask, back)))
+    def _in_order(self, numbers: Sequence[int], layout: Layout) -> Tensor:
+        """(1, rows): the numbers of the nodes by row, with 0 for those that fill up."""
+        filled = np.zeros(len(layout.order), dtype=np.int64)
+        filled[: len(numbers)] = numbers
+        return torch.from_numpy(filled[layout.order])[None].to(self.device)
 
-
-def _ancestors(parents: Sequence[int], start: int) -> Tensor:
-    """(n, n): whether node j is node i or an ancestor of it; `parents` count from `start`."""
-    n = len(parents)
-    seen = torch.eye(n, dtype=torch.bool)
-    for node, parent in enumerate(parents):
-        if parent >= start:
-            seen[node] |= seen[parent - start]
-    return seen
+    def _rows(self, n: int) -> int:
+        """Up to whole blocks; up to the packed size where that costs less than it saves."""
+        rows = -(-n // BLOCK) * BLOCK
+        return self._packed.rows if self._packed and rows >= 0.8 * self._packed.rows else rows

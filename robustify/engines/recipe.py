@@ -1,0 +1,61 @@
+"""What a model's numbers depend on, told without opening the model: files, precision, software, batch size."""
+
+import hashlib
+import os
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+
+from robustify.models.folder import digests
+
+VERSION = "hf-2"
+"""Of the engine: another one is another recipe, whose scores are kept apart."""
+_WEIGHTS = (".safetensors",)
+_TOKENIZER = ("tokenizer", "vocab", "merges", "special_tokens", "chat_template", "added_tokens")
+
+
+def recipe(folder: Path, device: str, dtype: str, max_batch_tokens: int) -> dict[str, str]:
+    """Everything that a change of numbers would have to come from, by name."""
+    return {
+        "engine": VERSION,
+        **file_digests(folder),
+        "dtype": dtype,
+        "device": device,
+        "threads": str(threads()),
+        "max_batch_tokens": str(max_batch_tokens),
+        "torch": version("torch"),
+        "transformers": version("transformers"),
+    }
+
+
+def tokenizer_key(parts: Mapping[str, str]) -> str:
+    """A name for what tokenisation depends on."""
+    said = "\n".join(f"{name} {parts[name]}" for name in ("engine", "config", "tokenizer", "transformers"))
+    return hashlib.sha256(said.encode()).hexdigest()[:32]
+
+
+def threads() -> int:
+    """As many threads as there are cores for this process, unless OMP_NUM_THREADS says otherwise."""
+    wished = os.environ.get("OMP_NUM_THREADS", "")
+    if wished.isdigit() and int(wished):
+        return int(wished)
+    return (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()) or 1
+
+
+def file_digests(folder: Path) -> dict[str, str]:
+    """One digest each for weights, config and tokenizer: everything in the folder that numbers depend on."""
+    names = sorted(p.name for p in folder.iterdir() if p.is_file() and not p.name.startswith("."))
+    found = digests(
+        folder, [n for n in names if n.endswith(_WEIGHTS) or n.startswith(("config.json", *_TOKENIZER))]
+    )
+    return {
+        "weights": _joint({n: d for n, d in found.items() if n.endswith(_WEIGHTS)}),
+        "config": found["config.json"],
+        "tokenizer": _joint({n: d for n, d in found.items() if n.startswith(_TOKENIZER)}),
+    }
+
+
+def _joint(files: dict[str, str]) -> str:
+    if len(files) == 1:
+        return next(iter(files.values()))
+    return hashlib.sha256("".join(f"{name} {files[name]}\n" for name in sorted(files)).encode()).hexdigest()
