@@ -5,7 +5,7 @@ sort it, and shows one progress bar. Choices shown in another order are put back
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from robustify import orders
 from robustify.answers import Answer, answer, unanswered
 from robustify.engines.base import Logprob, Progress, Request, Scorer, no_progress
+from robustify.errors import DataError, RequestError
 from robustify.item import Item
 from robustify.orders import Order
 from robustify.views import Template, View, template
@@ -84,12 +85,25 @@ def ask(planned: Sequence[Planned], scorer: Scorer, progress: Progress = no_prog
     """One row for each planned asking, in the order of the plan.
 
     Raises:
-        DataError: a prompt that does not fit into the model.
+        DataError: prompts that do not fit into the model, by item and view.
         ModelError: numbers that are no log-probabilities.
     """
-    scored = iter(scorer.loglikelihoods([r for p in planned for r in p.requests], progress))
+    try:
+        scored = iter(scorer.loglikelihoods([r for p in planned for r in p.requests], progress))
+    except RequestError as error:
+        raise DataError.gather(_named(planned, error.faults) or error.lines) from None
     for p in planned:
         yield _row(p, scorer.name, [next(scored) for _ in p.requests])
+
+
+def _named(planned: Sequence[Planned], faults: Mapping[int, str]) -> list[str]:
+    """The faults of requests as faults of items, one for each item and template."""
+    owners = [p for p in planned for _ in p.requests]
+    first: dict[tuple[str, str], str] = {}
+    for place, fault in faults.items():
+        item, words = owners[place].item, owners[place].template
+        first.setdefault((item.id, f"{words.view} ({words.name})"), fault)
+    return [f"item {item}, {words}: {fault}" for (item, words), fault in first.items()]
 
 
 def _asked_in_several_orders(items: Sequence[Item], asking: Asking) -> set[str]:

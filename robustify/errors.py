@@ -4,7 +4,7 @@ A message names the thing, what was found, what was expected and how to mend it.
 text of an item: messages end up in logs and screenshots, and a sensitive set must not follow them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 
@@ -35,6 +35,19 @@ class DataError(RobustifyError):
         more = len(faults) - most
         shown = list(faults[:most]) + ([f"... and {more} more faults of this kind"] if more > 0 else [])
         return cls(*shown)
+
+
+class RequestError(DataError):
+    """Requests that a model cannot take. `faults` says by position what was found; the lines say it too."""
+
+    def __init__(self, *lines: str, faults: Mapping[int, str] | None = None) -> None:
+        super().__init__(*lines)
+        self.faults = dict(faults or {})
+
+    @classmethod
+    def of(cls, faults: Mapping[int, str]) -> "RequestError":
+        """One line for each position."""
+        return cls(*(f"request {place}: {fault}" for place, fault in faults.items()), faults=faults)
 
 
 class ItemError(DataError):

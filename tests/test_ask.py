@@ -1,10 +1,14 @@
+from collections.abc import Sequence
+
 import pytest
 
 from robustify import orders
 from robustify.answers import Answers
 from robustify.ask import Asking, ask, plan
+from robustify.engines.base import Logprob, Progress, Request, no_progress
+from robustify.errors import DataError, RequestError
 from robustify.item import Item
-from tests.fake_scorer import FakeScorer, finds, likes_the_letter
+from tests.fake_scorer import FakeScorer, finds, likes_long_texts, likes_the_letter
 
 
 def rows_of(items: list[Item], taste, asking: Asking | None = None) -> Answers:
@@ -99,3 +103,21 @@ def test_numbers_of_a_row_are_the_scorer_s(toys: list[Item]) -> None:
     for order, scores in zip(block.order.tolist(), block.scores.tolist(), strict=True):
         for place, choice in enumerate(order):
             assert scores[choice] == pytest.approx(-float(ord("ABCD"[place])))
+
+
+def test_a_prompt_that_does_not_fit_is_named_by_its_item_and_view(toys: list[Item]) -> None:
+    class Short(FakeScorer):
+        def loglikelihoods(
+            self, requests: Sequence[Request], progress: Progress = no_progress
+        ) -> list[Logprob]:
+            raise RequestError.of(
+                {i: "too long" for i, r in enumerate(requests) if toys[2].stem in r.context}
+            )
+
+    planned = plan(toys, Asking(views=("full", "cloze"), orders=1))
+    with pytest.raises(DataError) as caught:
+        list(ask(planned, Short(likes_long_texts)))
+    assert caught.value.lines == (
+        f"item {toys[2].id}, full (mmlu-v1): too long",
+        f"item {toys[2].id}, cloze (qa-v1): too long",
+    )

@@ -19,7 +19,8 @@ class HFModel(BaseModel):
     """A model run here with transformers.
 
     `model` is a known name (`robustify models list`), `hf:owner/name@revision`, a folder or a GGUF file;
-    `role` says whether it votes in the screen or is only evaluated.
+    `role` says whether it votes in the screen or is only evaluated. `max_batch_tokens` bounds one forward pass;
+    without it 2,048 tokens on a CPU and 8,192 elsewhere.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -30,7 +31,12 @@ class HFModel(BaseModel):
     role: Literal["voter", "under_test"] = "voter"
     device: str = "cpu"
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
-    max_batch_tokens: int = Field(default=2048, ge=64)
+    max_batch_tokens: int | None = Field(default=None, ge=64)
+
+    @property
+    def budget(self) -> int:
+        """Tokens of one forward pass."""
+        return self.max_batch_tokens or (2048 if self.device == "cpu" else 8192)
 
     @property
     def reference(self) -> str:
@@ -63,7 +69,7 @@ def open_scorer(model: HFModel, cache: Path) -> Iterator[Scorer]:
     folder = locate(model.reference, cache)
     with (
         _scores(cache) as scores,
-        HF(model.name, folder, model.device, model.dtype, model.max_batch_tokens, scores) as scorer,
+        HF(model.name, folder, model.device, model.dtype, model.budget, scores) as scorer,
     ):
         yield scorer
 

@@ -45,7 +45,7 @@ class Scorer(Protocol):
         """One result for each request, in the order of the requests.
 
         Raises:
-            DataError: a request that does not fit into the model's context (never truncated in silence).
+            RequestError: requests that do not fit into the model's context (never truncated in silence).
             ModelError: a log-probability that is NaN or infinite.
         """
         ...

@@ -16,7 +16,7 @@ from robustify.engines.cache import Cache, Kept
 from robustify.engines.plan import Encoded
 from robustify.engines.recipe import recipe, tokenizer_key
 from robustify.engines.tokens import Saved, Speller, Transformers, encode, save
-from robustify.errors import DataError, ModelError, ResourceError, UsageError
+from robustify.errors import DataError, ModelError, RequestError, ResourceError, UsageError
 from robustify.models.folder import check, read_record
 
 if TYPE_CHECKING:
@@ -182,14 +182,14 @@ class HF:
         return Transformers(local.tokenizer), local.max_length
 
     def _check_lengths(self, encoded: Sequence[Encoded]) -> None:
-        faults = [
-            f"request {i}: {len(e.context)} tokens of context and {len(e.continuation)} of continuation;"
+        faults = {
+            i: f"{len(e.context)} tokens of context and {len(e.continuation)} of continuation;"
             f" {self.name} takes {self.max_length + 1} together; use a model with a longer context, or fewer shots"
             for i, e in enumerate(encoded)
             if len(e.row) > self.max_length
-        ]
+        }
         if faults:
-            raise DataError.gather(faults)
+            raise RequestError.of(faults)
 
     def _check_numbers(self, fresh: Mapping[Any, float]) -> None:
         if not all(-float("inf") < total <= 1e-3 for total in fresh.values()):

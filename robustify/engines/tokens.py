@@ -15,7 +15,7 @@ import tokenizers
 
 from robustify.engines.base import Request
 from robustify.engines.plan import Encoded, Tokens
-from robustify.errors import DataError, ModelError
+from robustify.errors import ModelError, RequestError
 
 
 def split_blanks(request: Request) -> tuple[str, str]:
@@ -112,18 +112,18 @@ def encode(speller: Speller, requests: Sequence[Request]) -> list[Encoded]:
     """The tokens of each request, in their order. Each distinct text is tokenised once.
 
     Raises:
-        DataError: a continuation that has no tokens of its own. Its position is told, never its text.
+        RequestError: a continuation that has no tokens of its own. Its position is told, never its text.
     """
     pairs = {request: split_blanks(request) for request in requests}
     known = _known(speller, pairs.values())
     done = {request: _pair(speller, *pair, known) for request, pair in pairs.items()}
-    faults = [
-        f"request {i}: its continuation ({len(r.continuation)} characters) has no tokens of its own; expected at least one"
+    faults = {
+        i: f"its continuation ({len(r.continuation)} characters) has no tokens of its own; expected at least one"
         for i, r in enumerate(requests)
         if not done[r].continuation
-    ]
+    }
     if faults:
-        raise DataError.gather(faults)
+        raise RequestError.of(faults)
     return [done[request] for request in requests]
 
 
