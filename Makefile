@@ -6,7 +6,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c .c
 DEMO   := results/benign_demo
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow check fix bench clean
+.PHONY: help setup demo test test-slow check fix bench bench-demo clean
 
 help: ## print the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -47,7 +47,13 @@ fix: $(VENV)/.dev ## mend what can be mended: format, lint, generated docs
 	$(BIN)/ruff format robustify tests
 	$(BIN)/python -m tests.docs
 
-bench: $(VENV)/.dev ## how long the demo takes, by step, on this machine; writes results/bench/demo.json
+bench: $(VENV)/.dev ## our scoring beside lm-eval's and how cost grows: about an hour; writes results/bench
+	$(BIN)/robustify models pull smollm2-135m
+	HF_HUB_OFFLINE=1 $(BIN)/python -m tests.bench.scoring
+	HF_HUB_OFFLINE=1 $(BIN)/python -m tests.bench.growth
+	HF_HUB_OFFLINE=1 $(BIN)/python -m tests.bench.profile
+
+bench-demo: $(VENV)/.dev ## how long the demo takes, by step, on this machine; writes results/bench/demo.json
 	$(BIN)/python -m tests.bench.demo
 
 clean: ## remove the environment and what the tools left

@@ -30,7 +30,8 @@ from robustify.models.folder import sha256
 
 FORMAT = 1
 MANIFEST = "run.json"
-OUTSIDE_THE_CLAIM = ("run.log", ".run.lock")
+_WRITING = ".run.writing"
+OUTSIDE_THE_CLAIM = ("run.log", ".run.lock", _WRITING)
 SPLIT_FILES = ("robust.jsonl", "shortcut.jsonl", "undecided.jsonl")
 
 
@@ -140,7 +141,7 @@ def refuse_foreign(folder: Path) -> None:
     Raises:
         ResourceError: files, but no `run.json`.
     """
-    if (folder / MANIFEST).is_file() or not folder.is_dir():
+    if not folder.is_dir() or any((folder / name).is_file() for name in (MANIFEST, _WRITING)):
         return
     held = [
         p.name
@@ -167,12 +168,18 @@ def replacing(
             never a mixture that still calls itself a run.
     """
     try:
+        # The lock is held: what a killed run left behind is nobody's.
+        for left in folder.glob(".staging-*"):
+            shutil.rmtree(left, ignore_errors=True)
         staging = Path(tempfile.mkdtemp(prefix=".staging-", dir=folder))
         try:
             yield staging
             before = _earlier(folder)
             names = sorted(str(p.relative_to(staging)) for p in staging.rglob("*") if p.is_file())
             digests = {name: sha256(staging / name) for name in names}
+            # Between the old run.json and the new one this file says whose the others are.
+            write_json(staging / _WRITING, {"files": sorted(before | set(names))})
+            os.replace(staging / _WRITING, folder / _WRITING)
             (folder / MANIFEST).unlink(missing_ok=True)
             for name in names:
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -182,6 +189,7 @@ def replacing(
             digests = dict(sorted({**(beside or {}), **digests}.items()))
             write_json(staging / MANIFEST, {**manifest, "files": digests})
             os.replace(staging / MANIFEST, folder / MANIFEST)
+            (folder / _WRITING).unlink()
         finally:
             shutil.rmtree(staging, ignore_errors=True)
     except OSError as error:
@@ -284,11 +292,15 @@ def _read_json(path: Path) -> Any:
 
 
 def _earlier(folder: Path) -> set[str]:
-    """The files that an earlier run in this folder says are its own."""
+    """The files that an earlier run in this folder says are its own, also one that was killed while it wrote."""
+    return set(_listed(folder / MANIFEST, "files")) | set(_listed(folder / _WRITING, "files"))
+
+
+def _listed(path: Path, key: str) -> list[str]:
     try:
-        return {str(name) for name in json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["files"]}
+        return [str(name) for name in json.loads(path.read_text(encoding="utf-8"))[key]]
     except (OSError, ValueError, KeyError, TypeError):
-        return set()
+        return []
 
 
 def _remove_stale(folder: Path, names: set[str]) -> None:

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import click
 
+from tests.docs_bench import bench_growth, bench_profile, bench_scoring
+
 ROOT = Path(__file__).parent.parent
 BLOCK = re.compile(r"(<!-- generated: ([a-z-]+) -->\n)(.*?)(<!-- end -->)", re.S)
 DEMO = ROOT / "results" / "benign_demo" / "summary.json"
@@ -117,6 +119,9 @@ GENERATED: dict[str, Callable[[], str]] = {
     "templates": templates,
     "exit-codes": exit_codes,
     "demo": demo,
+    "bench-scoring": bench_scoring,
+    "bench-growth": bench_growth,
+    "bench-profile": bench_profile,
 }
 
 

@@ -118,6 +118,12 @@ class _Nodes:
         return np.concatenate([above, self.trunk + np.arange(start, start + block)])
 
 
+    def seats(self, places: Numbers, seat: Numbers) -> Numbers:
+        """Where the trunk's tokens and the nodes at these places lie among the keys."""
+        above = places[places < self.trunk]
+        return np.concatenate([above, self.trunk + seat[places[len(above) :] - self.trunk]])
+
+
 def _array(numbers: Sequence[int]) -> Numbers:
     return np.array(numbers, dtype=np.int64)
 
@@ -143,7 +149,7 @@ def _group(
     for i, number in enumerate(blocks):
         places = shown[number]
         k = len(places)
-        keys[i, :k] = np.where(places < nodes.trunk, places, nodes.trunk + seat[places - nodes.trunk])
+        keys[i, :k] = nodes.seats(places, seat)
         queries = np.arange(number * block, (number + 1) * block)[:, None]
         seen[i, :, :k] = (nodes.first[places] <= queries) & (queries < nodes.ends[places])
         if shape.window is not None:

@@ -24,6 +24,8 @@ from robustify.engines.plan import Batch, Plan
 NAME = "robustify_tree"
 HEAD_TOKENS = 4096
 """Tokens after which the output head runs, for all positions that are wanted of them: for few it is slow."""
+_MOST_TOGETHER = 8
+"""Batches at most, so that a run that is killed never loses many."""
 KV = dict[int, tuple[Tensor, Tensor]]
 """Per layer the keys and values of a trunk, each (tokens, kv heads, width)."""
 
@@ -127,7 +129,7 @@ class Trees:
         )
         self._shape = Shape(share, window(config), dtype, device)
         self._near = sliding(config)
-        self._together = max(1, HEAD_TOKENS // budget)
+        self._together = max(1, min(_MOST_TOGETHER, HEAD_TOKENS // budget))
         plain = dtype == torch.float32 and device.type == "cpu"
         self._lean = Lean(self.decoder) if plain else None
         self._packed = Packed(self.decoder, -(-budget // BLOCK) * BLOCK) if plain and can_pack() else None

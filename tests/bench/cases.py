@@ -48,9 +48,11 @@ def folder() -> Path:
 
 
 def asked(items: list[Item], views: tuple[View, ...], shots: int = 0) -> list[Request]:
-    """The requests of these views, items in their own order."""
+    """The requests of these views, items in their own order. The first `shots` items are shown and not asked, as a
+    few-shot split is, so that all the others share one header."""
+    shown = {item.id for item in items[:shots]}
     askings = plan(items, Asking(views=views, orders=1, shots=shots))
-    return [request for asking in askings for request in asking.requests]
+    return [request for asking in askings if asking.item.id not in shown for request in asking.requests]
 
 
 def _case(
@@ -62,7 +64,7 @@ def _case(
     views: tuple[View, ...],
     shots: int = 0,
 ) -> Case:
-    return Case(name, n, goal, says, lambda: asked(items(n), views, shots))
+    return Case(name, n, goal, says, lambda: asked(items(n + shots), views, shots))
 
 
 _TWO: tuple[View, ...] = ("full", "cloze")
@@ -71,7 +73,7 @@ _AUDIT: tuple[View, ...] = ("choices_only", "full", "cloze")
 CASES = (
     _case("zero_shot", 100, 2.5, "cloze + full, ARC-Challenge", arc, _TWO),
     _case("long_stems", 50, 3.5, "cloze + full, MMLU US history", history, _TWO),
-    _case("five_shot", 100, 10.0, "cloze + full, ARC-Challenge, five-shot", arc, _TWO, SHOTS),
-    _case("audit", 100, 2.0, "whole audit, ARC-Challenge", arc, _AUDIT),
-    _case("audit_five_shot", 100, 8.0, "whole audit, ARC-Challenge, five-shot", arc, _AUDIT, SHOTS),
+    _case("five_shot", 30, 10.0, "cloze + full, ARC-Challenge, five-shot", arc, _TWO, SHOTS),
+    _case("audit", 30, 2.0, "whole audit, ARC-Challenge", arc, _AUDIT),
+    _case("audit_five_shot", 12, 8.0, "whole audit, ARC-Challenge, five-shot", arc, _AUDIT, SHOTS),
 )
