@@ -257,6 +257,8 @@ def test_an_interrupted_run_is_one_line_and_leaves_no_run(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # A shell that runs the suite in the background has its children ignore Ctrl-C, and theirs.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "asking\n"

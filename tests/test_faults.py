@@ -83,7 +83,13 @@ def start(home: Path, arguments: list[str]) -> "subprocess.Popen[str]":
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=hears_interrupts,
     )
+
+
+def hears_interrupts() -> None:
+    """A shell that runs the suite in the background has its children ignore Ctrl-C, and theirs."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def ended(process: "subprocess.Popen[str]") -> Ended:
@@ -286,13 +292,15 @@ def test_a_run_killed_while_its_folder_is_written_can_be_repeated(
     out, cache = tmp_path / "out", bench.home / "undisturbed-cache"
     if earlier:
         shutil.copytree(bench.home / "undisturbed", out)
-    # All files but run.json are in place where it is the next to be moved.
-    done = str(moves if moves >= 0 else len(bench.files) - 1)
+    # The first move says whose the files are. All of them but run.json are in place where it is the next.
+    done = str(moves if moves >= 0 else len(bench.files))
     told = ended(start(bench.home, [sys.executable, "-c", KILLED_WRITING, done, *command(out, cache)[3:]]))
     assert told.code == -signal.SIGKILL, told.err
-    assert not (out / "run.json").exists()
+    assert (out / "run.json").exists() == (earlier and moves == 0)
     finish(bench.home, out, cache)
     assert_undisturbed(out, bench)
+    assert not list(out.glob(".staging-*"))
+    assert not (out / ".run.writing").exists()
 
 
 def test_an_interrupted_run_says_so_in_one_line_and_goes_on(bench: Bench, tmp_path: Path) -> None:

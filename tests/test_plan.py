@@ -43,7 +43,7 @@ def test_every_request_can_be_read_back(pairs: list[Encoded], budget: int, secti
 @settings(max_examples=200)
 @given(PAIRS, st.integers(1, 30))
 def test_each_distinct_prefix_is_planned_once(pairs: list[Encoded], budget: int) -> None:
-    planned = plan(pairs, budget)
+    planned = plan(pairs, budget, section=1000)
     prefixes = {
         (p.context + p.continuation)[: i + 1]
         for p in pairs

@@ -117,7 +117,6 @@ class _Nodes:
         above = np.flatnonzero(self.ends[: self.trunk + start] > start)
         return np.concatenate([above, self.trunk + np.arange(start, start + block)])
 
-
     def seats(self, places: Numbers, seat: Numbers) -> Numbers:
         """Where the trunk's tokens and the nodes at these places lie among the keys."""
         above = places[places < self.trunk]

@@ -5,6 +5,7 @@ scoring one by one, and again the first one with rows longer than a sliding wind
 """
 
 import gc
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,11 @@ from robustify.engines.recipe import threads
 from robustify.engines.rows import score_alone, score_rows
 from robustify.engines.tree import Trees, attending, fits, window
 
+_LOG = logging.getLogger(__name__)
+_WORDS = {
+    "prefixes untried": ("trees", "shared prefixes, which is slower"),
+    "rows": ("shared prefixes", "plain rows, which is slower still"),
+}
 _HELD_TO = 4
 """Requests of a batch that are scored one by one as well."""
 Scored = dict[Encoded, float]
@@ -112,6 +118,8 @@ class Local:
         self._go_on_with("rows")
 
     def _go_on_with(self, path: str) -> None:
+        _LOG.warning("%s: %s are not exact for this model or refused by it; going on with %s",
+                     type(self.model).__name__, *_WORDS[path])  # fmt: skip
         self.path = path
         self._untried = {False, True}
 
