@@ -2,8 +2,8 @@
 
 A row's key is a digest over the model's fingerprint and the exact context and continuation tokens; its value
 is the sum and the number of tokens. There is no text, no token and no item id in the file. Every row carries
-a checksum, because SQLite pages have none. A value that comes back different is an error, never overwritten:
-the whole claim of byte-identical runs stands on it.
+a checksum, because SQLite pages have none. A value is never overwritten, because the claim of byte-identical runs
+stands on it; one that comes back further off than rounding is an error.
 """
 
 import hashlib
@@ -17,6 +17,7 @@ from types import TracebackType
 
 from robustify.engines.base import Logprob
 from robustify.engines.plan import Encoded
+from robustify.engines.recipe import near
 from robustify.errors import ModelError, ResourceError
 
 FILE = "scores.sqlite"
@@ -145,7 +146,7 @@ class Kept:
     def __init__(self, cache: Cache | None, fingerprint: Mapping[str, str], name: str) -> None:
         self._cache = cache
         self._name = name
-        self._near = 1e-3 if fingerprint.get("dtype", "float32") == "float32" else 1.0
+        self._near = near(fingerprint.get("dtype", "float32"))
         self._head = hashlib.sha256(b"robustify/score/1")
         for key, value in sorted(fingerprint.items()):
             _add(self._head, key.encode())

@@ -91,11 +91,13 @@ class HF:
         encoded = encode(self._speller, requests)
         self._check_lengths(encoded)
         asked = Counter(encoded)
-        told = 0
-        for known in self._growing(list(asked)):
-            finished = sum(asked[request] for request in known)
-            progress(max(0, finished - told))
-            told = max(told, finished)
+        # What is halved is scored again, and told once.
+        told: set[Encoded] = set()
+        known: dict[Encoded, Logprob] = {}
+        for fresh in self._growing(list(asked)):
+            known |= fresh
+            progress(sum(asked[request] for request in fresh if request not in told))
+            told |= fresh.keys()
         return [known[request] for request in encoded]
 
     def fingerprint(self) -> dict[str, str]:
@@ -124,20 +126,22 @@ class HF:
         return [reply(local.model, local.tokenizer, ids, max_tokens) for ids in encoded]
 
     def _growing(self, requests: Sequence[Encoded]) -> Iterator[Mapping[Encoded, Logprob]]:
-        """What is known, after every batch; in the end all."""
+        """What is known, and then every batch; where batches are halved, all of it again."""
         known = self._kept.known(requests)
         yield known
         while len(known) < len(requests):
             try:
                 for fresh in self._loaded().score(requests, frozenset(known), self._budget):
                     self._check_numbers(fresh)
-                    known |= self._kept.keep({r: Logprob(t, len(r.continuation)) for r, t in fresh.items()})
-                    yield known
+                    kept = self._kept.keep({r: Logprob(t, len(r.continuation)) for r, t in fresh.items()})
+                    known |= kept
+                    yield kept
                 break
             except (RuntimeError, MemoryError) as error:
                 self._halve(error)
                 # Scores of batches of another size differ in their last bits: they are another recipe's.
                 known = self._kept.known(requests)
+                yield known
         if self._local is not None:
             self._kept.path = self._local.path
 

@@ -15,7 +15,7 @@ import torch
 from robustify.engines.opening import device_of, keep_memory, max_length, opened
 from robustify.engines.plan import Encoded, plan
 from robustify.engines.prefixes import score_prefixes
-from robustify.engines.recipe import threads
+from robustify.engines.recipe import near, threads
 from robustify.engines.rows import score_alone, score_rows
 from robustify.engines.tree import Trees, attending, fits, window
 
@@ -97,8 +97,10 @@ class Local:
                         fresh[requests[number]] = totals[number]
                 if not self._holds(fresh, _is_deep(self.model)):
                     break
-                self.path = "trees"
-                yield fresh
+                # The end of one long continuation may be all that some batches hold.
+                if fresh:
+                    self.path = "trees"
+                    yield fresh
             else:
                 return
         self._go_on_with("prefixes untried")
@@ -145,7 +147,10 @@ class Local:
         with attending(self.model, plainly=True):
             alone = [score_alone(self.model, r, self.device) for r in held]
         # NaN is near nothing, and then the fault is the model's, not the path's.
-        return all(not (abs(a - fresh[r]) > near(str(self.dtype))) for a, r in zip(alone, held, strict=True))
+        return all(
+            not (abs(a - fresh[r]) > near(str(self.dtype).removeprefix("torch.")))
+            for a, r in zip(alone, held, strict=True)
+        )
 
 
 def _is_deep(model: Any) -> Callable[[Encoded], bool]:
@@ -155,12 +160,6 @@ def _is_deep(model: Any) -> Callable[[Encoded], bool]:
 
 
 _REFUSALS = (RuntimeError, TypeError, ValueError, IndexError, KeyError, AttributeError, AssertionError)
-
-
-def near(dtype: str) -> float:
-    """How far two computations of one log-probability may be apart, in nats: wrong attention is off by whole
-    nats, float32 in other batches by less than a thousandth, half precision wanders by tenths."""
-    return 1e-3 if dtype.endswith("float32") else 1.0
 
 
 def is_out_of_memory(error: BaseException) -> bool:

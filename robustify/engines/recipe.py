@@ -34,6 +34,12 @@ def tokenizer_key(parts: Mapping[str, str]) -> str:
     return hashlib.sha256(said.encode()).hexdigest()[:32]
 
 
+def near(dtype: str) -> float:
+    """How far two computations of one log-probability may be apart, in nats: wrong attention is off by whole
+    nats, float32 in other batches by less than a thousandth, half precision wanders by tenths."""
+    return 1e-3 if dtype == "float32" else 1.0
+
+
 def threads() -> int:
     """As many threads as there are cores for this process, unless OMP_NUM_THREADS says otherwise."""
     wished = os.environ.get("OMP_NUM_THREADS", "")
