@@ -1,7 +1,8 @@
 """What each voter picked when it saw nothing but the choices, as arrays.
 
-Here the rows of the screen become one ballot: rotations are averaged, ties are kept as ties, and what was not
-answered stays unanswered. Nothing here decides which votes are enough; that is the consensus.
+Here the rows of the screen become one ballot: one vote a voter, by the rule for its rotations; ties are no
+votes, and what was not answered stays unanswered. Nothing here decides which votes are enough; that is the
+consensus.
 """
 
 from collections.abc import Sequence
@@ -10,21 +11,46 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field, field_validator
-from scipy.special import log_softmax
 
 from robustify.answers import Answers, Block
-from robustify.cloze import best
-from robustify.errors import DataError
+from robustify.criteria import counted
+from robustify.picks import (
+    TIED,
+    UNANSWERED,
+    Mode,
+    Rotation,
+    TextNorm,
+    agreed,
+    averaged,
+    mean_best,
+    one_pick,
+    wishes,
+)
+from robustify.roll import Roll, roll
+
+__all__ = [
+    "PROBE",
+    "TIED",
+    "UNANSWERED",
+    "VIEW_OF",
+    "Ballot",
+    "Mode",
+    "Roll",
+    "ScreenRules",
+    "averaged",
+    "ballot",
+    "cast_by_rotation",
+    "cast_votes",
+    "first_template",
+    "models",
+    "roll",
+]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
-Mode = Literal["letter", "text"]
 
-UNANSWERED, TIED = -1, -2
 VIEW_OF: dict[Mode, str] = {"letter": "choices_only", "text": "choices_only_text"}
 PROBE = "probe"
 
@@ -32,20 +58,32 @@ PROBE = "probe"
 class ScreenRules(BaseModel):
     """Which votes flag an item as a shortcut.
 
-    `criterion`: all voters right, or more than half. `mode`: by letter (every rotation averaged) or by the
-    choice's own text per character. `template`: None is the first one asked. `voters`: none named means every
-    model that answered. `probe_vote`: the trained probe does not vote, votes `with` the others, or its right
-    pick flags `alone`; it casts a vote only where it gives its pick at least `probe_confidence`.
+    `criterion`: all voters right (`unanimous`), more than half (`majority`), or k of them (`2-of-3`, where n
+    is the number of votes cast). `mode`: by letter or by the choice's own text. `template`: None is the first
+    one asked. `voters`: none named means every model that answered. `rotation`: a voter's vote is its pick
+    averaged over the orders it was shown, or the one that it picked under `every` order, or under `most` of
+    them (more than half); else it casts none. `norm`: text mode divides log probabilities by `chars`,
+    `tokens` or `bytes`, or compares the `sum`; letter mode has nothing to divide and ignores it. `probe_vote`:
+    the trained probe does not vote, votes `with` the others, or its right pick flags `alone`; it casts a vote
+    only where it gives its pick at least `probe_confidence`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    criterion: Literal["unanimous", "majority"] = "unanimous"
+    criterion: str = "unanimous"
     mode: Mode = "letter"
     template: str | None = None
     voters: tuple[str, ...] = ()
+    rotation: Rotation = "averaged"
+    norm: TextNorm = "chars"
     probe_vote: Literal["none", "with", "alone"] = "none"
     probe_confidence: float = Field(default=0.5, ge=0, le=1)
+
+    @field_validator("criterion")
+    @classmethod
+    def _can_be_met(cls, criterion: str) -> str:
+        found = counted(criterion)
+        return criterion if found is None else f"{found[0]}-of-{found[1]}"
 
     @field_validator("voters")
     @classmethod
@@ -57,42 +95,15 @@ class ScreenRules(BaseModel):
 
 
 @dataclass(frozen=True)
-class Roll:
-    """The items that are judged, in their order.
-
-    `items` (n ids), `key` and `k` (n,), -1 and 0 where no row says. `place` gives for each of `Answers.items`
-    its index here, -1 for items that are not judged.
-    """
-
-    items: tuple[str, ...]
-    key: Ints
-    k: Ints
-    place: Ints
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    @property
-    def width(self) -> int:
-        """The largest number of choices (1 where no row says any, so that arrays have a column)."""
-        return int(self.k.max(initial=1))
-
-    def spread(self, block: Block, values: Floats) -> Floats:
-        """Values of a block's rows (one row an item) in the items' order, (n,); NaN where there is no row."""
-        out = np.full(len(self), np.nan)
-        where = self.place[block.item]
-        out[where[where >= 0]] = values[where >= 0]
-        return out
-
-
-@dataclass(frozen=True)
 class Ballot:
     """The votes of the screen, items by voters.
 
-    `items` (n ids), `key`, `k` (n,). `best` (n, m, K): the choices that share a voter's best score, none
-    where it did not answer. `choice` (n, m): the one best choice, -1 unanswered, -2 a tie, which is no
-    vote. `probe` (n,): the probe's confident pick in the same coding (-2 also where it is not confident),
-    None where it has no say.
+    `items` (n ids), `key`, `k` (n,). `best` (n, m, K): the choices that share a voter's best averaged score,
+    none where it did not answer. `choice` (n, m): the choice that it votes for, -1 unanswered, -2 no vote
+    although it answered (a tie, or rotations that do not agree as the rule asks). `probe` (n,): the probe's
+    confident pick in the same coding (-2 also where it is not confident), None where it has no say. `placed`:
+    a voter was shown letters in the benchmark's own order alone, and could see at which place a choice
+    stands. `left_out`: how many voters were taken away since the votes were cast.
     """
 
     items: tuple[str, ...]
@@ -104,20 +115,24 @@ class Ballot:
     template: str | None = None
     rotations: int = 0
     probe: Ints | None = None
+    placed: bool = False
+    left_out: int = 0
 
     def without(self, voter: str) -> "Ballot":
         """The same ballot as if this voter had not been asked."""
         keep = [i for i, name in enumerate(self.voters) if name != voter]
         voters = tuple(self.voters[i] for i in keep)
-        return replace(self, best=self.best[:, keep], choice=self.choice[:, keep], voters=voters)
+        left_out = self.left_out + len(self.voters) - len(voters)
+        best, choice = self.best[:, keep], self.choice[:, keep]
+        return replace(self, best=best, choice=choice, voters=voters, left_out=left_out)
 
     def where(self, mask: Bools) -> "Ballot":
         """The ballot of the items where `mask` (n,) is true."""
         items = tuple(name for name, kept in zip(self.items, mask.tolist(), strict=True) if kept)
         probe = None if self.probe is None else self.probe[mask]
-        best_, choice = self.best[mask], self.choice[mask]
+        best, choice = self.best[mask], self.choice[mask]
         return replace(
-            self, items=items, key=self.key[mask], k=self.k[mask], best=best_, choice=choice, probe=probe
+            self, items=items, key=self.key[mask], k=self.k[mask], best=best, choice=choice, probe=probe
         )
 
     def credit(self) -> Floats:
@@ -138,52 +153,37 @@ def ballot(answers: Answers, rules: ScreenRules, items_order: Sequence[str]) -> 
 
 def cast_votes(answers: Answers, rules: ScreenRules, held: Roll, *, plain: bool = False) -> Ballot:
     """As `ballot`, for a roll already called. `plain`: only the first row of an item counts (as in D.4)."""
+    return cast_by_rotation(answers, rules, held, (rules.rotation,), plain=plain)[rules.rotation]
+
+
+def cast_by_rotation(
+    answers: Answers, rules: ScreenRules, held: Roll, rotations: Sequence[Rotation], *, plain: bool = False
+) -> dict[Rotation, Ballot]:
+    """The ballots under each of these rules for rotations instead of the one in `rules`, read once for all."""
     view = VIEW_OF[rules.mode]
     template = rules.template or first_template(answers, view, rules.voters)
     voters = (rules.voters or models(answers, view, template)) if template is not None else ()
-    best_ = np.zeros((len(held), len(voters), held.width), dtype=bool)
-    rotations = 0
+    best = np.zeros((len(held), len(voters), held.width), dtype=bool)
+    choice = {r: np.full((len(held), len(voters)), UNANSWERED, dtype=np.int64) for r in rotations}
+    orders, placed = 0, False
     for m, name in enumerate(voters):
         block = answers.block(view, name, template)
         block = block.first() if plain else block
-        best_[:, m] = averaged(block, rules.mode, held)
-        rotations = max(rotations, int(np.bincount(block.item).max(initial=0)))
-    tied = best_.sum(axis=2)
-    choice = np.where(tied == 1, best_.argmax(axis=2), np.where(tied > 1, TIED, UNANSWERED))
+        at, wish = wishes(block, rules.mode, held, rules.norm)
+        best[:, m] = mean_best(at, wish, held)
+        for rotation, column in choice.items():
+            match rotation:
+                case "averaged":
+                    column[:, m] = one_pick(best[:, m])
+                case "every" | "most":
+                    column[:, m] = agreed(at, wish, held, rotation)
+        orders = max(orders, int(np.bincount(block.item).max(initial=0)))
+        placed |= rules.mode == "letter" and _in_own_order(block)
     probe = None if rules.probe_vote == "none" else _confident(answers, rules.probe_confidence, held)
-    return Ballot(held.items, held.key, held.k, best_, choice, voters, template, rotations, probe)
-
-
-def roll(answers: Answers, items_order: Sequence[str]) -> Roll:
-    """The items in this order, with the key and number of choices that their rows name.
-
-    Raises:
-        DataError: two rows of one item disagree on its key or on its number of choices.
-    """
-    items = tuple(items_order)
-    place = np.asarray(
-        pc.fill_null(
-            pc.index_in(pa.array(answers.items, pa.string()), value_set=pa.array(items, pa.string())), -1
-        ),
-        dtype=np.int64,
-    )
-    item = np.asarray(
-        pc.index_in(answers.table["item"], value_set=pa.array(answers.items, pa.string())), dtype=np.int64
-    )
-    at = place[item]
-    keys = np.asarray(answers.table["key"], dtype=np.int64)[at >= 0]
-    ks = np.asarray(pc.list_value_length(answers.table["order"]), dtype=np.int64)[at >= 0]
-    at = at[at >= 0]
-    key, k = np.full(len(items), -1), np.zeros(len(items), dtype=np.int64)
-    key[at], k[at] = keys, ks
-    wrong = np.flatnonzero((key[at] != keys) | (k[at] != ks) | (keys < 0) | (keys >= ks))
-    if len(wrong):
-        n = len(np.unique(at[wrong]))
-        raise DataError(
-            f"answer table: the rows of item {items[at[wrong[0]]]} name different keys or numbers of choices "
-            f"(or a key out of range; {n} such items); expected one key an item, so ask or import it again"
-        )
-    return Roll(items, key, k, place)
+    return {
+        rotation: Ballot(held.items, held.key, held.k, best, c, voters, template, orders, probe, placed)
+        for rotation, c in choice.items()
+    }
 
 
 def first_template(answers: Answers, view: str, voters: Sequence[str] = ()) -> str | None:
@@ -196,48 +196,9 @@ def models(answers: Answers, view: str, template: str | None = None) -> tuple[st
     return tuple(dict.fromkeys(m for v, m, t in answers.askings() if v == view and template in (None, t)))
 
 
-def averaged(block: Block, mode: Mode, held: Roll) -> Bools:
-    """The choices that share the best mean preference over an item's rows, (n, K); none where one is
-    unanswered.
-    """
-    at = held.place[block.item]
-    rows = block if (at >= 0).all() else block.where(at >= 0)
-    at = at[at >= 0]
-    wish = preference(rows, mode)
-    width = held.width
-    wish = np.pad(wish, ((0, 0), (0, max(0, width - wish.shape[1]))))[:, :width]
-    asked = np.bincount(at, minlength=len(held))
-    total = np.stack([np.bincount(at, weights=column, minlength=len(held)) for column in wish.T], axis=1)
-    mean = np.where(asked[:, None] > 0, total / np.maximum(asked, 1)[:, None], np.nan)
-    return best(mean, held.k)
-
-
-def preference(block: Block, mode: Mode) -> Floats:
-    """How much each row likes each choice, (r, K): NaN where unanswered, 0 beyond its choices.
-
-    Letter mode: log-softmax over the item's letters, so that averaging over rotations cancels a liking for
-    a letter (PriDe). Text mode: log probability per character. A row with a pick but no scores likes only
-    its pick.
-    """
-    width = max(block.scores.shape[1], int(block.k.max(initial=0)))
-    there = np.arange(width) < block.k[:, None]
-    scores, chars = _widened(block.scores, width), _widened(block.n_chars, width)
-    match mode:
-        case "letter":
-            held = scores
-            wish = log_softmax(np.where(there, scores, -np.inf), axis=1) if len(block) else scores
-        case "text":
-            held = wish = scores / np.where(chars > 0, chars, np.nan)
-    # Which choices a tied pick without scores shared is not known: it stays a tie of all, which is no vote.
-    only = np.where((np.arange(width) == block.pick[:, None]) | (block.tie[:, None] > 1), 0.0, -1.0)
-    bare = np.isnan(held).all(axis=1) & (block.pick >= 0)
-    broken = ~bare & ((np.isnan(held) & there).any(axis=1) | (block.pick < 0))
-    wish = np.where(bare[:, None], only, np.where(broken[:, None], np.nan, wish))
-    return np.where(there, wish, 0.0)
-
-
-def _widened(values: Floats, width: int) -> Floats:
-    return np.pad(values, ((0, 0), (0, width - values.shape[1])), constant_values=np.nan)
+def _in_own_order(block: Block) -> bool:
+    own = np.arange(block.order.shape[1])
+    return len(block) > 0 and bool(((block.order == own) | (block.order < 0)).all())
 
 
 def _confident(answers: Answers, confidence: float, held: Roll) -> Ints:

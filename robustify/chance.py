@@ -2,22 +2,24 @@
 
 The null is exchangeable keys: had any other option of the item been its key, would the same answers have
 flagged it? Voters share their errors, so luck is not a product of 1/k; this count assumes nothing about how
-they correlate. The independence formulas are given beside it, for reference only.
+they correlate. Where voters could see the places of the choices, a key is as likely at a place as the keys of
+the benchmark are, because knowing places is luck too. The independence formulas, in `independence.py`, are for
+reference only.
 """
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from robustify.independence import agreement, independence
+from robustify.places import Places, key_shares
 from robustify.stats import (
     FEWEST_CLUSTERS,
     Interval,
     central,
     clopper_pearson,
     clusters,
-    fleiss_kappa,
     interval,
     percent,
     poisson_binomial,
@@ -26,11 +28,15 @@ from robustify.stats import (
     wilson,
 )
 
+__all__ = ["LEVEL", "Chance", "agreement", "chance", "chance_by_place", "independence", "sentence"]
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 LEVEL = 0.05
+_NOTHING = 1e-12
+"""Sums of shares that differ by less differ by rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +46,8 @@ class Chance:
     `expected` flags by luck, `expected_ci` the central 95 % of their distribution; `p`: how often luck flags as
     many or more. `excess` and `latent` are shares of the items with item-bootstrap intervals, which are None
     below 10 items (or groups of them); where none is flagged, the latent rate has an upper bound instead. All
-    are None where no item was weighed.
+    are None where no item was weighed. `by_place` is the same for luck that knows the places of the keys,
+    which `places` tells; both are None where no voter could see places.
     """
 
     n: int
@@ -52,6 +59,13 @@ class Chance:
     excess_ci: Interval | None
     latent: float | None
     latent_ci: Interval | None
+    by_place: "Chance | None" = None
+    places: Places | None = None
+
+    @property
+    def deciding(self) -> "Chance":
+        """The luck that decides: with places where voters could see them, else without."""
+        return self if self.by_place is None else self.by_place
 
     @property
     def rate(self) -> float | None:
@@ -60,8 +74,12 @@ class Chance:
 
     @property
     def told_from_luck(self) -> bool:
-        """Whether the excess is distinguishable from zero: a small p and an interval above zero."""
-        return self.p is not None and self.p <= LEVEL and self.excess_ci is not None and self.excess_ci[0] > 0
+        """Whether the deciding excess is distinguishable from zero: a small p and an interval above zero."""
+        by = self.deciding
+        return by.p is not None and by.p <= LEVEL and by.excess_ci is not None and by.excess_ci[0] > 0
+
+
+_NONE = Chance(0, 0, 0.0, (0.0, 0.0), None, None, None, None, None)
 
 
 def chance(flagged: Bools, would: Bools, k: Ints, groups: Ints | None = None) -> Chance:
@@ -75,26 +93,61 @@ def chance(flagged: Bools, would: Bools, k: Ints, groups: Ints | None = None) ->
     s solves F = s + (A - s) / k, summed over items: a shortcut item is flagged whatever luck does, the
     other flags are luck.
     """
-    n = len(flagged)
-    if n == 0:
-        return Chance(0, 0, 0.0, (0.0, 0.0), None, None, None, None, None)
+    if not len(flagged):
+        return _NONE
     luck = would.sum(axis=1) / k
-    pmf = poisson_binomial(luck)
-    over, room = flagged - luck, 1 - 1 / k
-    excess_ci, latent_ci = _bootstrapped(over, room, groups)
-    drawn = clusters(n, groups)
-    # Where nothing that could vary was seen, resampling would claim to know that there is nothing.
-    if not would.any():
-        excess_ci = wilson(0, drawn)
-    if not flagged.any():
-        latent_ci = 0.0, clopper_pearson(0, drawn)[1] / float(room.mean())
-    return Chance(
+    return _judged(flagged, luck, flagged - luck, 1 - 1 / k, groups)
+
+
+def chance_by_place(flagged: Bools, would: Bools, key: Ints, k: Ints, groups: Ints | None = None) -> Chance:
+    """As `chance`, when a key is at place j with the share of the keys at j among items of as many options.
+
+    `key` (n,). The expectation is exactly that of the keys dealt anew among items of as many options, the
+    numbers at each place kept. Its distribution is taken as Poisson-binomial, whose variance is at least
+    that of the dealing times (n - 1) / n, so p errs upwards. The excess is the same sum with the share of the
+    flags at each place taken off (double centring), which adds nothing to it and lets its interval know that
+    the shares were estimated. A shortcut item leaves 1 - sum of squared shares to see; where all keys stand at
+    one place nothing is left, and latent rate and intervals are None.
+    """
+    if not len(flagged):
+        return _NONE
+    share = key_shares(key, k, would.shape[1])
+    luck = np.minimum((would * share).sum(axis=1), 1.0)
+    drawn = np.zeros(would.shape)
+    for options in np.unique(k).tolist():
+        drawn[k == options] = would[k == options].mean(axis=0)
+    at = key[:, None]
+    here = np.take_along_axis(drawn, at, axis=1)[:, 0] - (drawn * share).sum(axis=1)
+    even = (share**2).sum(axis=1)
+    room = 1 + even - 2 * np.take_along_axis(share, at, axis=1)[:, 0]
+    return _judged(flagged, luck, flagged - luck - here, room, groups)
+
+
+def _judged(flagged: Bools, luck: Floats, over: Floats, room: Floats, groups: Ints | None) -> Chance:
+    """From each item's luck (n,), what it has above luck, and what a shortcut there would have above luck."""
+    n, pmf, left = len(flagged), poisson_binomial(luck), float(room.mean())
+    found = Chance(
         n=n,
         flagged=int(flagged.sum()),
         expected=float(luck.sum()),
         expected_ci=central(pmf),
         p=upper_tail(pmf, int(flagged.sum())),
         excess=float(over.mean()),
+        excess_ci=None,
+        latent=None,
+        latent_ci=None,
+    )
+    if left < _NOTHING:
+        return found
+    excess_ci, latent_ci = _bootstrapped(over, room, groups)
+    drawn = clusters(n, groups)
+    # Where nothing varied, resampling would claim to know that there is nothing.
+    if np.abs(over).max() < _NOTHING:
+        excess_ci = wilson(0, drawn)
+    if np.abs(over).max() < _NOTHING or not flagged.any():
+        latent_ci = 0.0, clopper_pearson(0, drawn)[1] / left
+    return replace(
+        found,
         excess_ci=excess_ci,
         latent=_clipped(float(over.sum() / room.sum())),
         latent_ci=None if latent_ci is None else (_clipped(latent_ci[0]), _clipped(latent_ci[1])),
@@ -110,64 +163,31 @@ def _bootstrapped(
     return interval(means[:, 0]), interval(means[:, 0] / means[:, 1])
 
 
-def independence(accuracy: Floats, k: Ints) -> tuple[float | None, float | None]:
-    """The share on which all voters would be right if they were independent.
-
-    First at their own accuracies (m,), then if each guessed among k options (n,). None without voters.
-    """
-    if not len(accuracy) or not len(k) or bool(np.isnan(accuracy).any()):
-        return None, None
-    return float(accuracy.prod()), float(np.mean((1 / k) ** len(accuracy)))
-
-
-def agreement(choice: Ints, key: Ints, k: Ints) -> dict[str, float | None]:
-    """How often all voters pick one option, against what their likings for a place alone would give.
-
-    `choice` (n, m) as in a ballot, `key`, `k` (n,). Counted over items that every voter answered; a tie
-    agrees with nothing. `independent` is the sum over places j of the product over voters of the share of
-    their picks that fall on j, taken among items of as many options. All None below two voters.
-    """
-    there = (choice != -1).all(axis=1)
-    choice, key, k = choice[there], key[there], k[there]
-    if choice.shape[1] < 2 or not len(choice):
-        return {"observed": None, "independent": None, "ratio": None, "fleiss_kappa": None}
-    alike = (choice >= 0).all(axis=1) & (choice == choice[:, :1]).all(axis=1)
-    observed, independent = float(alike.mean()), float(_independent(choice, k))
-    kappa = fleiss_kappa(choice == key[:, None])
-    return {
-        "observed": observed,
-        "independent": independent,
-        "ratio": observed / independent if independent > 0 else None,
-        "fleiss_kappa": None if math.isnan(kappa) else kappa,
-    }
-
-
 def sentence(luck: Chance) -> str:
     """One plain sentence: what was flagged, how much of it is luck, and whether the two can be told apart."""
-    if luck.p is None or luck.excess is None:
+    by = luck.deciding
+    if by.p is None or by.excess is None:
         return "Nothing was screened, so nothing can be said about shortcuts."
-    low, high = luck.expected_ci
-    found = (
-        f"{luck.flagged} of {luck.n} items were flagged; luck alone would flag about {luck.expected:.0f} "
-        f"({low:.0f} to {high:.0f})"
-    )
-    if luck.excess_ci is None:
-        return f"{found}: too few items, or groups of them, to tell the two apart (p {_p(luck.p)})."
+    found = f"{by.flagged} of {by.n} items were flagged; {_expectation(luck)}"
+    if by.latent is None:
+        return f"{found}: what was flagged cannot be told from luck."
+    if by.excess_ci is None:
+        return f"{found}: too few items, or groups of them, to tell the two apart (p {_p(by.p)})."
     if not luck.told_from_luck:
-        return f"{found}: what was flagged cannot be told from luck (p {_p(luck.p)})."
-    over = (
-        f"{percent(luck.excess)} of the items ({percent(luck.excess_ci[0])} to {percent(luck.excess_ci[1])})"
-    )
-    return f"{found}: the filter found more than luck, by {over}, p {_p(luck.p)}."
+        return f"{found}: what was flagged cannot be told from luck (p {_p(by.p)})."
+    over = f"{percent(by.excess)} of the items ({percent(by.excess_ci[0])} to {percent(by.excess_ci[1])})"
+    return f"{found}: the filter found more than luck, by {over}, p {_p(by.p)}."
 
 
-def _independent(choice: Ints, k: Ints) -> float:
-    total = 0.0
-    for options in np.unique(k).tolist():
-        part = choice[k == options]
-        shares = np.stack([(part == j).mean(axis=0) for j in range(options)])
-        total += len(part) * float(shares.prod(axis=1).sum())
-    return total / len(choice)
+def _expectation(luck: Chance) -> str:
+    by = luck.deciding
+    low, high = by.expected_ci
+    about = f"about {by.expected:.0f} ({low:.0f} to {high:.0f})"
+    if luck.by_place is None or luck.places is None or luck.places.clause is None:
+        return f"luck alone would flag {about}"
+    if by.latent is None:
+        return f"but {luck.places.clause}, and whoever knows these places alone is always right"
+    return f"{luck.places.clause}, and luck that knows these places alone would flag {about}"
 
 
 def _p(p: float) -> str:

@@ -5,7 +5,7 @@ item that a missing answer could still turn is undecided, never robust in silenc
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
 import numpy as np
@@ -24,7 +24,9 @@ from robustify.ballot import (
     models,
     roll,
 )
-from robustify.chance import Chance, chance
+from robustify.chance import Chance, chance, chance_by_place
+from robustify.criteria import needed, require_voters
+from robustify.places import where_keys_stand
 
 __all__ = [
     "Ballot",
@@ -68,30 +70,26 @@ class Tally:
     `sure_missing` (n,) whether its word is not there.
     """
 
-    right: Ints
+    right: npt.NDArray[np.int16]
     missing: Ints
     sure: Bools
     sure_missing: Bools
     voters: int
 
 
-def needed(rules: ScreenRules, voters: int) -> int:
-    """How many right votes flag an item; more than there are voters when nobody votes."""
-    match rules.criterion:
-        case "unanimous":
-            return max(voters, 1)
-        case "majority":
-            return voters // 2 + 1
-
-
 def tally(held: Ballot, rules: ScreenRules) -> Tally:
-    """Count the votes for every option, (n, K)."""
+    """Count the votes for every option, (n, K).
+
+    Raises:
+        UsageError: the criterion is for another number of voters than voted, those left out since included.
+    """
     n, m, width = held.best.shape
     choice = held.choice
     if rules.probe_vote == "with" and held.probe is not None:
         choice, m = np.column_stack([choice, held.probe]), m + 1
+    require_voters(rules.criterion, m + held.left_out)
     options = np.arange(width)
-    right = np.zeros((n, width), dtype=np.int64)
+    right = np.zeros((n, width), dtype=np.int16)
     for column in choice.T:
         right += column[:, None] == options
     alone = rules.probe_vote == "alone"
@@ -106,15 +104,13 @@ def would_flag(held: Ballot, rules: ScreenRules) -> Bools:
 
 
 def weighed(held: Ballot, rules: ScreenRules) -> Bools:
-    """The items (n,) whose outcome hangs on no missing answer, whichever option is the key.
+    """The items (n,) whose outcome hangs on no missing answer, whichever option is the key, or of which the
+    answers that are there flag some option already.
 
     Rates and luck are measured on these. Which they are does not depend on the keys, so leaving the others
     out biases neither. Every flagged item is among them.
     """
-    count = tally(held, rules)
-    flagged = _flagged(count, rules) & _options(held)
-    hanging = _hanging(count, rules) & _options(held)
-    return (held.k > 0) & (~hanging.any(axis=1) | flagged.any(axis=1))
+    return _weighed(held, rules, tally(held, rules))
 
 
 def outcome(held: Ballot, rules: ScreenRules) -> Ints:
@@ -133,7 +129,7 @@ def consensus(held: Ballot, rules: ScreenRules) -> tuple[Verdict, ...]:
     """
     count = tally(held, rules)
     key = np.maximum(held.key, 0)[:, None]
-    votes = np.where(held.key >= 0, _at(count.right, key), 0)
+    votes = np.where(held.key >= 0, _at(count.right, key), 0).astype(np.int64)
     sure = _at(count.sure, key) & (held.key >= 0)
     code = outcome(held, rules)
     # A million verdicts share a handful of reasons: each distinct case is worded once.
@@ -149,15 +145,21 @@ def consensus(held: Ballot, rules: ScreenRules) -> tuple[Verdict, ...]:
 
 
 def d4_rule(
-    answers: Answers, voters: Sequence[str], template: str | None, order: Sequence[str] | Roll
+    answers: Answers,
+    voters: Sequence[str],
+    template: str | None,
+    order: Sequence[str] | Roll,
+    own: Ballot | None = None,
 ) -> tuple[Chance, str] | None:
     """Deep Ignorance D.4's rule: letters, the first order only, all voters right.
 
-    Its chance and its template; None where a voter was not asked by letter.
+    Its chance and its template; None where a voter was not asked by letter. `own`: these voters' votes by letter
+    under this template, which are taken as they are where each item was asked in one order.
     """
     held = order if isinstance(order, Roll) else roll(answers, order)
     rules = ScreenRules(voters=tuple(voters), template=template)
-    votes = cast_votes(answers, rules, held, plain=True)
+    single = own is not None and own.rotations == 1 and own.voters == rules.voters
+    votes = own if own is not None and single else cast_votes(answers, rules, held, plain=True)
     asked = models(answers, "choices_only", votes.template)
     if votes.template is None or not votes.voters or not set(votes.voters) <= set(asked):
         return None
@@ -165,22 +167,37 @@ def d4_rule(
 
 
 def measured(held: Ballot, rules: ScreenRules, groups: Ints | None = None) -> Chance:
-    """What was flagged and how much of it is luck, on the items whose outcome hangs on no missing answer."""
-    there = weighed(held, rules)
-    flagged = (outcome(held, rules) == SHORTCUT)[there]
-    return chance(
-        flagged, would_flag(held, rules)[there], held.k[there], None if groups is None else groups[there]
-    )
+    """What was flagged and how much of it is luck, on the items whose outcome hangs on no missing answer.
+
+    Where voters could see the places at which the choices stand, luck with places stands beside it (`by_place`)
+    and decides: the same answers would have been right as often for voters that know places alone.
+    """
+    count = tally(held, rules)
+    there = _weighed(held, rules, count)
+    would, key, k = (_flagged(count, rules) & _options(held))[there], held.key[there], held.k[there]
+    flagged = _at(would, np.maximum(key, 0)[:, None]) & (key >= 0)
+    together = None if groups is None else groups[there]
+    luck = chance(flagged, would, k, together)
+    places = where_keys_stand(key, k) if held.placed else None
+    if places is None:
+        return luck
+    return replace(luck, by_place=chance_by_place(flagged, would, key, k, together), places=places)
 
 
 def _flagged(count: Tally, rules: ScreenRules) -> Bools:
-    return np.asarray((count.right >= needed(rules, count.voters)) | count.sure)
+    return np.asarray((count.right >= needed(rules.criterion, count.voters)) | count.sure)
+
+
+def _weighed(held: Ballot, rules: ScreenRules, count: Tally) -> Bools:
+    flagged = _flagged(count, rules) & _options(held)
+    hanging = _hanging(count, rules) & _options(held)
+    return (held.k > 0) & (~hanging.any(axis=1) | flagged.any(axis=1))
 
 
 def _hanging(count: Tally, rules: ScreenRules) -> Bools:
     if count.voters == 0 and rules.probe_vote != "alone":
         return np.ones(count.right.shape, dtype=bool)
-    could = count.right + count.missing[:, None] >= needed(rules, count.voters)
+    could = count.right + count.missing[:, None] >= needed(rules.criterion, count.voters)
     return np.asarray(~_flagged(count, rules) & (could | count.sure_missing[:, None]))
 
 

@@ -162,3 +162,60 @@ def items_of(b: Bench, *, topics: int = 4, cue: bool = False, seed: int = 0) -> 
             )
         )
     return out
+
+
+def own_rows(
+    b: Bench, *, template: str = "d4-like-v1", voters: Sequence[str] | None = None, bare: bool = False
+) -> list[Answer]:
+    """Letter rows, one an item, in the benchmark's own order; `bare`: with the pick only, as some logs are."""
+    out = []
+    for m, name in enumerate(voters or b.voters):
+        for i, item in enumerate(b.ids):
+            order, key, pick = orders.own(int(b.k[i])), int(b.key[i]), int(b.picks[i, m])
+            row = _row(item, "choices_only", name, order, template, key, pick, bias=0.0)
+            if bare and pick >= 0:
+                row = Answer(item, "choices_only", name, order, template, key, pick, float(pick == key), ())
+            out.append(row)
+    return out
+
+
+def turned_rows(
+    turns: Sequence[Sequence[int]], key: int = 0, k: int = 4, voter: str = "v0", first: int = 0
+) -> list[Answer]:
+    """One voter's letter rows: `turns[i][r]` is its pick of item i under rotation r (-1 none, -2 a tie)."""
+    out = []
+    for i, picks in enumerate(turns, start=first):
+        item = f"i{i:05d}"
+        shown = orders.rotations(orders.base(item, k))
+        for order, pick in zip(shown, picks, strict=False):
+            out.append(_row(item, "choices_only", voter, order, "d4-like-v1", key, pick, bias=0.0))
+    return out
+
+
+def placed_bench(
+    n: int,
+    m: int = 2,
+    *,
+    keys: Sequence[float],
+    liking: Sequence[float],
+    s: float = 0.0,
+    agree: float = 0.5,
+    options: Sequence[int] = (4,),
+    seed: int = 0,
+) -> Bench:
+    """As `bench`, but keys stand at place j with a chance in proportion to `keys[j]`, and where voters see no
+    shortcut they pick places in proportion to `liking[j]`: they know nothing, and are right by place.
+    """
+    rng = np.random.default_rng(seed)
+    k = rng.choice(np.asarray(options), size=n)
+
+    def drawn(weights: Sequence[float], times: int) -> Ints:
+        w = np.where(np.arange(len(weights)) < k[:, None], np.asarray(weights), 0.0)
+        below = np.cumsum(w / w.sum(axis=1, keepdims=True), axis=1)
+        places: Ints = (rng.random((times, n, 1)) > below).sum(axis=2)
+        return np.asarray(np.minimum(places, k - 1))
+
+    key, favourite, alone = drawn(keys, 1)[0], drawn(liking, 1)[0], drawn(liking, m).T
+    shortcut = rng.random(n) < s
+    picks = np.where(rng.random((n, m)) < agree, favourite[:, None], alone)
+    return Bench(np.where(shortcut[:, None], key[:, None], picks), key, k, shortcut)

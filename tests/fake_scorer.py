@@ -1,6 +1,7 @@
 """A scorer that is a function: no model, and its taste is known."""
 
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 
 from robustify.engines.base import Logprob, Progress, Request, no_progress
 
@@ -17,7 +18,7 @@ class FakeScorer:
         return [Logprob(self.taste(r), len(r.continuation.split())) for r in requests]
 
     def fingerprint(self) -> dict[str, str]:
-        return {"engine": "fake", "sha256": "0" * 64}
+        return {"engine": "fake", "sha256": sha256(self.name.encode()).hexdigest()}
 
 
 def likes_long_texts(request: Request) -> float:

@@ -1,20 +1,28 @@
 """Known truth: benchmarks whose shortcut rate and correlation we chose, judged without that knowledge."""
 
+import csv
 import math
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from robustify.ballot import ScreenRules
+from robustify.answers import Answers
+from robustify.ballot import ScreenRules, ballot
 from robustify.chance import Chance, agreement, chance, independence, sentence
 from robustify.consensus import measured, outcome, would_flag
-from tests.fake_answers import Bench, ballot_of, bench
+from robustify.independence import latent_if_independent
+from robustify.places import key_places, key_shares, ordinal, where_keys_stand
+from tests.fake_answers import Bench, Bools, Ints, ballot_of, bench, own_rows, placed_bench
 
+DATA = Path(__file__).parent.parent.parent / "shared" / "data" / "predictions"
 UNANIMOUS = ScreenRules()
 MAJORITY = ScreenRules(criterion="majority")
 BENCHMARKS = 250
+PLACED = 120
 
 
 def judged(rules: ScreenRules, **made: object) -> list[Chance]:
@@ -55,15 +63,16 @@ def test_the_latent_rate_is_unbiased_and_its_interval_covers(
     found = judged(rules, s=s, agree=agree, options=(3, 4, 5))
     latent = np.array([c.latent for c in found])
     assert abs(latent.mean() - s) < 3 * latent.std() / math.sqrt(BENCHMARKS)
-    covered = np.mean([c.latent_ci is not None and c.latent_ci[0] <= s <= c.latent_ci[1] for c in found])
+    covered = float(
+        np.mean([c.latent_ci is not None and c.latent_ci[0] <= s <= c.latent_ci[1] for c in found])
+    )
     assert 0.91 <= covered <= 0.985
     # The excess is the latent rate less the luck that shortcut items would have had anyway.
-    room = 1 - np.mean([1 / 3, 1 / 4, 1 / 5])
+    room = 1 - float(np.mean([1 / 3, 1 / 4, 1 / 5]))
     excess = np.array([c.excess for c in found])
     assert abs(excess.mean() - s * room) < 3 * excess.std() / math.sqrt(BENCHMARKS)
-    covered = np.mean(
-        [c.excess_ci is not None and c.excess_ci[0] <= s * room <= c.excess_ci[1] for c in found]
-    )
+    inside = [c.excess_ci is not None and c.excess_ci[0] <= s * room <= c.excess_ci[1] for c in found]
+    covered = float(np.mean(inside))
     assert 0.91 <= covered <= 0.985
 
 
@@ -75,7 +84,7 @@ def test_the_expected_number_is_that_of_keys_drawn_again() -> None:
     for _ in range(4000):
         again = Bench(b.picks, rng.integers(0, b.k), b.k, b.shortcut)
         drawn.append(int((outcome(ballot_of(again), MAJORITY) == 1).sum()))
-    assert luck.expected == pytest.approx(np.mean(drawn), abs=4 * np.std(drawn) / math.sqrt(4000))
+    assert luck.expected == pytest.approx(np.mean(drawn), abs=4 * float(np.std(drawn)) / math.sqrt(4000))
     assert luck.expected_ci == pytest.approx(tuple(np.quantile(drawn, [0.025, 0.975])), abs=1)
 
 
@@ -86,6 +95,7 @@ def test_the_p_value_is_that_of_keys_drawn_again() -> None:
     would = would_flag(ballot_of(b), UNANIMOUS)
     drawn = np.array([would[np.arange(120), rng.integers(0, b.k)].sum() for _ in range(20_000)])
     assert luck.p == pytest.approx(float(np.mean(drawn >= luck.flagged)), abs=0.012)
+    assert luck.p is not None
     assert 0.001 < luck.p < 0.9, "a p that could not be wrong tests nothing"
 
 
@@ -152,6 +162,7 @@ def test_the_numbers_hang_together(rows: list[tuple[int, int, int]]) -> None:
     if not luck.n:
         assert (luck.p, luck.excess, luck.latent) == (None, None, None)
         return
+    assert luck.excess is not None
     assert luck.excess == pytest.approx((luck.flagged - luck.expected) / luck.n)
     assert luck.latent == pytest.approx(max(0.0, luck.excess / 0.75))
     assert luck.p is not None
@@ -229,3 +240,352 @@ def test_agreement_is_measured_against_the_voters_own_likings() -> None:
 def test_independence_without_voters_is_absent() -> None:
     assert independence(np.zeros(0), np.full(3, 4)) == (None, None)
     assert independence(np.array([0.5, 0.4]), np.array([2, 4])) == pytest.approx((0.2, (1 / 4 + 1 / 16) / 2))
+
+
+def test_all_flagged_and_none_flagged_are_both_answers() -> None:
+    every = measured(ballot_of(bench(50, 2, s=1.0, seed=1)), UNANIMOUS)
+    assert (every.flagged, every.latent, every.latent_ci) == (50, 1.0, (1.0, 1.0))
+    assert every.expected == pytest.approx(50 / 4)
+    picks = np.column_stack([np.zeros(50), np.ones(50)]).astype(np.int64)
+    none = measured(
+        ballot_of(Bench(picks, np.zeros(50, dtype=np.int64), np.full(50, 4), np.zeros(50, bool))), UNANIMOUS
+    )
+    assert (none.flagged, none.expected, none.p, none.latent) == (0, 0.0, 1.0, 0.0)
+
+
+def test_one_voter_that_guesses_is_all_luck_and_no_voter_is_nothing() -> None:
+    one = [
+        measured(ballot_of(bench(200, 1, options=(2, 5), seed=seed)), UNANIMOUS) for seed in range(BENCHMARKS)
+    ]
+    over = np.array([c.flagged - c.expected for c in one])
+    assert abs(over.mean()) < 3 * over.std() / math.sqrt(BENCHMARKS)
+    assert np.mean([c.told_from_luck for c in one]) <= 0.05
+    none = measured(ballot_of(Bench(np.zeros((9, 0), dtype=np.int64), *_keys(9))), UNANIMOUS)
+    assert (none.n, none.p, none.by_place) == (0, None, None)
+    assert "Nothing was screened" in sentence(none)
+
+
+def _keys(n: int) -> tuple[Ints, Ints, Bools]:
+    return np.zeros(n, dtype=np.int64), np.full(n, 4), np.zeros(n, dtype=bool)
+
+
+@pytest.mark.parametrize("criterion", ["1-of-3", "2-of-3", "3-of-3"])
+def test_luck_is_exact_for_k_of_n(criterion: str) -> None:
+    rules = ScreenRules(criterion=criterion)
+    found = [measured(ballot_of(bench(150, 3, agree=0.4, seed=seed)), rules) for seed in range(BENCHMARKS)]
+    over = np.array([c.flagged - c.expected for c in found])
+    assert abs(over.mean()) < 3 * over.std() / math.sqrt(BENCHMARKS)
+    p = np.array([c.p for c in found])
+    assert np.mean(p <= 0.05) <= 0.05 + 2.6 * math.sqrt(0.05 * 0.95 / BENCHMARKS)
+
+
+# Luck with places
+
+FIRST, LIKED = (0.5, 0.2, 0.2, 0.1, 0.05), (0.6, 0.2, 0.1, 0.1, 0.3)
+
+
+def seen(b: Bench, rules: ScreenRules = UNANIMOUS) -> Chance:
+    """Measured as if every voter had seen each choice at its own place."""
+    luck = measured(replace(ballot_of(b), placed=True), rules)
+    assert luck.by_place is not None
+    return luck
+
+
+def test_a_voter_that_always_answers_first_earns_flags_by_place_and_no_more() -> None:
+    b = placed_bench(1000, keys=FIRST, liking=(1, 0, 0, 0), agree=1.0, seed=1)
+    luck = seen(b)
+    assert luck.p is not None
+    assert luck.p < 1e-6, "keys anywhere: a finding"
+    assert luck.by_place is not None
+    assert luck.by_place.expected == pytest.approx(luck.flagged)
+    assert luck.by_place.excess == pytest.approx(0)
+    assert not luck.told_from_luck
+    said = sentence(luck)
+    assert "the key stands first in" in said
+    assert "cannot be told from luck" in said
+    assert "shortcut" not in said
+    # Of the 40 or so in 1000 that the interval leaves open: nothing varied, so ignorance is admitted.
+    assert luck.by_place.excess_ci is not None
+    assert 0 < luck.by_place.excess_ci[1] < 0.01
+
+
+@pytest.mark.parametrize("rules", [UNANIMOUS, MAJORITY], ids=["unanimous", "majority"])
+@pytest.mark.parametrize("options", [(4,), (3, 5)], ids=["four", "three or five"])
+def test_luck_with_places_is_unbiased_and_its_false_alarms_are_rare(
+    rules: ScreenRules, options: tuple[int, ...]
+) -> None:
+    made = [
+        placed_bench(200, 3, keys=FIRST, liking=LIKED, agree=0.6, options=options, seed=seed)
+        for seed in range(PLACED)
+    ]
+    found = [seen(b, rules) for b in made]
+    plain = np.array([c.flagged - c.expected for c in found])
+    assert plain.mean() > 5 * plain.std() / math.sqrt(PLACED), "without places this is called a finding"
+    by = [c.by_place for c in found if c.by_place is not None]
+    over = np.array([c.flagged - c.expected for c in by])
+    assert abs(over.mean()) < 3 * over.std() / math.sqrt(PLACED)
+    p = np.array([c.p for c in by])
+    for level in (0.05, 0.1, 0.25, 0.5):
+        assert np.mean(p <= level) <= level + 2.6 * math.sqrt(level * (1 - level) / PLACED)
+    assert np.mean([c.told_from_luck for c in found]) <= 0.05
+    covered = np.mean([c.excess_ci is not None and c.excess_ci[0] <= 0 <= c.excess_ci[1] for c in by])
+    assert 0.89 <= covered < 1
+
+
+@pytest.mark.parametrize("s", [0.1, 0.3])
+def test_shortcuts_beside_places_are_found_and_their_rate_is_unbiased(s: float) -> None:
+    found = [
+        seen(placed_bench(300, keys=FIRST, liking=LIKED, s=s, agree=0.6, options=(3, 4, 5), seed=seed))
+        for seed in range(PLACED)
+    ]
+    latent = np.array([c.by_place.latent for c in found if c.by_place is not None])
+    assert abs(latent.mean() - s) < 3 * latent.std() / math.sqrt(PLACED)
+    inside = [
+        c.by_place.latent_ci[0] <= s <= c.by_place.latent_ci[1]
+        for c in found
+        if c.by_place is not None and c.by_place.latent_ci is not None
+    ]
+    assert 0.89 <= np.mean(inside) < 1
+    assert np.mean([c.told_from_luck for c in found]) > (0.6 if s == 0.1 else 0.99)
+    plain = np.array([c.latent for c in found])
+    assert plain.mean() - s > 0.02, "without places the rate is too high"
+
+
+def test_the_expected_number_by_place_is_that_of_the_keys_dealt_anew() -> None:
+    b = placed_bench(200, 3, keys=FIRST, liking=LIKED, s=0.1, agree=0.6, options=(3, 4), seed=4)
+    luck = seen(b, MAJORITY).by_place
+    assert luck is not None
+    would = would_flag(ballot_of(b), MAJORITY)
+    rng, drawn = np.random.default_rng(0), []
+    for _ in range(4000):
+        dealt = b.key.copy()
+        for options in (3, 4):
+            here = np.flatnonzero(b.k == options)
+            dealt[here] = rng.permutation(dealt[here])
+        drawn.append(int(would[np.arange(200), dealt].sum()))
+    assert luck.expected == pytest.approx(np.mean(drawn), abs=4 * float(np.std(drawn)) / math.sqrt(4000))
+    # The distribution shown is that of keys drawn, which is no narrower than that of keys dealt.
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    assert luck.expected_ci[0] <= low
+    assert luck.expected_ci[1] >= high
+    assert luck.p is not None
+    assert luck.p >= float(np.mean(np.array(drawn) >= luck.flagged))
+
+
+def test_where_keys_are_even_places_change_little() -> None:
+    luck = seen(bench(2000, 2, s=0.2, agree=0.5, seed=5))
+    assert luck.by_place is not None
+    assert luck.by_place.expected == pytest.approx(luck.expected, rel=0.05)
+    assert luck.by_place.latent == pytest.approx(luck.latent, abs=0.01)
+    assert luck.told_from_luck
+    assert "more than luck" in sentence(luck)
+
+
+def test_where_all_keys_stand_at_one_place_nothing_can_be_told() -> None:
+    b = bench(206, 3, s=0.4, options=(2,), seed=6)
+    first = Bench(np.where(b.key[:, None] == 0, b.picks, 1 - b.picks), np.zeros_like(b.key), b.k, b.shortcut)
+    luck = seen(first)
+    by = luck.by_place
+    assert by is not None
+    assert (by.expected, by.p) == (luck.flagged, 1.0)
+    assert (by.excess, by.excess_ci, by.latent, by.latent_ci) == (0.0, None, None, None)
+    assert not luck.told_from_luck
+    assert sentence(luck) == (
+        f"{luck.flagged} of 206 items were flagged; but the key stands first in 100 % of the items (50.0 % if "
+        "keys were spread evenly), and whoever knows these places alone is always right: what was flagged "
+        "cannot be told from luck."
+    )
+
+
+def test_voters_that_could_not_see_places_are_not_held_to_them() -> None:
+    b = placed_bench(300, keys=(1, 0), liking=(0.5, 0.5), s=0.5, options=(2,), seed=7)
+    luck = measured(ballot_of(b), UNANIMOUS)
+    assert (luck.by_place, luck.places, luck.deciding) == (None, None, luck)
+    assert luck.told_from_luck
+
+
+def test_a_log_in_the_own_order_is_held_to_places() -> None:
+    b = placed_bench(400, keys=FIRST, liking=(1, 0, 0, 0), agree=1.0, seed=8)
+    for bare in (False, True):
+        luck = measured(ballot(Answers.of(own_rows(b, bare=bare)), UNANIMOUS, b.ids), UNANIMOUS)
+        assert luck.by_place is not None
+        assert not luck.told_from_luck
+
+
+@settings(deadline=None)
+@given(PICKS, st.permutations(range(4)))
+def test_naming_the_places_otherwise_changes_no_number_by_place(
+    rows: list[tuple[int, int, int]], names: list[int]
+) -> None:
+    drawn = np.array(rows, dtype=np.int64)
+    k, none = np.full(len(drawn), 4), np.zeros(len(drawn), dtype=bool)
+    there = np.array([*names, -2, -1])
+    one = measured(replace(ballot_of(Bench(drawn[:, :2], drawn[:, 2], k, none)), placed=True), UNANIMOUS)
+    other = measured(
+        replace(ballot_of(Bench(there[drawn[:, :2]], there[drawn[:, 2]], k, none)), placed=True), UNANIMOUS
+    )
+    if one.by_place is None or other.by_place is None:
+        assert one.n == other.n == 0
+        return
+    for name in ("expected", "excess", "latent", "p"):
+        assert getattr(one.by_place, name) == pytest.approx(getattr(other.by_place, name), abs=1e-9)
+
+
+# Where the keys stand
+
+
+def test_even_keys_are_called_uneven_as_often_as_the_level_says() -> None:
+    for n, options in ((400, (4,)), (300, (2, 3, 5)), (12, (4,)), (9, (2, 5))):
+        p = []
+        for seed in range(120):
+            rng = np.random.default_rng(seed)
+            k = rng.choice(options, size=n)
+            found = where_keys_stand(rng.integers(0, k), k)
+            assert found is not None
+            p.append(found.p)
+        share = np.mean(np.array(p) < 0.05)
+        assert share <= 0.05 + 2.6 * math.sqrt(0.05 * 0.95 / 120), (n, options)
+        assert np.mean(np.array(p) < 0.5) >= 0.3, "a test that never says no is none"
+
+
+def test_the_place_that_stands_out_is_named() -> None:
+    key = np.repeat([0, 1, 2, 3], [100, 100, 170, 30])
+    told = key_places(key, np.full(400, 4))
+    assert told["shares"] == [0.25, 0.25, 0.425, 0.075]
+    assert told["test"] == "chi-square"
+    # 70 and 70 from 100: a chi-square of 98 on 3 degrees of freedom.
+    assert (told["chi_square"], told["df"]) == (pytest.approx(98.0), 3)
+    assert told["sentence"] == (
+        "In the benchmark's own order the key stands third in 42.5 % of the items (25.0 % if keys were spread "
+        "evenly); n = 400, p < 0.001 (chi-square)."
+    )
+
+
+def test_even_keys_have_no_sentence_and_no_items_have_no_numbers() -> None:
+    told = key_places(np.arange(400) % 4, np.full(400, 4))
+    assert (told["sentence"], told["p"], told["n"]) == (None, 1.0, 400)
+    none = key_places(np.full(3, -1), np.zeros(3, dtype=np.int64))
+    assert none == {**dict.fromkeys(told), "n": 0}
+    assert where_keys_stand(np.zeros(4, dtype=np.int64), np.ones(4, dtype=np.int64)) is not None
+
+
+def test_options_that_differ_in_number_are_counted_apart() -> None:
+    key, k = np.array([0, 1, 0, 1, 2, 4]), np.array([2, 2, 5, 5, 5, 5])
+    told = key_places(key, k)
+    assert told["by_options"] == {
+        "2": {"n": 2, "shares": [0.5, 0.5]},
+        "5": {"n": 4, "shares": [0.25, 0.25, 0.25, 0.0, 0.25]},
+    }
+    assert told["df"] == 1 + 4
+    assert told["test"] == "drawn"
+    shares = key_shares(key, k, 5)
+    assert shares[0].tolist() == [0.5, 0.5, 0, 0, 0]
+    assert shares[2].tolist() == [0.25, 0.25, 0.25, 0.0, 0.25]
+    assert np.allclose(shares.sum(axis=1), 1)
+
+
+def test_drawn_and_limit_agree_where_both_hold() -> None:
+    key = np.repeat([0, 1, 2, 3], [9, 4, 4, 2])
+    found = where_keys_stand(key, np.full(19, 4))
+    assert found is not None
+    assert found.exact
+    # Chi-square of 5.63 on 3 degrees of freedom: 0.131 by the limit.
+    assert found.p == pytest.approx(0.131, abs=0.02)
+
+
+def test_places_in_words() -> None:
+    assert [ordinal(i) for i in (0, 1, 9, 10, 11, 12, 20, 21, 22, 25)] == [
+        "first", "second", "tenth", "11th", "12th", "13th", "21st", "22nd", "23rd", "26th",
+    ]  # fmt: skip
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the public collection ../shared/data is not here")
+def test_truthfulqa_pairs_have_the_key_first_and_the_statistics_say_exactly_this() -> None:
+    with (DATA / "truthfulqa_pairs_answer_only" / "v9_scaled_data.csv").open(encoding="utf-8") as lines:
+        held = list(csv.DictReader(lines))
+    columns = [c for c in held[0] if c.endswith("_cleaned_picked")]
+    picks = np.array([["AB".index(row[c].strip()) for c in columns] for row in held])
+    zeros = np.zeros(len(held), dtype=np.int64)
+    b = Bench(picks, zeros, np.full(len(held), 2), zeros.astype(bool))
+    assert picks.shape == (206, 9)
+    told = key_places(b.key, b.k)
+    assert told["shares"] == [1.0, 0.0]
+    assert str(told["sentence"]).startswith(
+        "In the benchmark's own order the key stands first in 100 % of the items (50.0 % if keys were spread evenly)"
+    )
+    luck = measured(ballot(Answers.of(own_rows(b, bare=True)), MAJORITY, b.ids), MAJORITY)
+    assert luck.flagged > 0
+    assert not luck.told_from_luck
+    assert "the key stands first in 100 % of the items" in sentence(luck)
+    assert "shortcut" not in sentence(luck) + str(told["sentence"])
+
+
+# Independence, for reference
+
+
+def test_the_formulas_give_what_the_protocol_works_out_by_hand() -> None:
+    four = np.full(1, 4)
+    assert independence(np.full(3, 0.25), four) == pytest.approx((1 / 64, 1 / 64))
+    assert independence(np.full(3, 0.25), four, 2) == pytest.approx((0.15625, 0.15625))
+    assert independence(np.full(4, 0.25), four, 3)[1] == pytest.approx(0.0508, abs=1e-4)
+    assert independence(np.array([0.5467, 0.5138, 0.5012]), four)[0] == pytest.approx(179 / 1273, abs=1e-3)
+    assert independence(np.array([0.5, 0.5]), np.array([2, 4]), 1)[1] == pytest.approx((3 / 4 + 7 / 16) / 2)
+    assert independence(np.full(2, 0.25), four, 3) == (0.0, 0.0)
+    assert independence(np.array([0.5, np.nan]), four) == (None, None)
+
+
+def test_the_latent_rate_under_independence_is_that_of_the_paper_s_own_table() -> None:
+    found = latent_if_independent(np.array([0.5467, 0.5138, 0.5012]), 405 / 1273)
+    assert found == pytest.approx(0.295, abs=0.001)
+    assert latent_if_independent(np.array([0.5, 0.4]), 0.1) == 0.0
+    assert latent_if_independent(np.array([0.5, 0.4]), 0.4) == pytest.approx(0.4)
+    assert latent_if_independent(np.array([0.5]), 0.5) is None
+
+
+def test_shared_errors_inflate_the_latent_rate_under_independence_and_not_ours() -> None:
+    b = bench(20_000, 3, s=0.2, agree=0.8, seed=12)
+    held = ballot_of(b)
+    right = b.picks == b.key[:, None]
+    found = latent_if_independent(right.mean(axis=0), float(right.all(axis=1).mean()))
+    assert found is not None
+    assert found > 0.3
+    assert measured(held, UNANIMOUS).latent == pytest.approx(0.2, abs=0.02)
+    alone = bench(20_000, 3, s=0.2, agree=0.0, seed=13)
+    right = alone.picks == alone.key[:, None]
+    assert latent_if_independent(right.mean(axis=0), float(right.all(axis=1).mean())) == pytest.approx(
+        0.2, abs=0.02
+    )
+
+
+def test_being_right_together_is_measured_against_being_right_apart() -> None:
+    apart = bench(8000, 3, s=0.0, agree=0.0, seed=14)
+    assert agreement(apart.picks, apart.key, apart.k)["all_right_ratio"] == pytest.approx(1.0, abs=0.25)
+    together = bench(8000, 3, s=0.3, agree=0.0, seed=15)
+    found = agreement(together.picks, together.key, together.k)
+    right = together.picks == together.key[:, None]
+    assert found["all_right"] == pytest.approx(right.all(axis=1).mean())
+    assert found["all_right_independent"] == pytest.approx(right.mean(axis=0).prod())
+    assert found["all_right_ratio"] is not None
+    assert found["all_right_ratio"] > 2
+
+
+def test_agreement_where_there_is_nothing_to_agree_on() -> None:
+    key, k, _ = _keys(5)
+    nothing = agreement(np.zeros((5, 1), dtype=np.int64), key, k)
+    assert set(nothing.values()) == {None}
+    assert agreement(np.zeros((5, 0), dtype=np.int64), key, k) == nothing
+    assert agreement(np.full((5, 2), -1), key, k) == nothing
+    assert agreement(np.zeros((0, 2), dtype=np.int64), key[:0], k[:0]) == nothing
+    tied = agreement(np.full((5, 2), -2), key, k)
+    assert (tied["observed"], tied["independent"], tied["ratio"], tied["all_right_ratio"]) == (
+        0.0,
+        0.0,
+        None,
+        None,
+    )
+    mixed = agreement(
+        np.array([[0, 0], [1, 1], [4, 4], [2, -1]]), np.array([0, 1, 4, 2]), np.array([2, 2, 5, 5])
+    )
+    assert (mixed["observed"], mixed["all_right"]) == (1.0, 1.0)
+    # Two of two options by halves, then one of one: (2 (1/4 + 1/4) + 1) / 3.
+    assert mixed["independent"] == pytest.approx(2 / 3)
