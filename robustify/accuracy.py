@@ -4,7 +4,8 @@ A part is never compared with the whole that holds it as if they were two sets: 
 size and topics stand beside it. What a model was not asked is absent, not zero.
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,7 +15,15 @@ import numpy.typing as npt
 from robustify.answers import Answers, Block
 from robustify.ballot import Roll, averaged, first_template, models
 from robustify.cloze import NORMS, Norm, credit, normalised
-from robustify.stats import FEWEST_CLUSTERS, bootstrap, clusters, rate
+from robustify.differences import Difference, detectable, independent_difference, paired_difference
+from robustify.stats import (
+    FEWEST_CLUSTERS,
+    clusters,
+    interval,
+    minimum_detectable_difference,
+    rate,
+    resampled,
+)
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -32,7 +41,8 @@ class Parts:
     """Which items are what, (n,) each.
 
     `shortcut` flagged, `robust` kept, `cloze` fit for cloze; `longest` the credit of the longest answer (NaN if
-    unknown), `topic` its number, `groups` what is resampled together (None: every item for itself).
+    unknown), `topic` its number, `groups` what is resampled together (None: every item for itself), `k` the
+    number of choices (None: chance is not given).
     """
 
     shortcut: Bools
@@ -41,6 +51,7 @@ class Parts:
     longest: Floats
     topic: Ints
     groups: Ints | None = None
+    k: Ints | None = None
 
 
 def everyone(answers: Answers) -> tuple[str, ...]:
@@ -66,37 +77,57 @@ def credits(answers: Answers, held: Roll, model: str, letters: str | None) -> di
 def scored(found: Credits, parts: Parts) -> dict[str, object]:
     """The rates of one model on All, Shortcut and Robust; cloze counts only items fit for cloze.
 
-    `free` is null: answers in free words are asked of nobody.
+    `format_gap`: what the model gains where it sees the choices (`full` less `cloze_chars`), paired on the
+    items fit for cloze that it answered both ways; None where it was not asked both. `free` is null: answers
+    in free words are asked of nobody.
     """
     measures = {name: None if c is None else _measure(name, c, parts) for name, c in found.items()}
-    return {**measures, "free": None}
+    return {**measures, "free": None, "format_gap": format_gap(found, parts)}
+
+
+def format_gap(found: Credits, parts: Parts) -> dict[str, object] | None:
+    """`full` less `cloze_chars` on the items fit for cloze that were answered in both: `{value, n, ci, mde}`."""
+    full, cloze = found.get("full"), found.get("cloze_chars")
+    if full is None or cloze is None:
+        return None
+    return paired_difference(np.where(parts.cloze, full, np.nan), cloze, parts.groups).json()
 
 
 def heuristic_gap(won: Floats, longest: Floats, groups: Ints | None = None) -> dict[str, object] | None:
-    """Accuracy where the longest answer is right minus where it is wrong.
+    """Accuracy where the longest answer is right minus where it is wrong: `{value, n, ci, mde}`.
 
     Both are credits (n,); a tied longest answer counts on both sides by its credit. None where either side is
-    empty. The interval is an item bootstrap, None below 10 items (or groups of them).
+    empty. The interval is Newcombe's, with groups a bootstrap of groups; None below 10 items (or groups of
+    them), or where nothing in the groups varies. `mde`: where it holds 0, the gap that would be told from none
+    with 80 % power.
     """
     there = ~np.isnan(won) & ~np.isnan(longest)
     a, c = won[there], longest[there]
-    if not c.sum() or not (1 - c).sum():
+    right, wrong = float(c.sum()), float((1 - c).sum())
+    if not right or not wrong:
         return None
-    table = np.column_stack([a * c, c, a * (1 - c), 1 - c])
-    gap = _gap(table.mean(axis=0)[None, :])
-    together = None if groups is None else groups[there]
-    few = clusters(len(a), together) < FEWEST_CLUSTERS
-    ci = None if few else list(bootstrap(table, _gap, groups=together))
-    return {"value": float(gap[0]), "n": len(a), "ci": ci}
+    plain = independent_difference(float(a @ c), right, float(a @ (1 - c)), wrong)
+    if groups is None:
+        return plain.json()
+    if clusters(len(a), groups[there]) < FEWEST_CLUSTERS:
+        return Difference(plain.value, plain.n, None).json()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        table = np.column_stack([a * c, c, a * (1 - c), 1 - c])
+        draws = _gap(resampled(table, groups[there]))
+    error = float(np.nanstd(draws))
+    return Difference(plain.value, plain.n, interval(draws) if error else None, error).json()
 
 
 def random_removal(
-    found: Credits, parts: Parts, seed: int = 0, draws: int = DRAWS
+    found: Credits, parts: Parts, seed: int = 0, draws: int = DRAWS, *, is_voter: bool | None = None
 ) -> dict[str, object] | None:
     """What `draws` random removals of as many items of each topic leave.
 
     Measured on `full`, else on cloze by characters; None where neither was asked or nothing is kept.
-    `percentile` (0 to 100): the share of removals that leave an accuracy no higher than the one on Robust.
+    `percentile` (0 to 100): the share of removals that leave an accuracy no higher than the one on Robust;
+    `p`: how often they leave one as far from what they leave on average, two-sided; `mde`: where p is above
+    0.05, the difference that would be told with 80 % power. `is_voter` is handed through: what a voter scores
+    on Robust is low by selection, which no random removal shows.
     """
     view = next((v for v in ("full", "cloze_chars") if found.get(v) is not None), None)
     won = found.get(view) if view is not None else None
@@ -106,27 +137,54 @@ def random_removal(
     kept = inside & parts.robust
     if not kept.any():
         return None
-    rng = np.random.default_rng(seed)
+    means = _left(won, inside, kept, parts.topic, np.random.default_rng(seed), draws)
+    here = float(won[kept].mean())
+    below, above = np.mean(means <= here + 1e-12), np.mean(means >= here - 1e-12)
+    p = min(1.0, 2 * (1 + draws * float(min(below, above))) / (1 + draws))
+    low, high = interval(means)
+    return {
+        "view": view,
+        "is_voter": is_voter,
+        "robust": rate(won[kept]).json(),
+        "draws": draws,
+        "mean": float(means.mean()),
+        "ci": [low, high],
+        "percentile": 100 * float(below),
+        "p": p,
+        "mde": detectable(float(means.std())) if p > 0.05 else None,
+    }
+
+
+def _left(
+    won: Floats, inside: Bools, kept: Bools, topic: Ints, rng: np.random.Generator, draws: int
+) -> Floats:
     total = np.zeros(draws)
-    for topic in np.unique(parts.topic[kept]):
-        here = inside & (parts.topic == topic)
+    for name in np.unique(topic[kept]):
+        here = inside & (topic == name)
         values, counts = np.unique(won[here], return_counts=True)
         # How many of each credit stay is multivariate hypergeometric, so no item is ever shuffled.
         stay = rng.multivariate_hypergeometric(
             counts, int((here & kept).sum()), size=draws, method="marginals"
         )
         total += stay @ values
-    means = total / int(kept.sum())
-    here = float(won[kept].mean())
-    low, high = np.quantile(means, [0.025, 0.975])
-    return {
-        "view": view,
-        "robust": rate(won[kept]).json(),
-        "draws": draws,
-        "mean": float(means.mean()),
-        "ci": [float(low), float(high)],
-        "percentile": 100 * float(np.mean(means <= here + 1e-12)),
-    }
+    return np.asarray(total / int(kept.sum()))
+
+
+def voter_places(summary: Mapping[str, object], voters: Sequence[str]) -> dict[str, list[str]]:
+    """Where the summary shows numbers that each voter's own votes made, as dotted places by voter.
+
+    These are the entries of `accuracy`, `pairs`, `random_removal` and `permutation` that must carry
+    `is_voter: true`: whoever prints them says so.
+    """
+    places: dict[str, list[str]] = {name: [] for name in voters}
+    for part in ("accuracy", "random_removal", "permutation", "pairs"):
+        tree = summary.get(part)
+        for name, entry in tree.items() if isinstance(tree, Mapping) else ():
+            if isinstance(entry, Mapping):
+                for model in entry.get("models") or (name,):
+                    if model in places:
+                        places[model].append(f"{part}.{name}")
+    return places
 
 
 def _full(answers: Answers, held: Roll, model: str) -> Floats | None:
@@ -162,13 +220,34 @@ def _cloze(block: Block, norm: Norm, alone: Block, held: Roll) -> Floats | None:
 def _measure(name: str, won: Floats, parts: Parts) -> dict[str, object]:
     inside = parts.cloze if name.startswith("cloze") else np.ones(len(won), dtype=bool)
     return {
-        "all": rate(won[inside]).json(),
-        "shortcut": rate(won[inside & parts.shortcut]).json(),
-        "robust": rate(won[inside & parts.robust]).json(),
+        "all": against_chance(won[inside], None if parts.k is None else parts.k[inside]),
+        **{
+            split: against_chance(won[inside & mask], None if parts.k is None else parts.k[inside & mask])
+            for split, mask in (("shortcut", parts.shortcut), ("robust", parts.robust))
+        },
         "heuristic_gap": heuristic_gap(
             won[inside], parts.longest[inside], None if parts.groups is None else parts.groups[inside]
         ),
     }
+
+
+def against_chance(won: Floats, k: Ints | None) -> dict[str, object]:
+    """A rate (n,) with `chance`, mean(1/k) over the items in it, and whether the two can be told apart.
+
+    Wilson's interval leaves chance out exactly where the score test rejects it. Under exchangeable keys that
+    test holds for any one fixed set of picks, however items hang together; shared credits and unequal k vary
+    less, which makes it cautious. `mde`: where chance is not told, the rise above it that would be told with
+    80 % power. On Shortcut and Robust `chance` knows nothing of selection: what a filter leaves to luck
+    stands with the audit.
+    """
+    found = rate(won)
+    if k is None or found.ci is None:
+        return {**found.json(), "chance": None, "told_from_chance": None, "mde": None}
+    chance = float(np.mean(1 / k[~np.isnan(won)]))
+    told = not found.ci[0] <= chance <= found.ci[1]
+    rise = math.nan if told else minimum_detectable_difference(found.n, chance)
+    mde = None if math.isnan(rise) else rise
+    return {**found.json(), "chance": chance, "told_from_chance": told, "mde": mde}
 
 
 def _gap(means: Floats) -> Floats:

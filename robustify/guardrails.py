@@ -1,7 +1,7 @@
 """What must hold before a split is handed on: pure checks of a summary, each with its limit and a reason.
 
-A check says no; it repairs nothing. What cannot be judged because it was not asked is said to be so and stops
-nobody: the certificate, not a guardrail, refuses to vouch for what is unknown.
+A check says no; it repairs nothing. What cannot be judged because it was not asked, or because nothing was
+kept, is said to be so and stops nobody: the certificate, not a guardrail, refuses to vouch for what is unknown.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,8 @@ class Limits(BaseModel):
 
     `min_topic_n`: smaller topics warn only. `topic_loss`: the share of a topic that may be lost.
     `min_robust`: items that must be left. `max_unanswered`: share of the screen without an answer.
-    `residual_margin`: how far above chance an outside auditor may stand. `max_kl`, `kl_p`: a drift of the
+    `max_ties`: share of a voter's answers that are ties. `max_undecided`: share of the items without a
+    verdict. `residual_margin`: how far above chance an outside auditor may stand. `max_kl`, `kl_p`: a drift of the
     topics must exceed the first and be rarer than the second under random removal. `excess_p`: the level at
     which an excess is told from luck.
     """
@@ -32,6 +33,8 @@ class Limits(BaseModel):
     topic_loss: float = Field(default=0.5, gt=0, lt=1)
     min_robust: int = Field(default=30, ge=1)
     max_unanswered: float = Field(default=0.02, ge=0, le=1)
+    max_ties: float = Field(default=0.02, ge=0, le=1)
+    max_undecided: float = Field(default=0.02, ge=0, le=1)
     residual_margin: float = Field(default=0.05, gt=0, lt=1)
     max_kl: float = Field(default=0.02, ge=0)
     kl_p: float = Field(default=0.01, gt=0, lt=1)
@@ -68,6 +71,8 @@ def guardrails(summary: Tree, limits: Limits) -> list[Check]:
         topic_drift(summary, limits),
         enough_robust_items(summary, limits),
         unanswered_share(summary, limits),
+        ties_share(summary, limits),
+        undecided_share(summary, limits),
         excess_above_chance(summary, limits),
         residual_shortcuts(summary, limits),
     ]
@@ -81,6 +86,8 @@ def topic_collapse(summary: Tree, limits: Limits) -> Check:
     topics = _tree(summary, "topics")
     if topics is None or _screened(summary) == 0:
         return _unjudged("topic_collapse", limits.topic_loss, "no screen was asked", halts=True)
+    if _nothing_kept(summary):
+        return _unjudged("topic_collapse", limits.topic_loss, "nothing was kept", halts=True)
     floor = 1 - limits.topic_loss
     low = [(name, b, a) for name, b, a in _counts(topics) if a / b < floor]
     fallen = [
@@ -129,9 +136,38 @@ def unanswered_share(summary: Tree, limits: Limits) -> Check:
     return Check("unanswered_share", share <= limits.max_unanswered, share, limits.max_unanswered, reason)
 
 
+def ties_share(summary: Tree, limits: Limits) -> Check:
+    """No voter may share its best score among choices in more than `max_ties` of its answers; the worst decides.
+
+    Many ties mean coarse arithmetic: in public bfloat16 logs one answer in seven was a tie. A tie is no vote.
+    """
+    voters = _tree(_tree(summary, "screen") or {}, "voters") or {}
+    counted = [(_tied(row), name) for name, row in voters.items() if isinstance(row, Mapping)]
+    found = [(ties / n, name, ties, n) for (ties, n), name in counted if ties is not None and n]
+    if not found:
+        return _unjudged("ties_share", limits.max_ties, "no voter's ties were counted")
+    share, name, ties, n = max(found, key=lambda f: f[0])
+    reason = f"{name}: {ties:.0f} of {n:.0f} answers are ties" if ties else "no voter's answer is a tie"
+    return Check("ties_share", share <= limits.max_ties, share, limits.max_ties, reason)
+
+
+def undecided_share(summary: Tree, limits: Limits) -> Check:
+    """At most `max_undecided` of the items may be left without a verdict: they are in neither split."""
+    splits = _tree(summary, "splits") or {}
+    undecided, n = _number(splits, "undecided"), _number(splits, "all")
+    if _screened(summary) == 0 or undecided is None or not n:
+        return _unjudged("undecided_share", limits.max_undecided, "no item was screened")
+    share = undecided / n
+    reason = f"{undecided:.0f} of {n:.0f} items undecided"
+    return Check("undecided_share", share <= limits.max_undecided, share, limits.max_undecided, reason)
+
+
 def excess_above_chance(summary: Tree, limits: Limits) -> Check:
     """What the screen flagged must be more than luck alone flags: p at most `excess_p`, interval above zero."""
-    excess = _tree(_tree(summary, "screen") or {}, "excess_over_chance") or {}
+    screen = _tree(summary, "screen") or {}
+    # Luck that knows where the keys stand decides wherever a voter could see places.
+    deciding = _tree(screen, "by_place") or screen
+    excess = _tree(deciding, "excess_over_chance") or {}
     value, p = _number(excess, "value"), _number(excess, "p")
     if value is None or p is None:
         return _unjudged("excess_above_chance", limits.excess_p, "no screen was asked")
@@ -148,6 +184,8 @@ def residual_shortcuts(summary: Tree, limits: Limits) -> Check:
     verdict, reasons = residual.get("verdict"), residual.get("reasons")
     if not isinstance(verdict, str):
         return _unjudged("residual_shortcuts", limits.residual_margin, "no audit of the robust split")
+    if _nothing_kept(summary):
+        return _unjudged("residual_shortcuts", limits.residual_margin, "nothing was kept")
     said = "; ".join(map(str, reasons)) if isinstance(reasons, list | tuple) and reasons else verdict
     passed = verdict != "not certified"
     reason = f"the audit is {verdict}: {said}" if said != verdict else f"the audit is {verdict}"
@@ -162,6 +200,14 @@ def _counts(topics: Tree) -> Iterator[tuple[str, int, int]]:
     for name, row in topics.items():
         if isinstance(row, Mapping) and row.get("before"):
             yield name, int(row["before"]), int(row["after"])
+
+
+def _tied(voter: Tree) -> tuple[float | None, float | None]:
+    return _number(voter, "ties"), _number(_tree(voter, "choices_only_accuracy") or {}, "n")
+
+
+def _nothing_kept(summary: Tree) -> bool:
+    return _number(_tree(summary, "splits") or {}, "robust") == 0
 
 
 def _screened(summary: Tree) -> float:
