@@ -23,9 +23,12 @@ from robustify.views import Template, View, template
 class Asking(BaseModel):
     """Which views are asked, under which templates, in how many orders.
 
-    `rotations`: "all" cyclic rotations of the screen, or "one" order as in Deep Ignorance D.4. `orders` of the
-    full view on `order_items` items drawn by a hash of their ids (None: all of them); the rest are asked in their
-    own order only.
+    `rotations`: "all" cyclic rotations of the screen, or "one" order as in Deep Ignorance D.4. `orders`: random
+    ones of the full view, the own order being the first, and with `full_rotations` all rotations of the own
+    order besides, on `order_items` items drawn by a hash of their ids (None: all of them). These items' cloze is
+    asked in reversed order too. The other items, and all of them where `orders` is 1, are asked in their own
+    order alone.
+    `memorisation_template`: of the views `no_choices`, `gold_repeated` and `empty_choices`, where asked.
     `shots`: items of the same benchmark shown before each question, never the item itself.
     """
 
@@ -35,9 +38,11 @@ class Asking(BaseModel):
     text_template: str = "answer-v1"
     full_template: str = "mmlu-v1"
     cloze_template: str = "qa-v1"
+    memorisation_template: str = "mmlu-v1"
     views: tuple[View, ...] = ("choices_only", "choices_only_text", "full", "cloze")
     rotations: Literal["all", "one"] = "all"
     orders: int = Field(default=5, ge=1, le=24)
+    full_rotations: bool = True
     order_items: int | None = Field(default=None, ge=0)
     shots: int = Field(default=0, ge=0, le=32)
 
@@ -55,6 +60,9 @@ class Asking(BaseModel):
             "choices_only_text": (self.text_template,),
             "full": (self.full_template,),
             "cloze": (self.cloze_template,),
+            "no_choices": (self.memorisation_template,),
+            "gold_repeated": (self.memorisation_template,),
+            "empty_choices": (self.memorisation_template,),
         }
         return tuple(template(view, name) for view in self.views for name in named[view])
 
@@ -107,6 +115,8 @@ def _named(planned: Sequence[Planned], faults: Mapping[int, str]) -> list[str]:
 
 
 def _asked_in_several_orders(items: Sequence[Item], asking: Asking) -> set[str]:
+    if asking.orders == 1:
+        return set()
     # Drawn by a hash of the id: the first ones of a file are often all of one topic.
     drawn = sorted(
         items, key=lambda item: hashlib.sha256(f"orders/{item.id}".encode("utf-8", "surrogatepass")).digest()
@@ -120,7 +130,12 @@ def _orders(item: Item, view: View, asking: Asking, several: bool) -> tuple[Orde
             base = orders.base(item.id, item.k)
             return orders.rotations(base) if asking.rotations == "all" else (base,)
         case "full" if several:
-            return orders.spread(item.id, item.k, asking.orders)
+            orders_of = orders.spread_and_turned if asking.full_rotations else orders.spread
+            return orders_of(item.id, item.k, asking.orders)
+        case "cloze" if several:
+            # The same requests once more, so an engine computes nothing new. Rows that differ would show a
+            # fault in putting choices back, or an engine that answers by place and not by request.
+            return orders.own(item.k), orders.own(item.k)[::-1]
         case _:
             return (orders.own(item.k),)
 

@@ -38,6 +38,14 @@ def spread(item_id: str, k: int, n: int, seed: int = 0) -> tuple[Order, ...]:
     return tuple(orders)
 
 
+def spread_and_turned(item_id: str, k: int, n: int, seed: int = 0) -> tuple[Order, ...]:
+    """The orders of `spread`, then the rotations of the own order that are not yet among them.
+
+    The first min(n, k!) are the random ones; all k rotations are somewhere in the whole.
+    """
+    return tuple(dict.fromkeys((*spread(item_id, k, n, seed), *rotations(own(k)))))
+
+
 def _shuffles(item_id: str, k: int, purpose: str) -> Iterator[Order]:
     draws = _draws(f"{purpose}/{item_id}")
     while True:

@@ -21,13 +21,27 @@ from robustify.errors import UsageError
 from robustify.item import Item
 from robustify.orders import Order
 
-View = Literal["choices_only", "choices_only_text", "full", "cloze"]
-VIEWS: tuple[View, ...] = ("choices_only", "choices_only_text", "full", "cloze")
+View = Literal[
+    "choices_only", "choices_only_text", "full", "cloze", "no_choices", "gold_repeated", "empty_choices"
+]
+VIEWS: tuple[View, ...] = (
+    "choices_only",
+    "choices_only_text",
+    "full",
+    "cloze",
+    "no_choices",
+    "gold_repeated",
+    "empty_choices",
+)
+"""The last three are controls of memory: a letter is asked for, and no choice is there to be known by it."""
 DEFAULT_TEMPLATE: dict[View, str] = {
     "choices_only": "d4-like-v1",
     "choices_only_text": "answer-v1",
     "full": "mmlu-v1",
     "cloze": "qa-v1",
+    "no_choices": "mmlu-v1",
+    "gold_repeated": "mmlu-v1",
+    "empty_choices": "mmlu-v1",
 }
 
 _JINJA = ImmutableSandboxedEnvironment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
@@ -59,7 +73,16 @@ class Template:
         return self._context(shot) + self._continuations(shot)[shot.key]
 
     def _context(self, item: Item) -> str:
-        return self.context.render(stem=item.stem, choices=item.choices, letters=string.ascii_uppercase)
+        return self.context.render(stem=item.stem, choices=self._shown(item), letters=string.ascii_uppercase)
+
+    def _shown(self, item: Item) -> tuple[str, ...]:
+        match self.view:
+            case "gold_repeated":
+                return (item.choices[item.key],) * item.k
+            case "empty_choices" | "no_choices":
+                return ("",) * item.k
+            case _:
+                return item.choices
 
     def _continuations(self, item: Item) -> list[str]:
         pairs = zip(string.ascii_uppercase, item.choices, strict=False)

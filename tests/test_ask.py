@@ -16,8 +16,8 @@ def rows_of(items: list[Item], taste, asking: Asking | None = None) -> Answers:
 
 
 def test_every_asking_becomes_one_row(toys: list[Item]) -> None:
-    table = rows_of(toys, likes_the_letter("A"))
-    assert len(table) == len(toys) * (4 + 1 + 5 + 1)
+    table = rows_of(toys, likes_the_letter("A"), Asking(full_rotations=False))
+    assert len(table) == len(toys) * (4 + 1 + 5 + 2)
     assert table.items == tuple(i.id for i in toys)
     assert [v for v, _, _ in table.askings()] == ["choices_only", "choices_only_text", "full", "cloze"]
 
@@ -40,10 +40,95 @@ def test_the_first_row_of_the_screen_is_the_item_s_fixed_order(toys: list[Item])
 
 
 def test_the_full_view_begins_with_the_benchmark_s_own_order(toys: list[Item]) -> None:
-    table = rows_of(toys, likes_the_letter("A"), Asking(orders=3, order_items=2))
+    table = rows_of(toys, likes_the_letter("A"), Asking(orders=3, order_items=2, full_rotations=False))
     block = table.block("full", "fake")
     assert [tuple(o) for o in block.first().order.tolist()] == [(0, 1, 2, 3)] * len(toys)
     assert sorted((block.item == i).sum() for i in range(len(toys))) == [*[1] * 6, 3, 3]
+
+
+def test_the_drawn_items_are_asked_in_random_orders_and_in_all_rotations(toys: list[Item]) -> None:
+    asking = Asking(orders=3, order_items=2, views=("full",))
+    shown: dict[str, list[orders.Order]] = {}
+    for p in plan(toys, asking):
+        shown.setdefault(p.item.id, []).append(p.order)
+    several = {name for name, found in shown.items() if len(found) > 1}
+    assert len(several) == 2
+    for name, found in shown.items():
+        if name in several:
+            assert found[:3] == list(orders.spread(name, 4, 3))
+            assert set(orders.rotations((0, 1, 2, 3))) <= set(found)
+            assert len(found) == len(set(found))
+        else:
+            assert found == [(0, 1, 2, 3)]
+
+
+def test_one_order_of_the_full_view_means_everything_once(toys: list[Item]) -> None:
+    planned = plan(toys, Asking(orders=1, views=("full", "cloze")))
+    assert [p.order for p in planned] == [(0, 1, 2, 3)] * 2 * len(toys)
+
+
+def test_cloze_is_asked_twice_of_the_drawn_items_with_the_same_requests(toys: list[Item]) -> None:
+    planned = plan(toys, Asking(order_items=3, views=("cloze",)))
+    back = [p for p in planned if p.order == (3, 2, 1, 0)]
+    assert len(planned) == len(toys) + 3
+    assert len(back) == 3
+    drawn = {p.item.id for p in plan(toys, Asking(order_items=3, views=("full",))) if p.order != (0, 1, 2, 3)}
+    assert {p.item.id for p in back} == drawn
+    own = {p.item.id: p.requests for p in planned if p.order == (0, 1, 2, 3)}
+    assert all(p.requests == own[p.item.id][::-1] for p in back)
+
+
+def test_cloze_rows_of_both_orders_agree_in_the_item_s_own_numbering(toys: list[Item]) -> None:
+    block = rows_of(toys, likes_long_texts, Asking(views=("cloze",))).block("cloze", "fake")
+    for item in range(len(toys)):
+        there = block.where(block.item == item)
+        assert there.order.tolist() == [[0, 1, 2, 3], [3, 2, 1, 0]]
+        assert there.scores[0].tolist() == there.scores[1].tolist()
+        assert there.n_tokens[0].tolist() == there.n_tokens[1].tolist()
+        assert there.pick[0] == there.pick[1]
+    # The scores differ between choices, so a row put back wrongly would not pass.
+    assert all(len(set(scores)) > 1 for scores in block.scores.tolist()[:8])
+
+
+def test_an_engine_that_answers_by_place_is_told_by_the_two_orders_of_cloze(toys: list[Item]) -> None:
+    class ByPlace(FakeScorer):
+        def loglikelihoods(
+            self, requests: Sequence[Request], progress: Progress = no_progress
+        ) -> list[Logprob]:
+            return [Logprob(-1.0 - 10 * (i % 4), 1) for i in range(len(requests))]
+
+    block = Answers.of(ask(plan(toys, Asking(views=("cloze",))), ByPlace(likes_long_texts))).block(
+        "cloze", "fake"
+    )
+    assert (block.pick[0::2] != block.pick[1::2]).all()
+
+
+def test_the_controls_of_memory_are_asked_only_where_a_config_says_so(toys: list[Item]) -> None:
+    assert {p.template.view for p in plan(toys, Asking())} == {
+        "choices_only",
+        "choices_only_text",
+        "full",
+        "cloze",
+    }
+    asking = Asking(
+        views=("no_choices", "gold_repeated", "empty_choices"), memorisation_template="balepur-v1"
+    )
+    planned = plan(toys, asking)
+    assert len(planned) == 3 * len(toys)
+    assert {p.order for p in planned} == {(0, 1, 2, 3)}
+    assert {p.template.name for p in planned} == {"balepur-v1"}
+
+
+def test_who_remembers_the_letter_is_right_without_the_choices(toys: list[Item]) -> None:
+    place = {item.stem: "ABCD"[item.key] for item in toys}
+
+    def remembers(r: Request) -> float:
+        letter = next(letter for stem, letter in place.items() if stem in r.context)
+        return -0.1 if r.continuation.strip(" (") == letter else -3.0
+
+    table = rows_of(toys, remembers, Asking(views=("no_choices", "gold_repeated")))
+    for view in ("no_choices", "gold_repeated"):
+        assert table.block(view, "fake").correct.tolist() == [1.0] * len(toys)
 
 
 def test_which_items_are_asked_in_several_orders_does_not_follow_the_file(toys: list[Item]) -> None:
@@ -58,17 +143,17 @@ def test_an_empty_option_cannot_be_scored_by_its_text_and_says_so() -> None:
     item = Item("i", "Which?", ("red", " ", "blue"), 0)
     table = rows_of([item], likes_the_letter("A"))
     for view in ("cloze", "choices_only_text"):
-        assert table.block(view, "fake").pick.tolist() == [-1]
-    assert table.table.filter(table.table["error"].is_valid())["error"].to_pylist() == ["empty_choice"] * 2
+        assert set(table.block(view, "fake").pick.tolist()) == {-1}
+    assert table.table.filter(table.table["error"].is_valid())["error"].to_pylist() == ["empty_choice"] * 3
     assert (table.block("full", "fake").pick >= 0).all()
 
 
 def test_text_views_pick_per_character() -> None:
     item = Item("i", "Which?", ("red", "a long one"), 1)
     block = rows_of([item], lambda r: -float(len(r.continuation) ** 0.5)).block("cloze", "fake")
-    assert block.pick.tolist() == [1]
+    assert block.pick.tolist() == [1, 1]
     assert block.scores[0, 0] > block.scores[0, 1]
-    assert block.n_chars.tolist() == [[3, 10]]
+    assert block.n_chars.tolist() == [[3, 10]] * 2
 
 
 def test_an_item_is_never_its_own_shot(toys: list[Item]) -> None:

@@ -34,6 +34,15 @@ def test_spread_begins_with_the_own_order_and_never_repeats(item_id: str, k: int
     assert len(shown) == min(n, 2 if k == 2 else n, [0, 0, 2, 6, 24, 120, 720][k])
 
 
+@given(st.text(), st.integers(2, 6), st.integers(1, 9))
+def test_all_rotations_of_the_own_order_follow_the_random_orders(item_id: str, k: int, n: int) -> None:
+    random = orders.spread(item_id, k, n)
+    shown = orders.spread_and_turned(item_id, k, n)
+    assert shown[: len(random)] == random
+    assert len(set(shown)) == len(shown)
+    assert set(shown) == {*random, *orders.rotations(orders.own(k))}
+
+
 def test_base_orders_are_uniform_over_places() -> None:
     first = Counter(orders.base(f"item-{i}", 4)[0] for i in range(4000))
     assert all(abs(n - 1000) < 150 for n in first.values())
