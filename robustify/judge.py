@@ -15,19 +15,23 @@ from robustify.answers import Answers
 from robustify.ballot import VIEW_OF, Ballot, Roll, ScreenRules, cast_votes, first_template, models, roll
 from robustify.cloze import ClozeSettings, excluded
 from robustify.consensus import ROBUST, SHORTCUT, Verdict, consensus, measured, outcome
+from robustify.contamination import contamination
 from robustify.errors import DataError, UsageError
 from robustify.guardrails import Check, Limits, guardrails
 from robustify.item import Item
+from robustify.noise import label_noise
+from robustify.overlap import Overlap
+from robustify.pairs import pairs
 from robustify.probe import ProbeSettings
 from robustify.residual import FreshProbe, residual
 from robustify.sensitivity import sensitivity
+from robustify.stability import permutation
 from robustify.summary import (
     UNNAMED,
     benchmark,
     calibrated,
     certificate,
     heuristics,
-    permutation,
     screen,
 )
 from robustify.topics import topics
@@ -55,7 +59,8 @@ class Rules:
 class Facts:
     """What is known of the benchmark beside the rows.
 
-    `topics` and `groups` by item id, how many rows were set aside, and `defects` `{"kind", "item", ...}`.
+    `topics` and `groups` by item id, how many rows were set aside, `defects` `{"kind", "item", ...}`, and which
+    items stand in given text files. `named`: whether ids of items may be listed (not of a restricted set).
     """
 
     name: str
@@ -63,6 +68,8 @@ class Facts:
     groups: Mapping[str, str] = field(default_factory=dict)
     n_quarantined: int = 0
     defects: Sequence[Mapping[str, object]] = ()
+    overlap: Overlap | None = None
+    named: bool = True
 
 
 @dataclass(frozen=True)
@@ -92,11 +99,13 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
     summary: dict[str, object] = {
         "format": FORMAT,
         **_what_is_there(answers, held, facts, parts, out_of_cloze, items),
-        **_what_models_score(answers, held, votes, parts),
+        **_what_models_score(answers, held, votes, parts, named=facts.named),
         **(
             _what_the_filter_did(answers, held, votes, rules, facts, items, parts) if screened else _NO_SCREEN
         ),
-        "contamination": None,
+        "contamination": contamination(
+            answers, held, facts.overlap, parts.robust, parts.shortcut, named=facts.named
+        ),
     }
     checks = tuple(guardrails(summary, rules.limits))
     audit = summary["residual"]
@@ -108,8 +117,8 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
 
 
 _NAMES = (
-    "format", "benchmark", "heuristics", "screen", "splits", "accuracy", "random_removal", "permutation",
-    "calibration", "topics", "residual", "sensitivity", "contamination", "guardrails",
+    "format", "benchmark", "heuristics", "screen", "splits", "accuracy", "pairs", "random_removal", "permutation",
+    "calibration", "topics", "residual", "sensitivity", "label_noise", "contamination", "guardrails",
     "certificate", "signature",
 )  # fmt: skip
 _NO_SCREEN: dict[str, object] = {"screen": None, "topics": None, "residual": None, "sensitivity": []}
@@ -168,6 +177,7 @@ def _parts(answers: Answers, held: Roll, code: Ints, out_of_cloze: Mapping[str, 
         longest=held.spread(longest, longest.correct),
         topic=topic.astype(np.int64),
         groups=groups,
+        k=held.k,
     )
 
 
@@ -197,17 +207,21 @@ def _what_is_there(
     }
 
 
-def _what_models_score(answers: Answers, held: Roll, votes: Ballot, parts: Parts) -> dict[str, object]:
+def _what_models_score(
+    answers: Answers, held: Roll, votes: Ballot, parts: Parts, *, named: bool
+) -> dict[str, object]:
     names = everyone(answers)
     found = {name: credits(answers, held, name, votes.template) for name in names}
-    removed = {name: random_removal(c, parts) for name, c in found.items()}
+    removed = {name: random_removal(c, parts, is_voter=name in votes.voters) for name, c in found.items()}
     return {
         "accuracy": {
             name: {"is_voter": name in votes.voters, **scored(c, parts)} for name, c in found.items()
         },
+        "pairs": pairs(found, parts, votes.voters),
         "random_removal": {name: r for name, r in removed.items() if r is not None} or None,
-        "permutation": permutation(answers, names),
-        "calibration": calibrated(answers, names),
+        "permutation": permutation(answers, held, names, votes.voters, parts.groups),
+        "calibration": calibrated(answers, held, names, parts.groups),
+        "label_noise": label_noise(answers, held, found, parts, list_items=named),
     }
 
 

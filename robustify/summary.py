@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from robustify.answers import Answers
+from robustify.answers import Answers, Block
 from robustify.ballot import PROBE, UNANSWERED, VIEW_OF, Ballot, Roll, ScreenRules, first_template
 from robustify.calibration import calibration
 from robustify.chance import Chance, agreement, independence, sentence
@@ -18,7 +18,8 @@ from robustify.cloze import normalised
 from robustify.consensus import d4_rule
 from robustify.guardrails import Check
 from robustify.heuristics import measured as measured_heuristics
-from robustify.stability import position_share, stability
+from robustify.places import key_places
+from robustify.stability import position_share
 from robustify.stats import Rate, rate, wilson
 
 Floats = npt.NDArray[np.float64]
@@ -50,6 +51,7 @@ def benchmark(
         "chance_accuracy": float(np.mean(1 / k)) if len(k) else None,
         "topics": dict(sorted(Counter(t or UNNAMED for t in topic_of).items())) if any(topic_of) else {},
         "key_positions": [float(n / len(k)) for n in places] if len(k) else None,
+        "key_places": key_places(held.key, held.k),
         "defects": _defects(defects),
     }
 
@@ -74,8 +76,10 @@ def screen(answers: Answers, held: Roll, votes: Ballot, rules: ScreenRules, luck
     return {
         "criterion": rules.criterion,
         "mode": rules.mode,
+        "norm": rules.norm if rules.mode == "text" else None,
         "template": votes.template,
         "rotations": votes.rotations,
+        "rotation": rules.rotation,
         "probe_vote": rules.probe_vote,
         "probe_confidence": rules.probe_confidence,
         "voters": _voters(answers, held, votes, rules),
@@ -87,7 +91,8 @@ def screen(answers: Answers, held: Roll, votes: Ballot, rules: ScreenRules, luck
         "expected_false_flags": expected(luck),
         "independence": {"unanimous_by_accuracy": by_accuracy, "unanimous_by_luck": by_luck},
         "excess_over_chance": excess(luck),
-        "latent_shortcut_rate": Rate(luck.latent, luck.n, luck.latent_ci).json(),
+        "latent_shortcut_rate": latent(luck),
+        "by_place": by_place(luck),
         "agreement": agreement(votes.choice, votes.key, votes.k),
         "d4_rule": _d4(answers, held, votes, rules),
         "sentence": sentence(luck),
@@ -106,6 +111,25 @@ def expected(luck: Chance) -> Tree | None:
     return {"value": luck.expected, "ci": list(luck.expected_ci)} if luck.n else None
 
 
+def latent(luck: Chance) -> Tree:
+    """The share of the items with a real shortcut; absent where luck alone could explain every flag."""
+    found = Rate(None, 0, None) if luck.latent is None else Rate(luck.latent, luck.n, luck.latent_ci)
+    return found.json()
+
+
+def by_place(luck: Chance) -> Tree | None:
+    """The same three numbers against luck that knows the places of the keys; None where no voter saw places."""
+    knowing = luck.by_place
+    if knowing is None:
+        return None
+    return {
+        "expected_false_flags": expected(knowing),
+        "excess_over_chance": excess(knowing),
+        "latent_shortcut_rate": latent(knowing),
+        "key_places_p": None if luck.places is None else luck.places.p,
+    }
+
+
 def excess(luck: Chance) -> Tree | None:
     """Flagged minus expected, a share of the items, and how often luck does as much."""
     if luck.excess is None:
@@ -114,42 +138,19 @@ def excess(luck: Chance) -> Tree | None:
     return {"value": luck.excess, "ci": ci, "p": luck.p}
 
 
-def permutation(answers: Answers, names: Sequence[str]) -> Tree:
-    """What the order of the choices does to each model; cloze must not move."""
-    out: Tree = {}
-    for name in names:
-        template = first_template(answers, "full", (name,))
-        if template is not None:
-            out[name] = stability(answers.block("full", name, template))
-    return {**out, "cloze_invariance": cloze_invariance(answers, names)}
-
-
-def cloze_invariance(answers: Answers, names: Sequence[str]) -> str | Tree | None:
-    """How many items' cloze picks changed with the order; "inert" where each item was asked in one order
-    only, as continuations are scored without their rivals. None where there is no cloze.
-    """
-    changed, several, asked = 0, False, False
-    for name in names:
-        block = answers.block("cloze", name, first_template(answers, "cloze", (name,)))
-        rows = block.where(block.pick >= 0)
-        asked |= len(block) > 0
-        pairs = np.unique(np.column_stack([rows.item, rows.pick]), axis=0)
-        changed += len(pairs) - len(np.unique(rows.item))
-        several |= len(np.unique(block.item)) < len(block)
-    if not asked:
-        return None
-    return {"n_changed": int(changed)} if several else "inert"
-
-
-def calibrated(answers: Answers, names: Sequence[str]) -> Tree:
+def calibrated(answers: Answers, held: Roll, names: Sequence[str], groups: Ints | None = None) -> Tree:
     """ECE, Brier and temperature of each model, by letters with the question and by cloze per character."""
     out: Tree = {}
     for name in names:
-        full = answers.block("full", name, first_template(answers, "full", (name,))).first()
-        cloze = answers.block("cloze", name, first_template(answers, "cloze", (name,))).first()
+        full = _judged(answers, held, "full", name)
+        cloze = _judged(answers, held, "cloze", name)
         out[name] = {
-            "full": calibration(full.scores, full.key, full.k) if len(full) else None,
-            "cloze_chars": calibration(normalised(cloze, "chars"), cloze.key, cloze.k)
+            "full": calibration(full.scores, full.key, full.k, _of(groups, held, full))
+            if len(full)
+            else None,
+            "cloze_chars": calibration(
+                normalised(cloze, "chars"), cloze.key, cloze.k, _of(groups, held, cloze)
+            )
             if len(cloze)
             else None,
         }
@@ -186,34 +187,45 @@ def certificate(
     return {"verdict": verdict, "reasons": reasons, "sentence": f"{opening}: {reasons[0]}."}
 
 
+def _judged(answers: Answers, held: Roll, view: str, name: str) -> Block:
+    block = answers.block(view, name, first_template(answers, view, (name,))).first()
+    return block.where(held.place[block.item] >= 0)
+
+
+def _of(groups: Ints | None, held: Roll, block: Block) -> Ints | None:
+    return None if groups is None else groups[held.place[block.item]]
+
+
 def _voters(answers: Answers, held: Roll, votes: Ballot, rules: ScreenRules) -> Tree:
     view, credit = VIEW_OF[rules.mode], votes.credit()
     out: Tree = {}
     for m, name in enumerate(votes.voters):
-        by_place = (
-            position_share(answers.block(view, name, votes.template)) if rules.mode == "letter" else None
-        )
+        shares = position_share(answers.block(view, name, votes.template)) if rules.mode == "letter" else None
         unanswered = int(np.count_nonzero(votes.choice[:, m] == UNANSWERED))
-        out[name] = _voter(rate(credit[:, m]), by_place, unanswered, "model")
+        ties = int(np.count_nonzero(votes.best[:, m].sum(axis=1) > 1))
+        out[name] = _voter(rate(credit[:, m]), shares, unanswered, ties, "model")
     if votes.probe is not None:
         block = answers.block(PROBE, PROBE).first()
         unanswered = int(np.count_nonzero(votes.probe == UNANSWERED))
-        out[PROBE] = _voter(rate(held.spread(block, block.correct)), None, unanswered, "probe")
+        ties = int(np.count_nonzero(block.tie > 1))
+        out[PROBE] = _voter(rate(held.spread(block, block.correct)), None, unanswered, ties, "probe")
     return out
 
 
-def _voter(accuracy: Rate, by_place: list[float] | None, unanswered: int, kind: str) -> Tree:
+def _voter(accuracy: Rate, places: list[float] | None, unanswered: int, ties: int, kind: str) -> Tree:
     return {
         "choices_only_accuracy": accuracy.json(),
-        "position_share": by_place,
+        "position_share": places,
         "unanswered": unanswered,
+        "ties": ties,
         "kind": kind,
     }
 
 
 def _d4(answers: Answers, held: Roll, votes: Ballot, rules: ScreenRules) -> Tree | None:
     template = votes.template if rules.mode == "letter" else None
-    found = d4_rule(answers, votes.voters, template, held) if votes.voters else None
+    own = votes if rules.mode == "letter" else None
+    found = d4_rule(answers, votes.voters, template, held, own) if votes.voters else None
     if found is None:
         return None
     luck, asked_by = found
@@ -221,7 +233,8 @@ def _d4(answers: Answers, held: Roll, votes: Ballot, rules: ScreenRules) -> Tree
         "flagged": flagged_rate(luck).json(),
         "expected_false_flags": expected(luck),
         "excess_over_chance": excess(luck),
-        "latent_shortcut_rate": Rate(luck.latent, luck.n, luck.latent_ci).json(),
+        "latent_shortcut_rate": latent(luck),
+        "by_place": by_place(luck),
         "template": asked_by,
     }
 

@@ -17,9 +17,11 @@ from robustify.guardrails import (
     excess_above_chance,
     guardrails,
     residual_shortcuts,
+    ties_share,
     topic_collapse,
     topic_drift,
     unanswered_share,
+    undecided_share,
 )
 
 LIMITS = Limits()
@@ -30,6 +32,10 @@ def good() -> dict[str, Any]:
         "screen": {
             "asked": 200, "answered": 198, "unanswered": 2,
             "excess_over_chance": {"value": 0.12, "ci": [0.06, 0.18], "p": 1e-4},
+            "voters": {
+                "one": {"choices_only_accuracy": {"value": 0.4, "n": 200, "ci": [0.3, 0.5]}, "ties": 1},
+                "two": {"choices_only_accuracy": {"value": 0.4, "n": 198, "ci": [0.3, 0.5]}, "ties": 0},
+            },
         },
         "splits": {"all": 200, "shortcut": 50, "robust": 148, "undecided": 2},
         "topics": {
@@ -44,8 +50,8 @@ def good() -> dict[str, Any]:
 def test_a_good_run_passes_every_check() -> None:
     checks = guardrails(good(), LIMITS)
     assert [c.name for c in checks] == [
-        "topic_collapse", "topic_drift", "enough_robust_items", "unanswered_share", "excess_above_chance",
-        "residual_shortcuts",
+        "topic_collapse", "topic_drift", "enough_robust_items", "unanswered_share", "ties_share",
+        "undecided_share", "excess_above_chance", "residual_shortcuts",
     ]  # fmt: skip
     assert all(c.passed for c in checks)
     assert all(c.reason for c in checks)
@@ -116,6 +122,79 @@ def test_unanswered_share(n: int, passed: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("ties", "n", "passed"), [(0, 100, True), (2, 100, True), (3, 100, False), (1, 10, False)]
+)
+def test_ties_share(ties: int, n: int, passed: bool) -> None:
+    summary = good()
+    summary["screen"]["voters"]["two"] |= {"choices_only_accuracy": {"n": n}, "ties": ties}
+    check = ties_share(summary, LIMITS)
+    assert (check.passed, check.halts_export) == (passed, False)
+    # The worst voter decides, however many others answer well.
+    worst = max(ties / n, 1 / 200)
+    assert check.value == pytest.approx(worst)
+    assert check.reason == (
+        f"two: {ties} of {n} answers are ties" if ties else "one: 1 of 200 answers are ties"
+    )
+
+
+def test_voters_that_answered_nothing_or_were_not_counted_have_no_ties() -> None:
+    summary = good()
+    summary["screen"]["voters"] = {
+        "silent": {"choices_only_accuracy": {"value": None, "n": 0, "ci": None}, "ties": 0},
+        "imported": {"choices_only_accuracy": {"value": 0.3, "n": 10, "ci": [0.1, 0.6]}},
+        "odd": None,
+    }
+    check = ties_share(summary, LIMITS)
+    assert (check.passed, check.value, check.reason) == (
+        True,
+        None,
+        "not judged: no voter's ties were counted",
+    )
+    summary["screen"]["voters"]["silent"]["choices_only_accuracy"]["n"] = 5
+    assert ties_share(summary, LIMITS).reason == "no voter's answer is a tie"
+
+
+@pytest.mark.parametrize(("n", "passed"), [(0, True), (4, True), (5, False), (200, False)])
+def test_undecided_share(n: int, passed: bool) -> None:
+    summary = good()
+    summary["splits"]["undecided"] = n
+    check = undecided_share(summary, LIMITS)
+    assert (check.passed, check.value, check.halts_export) == (passed, n / 200, False)
+    assert check.reason == f"{n} of 200 items undecided"
+
+
+def test_an_empty_robust_split_fails_once_and_what_is_about_it_is_not_judged() -> None:
+    summary = good()
+    summary["splits"] |= {"shortcut": 198, "robust": 0}
+    for topic in ("maths", "music"):
+        summary["topics"][topic] |= {"after": 0, "retention": {"value": 0, "n": 100, "ci": [0, 0.04]}}
+    summary["topics"] |= {"kl_nats": None, "kl_null": None, "p": None}
+    summary["residual"] = {"verdict": "inconclusive", "reasons": ["no item was kept"]}
+    checks = {c.name: c for c in guardrails(summary, LIMITS)}
+    assert [name for name, c in checks.items() if not c.passed] == ["enough_robust_items"]
+    for name in ("topic_collapse", "topic_drift", "residual_shortcuts"):
+        assert checks[name].reason.startswith("not judged: ")
+        assert checks[name].value is None
+    # What is about the screen holds whether or not it left anything.
+    assert checks["excess_above_chance"].value == 1e-4
+    summary["screen"]["unanswered"] = 200
+    assert not unanswered_share(summary, LIMITS).passed
+
+
+@pytest.mark.parametrize("after", [0, 1])
+@pytest.mark.parametrize("limits", [LIMITS, Limits(min_topic_n=1)])
+def test_a_topic_of_one_item_fails_nothing(after: int, limits: Limits) -> None:
+    summary = with_topic(1, after)
+    assert all(c.passed for c in guardrails(summary, limits))
+    small = topic_collapse(summary, limits).reason
+    assert small == (
+        "every topic kept at least 50% of its items"
+        if after
+        else "too few items to judge by: sport kept 0 of 1"
+    )
+
+
+@pytest.mark.parametrize(
     ("value", "ci", "p", "passed"),
     [
         (0.1, [0.02, 0.2], 0.01, True),
@@ -157,9 +236,13 @@ def test_what_was_not_asked_is_said_to_be_not_judged() -> None:
 
 
 def test_limits_are_settings() -> None:
-    strict = Limits(min_topic_n=200, min_robust=149, max_unanswered=0.0, max_kl=0.0, kl_p=0.5, excess_p=1e-5)
+    strict = Limits(
+        min_topic_n=200, min_robust=149, max_unanswered=0, max_ties=0, max_undecided=0, max_kl=0, kl_p=0.5,
+        excess_p=1e-5,
+    )  # fmt: skip
     assert [c.name for c in guardrails(good(), strict) if not c.passed] == [
-        "topic_drift", "enough_robust_items", "unanswered_share", "excess_above_chance",
+        "topic_drift", "enough_robust_items", "unanswered_share", "ties_share", "undecided_share",
+        "excess_above_chance",
     ]  # fmt: skip
     assert topic_collapse(with_topic(150, 0), strict).passed
     with pytest.raises(ValidationError):
@@ -186,14 +269,16 @@ def test_a_summary_is_read_and_never_changed() -> None:
 def test_the_made_up_summary_of_the_report_is_understood() -> None:
     path = Path(__file__).parent / "data" / "summary_full.json"
     summary = json.loads(path.read_text(encoding="utf-8"))
-    assert not any(c.reason.startswith("not judged") for c in guardrails(summary, LIMITS))
+    unjudged = {c.name for c in guardrails(summary, LIMITS) if c.reason.startswith("not judged")}
+    assert unjudged <= {"ties_share"}, "voters without a count of ties are not judged by it"
 
 
 paths = st.sampled_from(
     [
         "screen", "splits", "topics", "residual", "screen.unanswered", "screen.excess_over_chance",
         "screen.excess_over_chance.ci", "screen.excess_over_chance.p", "topics.maths", "topics.kl_nats",
-        "residual.reasons", "splits.robust",
+        "residual.reasons", "splits.robust", "splits.undecided", "splits.all", "screen.voters",
+        "screen.voters.one", "screen.voters.two.choices_only_accuracy",
     ]
 )  # fmt: skip
 
@@ -210,5 +295,5 @@ def test_any_part_may_be_absent(missing: list[str]) -> None:
         if node is not None:
             node[last] = None
     checks = guardrails(summary, LIMITS)
-    assert len(checks) == 6
+    assert len(checks) == 8
     assert all(c.reason for c in checks)

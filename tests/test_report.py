@@ -16,9 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robustify import calibration
-from robustify.report import order, render, write_report
+from robustify.report import reliability, render, write_report
+from robustify.report.audit import residual_plot
 from robustify.report.blocks import Line, Mark, Plot, Row
 from robustify.report.figures import INSET, NARROW, WIDE, axis, draw, fit, svg
+from robustify.report.pairs import MOST_PAIRS
 from robustify.report.reading import quantity
 from robustify.report.words import closing, percent, plain, points, rate, signed
 
@@ -118,6 +120,11 @@ def places(node: object, at: Where = ()) -> Iterator[Where]:
         yield from places(value, (*at, key))
 
 
+def section(text: str, title: str) -> str:
+    """What stands in a report.md under this heading."""
+    return text.split(f"\n## {title}\n")[1].split("\n## ")[0]
+
+
 def put(summary: dict[str, Any], where: Where, value: object) -> None:
     node: Any = summary
     for step in where[:-1]:
@@ -130,6 +137,7 @@ def _there(node: Any, step: str | int) -> bool:
     return step in node if isinstance(node, dict) else isinstance(step, int) and step < len(node)
 
 
+DIFFERENCES = ("heuristic_gap", "format_gap", "difference")
 PLACES = sorted(places(full()), key=str)
 
 
@@ -159,8 +167,9 @@ def test_every_part_of_the_summary_is_shown_with_its_n_and_interval() -> None:
         if where[0] == "heuristics":
             assert f"{percent(q.value)} ({100 * q.lo:.1f} to {100 * q.hi:.1f})" in shown, where
             assert f"{str(where[1]).capitalize()}, n = {q.n}" in shown, where
-        elif where[-1] == "heuristic_gap":
-            assert points(q) in shown or where[2] not in ("full", "cloze_chars"), where
+        elif where[-1] in DIFFERENCES:
+            other_view = where[-1] == "heuristic_gap" and where[2] not in ("full", "cloze_chars")
+            assert points(q).removesuffix(")") in shown or other_view, where
         else:
             assert rate(q).removesuffix(")") in shown, where
 
@@ -179,13 +188,14 @@ def test_luck_is_told_as_a_count_and_its_share_as_an_estimate() -> None:
 
 def test_a_probe_that_voted_and_its_chance_stand_beside_the_other_rules() -> None:
     text = render(full(), PROVENANCE)["report.md"]
-    assert text.count("chance under selection") == 2
-    (voted,) = [line for line in text.split("\n") if "the probe voted: no independent audit" in line]
-    assert "chance under selection 27.1 %, the probe voted" in voted
+    rules = section(text, "Under other rules")
+    assert rules.count("chance under selection 2") == 2
+    (voted,) = [line for line in rules.split("\n") if "no independent audit, the probe voted" in line]
+    assert "chance under selection 27.1 %, no independent audit" in voted
 
 
 def test_a_temperature_at_the_bound_is_no_calibration() -> None:
-    assert order.HOTTEST == calibration.HOTTEST
+    assert reliability.HOTTEST == calibration.HOTTEST
     summary = full()
     summary["calibration"]["gemma3-270m"]["full"]["temperature"] = calibration.HOTTEST
     assert render(summary, PROVENANCE)["report.md"].count("at the bound: not calibratable") == 1
@@ -199,10 +209,24 @@ def test_orders_of_mixed_items_are_said_to_be_at_most_so_many() -> None:
     assert "up to 5 orders" not in render(summary, PROVENANCE)["report.md"]
 
 
-def test_what_order_sensitivity_left_out_is_counted_and_untested_cloze_is_no_test() -> None:
+def test_what_order_sensitivity_left_out_is_counted() -> None:
     text = render(full(), PROVENANCE)["report.md"]
     assert text.count("5 orders, n = 100 of 102 asked") == 3
-    assert "inert by construction; not a test of the program" in text
+    assert text.count("5 orders, n = 96 of 102 asked") == 3
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ("inert", "Cloze was asked in several orders, and no pick and no score moved"),
+        ({"n_changed": 3, "n": 400}, "3 of 400 items moved: a fault"),
+        (None, "Whether cloze depends on the order was not tested: it was not asked in two orders"),
+    ],
+)
+def test_cloze_in_several_orders_is_a_test_and_says_what_came_out(found: object, said: str) -> None:
+    summary = full()
+    summary["permutation"]["cloze_invariance"] = found
+    assert said in render(summary, PROVENANCE)["report.md"]
 
 
 @pytest.mark.parametrize("file", ["report.html", "report.md"])
@@ -210,9 +234,10 @@ def test_both_printings_tell_the_same_sections_in_the_same_order(file: str) -> N
     text = render(full(), PROVENANCE)[file]
     heads = [
         "Removed, and how much of it is luck", "Scores on All, Shortcut, Robust and Cloze",
-        "Would removing random items have done the same?", "Heuristics without a model",
+        "Which models differ?", "Would removing random items have done the same?", "Heuristics without a model",
         "Does the order of the options matter?", "What is left of each topic", "Are shortcuts left?",
-        "Under other rules", "Findings about the benchmark", "Guardrails", "Calibration",
+        "Under other rules", "Findings about the benchmark", "Keys that deserve a second look",
+        "Signs that a model has seen it", "Guardrails", "Calibration",
         "Method, models and versions", "How to read this, and its limits",
     ]  # fmt: skip
     pattern = r"<h2>(.*?)</h2>" if file.endswith("html") else r"^## (.*)$"
@@ -257,15 +282,19 @@ def test_the_page_fetches_nothing_and_can_be_heard() -> None:
     assert all(link.removeprefix("#") in reader.ids for link in reader.links if link.startswith("#"))
 
 
+MODEL_ROW = re.compile(r"\| (smollm2|gemma3|tiny-llama)\S* (\[voter\] )?\|")
+
+
 def test_voters_are_marked_wherever_they_are_scored() -> None:
-    text = render(full(), PROVENANCE)["report.md"]
-    scored = [
-        line
-        for line in text.splitlines()
-        if line.startswith(("| smollm2", "| gemma3", "| tiny-llama")) and "%" in line
-    ]
-    full_question = [line for line in scored if line.count("%") == 4]
-    assert [("[voter]" in line.replace("\\", "")) for line in full_question] == [True, True, False]
+    text = render(full(), PROVENANCE)["report.md"].replace("\\", "")
+    for title, lines in (
+        ("Scores on All, Shortcut, Robust and Cloze", 9 + 15),
+        ("Would removing random items have done the same?", 3),
+        ("Does the order of the options matter?", 9),
+    ):
+        scored = [line for line in section(text, title).splitlines() if MODEL_ROW.match(line)]
+        assert len(scored) == lines, title
+        assert all(("[voter]" in line) is not line.startswith("| tiny") for line in scored), title
     assert "voted in the filter: its numbers on Robust are low by selection" in text
 
 
@@ -333,6 +362,16 @@ def test_names_are_printed_and_never_obeyed(name: str) -> None:
     for part in ("accuracy", "permutation", "calibration", "random_removal"):
         summary[part] = {name: summary[part]["smollm2-135m"]}
     summary["residual"]["held_out"] = {name: summary["residual"]["held_out"]["tiny-llama-1.1b"]}
+    summary["residual"]["heads"] = {name: summary["residual"]["heads"]["smollm2-135m"]}
+    pair = {**summary["pairs"]["smollm2-135m vs gemma3-270m"], "models": [name, name]}
+    summary["pairs"] = {name: pair, f"{name} ": {**pair, "models": None}}
+    summary["sensitivity"][1] |= {"name": name, "differs": f"{name}.", "same_as": [name]}
+    summary["sensitivity"][3] |= {"name": name, "differs": name, "criterion": name}
+    summary["label_noise"] |= {"items": [name], "strong": [name]}
+    found = summary["contamination"]
+    found["overlap"] |= {"items": [name], "files": [{"name": name, "sha256": name, "bytes": 1, "words": 1}]}
+    found |= {"sentence": name, "memorisation": {name: found["memorisation"]["smollm2-135m"]}}
+    summary["benchmark"]["key_places"] |= {"sentence": name, "by_options": {name: {"n": 1, "shares": [1.0]}}}
     summary["guardrails"][0]["reason"] = summary["certificate"]["sentence"] = name
     files = render(
         summary, {**PROVENANCE, "models": {name: {name: name}}, "notes": [name], "config": {"screen": name}}
@@ -342,9 +381,283 @@ def test_names_are_printed_and_never_obeyed(name: str) -> None:
     assert not any(attribute.startswith("on") for _, held in reader.tags for attribute in held)
     for text in files.values():
         assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u202e]", text)
-    outside_code = re.sub(r"```json.*?```", "", files["report.md"], flags=re.DOTALL)
+    outside_code = re.sub(r"```(json|text).*?```", "", files["report.md"], flags=re.DOTALL)
     assert not re.search(r"(?<!\\)<(script|img)", outside_code)
     assert all("\x1b" not in line for line in closing(summary, "results"))
+
+
+def older() -> dict[str, Any]:
+    """The made-up summary as the version before pairs, places and label noise wrote it."""
+    summary = full()
+    for name in ("pairs", "label_noise"):
+        del summary[name]
+    summary["contamination"] = None
+    del summary["benchmark"]["key_places"], summary["residual"]["heads"]
+    for entry in summary["accuracy"].values():
+        del entry["format_gap"]
+    gone = {"chance", "told_from_chance", "mde", "p_bh", "ece_ci", "ece_p", "ece_if_calibrated", "brier_ci"}
+    gone |= {
+        "bins",
+        "by_place",
+        "rotations",
+        "prior_n",
+        "debiased",
+        "place_recall",
+        "mean_ci",
+        "before",
+        "free",
+        "ties",
+    }
+    gone |= {"all_right", "all_right_ratio", "differs", "automatic", "same_as", "norm", "rotation"}
+    summary["sensitivity"] = summary["sensitivity"][:3]
+    old: dict[str, Any] = _without(summary, gone)
+    old["screen"]["rotations"], old["residual"]["chance"] = 1, summary["residual"]["chance"]
+    for name in ("permutation", "random_removal"):
+        for entry in old[name].values():
+            if isinstance(entry, dict):
+                entry.pop("is_voter", None)
+    return old
+
+
+def _without(node: Any, gone: set[str]) -> Any:
+    if isinstance(node, dict):
+        return {k: _without(v, gone) for k, v in node.items() if k not in gone}
+    return [_without(v, gone) for v in node] if isinstance(node, list) else node
+
+
+def test_a_summary_of_the_older_version_prints_and_says_what_it_lacks() -> None:
+    files = render(older(), PROVENANCE)
+    well_made(files)
+    text = files["report.md"]
+    for said in (
+        "Whether keys stand evenly over the places was not tested.",
+        "Whether scores can be told from chance was not judged.",
+        "Not measured: no two models were asked the full question or cloze.",
+        "No model was asked the full question in all rotations.",
+        "Cloze did not move with the order of the options, if it was asked in more than one at all.",
+        "Whether a topic lost more than a random removal takes was not tested.",
+        "No head was fitted to a frozen model's vectors.",
+        "Rules that nobody configured were not tried",
+        "Not measured: no model was asked the full question.",
+        "Not looked for: no text files were given",
+        "A reliability plot was not drawn: this run holds no bins.",
+    ):
+        assert said in text, said
+    assert "places known" not in text.split("\n## Method")[0]
+    assert "80 % power at" not in text
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        (("benchmark", "key_places"), "Whether keys stand evenly over the places was not tested."),
+        (("pairs",), "Not measured: no two models were asked the full question or cloze."),
+        (("residual", "heads"), "No head was fitted to a frozen model's vectors."),
+        (("residual", "held_out"), "No model was held out of the vote in this run."),
+        (("label_noise",), "Not measured: no model was asked the full question."),
+        (("contamination",), "Not looked for: no text files were given, and no model was asked"),
+        (("contamination", "overlap"), "Overlap with texts: not looked for, no text files were given."),
+        (("contamination", "memorisation"), "Memorised places: not looked for"),
+        (("calibration",), "Not measured: it needs the probabilities of at least 10 answers."),
+    ],
+)
+def test_each_new_part_is_said_to_be_absent_where_it_is(where: Where, said: str) -> None:
+    assert said not in render(full(), PROVENANCE)["report.md"]
+    summary = full()
+    put(summary, where, None)
+    assert said in render(summary, PROVENANCE)["report.md"]
+
+
+def test_uneven_keys_are_told_in_the_benchmarks_own_words() -> None:
+    summary = full()
+    said = "In the benchmark's own order the key stands first in 100 % of the items; n = 206, p < 0.001"
+    summary["benchmark"]["key_places"] = {
+        "n": 206, "shares": [1.0, 0.0], "by_options": {"2": {"n": 206, "shares": [1.0, 0.0]}},
+        "chi_square": 206.0, "df": 1, "p": 1e-40, "test": "chi-square", "sentence": said,
+    }  # fmt: skip
+    text = render(summary, PROVENANCE)["report.md"].replace("\\", "")
+    assert said in text
+    assert "| All items | 206 | A 100.0, B 0.0 % |" in text
+    assert "Items with 2 options" not in text
+    assert "may well be spread evenly" not in text
+
+
+def test_luck_that_knows_the_places_decides_where_voters_saw_them() -> None:
+    summary = full()
+    assert (
+        "| Flags that luck alone would give, places known | no places shown | 24.9"
+        in (render(summary, PROVENANCE)["report.md"])
+    )
+    summary["screen"]["by_place"] = {
+        "expected_false_flags": {"value": 80.0, "ci": [66.0, 95.0]},
+        "excess_over_chance": {"value": 0.0944, "ci": [0.05, 0.14], "p": 0.0001},
+        "latent_shortcut_rate": None,
+    }
+    text = render(summary, PROVENANCE)["report.md"]
+    assert "Luck alone would flag: **80 items** (66.0 to 95.0)" in text
+    assert "| Flags that luck alone would give | 51.2 (39.0 to 64.0) |" in text
+    assert "| Excess over luck, places known | 9.4 points (5.0 to 14.0, p \\< 0.001) |" in text
+    assert "those removed are luck" not in text
+    assert "luck alone flags 80 items" in closing(summary, "x")[1]
+
+
+def test_scores_that_chance_explains_say_so_and_those_below_it_too() -> None:
+    summary = full()
+    robust = summary["accuracy"]["tiny-llama-1.1b"]["full"]["robust"]
+    robust |= {"value": 0.12, "ci": [0.085, 0.167], "told_from_chance": True, "mde": None}
+    text = section(render(summary, PROVENANCE)["report.md"], "Scores on All, Shortcut, Robust and Cloze")
+    assert "27.0 % (n = 360, 22.7 to 31.8, not told from chance 24.8 %, 80 % power at 6.5 points)" in text
+    assert "12.0 % (n = 244, 8.5 to 16.7, below chance 24.8 %)" in text
+    assert "35.0 % (n = 360, 30.3 to 40.1) |" in text
+
+
+def test_a_pair_shows_its_discordant_items_and_its_power_only_beside_a_null_result() -> None:
+    summary = full()
+    leaf = summary["pairs"]["smollm2-135m vs tiny-llama-1.1b"]["full"]["all"]
+    assert leaf["b"] + leaf["c"] + leaf["tied"] <= leaf["n"]
+    row = "| full question, All (2 ties) | 48 | 77 | −8.1 points (n = 358, −14.1 to −2.0) |"
+    text = section(render(summary, PROVENANCE)["report.md"], "Which models differ?")
+    assert f"{row} 0.132 (p = 0.012, 80 % power at 11.5 points) |" in text
+    leaf |= {"p": 0.0004, "p_holm": 0.0048, "mde": None}
+    text = section(render(summary, PROVENANCE)["report.md"], "Which models differ?")
+    assert f"{row} 0.005 (p \\< 0.001) |" in text
+    assert text.count("biased by selection)") == 6
+
+
+def test_pairs_without_a_common_view_and_pairs_left_out_are_said() -> None:
+    summary = full()
+    pair = summary["pairs"]["smollm2-135m vs tiny-llama-1.1b"]
+    summary["pairs"] = {f"m{i}": {**pair, "models": [f"m{i}", "other"]} for i in range(MOST_PAIRS + 5)}
+    summary["pairs"]["m19"] = json.loads(json.dumps(summary["pairs"]["m19"]))
+    summary["pairs"]["m19"]["full"]["all"]["p_holm"] = 0.001
+    text = section(render(summary, PROVENANCE)["report.md"], "Which models differ?")
+    assert f"The {MOST_PAIRS} pairs with the smallest p of 20 are shown." in text
+    assert text.index("| m19 vs other") < text.index("| m0 vs other")
+    assert "m15 vs other" not in text
+    summary["pairs"] = {
+        "a vs b": {"models": ["a", "b"], "is_voter": False, "full": None, "cloze_chars": None}
+    }
+    assert "| a vs b | no view in common |" in render(summary, PROVENANCE)["report.md"]
+
+
+def test_the_control_of_a_head_stands_below_it_and_is_no_auditor() -> None:
+    text = section(render(full(), PROVENANCE)["report.md"], "Are shortcuts left?")
+    lines = text.splitlines()
+    (head,) = [i for i, line in enumerate(lines) if line.startswith("| smollm2-135m | linear head |")]
+    assert "28.1 % (free to be right on 226 of 244)" in lines[head]
+    assert lines[head + 1].startswith(
+        "| smollm2-135m, random weights | control, not an auditor | 45.1 % (n = 244, 39.0 to 51.4) |"
+    )
+    assert "| tiny-llama-1.1b, random weights | control, not an auditor | not measured |" in text
+    plot = residual_plot(full())
+    assert plot is not None
+    kinds = {row.label: row.marks[0].kind for row in plot.rows}
+    assert kinds["smollm2-135m, random weights"] == "luck"
+    assert {kind for label, kind in kinds.items() if "random weights" not in label} == {"main"}
+
+
+def test_rules_nobody_configured_stand_apart_and_say_their_one_change() -> None:
+    text = section(render(full(), PROVENANCE)["report.md"], "Under other rules")
+    told, automatic = text.split("**Rules one change away, which nobody configured**")
+    assert "| this run (unanimous, text, answer-v1, per character, orders averaged" in told
+    assert "the same as: majority text)" in told
+    assert "| unanimous letter (by letter instead of by text) |" in told
+    assert "21.4 (13.0 to 30.0, places known) | 0.2 points" in told
+    assert "instead of" not in told.replace("by letter instead of by text", "").replace(
+        "probe alone instead", ""
+    )
+    assert automatic.count(" instead of ") == 3
+    assert "Probe on what is left" not in automatic
+
+
+def test_orders_are_told_for_the_sets_that_were_asked() -> None:
+    summary = full()
+    moved = ("mean", "mean_ci", "sd", "min", "max", "flip_rate", "consistency", "orders", "n")
+    for name in ("smollm2-135m", "gemma3-270m", "tiny-llama-1.1b"):
+        summary["permutation"][name] |= dict.fromkeys(moved)
+    files = render(summary, PROVENANCE)
+    well_made(files)
+    text = section(files["report.md"], "Does the order of the options matter?")
+    assert "No model was asked the full question in random orders." in text
+    assert text.count("| all rotations |") == 3
+    assert "| random orders |" not in text
+    assert "random orders" not in files["figures/order.svg"]
+    for name in ("smollm2-135m", "gemma3-270m", "tiny-llama-1.1b"):
+        summary["permutation"][name] |= {"position_prior": None, "debiased": None, "place_recall": None}
+    text = render(summary, PROVENANCE)["report.md"]
+    assert "What places do to a model was not measured: no model was asked in all rotations" in text
+    assert "Letter prior" not in text
+
+
+def test_places_and_debiased_accuracy_stand_with_what_they_rest_on() -> None:
+    text = section(render(full(), PROVENANCE)["report.md"], "Does the order of the options matter?")
+    assert "A 61.0, B 20.0, C 11.0, D 8.0 % (n = 90)" in text
+    assert "(n = 90, SD 15.5 points, 4.1 by noise, p \\< 0.001)" in text
+    assert "3.1 points (n = 96, −4.1 to 10.3, 80 % power at 10.3 points)" in text
+    summary = full()
+    summary["permutation"]["smollm2-135m"] |= {"position_prior": None, "prior_n": 6}
+    assert "too few items" in render(summary, PROVENANCE)["report.md"]
+
+
+def test_calibration_stands_beside_what_a_calibrated_model_would_show() -> None:
+    files = render(full(), PROVENANCE)
+    assert "| 0.041 (0.000 to 0.083) | 0.039 (p = 0.427) | 0.748 (0.727 to 0.769) |" in files["report.md"]
+    drawn = files["figures/reliability.svg"]
+    assert "sure by 27 to 33 %, n = 131: right 26.7 % (19.9 to 34.9), sure 29.9 %." in drawn
+    assert "n = 8:" not in drawn
+    assert "bins of fewer than 10 items are not drawn" in files["report.md"]
+
+
+def test_doubtful_keys_are_listed_folded_and_not_endlessly() -> None:
+    text = section(render(full(), PROVENANCE)["report.md"], "Keys that deserve a second look")
+    ids = full()["label_noise"]["items"]
+    listed = re.search(r"<summary>(.*?)</summary>\n\n```text\n(.*?)\n```", text, flags=re.DOTALL)
+    assert listed is not None
+    assert listed[1] == "The first 20 of 23 items found, by id"
+    assert listed[2].split("\n") == ids[:20]
+    assert "6.4 % (n = 358, 4.3 to 9.5)" in text
+    assert "| Wrong alike by luck, were wrong picks independent and even | 50.2 |" in text
+    assert "Agreement is no proof that a key is wrong" in text
+
+
+@pytest.mark.parametrize(
+    ("change", "said", "unsaid"),
+    [
+        ({"items": None}, "The items are counted and not listed in this run.", "by id"),
+        (
+            {"items": [], "flagged": {"value": 0.0, "n": 358, "ci": [0.0, 0.01]}},
+            "0.0 % (n = 358",
+            "not listed",
+        ),
+        (
+            {"reason": "1 of 3 models told from chance"},
+            "Not judged: 1 of 3 models told from chance.",
+            "6.4 %",
+        ),
+    ],
+)
+def test_doubtful_keys_may_be_counted_only_none_or_not_judged(
+    change: dict[str, Any], said: str, unsaid: str
+) -> None:
+    summary = full()
+    summary["label_noise"] |= change
+    text = section(render(summary, PROVENANCE)["report.md"], "Keys that deserve a second look")
+    assert said in text
+    assert unsaid not in text
+
+
+def test_signs_of_contamination_are_signs_and_nobody_is_acquitted() -> None:
+    files = render(full(), PROVENANCE)
+    text = section(files["report.md"], "Signs that a model has seen it")
+    assert "Signals found in 2 text files" in text
+    assert "| Found by 13 words in a row | 2.0 % (n = 201, 0.8 to 5.0) |" in text
+    assert "| Too short to check | 7 |" in text
+    assert "0.001 (p \\< 0.001, more than luck)" in text
+    assert "0.124 (p = 0.041, 80 % power at 6.5 points)" in text
+    summary = full()
+    summary["contamination"] = None
+    for said in (files, render(summary, PROVENANCE), render({}, {})):
+        assert not re.search(r"\bclean|uncontaminated|free of", said["report.md"] + said["report.html"], re.I)
 
 
 @given(st.text())

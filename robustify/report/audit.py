@@ -1,22 +1,27 @@
-"""What is left after the removal: outside auditors, other rules, faults of the benchmark, guardrails."""
+"""Whether outside auditors still find shortcuts in what was kept."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass
 
-from robustify.report.blocks import Block, Bullets, Cell, Column, Line, Mark, Plot, Row, Section, Table, Text
-from robustify.report.reading import Quantity, at, number, part, quantity, records, text, texts
-from robustify.report.removal import probe_words
-from robustify.report.words import (
-    ABSENT,
-    count_cell,
-    number_cell,
-    percent,
-    plain,
-    points_cell,
-    rate_cell,
+from robustify.report.blocks import (
+    Block,
+    Bullets,
+    Cell,
+    Column,
+    Kind,
+    Line,
+    Mark,
+    Plot,
+    Row,
+    Section,
+    Table,
+    Text,
 )
+from robustify.report.reading import Quantity, at, number, part, quantity, text, texts, whole
+from robustify.report.words import ABSENT, absent, count, percent, plain, rate_cell
 
 Summary = Mapping[str, object]
+CONTROL = "control, not an auditor"
 
 
 def residual(summary: Summary) -> Section:
@@ -38,10 +43,10 @@ def residual(summary: Summary) -> Section:
             _auditors(entry),
             Text(
                 "A voter scores low on the items kept by selection alone, so no voter certifies its "
-                "own filter. "
-                "Left out: a voter judged on the items that the others kept. Held out: a model that "
-                "never voted. "
-                "The probe is trained afresh on the choices of the items kept, and cross-fitted.",
+                "own filter. Left out: a voter judged on the items that the others kept. Held out: a model that "
+                "never voted. Linear head: fitted to a frozen model's vectors of the options, cross-fitted; most "
+                "of its power is the fitting, so the same head on random weights stands below it. The probe is "
+                "trained afresh on the choices of the items kept, and cross-fitted.",
                 quiet=True,
             ),
         ),
@@ -56,75 +61,98 @@ def _finding(entry: Mapping[str, object]) -> str:
     return f"The audit's verdict: {word}. {luck}; the margin is {beyond}."
 
 
-def auditors(entry: Mapping[str, object]) -> Iterator[tuple[str, str, Quantity]]:
-    """Every auditor with its kind and its accuracy."""
+@dataclass(frozen=True, slots=True)
+class Auditor:
+    """Who answered the items kept; a `control` is there to be compared and is held to nothing."""
+
+    name: str
+    kind: str
+    entry: object
+    control: bool = False
+
+    @property
+    def rate(self) -> Quantity:
+        """Its accuracy on the items kept."""
+        return quantity(self.entry)
+
+
+def auditors(entry: Mapping[str, object]) -> Iterator[Auditor]:
+    """Every auditor, and below each head the same head on random weights."""
     for kind, label in (("held_out", "held out"), ("leave_one_out", "left out")):
-        for name, rate in part(entry, kind).items():
-            yield plain(str(name)), label, quantity(rate)
+        for name, found in part(entry, kind).items():
+            yield Auditor(plain(str(name)), label, found)
+    for name, found in part(entry, "heads").items():
+        yield Auditor(plain(str(name)), "linear head", found)
+        yield Auditor(f"{plain(str(name))}, random weights", CONTROL, at(found, "control"), control=True)
     voted = entry.get("probe_voted") is True
-    yield "probe", "fresh, but a probe voted" if voted else "fresh", quantity(entry.get("probe"))
+    yield Auditor("probe", "fresh, but a probe voted" if voted else "fresh", entry.get("probe"))
 
 
 def residual_plot(summary: Summary) -> Plot | None:
     """The auditors against chance and the margin."""
     entry = part(summary, "residual")
+    found = tuple(auditors(entry))
     rows = tuple(
-        Row(f"{name}, {kind}", (Mark(q.value, q.lo, q.hi),), percent(q.value))
-        for name, kind, q in auditors(entry)
-        if q.value is not None
+        Row(
+            a.name if a.control else f"{a.name}, {a.kind}",
+            (Mark(q.value, q.lo, q.hi, "luck" if a.control else "main"),),
+            percent(q.value),
+        )
+        for a in found
+        if (q := a.rate).value is not None
     )
     chance, margin = number(entry.get("chance")), number(entry.get("margin"))
     lines = () if chance is None else (Line(chance, f"chance {percent(chance)}"),)
     if chance is not None and margin is not None:
         lines = (*lines, Line(chance + margin, f"chance + margin {percent(chance + margin)}"))
     title = "Right answers without the question, on the items kept"
-    note = "Certified needs every interval left of chance + margin."
-    return Plot("residual", title, rows, (("main", "auditor"),), lines, note) if rows else None
+    note = (
+        "Certified needs every auditor's interval left of its own chance + margin; its chance is that under "
+        "selection, where that is the lower one."
+    )
+    legend: tuple[tuple[Kind, str], ...] = (("main", "auditor"),)
+    if any(a.control and a.rate.value is not None for a in found):
+        legend = (*legend, ("luck", CONTROL))
+    return Plot("residual", title, rows, legend, lines, note) if rows else None
 
 
 def _auditors(entry: Mapping[str, object]) -> Table:
+    heads = ("Right on the items kept", "Chance under selection", "Right on all items")
+    lacking = [
+        said
+        for said, kind in (
+            ("No model was held out of the vote in this run.", "held_out"),
+            ("No head was fitted to a frozen model's vectors.", "heads"),
+        )
+        if not part(entry, kind)
+    ]
     return Table(
         "The auditors",
-        (Column("Auditor", figures=False), Column("Kind", figures=False), Column("Right on the items kept")),
-        tuple((Cell(name), Cell(kind), rate_cell(q)) for name, kind, q in auditors(entry)),
-        "" if part(entry, "held_out") else "No model was held out of the vote in this run.",
+        (Column("Auditor", figures=False), Column("Kind", figures=False), *(Column(h) for h in heads)),
+        tuple(
+            (
+                Cell(a.name),
+                Cell(a.kind),
+                rate_cell(a.rate),
+                _luck(a),
+                absent("not asked") if a.control else rate_cell(at(a.entry, "before")),
+            )
+            for a in auditors(entry)
+        ),
+        " ".join(
+            [
+                "Chance under selection: what somebody who knows nothing but picks alike gets right of the items kept; "
+                "who picks as the filter does is never right on them.",
+                *lacking,
+            ]
+        ),
     )
 
 
-def sensitivity(summary: Summary) -> Section:
-    """What other rules would have removed."""
-    rules = records(at(summary, "sensitivity"))
-    heads = ("Flagged", "Luck", "Excess", "Probe on what is left", "Overlap")
-    block: Block = Text("Not measured: no other rule was asked for.", quiet=True)
-    if rules:
-        block = Table(
-            "What each rule would have removed",
-            (Column("Rule", figures=False), *(Column(h) for h in heads)),
-            tuple(_rule(r) for r in rules),
-            "The first row is this run's rule. Overlap with it: items flagged by both over items "
-            "flagged by either (Jaccard). Chance under selection: what a probe that knows nothing gets on the "
-            "items that this rule leaves.",
-        )
-    return Section("rules", "Under other rules", "Other rules", (block,))
-
-
-def _rule(r: Mapping[str, object]) -> tuple[Cell, ...]:
-    parts = [text(r.get(key)) for key in ("criterion", "mode", "template")]
-    small = ", ".join([*(plain(p) for p in parts if p), probe_words(r)])
-    excess = r.get("excess")
-    return (
-        Cell(plain(text(r.get("name"), "unnamed rule")), small),
-        rate_cell(r.get("flagged")),
-        count_cell(r.get("expected")),
-        points_cell(excess, number(at(excess, "p"))),
-        _left(r),
-        number_cell(r.get("jaccard"), 2),
-    )
-
-
-def _left(r: Mapping[str, object]) -> Cell:
-    cell, chance = rate_cell(r.get("residual_probe")), number(at(r, "residual_probe", "chance"))
-    beside = [] if chance is None else [f"chance under selection {percent(chance)}"]
-    voted = r.get("probe_vote") in ("with", "alone") and number(at(r, "residual_probe", "value")) is not None
-    beside += ["the probe voted: no independent audit"] * voted
-    return replace(cell, small=", ".join([*([cell.small] if cell.small else []), *beside]))
+def _luck(a: Auditor) -> Cell:
+    if a.control:
+        return absent("not held to it")
+    cell, free = rate_cell(quantity(at(a.entry, "chance"))), whole(at(a.entry, "free"))
+    if cell.tone == "absent" or free is None or a.rate.n is None:
+        return cell
+    return Cell(cell.main, f"free to be right on {count(free)} of {count(a.rate.n)}")

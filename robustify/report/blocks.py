@@ -102,11 +102,12 @@ class Plot:
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """Something long that only some readers want."""
+    """Something long that only some readers want; `form` is what it is written in."""
 
     kind: ClassVar[str] = "folded"
     title: str
     text: str
+    form: Literal["json", "text"] = "json"
 
 
 Block = Text | Bullets | Table | Plot | Folded

@@ -2,7 +2,21 @@
 
 from collections.abc import Mapping
 
-from robustify.report import audit, cues, findings, method, opening, order, removal, scores
+from robustify.report import (
+    audit,
+    contamination,
+    cues,
+    findings,
+    method,
+    noise,
+    opening,
+    order,
+    pairs,
+    reliability,
+    removal,
+    rules,
+    scores,
+)
 from robustify.report.blocks import Page
 from robustify.report.reading import at, text
 from robustify.report.words import plain
@@ -17,15 +31,18 @@ def page(summary: Mapping[str, object], provenance: Mapping[str, object]) -> Pag
         sections=(
             removal.luck(summary),
             scores.accuracy(summary),
+            pairs.pairs(summary),
             scores.random_removal(summary),
             cues.heuristics(summary),
             order.order(summary),
             cues.topics(summary),
             audit.residual(summary),
-            audit.sensitivity(summary),
+            rules.sensitivity(summary),
             findings.findings(summary),
+            noise.label_noise(summary),
+            contamination.contamination(summary),
             findings.guardrails(summary),
-            order.calibration(summary),
+            reliability.calibration(summary),
             method.method(summary, provenance),
             method.reading(provenance),
         ),

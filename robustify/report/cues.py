@@ -6,7 +6,7 @@ from dataclasses import replace
 from robustify.report.blocks import Block, Cell, Column, Kind, Line, Mark, Plot, Row, Section, Table, Text
 from robustify.report.reading import at, named, number, part, quantity
 from robustify.report.scores import chance_line
-from robustify.report.words import absent, count, count_cell, p_value, percent, plain, rate_cell, spaced
+from robustify.report.words import count, count_cell, p_cell, p_value, percent, plain, rate_cell, spaced
 
 Summary = Mapping[str, object]
 SPLITS = ("all", "shortcut", "robust", "cloze")
@@ -87,8 +87,7 @@ def _rate(x: object, shared: int | None) -> Cell:
 
 
 def _p(summary: Summary, split: str, name: str) -> Cell:
-    p = number(at(summary, "heuristics", split, name, "p_holm"))
-    return absent() if p is None else Cell(p_value(p).removeprefix("p ").removeprefix("= "))
+    return p_cell(at(summary, "heuristics", split, name, "p_holm"))
 
 
 def topics(summary: Summary) -> Section:
@@ -153,16 +152,33 @@ def _topic(name: str) -> str:
 
 
 def _retention(found: list[tuple[str, Mapping[str, object]]]) -> Table:
+    tested = any("p_bh" in e for _, e in found)
     return Table(
         "Topics before and after",
-        (Column("Topic", figures=False), Column("Before"), Column("After"), Column("Kept")),
+        (
+            Column("Topic", figures=False),
+            Column("Before"),
+            Column("After"),
+            Column("Kept"),
+            *((Column("p, BH"),) if tested else ()),
+        ),
         tuple(
             (
                 Cell(_topic(name)),
                 count_cell(e.get("before")),
                 count_cell(e.get("after")),
                 rate_cell(e.get("retention")),
+                *((_topic_p(e),) if tested else ()),
             )
             for name, e in found
         ),
+        "p: how often a random removal of as many items keeps as unlikely a number of this topic, corrected over "
+        "the topics (Benjamini and Hochberg); below it the p before."
+        if tested
+        else "Whether a topic lost more than a random removal takes was not tested.",
     )
+
+
+def _topic_p(entry: Mapping[str, object]) -> Cell:
+    before = number(entry.get("p"))
+    return p_cell(entry.get("p_bh"), "" if before is None else p_value(before))

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 from robustify.report.blocks import Block, Cell, Column, Section, Table, Text
 from robustify.report.reading import at, named, number, part, records, text, texts, whole
-from robustify.report.removal import places
-from robustify.report.words import absent, count, count_cell, counted, plain, rate_cell, spaced
+from robustify.report.words import absent, count, count_cell, counted, places, plain, rate_cell, spaced
 
 Summary = Mapping[str, object]
 DEFECTS = {
@@ -19,9 +18,7 @@ DEFECTS = {
 def findings(summary: Summary) -> Section:
     """What the audit found out about the benchmark itself."""
     bench = part(summary, "benchmark")
-    untested = Text("Contamination (whether a model has seen the set) was not tested.", quiet=True)
-    found = (_make(bench), _defects(bench), _exclusions(summary))
-    blocks = found if at(summary, "contamination") is not None else (*found, untested)
+    blocks = (_make(bench), _defects(bench), _exclusions(summary))
     return Section("findings", "Findings about the benchmark", "The benchmark", blocks)
 
 

@@ -10,17 +10,21 @@ from robustify.report.words import again, count_cell, plain
 
 Summary = Mapping[str, object]
 Provenance = Mapping[str, object]
-SETTINGS = ("asking", "screen", "alternatives", "cloze", "probe", "limits", "limit")
+SETTINGS = ("asking", "screen", "alternatives", "cloze", "probe", "heads", "limits", "limit")
 STATISTICS = (
-    "A rate stands with the number of items it rests on and a 95 % interval: Wilson for counted rates, "
-    "a bootstrap over items (or their groups; none below 10 of them) for the excess and for differences. The "
-    "audit decides by Clopper-Pearson, by Wilson where ties share credit; the guardrail on topics by "
-    "Clopper-Pearson, that on the excess by its p and its bootstrap.",
+    "A rate stands with the number of items it rests on and a 95 % interval: Wilson for counted rates; a bootstrap "
+    "over items (or their groups; none below 10 of them) for the excess and for calibration. A difference on the "
+    "same items has Wald's interval with one item added on either side (Bonett and Price), one between items "
+    "Newcombe's, or one by groups of items. The audit decides by Clopper-Pearson; so does the guardrail on topics; "
+    "that on the excess decides by its p and its bootstrap.",
+    "Where many tests ask one question, p is corrected: Holm for heuristics, pairs of models and memorisation, "
+    "Benjamini and Hochberg for topics. Beside a null result stands the difference that would have been told with "
+    "80 % power.",
     "Ties (within a relative 1e-6) share the credit. An item is undecided where a missing answer could still "
     "turn its verdict: then it is never kept as robust. A missing answer is never counted as wrong.",
-    "The p of the excess comes from permuting the key within each item, exactly (Poisson-binomial).",
-    "Heuristics are corrected by Holm over the family; the topic mix is compared in nats with Jeffreys "
-    "smoothing.",
+    "The p of the excess comes from permuting the key within each item, exactly (Poisson-binomial); with places "
+    "known, a key is as likely at a place as the keys of items with as many options are.",
+    "The topic mix is compared in nats with Jeffreys smoothing.",
     "Cloze scores the option's own text after the question, never the question; the primary normalisation "
     "is by characters.",
 )

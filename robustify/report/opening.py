@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from robustify.report.blocks import Banner, Tile
-from robustify.report.reading import at, number, quantity, texts, whole
+from robustify.report.reading import at, deciding, number, quantity, texts, whole
 from robustify.report.words import ABSENT, between, count, counted, percent, plain, rests_on, verdict
 
 Summary = Mapping[str, object]
@@ -39,7 +39,7 @@ def _removed(summary: Summary) -> Tile:
 
 
 def _luck(summary: Summary) -> Tile:
-    luck, share = quantity(at(summary, "screen", "expected_false_flags")), luck_share(summary)
+    luck, share = quantity(deciding(at(summary, "screen"), "expected_false_flags")), luck_share(summary)
     if luck.value is None:
         return Tile("Luck alone would flag", ABSENT, ("no expectation in this run",))
     ends = () if luck.lo is None or luck.hi is None else (between(luck.lo, luck.hi, 1.0),)
@@ -54,7 +54,8 @@ def luck_share(summary: Summary) -> float | None:
     Not expected over flagged: that expectation is of a benchmark without a single shortcut, and an item with
     one is no false flag. None where nothing was flagged or no latent rate is known.
     """
-    flagged, latent = (quantity(at(summary, "screen", name)) for name in ("flagged", "latent_shortcut_rate"))
+    flagged = quantity(at(summary, "screen", "flagged"))
+    latent = quantity(deciding(at(summary, "screen"), "latent_shortcut_rate"))
     if not flagged.value or latent.value is None:
         return None
     return min(1.0, max(0.0, (flagged.value - latent.value) / flagged.value))

@@ -41,6 +41,12 @@ def at(node: object, *path: str) -> object:
     return node
 
 
+def deciding(rule: object, name: str) -> object:
+    """A number about luck: with the places of the keys known where voters could see places, else without."""
+    by_place = part(rule, "by_place")
+    return by_place.get(name) if by_place else at(rule, name)
+
+
 def number(x: object) -> float | None:
     """A finite number, or None; a truth value is no number."""
     if isinstance(x, bool) or not isinstance(x, int | float) or not math.isfinite(x):

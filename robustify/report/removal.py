@@ -1,9 +1,10 @@
 """What the screen removed, and how much of that luck explains."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from robustify.report.blocks import Block, Cell, Column, Kind, Mark, Plot, Row, Section, Table, Text
-from robustify.report.reading import Quantity, at, named, number, numbers, part, quantity, text, whole
+from robustify.report.keyplaces import key_places
+from robustify.report.reading import Quantity, at, named, number, part, quantity, text, whole
 from robustify.report.words import (
     ABSENT,
     absent,
@@ -11,6 +12,7 @@ from robustify.report.words import (
     count_cell,
     number_cell,
     percent,
+    places,
     plain,
     points_cell,
     rate_cell,
@@ -18,6 +20,8 @@ from robustify.report.words import (
 )
 
 Summary = Mapping[str, object]
+Entry = Callable[[Mapping[str, object], str], Cell]
+EXPECTED = "expected_false_flags"
 
 
 def luck(summary: Summary) -> Section:
@@ -28,7 +32,10 @@ def luck(summary: Summary) -> Section:
 def _blocks(summary: Summary) -> list[Block]:
     screen = part(summary, "screen")
     if not screen:
-        return [Text("Not measured: this run holds no choices-only screen.", quiet=True)]
+        return [
+            Text("Not measured: this run holds no choices-only screen.", quiet=True),
+            *key_places(summary),
+        ]
     blocks: list[Block] = []
     if text(screen.get("sentence")):
         blocks.append(Text(plain(text(screen.get("sentence")), 1000)))
@@ -37,13 +44,14 @@ def _blocks(summary: Summary) -> list[Block]:
         *blocks,
         *([plot] if plot else []),
         _flags(summary),
+        *key_places(summary),
         _independence(screen),
         _voters(screen),
         Text(
             "Luck is counted with exchangeable keys: had another option of the item been the key, would the "
             "same answers have flagged it? That needs no independence between voters, who share "
-            "their errors. The "
-            "independence formulas stand beside it for reference only.",
+            "their errors. The independence formulas stand beside it for reference only. Knowing at which "
+            "places keys stand is luck too: where the voters could see places, luck that knows them decides.",
             quiet=True,
         ),
     ]
@@ -67,10 +75,13 @@ def flagged_plot(summary: Summary) -> Plot | None:
 
 def _pair(label: str, rule: Mapping[str, object]) -> list[Row]:
     flagged = quantity(rule.get("flagged"))
-    expected = quantity(rule.get("expected_false_flags")).over(flagged.n or 0)
+    luck: tuple[tuple[str, object], ...] = (
+        ("expected by luck", rule),
+        ("expected, places known", rule.get("by_place")),
+    )
     found: tuple[tuple[str, Quantity, Kind], ...] = (
         ("flagged", flagged, "main"),
-        ("expected by luck", expected, "luck"),
+        *((name, quantity(at(of, EXPECTED)).over(flagged.n or 0), "luck") for name, of in luck),
     )
     marks = [
         Row(name, (Mark(q.value, q.lo, q.hi, kind),), percent(q.value))
@@ -83,36 +94,54 @@ def _pair(label: str, rule: Mapping[str, object]) -> list[Row]:
 def _flags(summary: Summary) -> Table:
     screen = part(summary, "screen")
     d4 = part(screen, "d4_rule")
-    none = absent("no letter answers") if not d4 else absent()
-    rows = (
-        ("Flagged", rate_cell(screen.get("flagged")), rate_cell(d4.get("flagged")) if d4 else none),
-        (
-            "Flags that luck alone would give",
-            count_cell(screen.get("expected_false_flags")),
-            count_cell(d4.get("expected_false_flags")) if d4 else none,
-        ),
-        (
-            "Excess over luck",
-            _excess(screen),
-            _excess(d4) if d4 else none,
-        ),
-        (
-            "Items with a real shortcut (estimate)",
-            rate_cell(screen.get("latent_shortcut_rate")),
-            rate_cell(d4.get("latent_shortcut_rate")) if d4 else none,
-        ),
-    )
+    rules = (screen, d4)
+    none = absent("no letter answers")
+    rows: list[tuple[Cell, ...]] = [
+        (Cell(label), *(cell(rule, name) if rule else none for rule in rules))
+        for label, name, cell in (("Flagged", "flagged", _rate), *LUCK)
+    ]
+    if any(part(rule, "by_place") for rule in rules):
+        rows += [
+            (
+                Cell(f"{label}, places known"),
+                *(_by_place(rule, name, cell) if rule else none for rule in rules),
+            )
+            for label, name, cell in LUCK
+        ]
     return Table(
         "Flagged, and what luck explains",
         (Column("", figures=False), Column("This run's rule"), Column("D.4's rule")),
-        tuple((Cell(label), ours, theirs) for label, ours, theirs in rows),
+        tuple(rows),
         f"This run: {rule_words(summary)}. D.4's rule: one order, letter answers, all voters right"
         + (f"; template {plain(text(d4.get('template'), ABSENT))}." if d4 else "."),
     )
 
 
-def _excess(rule: Mapping[str, object]) -> Cell:
-    return points_cell(rule.get("excess_over_chance"), number(at(rule, "excess_over_chance", "p")))
+def _by_place(rule: Mapping[str, object], name: str, cell: Entry) -> Cell:
+    by_place = part(rule, "by_place")
+    if by_place:
+        return cell(by_place, name)
+    return absent("no places shown") if "by_place" in rule else absent()
+
+
+def _rate(rule: Mapping[str, object], name: str) -> Cell:
+    return rate_cell(rule.get(name))
+
+
+def _count(rule: Mapping[str, object], name: str) -> Cell:
+    return count_cell(rule.get(name))
+
+
+def excess_cell(rule: Mapping[str, object], name: str) -> Cell:
+    """What was flagged beyond luck, with its p."""
+    return points_cell(rule.get(name), number(at(rule, name, "p")))
+
+
+LUCK: tuple[tuple[str, str, Entry], ...] = (
+    ("Flags that luck alone would give", EXPECTED, _count),
+    ("Excess over luck", "excess_over_chance", excess_cell),
+    ("Items with a real shortcut (estimate)", "latent_shortcut_rate", _rate),
+)
 
 
 def rule_words(summary: Summary) -> str:
@@ -156,6 +185,7 @@ def _independence(screen: Mapping[str, object]) -> Table:
         ("Voters that pick the same option: were they independent", rate_cell(agree.get("independent"))),
         ("Observed over independent", number_cell(agree.get("ratio"), 2)),
         ("Fleiss kappa of being right", number_cell(agree.get("fleiss_kappa"), 2)),
+        *_all_right(agree),
     )
     return Table(
         "If voters were independent (for reference)",
@@ -164,9 +194,19 @@ def _independence(screen: Mapping[str, object]) -> Table:
     )
 
 
+def _all_right(agree: Mapping[str, object]) -> tuple[tuple[str, Cell], ...]:
+    if "all_right" not in agree:
+        return ()
+    return (
+        ("Voters that are all right on the same item: observed", rate_cell(agree["all_right"])),
+        ("Observed over the product of their accuracies", number_cell(agree.get("all_right_ratio"), 2)),
+    )
+
+
 def _voters(screen: Mapping[str, object]) -> Block:
     voters = tuple(named(screen, "voters"))
     by_text = screen.get("mode") == "text" and not any(v.get("position_share") for _, v in voters)
+    tied = any("ties" in v for _, v in voters)
     if not voters:
         return Text("No voters are recorded.", quiet=True)
     return Table(
@@ -176,6 +216,7 @@ def _voters(screen: Mapping[str, object]) -> Block:
             Column("Right without the question"),
             Column("Picks by place shown"),
             Column("Unanswered"),
+            *((Column("Ties"),) if tied else ()),
         ),
         tuple(
             (
@@ -186,18 +227,10 @@ def _voters(screen: Mapping[str, object]) -> Block:
                 rate_cell(v.get("choices_only_accuracy")),
                 absent("no letters shown") if by_text else places(v.get("position_share")),
                 count_cell(v.get("unanswered")),
+                *((count_cell(v.get("ties")),) if tied else ()),
             )
             for name, v in voters
         ),
-        "Picks by place: the share of picks that fell on the first, second, ... option shown; even "
-        "shares mean "
-        "that no letter is favoured.",
+        "Picks by place: the share of picks that fell on the first, second, ... option shown; even shares "
+        "mean that no letter is favoured." + (" A tie is no vote." if tied else ""),
     )
-
-
-def places(x: object) -> Cell:
-    """Shares by place: `A 24.1, B 25.3, ... %`."""
-    shares = numbers(x)
-    if not shares:
-        return absent()
-    return Cell(", ".join(f"{chr(65 + i)} {100 * s:.1f}" for i, s in enumerate(shares[:26])) + " %")

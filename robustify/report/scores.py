@@ -1,16 +1,20 @@
 """What the models score: on which split, against random removals, in which order, how well calibrated."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from robustify.report.blocks import Block, Cell, Column, Line, Mark, Plot, Row, Section, Table, Text
+from robustify.report.gaps import gaps
 from robustify.report.reading import Quantity, at, named, number, part, quantity, text
 from robustify.report.words import (
     absent,
     again,
     count_cell,
+    judged_cell,
+    model_cell,
+    p_cell,
     percent,
     plain,
-    points_cell,
+    power,
     rate_cell,
     spaced,
 )
@@ -42,33 +46,38 @@ def accuracy(summary: Summary) -> Section:
     blocks: list[Block] = [Text("Not measured: no model was asked the full question or cloze.", quiet=True)]
     if found:
         plot = accuracy_plot(summary)
-        blocks = [_main(found), *([plot] if plot else []), *_views(found), _gaps(found)]
+        blocks = [_main(found), *([plot] if plot else []), *_views(found), gaps(found)]
     return Section("scores", "Scores on All, Shortcut, Robust and Cloze", "Scores", tuple(blocks))
-
-
-def model_cell(name: str, entry: Mapping[str, object]) -> Cell:
-    """A model's name, marked if it voted in the filter."""
-    return Cell(plain(name), badge="voter" if entry.get("is_voter") is True else "")
 
 
 def _main(found: list[tuple[str, Mapping[str, object]]]) -> Table:
     heads = ("All", "Shortcut", "Robust", "Cloze")
-    rows = tuple((model_cell(name, e), *(rate_cell(q) for _, q in _four(e))) for name, e in found)
+    rows = tuple((model_cell(name, e), *(judged_cell(x) for _, x in _four(e))) for name, e in found)
     noted = f" {VOTER_NOTE}" if any(e.get("is_voter") is True for _, e in found) else ""
     return Table(
         "Accuracy by model",
         (Column("Model", figures=False), *(Column(h) for h in heads)),
         rows,
         "All, Shortcut and Robust: the full question, answered by letter in the benchmark's own "
-        "order. Cloze: the "
-        f"options scored by their own text per character, on items that can be asked without choices.{noted}",
+        "order. Cloze: the options scored by their own text per character, on items that can be asked without "
+        f"choices. {_chance_note(x for _, e in found for _, x in _four(e))}{noted}",
     )
 
 
-def _four(entry: Mapping[str, object]) -> Iterator[tuple[str, Quantity]]:
+def _chance_note(entries: Iterable[object]) -> str:
+    if any(isinstance(at(x, "told_from_chance"), bool) for x in entries):
+        return (
+            "Unless it says otherwise, a score is above chance, the mean of 1/k on its items. 80 % power: so many "
+            "points above chance would have been told four times out of five. On Shortcut and Robust that chance "
+            "knows nothing of the selection."
+        )
+    return "Whether scores can be told from chance was not judged."
+
+
+def _four(entry: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     for split in SPLITS:
-        yield split, quantity(at(entry, "full", split))
-    yield "cloze", quantity(at(entry, "cloze_chars", "all"))
+        yield split, at(entry, "full", split)
+    yield "cloze", at(entry, "cloze_chars", "all")
 
 
 def accuracy_plot(summary: Summary) -> Plot | None:
@@ -81,8 +90,8 @@ def accuracy_plot(summary: Summary) -> Plot | None:
                 (Mark(q.value, q.lo, q.hi, "luck" if split == "cloze" else "main"),),
                 percent(q.value),
             )
-            for split, q in _four(entry)
-            if q.value is not None
+            for split, x in _four(entry)
+            if (q := quantity(x)).value is not None
         ]
         rows += [Row(plain(name)), *lines] if lines else []
     if not rows:
@@ -108,7 +117,8 @@ def _views(found: list[tuple[str, Mapping[str, object]]]) -> list[Block]:
         (
             model_cell(name, e) if i == 0 else again(model_cell(name, e)),
             Cell(label),
-            *(rate_cell(at(e, view, split)) for split in SPLITS),
+            judged_cell(at(e, view, "all")),
+            *(rate_cell(at(e, view, split)) for split in SPLITS[1:]),
         )
         for name, e in found
         for i, (view, label) in enumerate((v, words) for v, words in VIEWS if part(e, v))
@@ -122,24 +132,10 @@ def _views(found: list[tuple[str, Mapping[str, object]]]) -> list[Block]:
     )
     note = (
         "Choices only by letters is averaged over the rotations of the options. Characters are the primary "
-        "normalisation of cloze (equal to lm-eval's acc_norm); the others say how far the choice matters."
+        "normalisation of cloze (equal to lm-eval's acc_norm); the others say how far the choice matters. On All "
+        "a score is held against chance as above."
     )
     return [Table("The other views", heads, rows, note)]
-
-
-def _gaps(found: list[tuple[str, Mapping[str, object]]]) -> Table:
-    return Table(
-        "How much a model gains where the longest option is the key",
-        (Column("Model", figures=False), Column("Full question"), Column("Cloze, by characters")),
-        tuple(
-            (
-                model_cell(name, e),
-                *(points_cell(at(e, view, "heuristic_gap")) for view in ("full", "cloze_chars")),
-            )
-            for name, e in found
-        ),
-        "Accuracy where the longest-answer heuristic is right, less accuracy where it is wrong.",
-    )
 
 
 def random_removal(summary: Summary) -> Section:
@@ -151,11 +147,12 @@ def random_removal(summary: Summary) -> Section:
             rate_cell(e.get("robust")),
             rate_cell(Quantity(number(e.get("mean")), None, *_ends(e))),
             _percentile(e),
+            p_cell(e.get("p"), power(e.get("mde"))),
             count_cell(e.get("draws")),
         )
         for name, e in named(summary, "random_removal")
     )
-    heads = ("On Robust", "After random removals", "Percentile", "Draws")
+    heads = ("On Robust", "After random removals", "Percentile", "p", "Draws")
     blocks: tuple[Block, ...] = (
         Text(
             "Robust is a part of All, so the two cannot be compared as if they were two sets. A fall counts "
@@ -166,8 +163,9 @@ def random_removal(summary: Summary) -> Section:
             "Robust against random removals",
             (Column("Model", figures=False), Column("View", figures=False), *(Column(h) for h in heads)),
             rows,
-            "Percentile: the share of random removals that left an accuracy no higher than that on Robust. "
-            "For a voter a low one is no news.",
+            "Percentile: the share of random removals that left an accuracy no higher than that on Robust; "
+            "p: how often they leave one as far from their mean, with the difference that would have been told "
+            "where it is above 0.05. For a voter a low percentile is no news.",
         )
         if rows
         else Text("Not measured: no model was asked the full question or cloze.", quiet=True),

@@ -10,7 +10,17 @@ from dataclasses import replace
 from pathlib import PurePath
 
 from robustify.report.blocks import Cell, Tone
-from robustify.report.reading import Quantity, at, number, quantity, records, text, whole
+from robustify.report.reading import (
+    Quantity,
+    at,
+    deciding,
+    number,
+    numbers,
+    quantity,
+    records,
+    text,
+    whole,
+)
 
 ABSENT = "not measured"
 JOINERS = "\u200c\u200d"
@@ -119,13 +129,58 @@ def points(q: Quantity) -> str:
     return f"{signed(100 * q.value, 1)} points" + (f" ({small})" if small else "")
 
 
+def model_cell(name: str, entry: object) -> Cell:
+    """A model's name, marked if it voted in the filter."""
+    return Cell(plain(name), badge="voter" if at(entry, "is_voter") is True else "")
+
+
 def points_cell(x: object, p: float | None = None) -> Cell:
-    """A difference of two shares in a table, with its p where there is one."""
+    """A difference of two shares in a table, with its p and what it would have told, where there is one."""
     q = quantity(x)
     if q.value is None:
+        return Cell("no items", "n = 0", "absent") if q.n == 0 else absent()
+    beside = ("" if p is None else p_value(p), power(at(x, "mde")))
+    return Cell(f"{signed(100 * q.value, 1)} points", joined(rests_on(q), *beside))
+
+
+def power(mde: object) -> str:
+    """Beside a null result the difference that would have been told: `80 % power at 12.6 points`."""
+    found = number(mde)
+    return "" if found is None else f"80 % power at {signed(100 * found, 1)} points"
+
+
+def judged_cell(x: object) -> Cell:
+    """A rate in a table; said of chance is only that it is below it, or cannot be told from it."""
+    cell, q = rate_cell(x), quantity(x)
+    chance, told = number(at(x, "chance")), at(x, "told_from_chance")
+    if q.value is None or chance is None:
+        return cell
+    if told is False:
+        return replace(
+            cell,
+            small=joined(cell.small, f"not told from chance {percent(chance)}", power(at(x, "mde"))),
+        )
+    below = told is True and q.value < chance
+    return replace(cell, small=joined(cell.small, f"below chance {percent(chance)}")) if below else cell
+
+
+def p_cell(p: object, small: str = "") -> Cell:
+    """A p in a table whose head says that it is one."""
+    found = number(p)
+    return absent() if found is None else Cell(p_value(found).removeprefix("p ").removeprefix("= "), small)
+
+
+def places(x: object) -> Cell:
+    """Shares by place: `A 24.1, B 25.3, ... %`."""
+    shares = numbers(x)
+    if not shares:
         return absent()
-    small = ", ".join(s for s in (rests_on(q), "" if p is None else p_value(p)) if s)
-    return Cell(f"{signed(100 * q.value, 1)} points", small)
+    return Cell(", ".join(f"{chr(65 + i)} {100 * s:.1f}" for i, s in enumerate(shares[:26])) + " %")
+
+
+def joined(*parts: str) -> str:
+    """The parts that say something, as one line of small print."""
+    return ", ".join(p for p in parts if p)
 
 
 def verdict(summary: Mapping[str, object]) -> tuple[str, Tone, str]:
@@ -159,7 +214,7 @@ def closing(summary: Mapping[str, object], folder: str) -> list[str]:
     """The last lines on the terminal: the verdict, what was removed, what of it is luck, the report."""
     word, _, sentence = verdict(summary)
     flagged = quantity(at(summary, "screen", "flagged"))
-    luck = quantity(at(summary, "screen", "expected_false_flags"))
+    luck = quantity(deciding(at(summary, "screen"), "expected_false_flags"))
     said = "" if luck.value is None else f"; luck alone flags {count(luck.value)} items"
     splits = ("robust", "shortcut", "undecided", "cloze")
     sizes = [
