@@ -19,14 +19,24 @@ from robustify.ask import Asking
 from robustify.cloze import ClozeSettings
 from robustify.consensus import ScreenRules
 from robustify.engines import HFModel
+from robustify.engines.replay import ReplayModel
 from robustify.errors import AuthorisationError, UsageError
 from robustify.guardrails import Limits
+from robustify.heads import HeadSettings
 from robustify.loaders import Source
+from robustify.overlap import ContaminationSettings
 from robustify.probe import ProbeSettings
+
+Model = HFModel | ReplayModel
 
 
 def _named(value: object) -> object:
-    return {"name": value} if isinstance(value, str) else value
+    match value:
+        case str():
+            return {"name": value, "engine": "hf"}
+        case Mapping() if "engine" not in value:
+            return {**value, "engine": "hf"}
+    return value
 
 
 def _listed(value: object) -> object:
@@ -49,21 +59,25 @@ class Config(BaseModel):
         BeforeValidator(_listed),
         Field(min_length=1),
     ]
-    models: tuple[Annotated[HFModel, BeforeValidator(_named)], ...] = ()
+    models: tuple[
+        Annotated[Annotated[Model, Field(discriminator="engine")], BeforeValidator(_named)], ...
+    ] = ()
     asking: Asking = Asking()
     screen: ScreenRules = ScreenRules()
     alternatives: tuple[ScreenRules, ...] = ()
     cloze: ClozeSettings = ClozeSettings()
     probe: ProbeSettings = ProbeSettings()
+    heads: HeadSettings = HeadSettings()
+    contamination: ContaminationSettings | None = None
     limits: Limits = Limits()
     limit: int | None = Field(default=None, ge=1)
     notes: tuple[str, ...] = ()
 
     @field_validator("models")
     @classmethod
-    def _one_of_each(cls, models: tuple[HFModel, ...]) -> tuple[HFModel, ...]:
+    def _one_of_each(cls, models: tuple[Model, ...]) -> tuple[Model, ...]:
         names = [m.name for m in models]
-        references = [(m.reference, m.dtype) for m in models]
+        references = [(m.reference, m.dtype if isinstance(m, HFModel) else "") for m in models]
         if len(set(names)) < len(names):
             raise ValueError("two models have one name; expected a name for each")
         if len(set(references)) < len(references):
@@ -162,6 +176,12 @@ def _anchor(tree: dict[str, Any], path: Path) -> None:
     match tree.get("cloze"):
         case {"labels": str(where)}:
             tree["cloze"]["labels"] = _resolved(where, path)
+    match tree.get("contamination"):
+        case {"files": list(files)}:
+            tree["contamination"]["files"] = [_resolved(str(file), path) for file in files]
+    match tree.get("models"):
+        case list(models):
+            tree["models"] = [_with_logs(model, path) for model in models]
     data = tree.get("data")
     match data:
         case str():
@@ -180,6 +200,15 @@ def _anchored(one: object, path: Path) -> object:
             assert isinstance(one, dict)
             return {**one, "path": _resolved(where, path)}
     return one
+
+
+def _with_logs(model: object, path: Path) -> object:
+    match model:
+        case {"logs": str(log), **rest}:
+            return {**rest, "logs": _resolved(log, path)}
+        case {"logs": list(logs), **rest}:
+            return {**rest, "logs": [_resolved(str(log), path) for log in logs]}
+    return model
 
 
 def _resolved(where: str, path: Path) -> str:
@@ -222,11 +251,19 @@ def _distinct(error: ValidationError) -> list[dict[str, Any]]:
 
 
 def _fault(e: Mapping[str, Any]) -> str:
-    where = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in e["loc"]).lstrip(".") or "config"
+    match e["loc"]:
+        # pydantic names the engine between a model's place and its key; the file does not.
+        case ("models", int(i), "hf" | "replay", *rest):
+            loc: tuple[str | int, ...] = ("models", i, *rest)
+        case other:
+            loc = tuple(other)
+    where = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in loc).lstrip(".") or "config"
     match e["type"]:
         case "extra_forbidden":
             near = difflib.get_close_matches(str(e["loc"][-1]), _known(e["loc"]), n=1)
             return f"{where}: unknown key" + (f" (did you mean {near[0]}?)" if near else "")
+        case "union_tag_invalid":
+            return f"{where}.engine: unknown; expected {e['ctx']['expected_tags']}"
         case "missing":
             return f"{where}: missing; expected a value"
         case "tuple_type" | "model_type" | "dict_type":
@@ -239,13 +276,15 @@ def _fault(e: Mapping[str, Any]) -> str:
 
 def _known(loc: Sequence[str | int]) -> list[str]:
     sections: dict[str, type[BaseModel]] = {
-        "models": HFModel,
+        "models": ReplayModel if "replay" in loc else HFModel,
         "data": Source,
         "asking": Asking,
         "screen": ScreenRules,
         "alternatives": ScreenRules,
         "cloze": ClozeSettings,
         "probe": ProbeSettings,
+        "heads": HeadSettings,
+        "contamination": ContaminationSettings,
         "limits": Limits,
     }
     named = [sections[str(step)] for step in loc[:-1] if str(step) in sections]
@@ -262,7 +301,7 @@ def with_models(config: Config, names: Sequence[str], device: str | None = None)
     have = {m.name: m for m in config.models}
     models = [have.get(n) or HFModel(name=_short(n), model=n) for n in names] or list(config.models)
     if device is not None:
-        models = [m.model_copy(update={"device": device}) for m in models]
+        models = [m.model_copy(update={"device": device}) if isinstance(m, HFModel) else m for m in models]
     tree = {**config.model_dump(), "models": [m.model_dump() for m in models]}
     return parse(tree, "--models")
 

@@ -4,42 +4,31 @@ consensus of the choices-only answers gives the split, and the run's folder is p
 
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from robustify import __version__
 from robustify.answers import Answers
 from robustify.ask import ask, plan
 from robustify.cloze import read_labels
 from robustify.config import Config, parse
-from robustify.engines import check_model, open_scorer
+from robustify.engines import HFModel, check_model, open_scorer
 from robustify.engines.base import Progress, no_progress
+from robustify.engines.replay import ReplayModel, check_logs, replayed
 from robustify.errors import AuthorisationError, DataError, GuardrailError, ResourceError, UsageError
 from robustify.export.lm_eval import write_tasks
 from robustify.heuristics import guess
-from robustify.item import Item
-from robustify.judge import Facts, Judgement, Rules, judge
-from robustify.loaders import Defect, Loaded, Quarantined, load_many
+from robustify.judge import Judgement, judge
+from robustify.loaders import Loaded, load_many
+from robustify.overlap import Overlap, overlap
+from robustify.printing import Asked, asked_again, data_tree, facts, print_run, rules
 from robustify.probe import probe
 from robustify.report import write_report
-from robustify.run import (
-    FORMAT,
-    SPLIT_FILES,
-    Run,
-    locked,
-    open_run,
-    refuse_foreign,
-    replacing,
-    versions,
-    write_items,
-    write_json,
-    write_quarantine,
-    write_verdicts,
-)
-from robustify.views import View, template
+from robustify.run import SPLIT_FILES, Run, locked, open_run, refuse_foreign, replacing
+from robustify.textfiles import require_files
+from robustify.voters import same_model
 
 Watch = Callable[[str, int], AbstractContextManager[Progress]]
 """Called with a label and the number of requests; gives the progress to report to."""
@@ -48,15 +37,6 @@ Watch = Callable[[str, int], AbstractContextManager[Progress]]
 def unwatched(_label: str, _total: int) -> AbstractContextManager[Progress]:
     """The watch of work that nobody looks at."""
     return nullcontext(no_progress)
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What asking leaves behind: everything that judging and printing need, and no model."""
-
-    bench: Loaded
-    answers: Answers
-    fingerprints: Mapping[str, Mapping[str, str]]
 
 
 def robustify(config: Config, folder: Path, cache: Path, watch: Watch = unwatched) -> Run:
@@ -71,8 +51,12 @@ def robustify(config: Config, folder: Path, cache: Path, watch: Watch = unwatche
     with locked(folder):
         bench = load_bench(config)
         asked = ask_models(config, bench, cache, watch)
-        judgement = judge(asked.answers, facts(bench), rules(config), bench.items)
-        return print_run(folder, config, asked, judgement)
+        return print_run(folder, config, asked, judged(config, asked))
+
+
+def judged(config: Config, asked: Asked) -> Judgement:
+    """The judgement of what was asked, under the config's rules."""
+    return judge(asked.answers, asked.facts, rules(config), asked.items)
 
 
 def authorise(config: Config) -> None:
@@ -98,8 +82,10 @@ def foresee(config: Config, cache: Path) -> None:
     told = config.asking.templates()
     asked = {t.name for t in told if t.view in ("choices_only", "choices_only_text")}
     names = {m.name for m in config.models}
+    asks = any(not isinstance(m, ReplayModel) and m.role == "voter" for m in config.models)
+    replays = any(isinstance(m, ReplayModel) for m in config.models)
     for screen in (config.screen, *config.alternatives):
-        if screen.template is not None and screen.template not in asked:
+        if screen.template is not None and screen.template not in asked and not replays:
             raise UsageError(f"screen.template: is not asked; expected one of {', '.join(sorted(asked))}")
         strangers = [v for v in screen.voters if v not in names]
         if strangers:
@@ -110,8 +96,26 @@ def foresee(config: Config, cache: Path) -> None:
         raise UsageError("models: all are under test and none votes; expected a model with `role: voter`")
     if config.cloze.labels is not None:
         read_labels(Path(config.cloze.labels))
+    if config.contamination is not None:
+        require_files([Path(file) for file in config.contamination.files])
+    headless = [name for name in config.heads.models if name not in _in_reach(config)]
+    if headless:
+        raise UsageError(
+            f"heads.models: {headless[0]} is no model that is run here; expected one of "
+            f"{', '.join(sorted(_in_reach(config))) or 'models with engine hf'}"
+        )
+    digests: dict[str, Mapping[str, str]] = {}
     for model in config.models:
-        check_model(model, cache)
+        match model:
+            case ReplayModel():
+                check_logs(model, asked if asks else ())
+            case _:
+                digests[model.name] = check_model(model, cache) or {}
+    refuse_twins(config, digests)
+
+
+def _in_reach(config: Config) -> dict[str, HFModel]:
+    return {model.name: model for model in config.models if isinstance(model, HFModel)}
 
 
 def load_bench(config: Config) -> Loaded:
@@ -131,29 +135,80 @@ def ask_models(config: Config, bench: Loaded, cache: Path, watch: Watch) -> Aske
     tables = [Answers.of([*guess(bench.items), *probe(bench.items, config.probe)])]
     planned = plan(bench.items, config.asking)
     n_requests = sum(len(p.requests) for p in planned)
-    fingerprints = {}
+    fingerprints: dict[str, Mapping[str, str]] = {}
+    templates = {f"{t.view}/{t.name}": t.digest for t in config.asking.templates()}
     for model in config.models:
-        with open_scorer(model, cache) as scorer, watch(model.name, n_requests) as progress:
-            tables.append(Answers.of(ask(planned, scorer, progress)))
-            fingerprints[model.name] = scorer.fingerprint()
-    return Asked(bench, Answers.concat(tables), fingerprints)
+        match model:
+            case ReplayModel():
+                found = replayed(model, bench)
+                tables.append(found.answers)
+                fingerprints[model.name] = found.fingerprint
+                templates |= found.templates
+            case _:
+                with open_scorer(model, cache) as scorer, watch(model.name, n_requests) as progress:
+                    tables.append(Answers.of(ask(planned, scorer, progress)))
+                    fingerprints[model.name] = scorer.fingerprint()
+    refuse_twins(config, fingerprints)
+    tables.extend(ask_heads(config, bench, cache, watch))
+    found_in = overlapping(config, bench)
+    return Asked(
+        items=bench.items,
+        facts=replace(facts(bench), overlap=found_in),
+        data=data_tree(bench, len(bench.items), found_in),
+        answers=Answers.concat(tables),
+        fingerprints=fingerprints,
+        templates=templates,
+    )
+
+
+def ask_heads(config: Config, bench: Loaded, cache: Path, watch: Watch) -> Iterator[Answers]:
+    """Linear heads on the option vectors of the models that `heads` names; they audit and never vote."""
+    models = _in_reach(config)
+    n = sum(item.k for item in bench.items) * (2 if config.heads.control else 1)
+    for name in config.heads.models:
+        # torch is loaded here and not where it is only judged.
+        from robustify.engines.vectors import head_answers
+
+        with watch(f"{name}, vectors", n) as progress:
+            yield Answers.of(head_answers(bench.items, models[name], cache, config.heads, progress))
+
+
+def overlapping(config: Config, bench: Loaded) -> Overlap | None:
+    """Which items stand in the text files that the config names."""
+    if config.contamination is None:
+        return None
+    files = [Path(file) for file in config.contamination.files]
+    return overlap(bench.items, files, config.contamination.ngram)
+
+
+def refuse_twins(config: Config, fingerprints: Mapping[str, Mapping[str, str]]) -> None:
+    """Refuse one model under two names among the voters.
+
+    Raises:
+        UsageError: both names.
+    """
+    twins = same_model(fingerprints, config.screen.voters or config.voters)
+    if twins is not None:
+        raise UsageError(
+            f"models: {twins[0]} and {twins[1]} are one model (same files); a model must not vote twice: "
+            "name other voters (screen.voters) or leave one out"
+        )
 
 
 def rejudge(run: Run, overrides: Mapping[str, object], folder: Path) -> Run:
     """Judge a run's answers under other rules (dotted config names), into the same or another folder."""
-    run.require_unchanged("answers.parquet", "quarantine.jsonl", *SPLIT_FILES)
+    # A run without text has its topics in verdicts.csv alone; elsewhere judging again mends that file.
+    topics = () if run.holds_text else ("verdicts.csv",)
+    run.require_unchanged("answers.parquet", "quarantine.jsonl", *topics, *SPLIT_FILES)
     refuse_foreign(folder)
     tree = json.loads(json.dumps(run.manifest["config"]))
     for dotted, value in overrides.items():
         section, _, name = dotted.partition(".")
         tree.setdefault(section, {})[name] = value
     config = parse(tree, "run.json config")
-    bench = _bench_of(run, config)
-    asked = Asked(bench, run.answers, run.manifest["models"])
+    asked = asked_again(run, config)
     with locked(folder):
-        return print_run(
-            folder, config, asked, judge(asked.answers, facts(bench), rules(config), bench.items)
-        )
+        return print_run(folder, config, asked, judged(config, asked))
 
 
 def reprint(run: Run) -> Run:
@@ -172,8 +227,13 @@ def export_lm_eval(run: Run, folder: Path, force: bool) -> list[Path]:
     """A run's splits as lm-eval tasks with their data beside them.
 
     Raises:
+        DataError: the run does not hold the text of its items (it was imported without).
         GuardrailError: a guardrail halts the export and `force` is not given.
     """
+    if not run.holds_text:
+        raise DataError(
+            f"{run.folder}: holds no text of its items (imported without); import the logs with --data ITEMS"
+        )
     halted = [g for g in run.summary["guardrails"] if g["halts_export"] and not g["passed"]]
     if halted and not force:
         raise GuardrailError(
@@ -199,125 +259,5 @@ def export_lm_eval(run: Run, folder: Path, force: bool) -> list[Path]:
     )
 
 
-def rules(config: Config) -> Rules:
-    """What the judge side is told by a config."""
-    screens = [
-        s if s.voters else s.model_copy(update={"voters": config.voters})
-        for s in (config.screen, *config.alternatives)
-    ]
-    under_test = tuple(m.name for m in config.models if m.role == "under_test")
-    return Rules(screens[0], config.cloze, config.probe, config.limits, under_test, tuple(screens[1:]))
-
-
-def facts(bench: Loaded) -> Facts:
-    """What is known of the benchmark beside its rows."""
-    return Facts(
-        name=bench.name,
-        topics={i.id: i.topic for i in bench.items},
-        groups={i.id: i.group for i in bench.items if i.group},
-        n_quarantined=len(bench.quarantined),
-        defects=[{"kind": d.kind, "line": d.line, "item": d.item, "file": d.file} for d in bench.defects],
-    )
-
-
-def print_run(folder: Path, config: Config, asked: Asked, judgement: Judgement) -> Run:
-    """Write the run's folder; the export is left out when a guardrail halts it."""
-    bench = asked.bench
-    manifest = _manifest(config, asked)
-    summary = {**judgement.summary, "signature": manifest["signature"]}
-    halted = any(c.halts_export and not c.passed for c in judgement.checks)
-    with replacing(folder, manifest) as place:
-        asked.answers.write(place / "answers.parquet")
-        write_verdicts(
-            place / "verdicts.csv", judgement.verdicts, judgement.cloze_excluded, facts(bench).topics
-        )
-        write_quarantine(place / "quarantine.jsonl", bench.quarantined)
-        for name, items in splits(bench.items, judgement).items():
-            write_items(place / f"{name}.jsonl", items)
-        write_json(place / "summary.json", summary)
-        write_report(place, summary, {**manifest, "notes": list(config.notes)})
-        if not halted:
-            write_tasks(place / "lm_eval_tasks", config.name, signature=manifest["signature"])
-    return open_run(folder)
-
-
-def splits(items: Sequence[Item], judgement: Judgement) -> dict[str, list[Item]]:
-    """The items of each split in their own order; cloze is the items that can be asked without choices."""
-    verdict = {v.item: v.verdict for v in judgement.verdicts}
-    parts = {
-        name: [i for i in items if verdict[i.id] == name] for name in ("robust", "shortcut", "undecided")
-    }
-    return {**parts, "cloze": [i for i in items if i.id not in judgement.cloze_excluded]}
-
-
-def _manifest(config: Config, asked: Asked) -> dict[str, Any]:
-    bench = asked.bench
-    return {
-        "format": FORMAT,
-        "robustify": __version__,
-        "signature": signature(config, bench),
-        "versions": versions(),
-        "config": _without_folders(config),
-        "models": {name: dict(print_) for name, print_ in asked.fingerprints.items()},
-        "templates": {f"{t.view}/{t.name}": t.digest for t in config.asking.templates()},
-        "data": {
-            "layout": bench.layout,
-            "sha256": bench.sha256,
-            "n_items": len(bench.items),
-            "defects": facts(bench).defects,
-            "quarantined": [{"line": q.line, "reason": q.reason, "file": q.file} for q in bench.quarantined],
-        },
-    }
-
-
-def signature(config: Config, bench: Loaded) -> str:
-    """The recipe of every number of the run, on one line (the habit of sacrebleu's signatures)."""
-    told, asking = rules(config).screen, config.asking
-    view: View = "choices_only" if told.mode == "letter" else "choices_only_text"
-    words = told.template or (asking.letter_templates[0] if told.mode == "letter" else asking.text_template)
-    digest = template(view, words).digest[:8]
-    orders = f"{asking.rotations}-rotations" if told.mode == "letter" else "own-order"
-    parts = {
-        "set": config.name,
-        "n": len(bench.items),
-        "data": bench.sha256[:8],
-        "voters": ",".join(told.voters) or "none",
-        "screen": f"{told.criterion}/{told.mode}/{words}@{digest}/{orders}",
-        "probe": told.probe_vote
-        if told.probe_vote == "none"
-        else f"{told.probe_vote}@{told.probe_confidence}",
-        "cloze": f"chars/{config.cloze.profile}",
-        "shots": asking.shots,
-        "robustify": __version__,
-    }
-    return "|".join(f"{name}:{value}" for name, value in parts.items())
-
-
-def _without_folders(config: Config) -> dict[str, Any]:
-    # Where the data lies differs from one machine to the next; its digest says what it was.
-    tree = config.model_dump(mode="json")
-    tree["data"] = [{**source, "path": Path(source["path"]).name} for source in tree["data"]]
-    return tree
-
-
 def _without_files(run: Run) -> dict[str, Any]:
     return {name: value for name, value in run.manifest.items() if name != "files"}
-
-
-def _bench_of(run: Run, config: Config) -> Loaded:
-    data = run.manifest["data"]
-    items = run.items
-    if len(items) != data["n_items"]:
-        raise DataError(
-            f"{run.folder}: split files hold {len(items)} of {data['n_items']} items; expected all of them"
-        )
-    return Loaded(
-        name=config.name,
-        layout=data["layout"],
-        items=items,
-        lines=(),
-        defects=tuple(Defect(d["kind"], d["line"], d["item"], d["file"]) for d in data["defects"]),
-        quarantined=tuple(Quarantined(q["line"], q["reason"], q["file"]) for q in data["quarantined"]),
-        sha256=data["sha256"],
-        path="",
-    )

@@ -16,7 +16,7 @@ from robustify.ballot import ScreenRules, ballot
 from robustify.config import parse, shipped
 from robustify.consensus import SHORTCUT, outcome
 from robustify.errors import DataError
-from robustify.pipeline import rules
+from robustify.printing import rules
 from robustify.run import Run, open_run
 from robustify.sensitivity import name
 from robustify.stats import Rate, rate

@@ -53,11 +53,30 @@ class Run:
         return Answers.read(self.folder / "answers.parquet")
 
     @property
-    def items(self) -> tuple[Item, ...]:
-        """All items of a public run, in the order in which they were asked."""
+    def holds_text(self) -> bool:
+        """Whether the text of the items is here; it is not where answers were imported without any."""
+        return any(name in self.manifest["files"] for name in SPLIT_FILES)
+
+    @property
+    def items(self) -> tuple[Item, ...] | None:
+        """All items of a public run, in the order in which they were asked; None where it holds no text."""
+        if not self.holds_text:
+            return None
         held = [item for name in SPLIT_FILES for item in read_items(self.folder / name)]
         place = {item: i for i, item in enumerate(self.answers.items)}
         return tuple(sorted(held, key=lambda item: place.get(item.id, len(place))))
+
+    @property
+    def topics(self) -> dict[str, str]:
+        """The topic of every item, "" where it has none, as `verdicts.csv` says."""
+        path = self.folder / "verdicts.csv"
+        try:
+            with path.open(encoding="utf-8", errors="surrogatepass", newline="") as file:
+                return {row["item"]: row["topic"] for row in csv.DictReader(file)}
+        except (OSError, ValueError, KeyError, TypeError, csv.Error):
+            raise DataError(
+                f"{path}: no verdicts of a run; expected the file as robustify wrote it"
+            ) from None
 
     def require_unchanged(self, *names: str) -> None:
         """Refuse to build on files that are not as the run left them.

@@ -12,26 +12,30 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "robustify"
 
 FLOORS: list[set[str]] = [
-    {"errors", "stats", "orders", "__version__"},
-    {"item", "answers", "engines.base", "models"},
-    {"views", "loaders", "engines", "features", "chance", "topics"},
-    {"cloze", "duplicates", "guardrails"},
-    {"ballot", "heuristics", "probe", "stability", "calibration"},
-    {"consensus", "accuracy"},
-    {"residual", "summary"},
-    {"sensitivity", "ask"},
-    {"judge"},
-    {"run", "report", "export"},
+    {"errors", "stats", "orders", "wordcodes", "__version__"},
+    {"item", "answers", "engines.base", "models", "gate", "worlds", "differences", "criteria",
+     "voters", "places", "independence", "textfiles", "wordsearch"},
+    {"views", "loaders", "engines", "features", "chance", "topics", "roll", "overlap", "odds", "wording"},
+    {"cloze", "duplicates", "guardrails", "imports"},
+    {"picks", "prior", "aflite"},
+    {"ballot", "heuristics", "probe", "calibration", "engines.replay"},
+    {"consensus", "accuracy", "variants", "stability", "contamination", "heads"},
+    {"residual", "summary", "pairs", "noise", "engines.vectors"},
+    {"sensitivity", "ask", "truth"},
+    {"judge", "freeform"},
+    {"run", "report", "export", "simulate"},
     {"config"},
-    {"pipeline"},
+    {"printing", "proof"},
+    {"pipeline", "importing"},
     {"cli", "planted"},
     {"__main__"},
-]
+]  # fmt: skip
 # Within a package modules may import one another, but not in a circle.
 JUDGE = {
     "answers", "stats", "consensus", "chance", "accuracy", "residual", "summary", "judge", "heuristics", "probe",
     "features", "cloze", "ballot", "duplicates", "sensitivity", "stability", "calibration", "topics", "guardrails",
-    "report",
+    "report", "differences", "criteria", "voters", "places", "independence", "roll", "picks", "prior", "variants",
+    "pairs", "noise", "contamination", "overlap", "wordcodes", "wordsearch", "textfiles", "heads", "aflite",
 }  # fmt: skip
 HEAVY = {"torch", "transformers", "accelerate", "gguf", "safetensors", "vllm", "ray", "openai"}
 

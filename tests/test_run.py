@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from robustify import pipeline
+from robustify import pipeline, printing
 from robustify.config import Config, parse
 from robustify.errors import AuthorisationError, DataError, ResourceError, UsageError
 from robustify.item import Item
@@ -132,7 +132,7 @@ def test_a_failed_asking_leaves_an_earlier_run_whole(
     config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = audit(config, tmp_path / "out")
-    monkeypatch.setattr(pipeline, "write_report", _full_disk)
+    monkeypatch.setattr(printing, "write_report", _full_disk)
     with pytest.raises(ResourceError, match="No space left"):
         audit(config, tmp_path / "out")
     assert open_run(run.folder).changed() == []

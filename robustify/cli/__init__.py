@@ -17,10 +17,12 @@ from robustify import __version__
 from robustify.cli.cache import cache
 from robustify.cli.data import heuristics, validate
 from robustify.cli.export import export
+from robustify.cli.importing import import_
 from robustify.cli.judging import check, judge, report
 from robustify.cli.models import models
 from robustify.cli.options import printable
 from robustify.cli.run import run
+from robustify.cli.simulate import simulate
 from robustify.errors import RobustifyError
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -35,6 +37,7 @@ def cli() -> None:
     robustify demo_benign.yaml --out results/demo   audit the benchmark of a config
     robustify validate items.jsonl                  what is in this file?
     robustify heuristics items.jsonl                what do the choices alone give away? (no model)
+    robustify import samples.jsonl -o results/seen  judge somebody's lm-eval or Inspect logs (no model)
     robustify check results/demo                    hold a finished run against the guardrails
 
     A config is a YAML file or the name of one that ships with the package.
@@ -43,7 +46,7 @@ def cli() -> None:
     """
 
 
-for command in (run, validate, heuristics, judge, check, report, export, models, cache):
+for command in (run, validate, heuristics, import_, judge, check, report, export, simulate, models, cache):
     cli.add_command(command)
 
 

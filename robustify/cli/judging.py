@@ -17,6 +17,11 @@ RUN = click.argument("folder", metavar="RUN", type=click.Path(path_type=Path))
     "-o", "--out", "--output", type=click.Path(path_type=Path), help="Another folder [default: RUN itself]."
 )
 @screening
+@click.option(
+    "--rotation",
+    type=click.Choice(["averaged", "every", "most"]),
+    help="A voter's pick over the orders: of their average, or the same in every or in most of them.",
+)
 @as_json
 def judge(
     folder: Path,
@@ -24,6 +29,7 @@ def judge(
     criterion: str | None,
     mode: str | None,
     probe_vote: str | None,
+    rotation: str | None,
     json_: bool,
 ) -> int:
     """Judge the answers of RUN again, under other rules; seconds, no model.
@@ -36,7 +42,12 @@ def judge(
     from robustify.report.words import closing
     from robustify.run import open_run
 
-    overrides = chosen(screen__criterion=criterion, screen__mode=mode, screen__probe_vote=probe_vote)
+    overrides = chosen(
+        screen__criterion=criterion,
+        screen__mode=mode,
+        screen__probe_vote=probe_vote,
+        screen__rotation=rotation,
+    )
     done = rejudge(open_run(folder), overrides, out or folder)
     summary = done.summary
     click.echo(json.dumps(summary) if json_ else "\n".join(closing(summary, str(done.folder))))

@@ -35,7 +35,9 @@ def screening(command: F) -> F:
     """The options that choose the rule of the screen."""
     for option in (
         click.option(
-            "--criterion", type=click.Choice(["unanimous", "majority"]), help="How many voters must be right."
+            "--criterion",
+            metavar="unanimous|majority|K-of-N",
+            help="How many voters must be right: all, more than half, or e.g. 2-of-3.",
         ),
         click.option(
             "--mode",

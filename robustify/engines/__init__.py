@@ -44,16 +44,19 @@ class HFModel(BaseModel):
         return self.model or self.name
 
 
-def check_model(model: HFModel, cache: Path) -> None:
+def check_model(model: HFModel, cache: Path) -> dict[str, str]:
     """Make sure that the model can be opened later: its name is known and its files are here and whole.
+
+    The digests of its files, by which two names for one model are found.
 
     Raises:
         UsageError: an unknown name or form.
         ModelError: files missing, damaged or refused.
     """
+    from robustify.engines.recipe import file_digests
     from robustify.models import locate
 
-    locate(model.reference, cache)
+    return file_digests(locate(model.reference, cache))
 
 
 @contextmanager

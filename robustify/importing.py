@@ -1,0 +1,173 @@
+"""The other way to a run: answers that somebody has already got, judged as if they had been asked here.
+
+Logs are read and matched; heuristics and probe are added where the items have text; then everything is judged
+and printed as after an asking. What was assumed on the way stands in the run.
+"""
+
+import contextlib
+import gc
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from robustify.answers import Answers
+from robustify.config import Config, parse
+from robustify.errors import UsageError
+from robustify.heuristics import guess
+from robustify.imports import Gathered, Given, Log, Wanted, fingerprint, gather, read_logs, together
+from robustify.judge import Facts, judge
+from robustify.loaders import Loaded, Source, load_many
+from robustify.printing import Asked, print_run, rules
+from robustify.probe import probe
+from robustify.run import Run, locked, refuse_foreign
+from robustify.voters import same_model
+
+SCREENS = {"choices_only": "letter", "choices_only_text": "text"}
+UNNAMED = "imported"
+
+
+def import_logs(
+    logs: Sequence[Given],
+    folder: Path,
+    *,
+    data: Sequence[Path] = (),
+    wanted: Wanted | None = None,
+    name: str | None = None,
+    overrides: Mapping[str, object] | None = None,
+) -> Run:
+    """Judge the answers in these logs, into this folder.
+
+    `data`: the benchmark's own files; without them the items are taken from the logs. `overrides`: settings of
+    the judging by their dotted config names.
+
+    Raises:
+        UsageError: a file that is not there, something said about a log that is not so, or one model that
+            would vote twice.
+        DataError: rows that cannot be read or matched, or two logs of one run.
+        ResourceError: a folder that is not ours to write.
+    """
+    told = replace(wanted or Wanted(), keyed=bool(data))
+    refuse_foreign(folder)
+    bench = load_many([Source(path=str(path), skip_bad=told.skip_bad) for path in data]) if data else None
+    with _no_collector():
+        read = read_logs(logs, told)
+        found = gather(read, bench)
+    config = _config(read, found, bench, data, name, overrides or {})
+    asked = _asked(config, read, found, bench)
+    twins = same_model(asked.fingerprints, config.screen.voters)
+    if twins is not None:
+        raise UsageError(
+            f"{twins[0]} and {twins[1]}: are one model (same revision); a model must not vote twice: leave one out"
+        )
+    with locked(folder):
+        return print_run(folder, config, asked, judge(asked.answers, asked.facts, rules(config), asked.items))
+
+
+@contextlib.contextmanager
+def _no_collector() -> Iterator[None]:
+    """Millions of rows that all stay alive: looking for garbage among them takes a third of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _config(
+    logs: Sequence[Log],
+    found: Gathered,
+    bench: Loaded | None,
+    data: Sequence[Path],
+    name: str | None,
+    overrides: Mapping[str, object],
+) -> Config:
+    """The settings of the judging; the models are in the answers and need none."""
+    tasks = list(dict.fromkeys(log.task for log in logs))
+    called = name or (bench.name if bench else tasks[0] if len(tasks) == 1 else UNNAMED)
+    asked = {view: [m for v, m, _ in found.answers.askings() if v == view] for view in SCREENS}
+    mode = overrides.get("screen.mode") or next((SCREENS[v] for v, held in asked.items() if held), "letter")
+    voters = next((list(dict.fromkeys(asked[v])) for v in SCREENS if SCREENS[v] == mode), [])
+    tree: dict[str, Any] = {
+        "name": re.sub(r"[^A-Za-z0-9._-]+", "-", called).strip("-._")[:64] or UNNAMED,
+        "sensitivity": "public",
+        "data": [{"path": path.name} for path in data] or [{"path": log.file} for log in logs],
+        "screen": {"mode": mode, "voters": voters},
+        "notes": [*_told(logs), *found.notes],
+    }
+    for dotted, value in overrides.items():
+        section, _, key = dotted.partition(".")
+        tree.setdefault(section, {})[key] = value
+    return parse(tree, "import")
+
+
+def _told(logs: Sequence[Log]) -> list[str]:
+    """What was assumed, once for all the logs of which it holds."""
+    files: dict[str, list[str]] = {}
+    for log in logs:
+        for note in log.notes:
+            files.setdefault(note, []).append(log.file)
+    return [f"{together(held)}: {note}" for note, held in files.items()]
+
+
+def _asked(config: Config, logs: Sequence[Log], found: Gathered, bench: Loaded | None) -> Asked:
+    tables = [found.answers]
+    if found.items is not None:
+        screened = bool(config.screen.voters) or config.screen.probe_vote != "none"
+        own = [*guess(found.items), *(probe(found.items, config.probe) if screened else ())]
+        tables.insert(0, Answers.of(own))
+    n_items = len(found.topics)
+    defects = [{"kind": d.kind, "line": d.line, "item": d.item, "file": d.file} for d in found.defects]
+    set_aside = [*(bench.quarantined if bench else ()), *found.set_aside]
+    digests = "".join(log.sha256 for log in logs)
+    return Asked(
+        items=found.items,
+        facts=Facts(config.name, found.topics, found.groups, len(set_aside), defects),
+        data={
+            "layout": bench.layout if bench else "+".join(dict.fromkeys(log.kind for log in logs)),
+            "sha256": bench.sha256 if bench else hashlib.sha256(digests.encode()).hexdigest(),
+            "n_items": n_items,
+            "defects": defects,
+            "quarantined": [{"line": q.line, "reason": q.reason, "file": q.file} for q in set_aside],
+            "overlap": None,
+        },
+        answers=Answers.concat(tables),
+        fingerprints=_fingerprints(logs),
+        templates={name: digest for log in logs for name, digest in log.templates.items()},
+        origin={
+            "formats": "+".join(sorted({log.kind for log in logs})),
+            "items": {
+                "from": "data" if bench else "logs" if found.items is not None else None,
+                "n": n_items,
+                "left_out": found.left_out,
+            },
+            "logs": [_origin(log, found) for log in logs],
+        },
+    )
+
+
+def _fingerprints(logs: Sequence[Log]) -> dict[str, dict[str, str]]:
+    names = dict.fromkeys(reply.model for log in logs for reply in log.replies)
+    return {name: fingerprint([log for log in logs if name in _models(log)], name) for name in names}
+
+
+def _models(log: Log) -> list[str]:
+    return list(dict.fromkeys(reply.model for reply in log.replies))
+
+
+def _origin(log: Log, found: Gathered) -> dict[str, Any]:
+    return {
+        "file": log.file,
+        "format": log.kind,
+        "sha256": log.sha256,
+        "task": log.task,
+        "models": _models(log),
+        "views": list(dict.fromkeys(reply.view for reply in log.replies)),
+        "rows": len(log.replies),
+        "set_aside": sum(q.file == log.file for q in found.set_aside),
+        "unanswered": sum(not reply.scores and reply.pick is None for reply in log.replies),
+    }

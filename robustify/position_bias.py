@@ -1,0 +1,109 @@
+"""Does a model that sees the question lean to a place? Told from one order of each item, as most logs have.
+
+A model that is always right picks the places where the keys stand; what counts is how much more often it picks
+a place than the key stands there. Moving the choices says more; where that was done, `stability` says it.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from robustify.answers import Block
+from robustify.cloze import best
+from robustify.places import ordinal
+from robustify.stats import FEWEST_CLUSTERS, bootstrap, holm, mcnemar_exact, percent, rate
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Tree = dict[str, object]
+
+LEVEL = 0.05
+
+
+def position_bias(block: Block) -> Tree | None:
+    """How a model's picks and its keys fall on the places, over the first row of each item; None without picks.
+
+    `n` answered items of `asked`, of which `tied` share their pick among several choices. For each place as
+    shown, over the items that have it: `picked` and `key`, shares; `excess`, picked minus key, with an item
+    bootstrap; `p_holm` of an exact McNemar test (picked here and the key elsewhere, against the reverse; ties
+    left out), by Holm over the places; `recall`, the accuracy where the key stands there. `recall_sd`: their
+    standard deviation, RStd of Zheng et al. 2024 (arXiv 2309.03882). `sentence` where a p_holm is below 0.05.
+    """
+    rows = block.first()
+    asked = len(rows)
+    rows = rows.where((rows.pick >= 0) & (rows.key >= 0))
+    if not len(rows):
+        return None
+    picked, key, there = _shown(rows)
+    whole = picked.max(axis=1) == 1
+    tests = [_mcnemar(picked[:, j], key[:, j], whole & there[:, j]) for j in range(picked.shape[1])]
+    adjusted = holm(tests)
+    places = [
+        _place(picked[:, j], key[:, j], there[:, j], rows.correct, p_holm)
+        for j, p_holm in enumerate(adjusted)
+    ]
+    recalls = [float(rows.correct[key[:, j]].mean()) for j in range(key.shape[1]) if key[:, j].any()]
+    return {
+        "n": len(rows),
+        "asked": asked,
+        "tied": int(np.count_nonzero(~whole)),
+        "places": places,
+        "recall_sd": float(np.std(recalls)) if len(recalls) > 1 else None,
+        "sentence": _sentence(picked, key, there, adjusted),
+    }
+
+
+def _shown(rows: Block) -> tuple[Floats, Bools, Bools]:
+    """By place as shown (r, width): the share of the pick, whether the key stands there, whether it exists."""
+    there = rows.order >= 0
+    order = np.where(there, rows.order, 0)
+    width = order.shape[1]
+    tied = best(rows.scores, rows.k)
+    tied = np.pad(tied, ((0, 0), (0, max(0, width - tied.shape[1]))))[:, :width]
+    # Rows whose own scores name the tied choices share them; elsewhere the pick stands alone.
+    shared = (rows.tie > 1) & (tied.sum(axis=1) == rows.tie)
+    weight = np.where(shared[:, None], tied, np.arange(width) == rows.pick[:, None]).astype(np.float64)
+    weight /= weight.sum(axis=1, keepdims=True)
+    picked = np.where(there, np.take_along_axis(weight, order, axis=1), 0.0)
+    return picked, (order == rows.key[:, None]) & there, there
+
+
+def _mcnemar(picked: Floats, key: Bools, among: Bools) -> float:
+    here = picked[among] == 1
+    return mcnemar_exact(int((here & ~key[among]).sum()), int((~here & key[among]).sum()))
+
+
+def _place(picked: Floats, key: Bools, there: Bools, correct: Floats, p_holm: float) -> Tree:
+    gap = picked[there] - key[there]
+    few = len(gap) < FEWEST_CLUSTERS
+    return {
+        "picked": rate(picked[there]).json(),
+        "key": float(key[there].mean()) if len(gap) else None,
+        "excess": {
+            "value": float(gap.mean()) if len(gap) else None,
+            "n": len(gap),
+            "ci": None if few else list(bootstrap(gap)),
+        },
+        "p_holm": p_holm,
+        "recall": rate(correct[key]).json(),
+    }
+
+
+def _sentence(picked: Floats, key: Bools, there: Bools, p_holm: Sequence[float]) -> str | None:
+    """The place that is picked too often, the surest one first; None where there is none."""
+    gaps = [
+        (p, j, float(picked[there[:, j], j].mean()), float(key[there[:, j], j].mean()))
+        for j, p in enumerate(p_holm)
+        if p < LEVEL
+    ]
+    more = sorted(gap for gap in gaps if gap[2] > gap[3])
+    if not more:
+        return None
+    p, j, share, due = more[0]
+    told = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+    return (
+        f"Picks the {ordinal(j)} option in {percent(share)} of the items; the key stands there in "
+        f"{percent(due)} ({told})."
+    )

@@ -1,0 +1,220 @@
+"""Made-up logs of harmless items in the words of other harnesses; no text here is of a real benchmark."""
+
+import json
+import struct
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from robustify.item import Item
+
+COLOURS = ("red", "green", "blue", "grey", "pink")
+
+
+def boxes(n: int = 6, k: int = 4) -> list[Item]:
+    """Items whose texts all differ, with every place a key in turn."""
+    return [
+        Item(f"b{i}", f"Which thing lies in box {i}?", tuple(f"{c} {i}" for c in COLOURS[:k]), i % k, "boxes")
+        for i in range(n)
+    ]
+
+
+def scores_for(picks: Sequence[int], k: int = 4) -> list[list[float]]:
+    """Log-likelihoods whose best choice is the pick; no two are equal."""
+    return [[-1.0 if j == pick else -2.0 - j / 8 for j in range(k)] for pick in picks]
+
+
+def lm_eval_row(
+    item: Item,
+    at: int,
+    scores: Sequence[float | str],
+    *,
+    old: bool = False,
+    texts: bool = False,
+    hidden: bool = False,
+    **more: object,
+) -> dict[str, Any]:
+    """A row of `samples_*.jsonl`: of today's lm-eval, or as its first versions wrote it (`old`).
+
+    `texts` are scored instead of letters; `hidden`: the prompt does not show the question.
+    """
+    shown = "".join(f"{'ABCDE'[j]}. {c}\n" for j, c in enumerate(item.choices))
+    context = ("" if hidden else f"Q: {item.stem}\n") + ("" if texts else shown) + "A:"
+    said = [f" {c}" for c in item.choices] if texts else [f" {'ABCDE'[j]}" for j in range(item.k)]
+    ranked = [float(s) / len(c) for s, c in zip(scores, item.choices, strict=True)] if texts else []
+    values = [float(s) for s in scores]
+    metrics = {"acc": float(values.index(max(values)) == item.key)}
+    if texts:
+        metrics["acc_norm"] = float(ranked.index(max(ranked)) == item.key)
+    if old:
+        asked: Any = [[context, one] for one in said]
+        answered: Any = [[[s, False]] for s in scores]
+    else:
+        asked = {f"gen_args_{j}": {"arg_0": context, "arg_1": one} for j, one in enumerate(said)}
+        answered = [[[str(s), "False"]] for s in scores]
+    return {
+        "doc_id": at,
+        "doc": {
+            "question": item.stem,
+            "choices": list(item.choices),
+            "answer": item.key,
+            "subject": item.topic,
+        },
+        "target": str(item.key),
+        "arguments": asked,
+        "resps": answered,
+        "filtered_resps": [one[0] for one in answered],
+        **({} if old else {"filter": "none", "metrics": list(metrics)}),
+        **metrics,
+        **more,
+    }
+
+
+def written_row(item: Item, at: int, said: str, filter_: str, acc: float) -> dict[str, Any]:
+    """A row of a task in which the model writes; one for each filter."""
+    return {
+        "doc_id": at,
+        "doc": {"question": item.stem, "choices": list(item.choices), "answer": item.key},
+        "target": "ABCDE"[item.key],
+        "arguments": {"gen_args_0": {"arg_0": item.stem, "arg_1": {"until": ["\n"]}}},
+        "resps": [[f"It is {said}."]],
+        "filtered_resps": [said],
+        "filter": filter_,
+        "metrics": ["exact_match"],
+        "exact_match": acc,
+    }
+
+
+def jsonl(path: Path, rows: Sequence[Mapping[str, object]]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def results(folder: Path, date: str, task: str, model: str, n: int) -> Path:
+    """The results file that lm-eval writes beside its rows."""
+    tree = {
+        "results": {task: {"acc,none": 0.5}},
+        "versions": {task: 2.0},
+        "n-shot": {task: 5},
+        "n-samples": {task: {"original": 100, "effective": n}},
+        "config": {"model": "hf", "model_args": f"pretrained={model},dtype=float32", "model_dtype": "torch.float32",
+                   "model_sha": "0123abcd"},
+        "lm_eval_version": "0.4.13",
+        "transformers_version": "5.23.0",
+        "model_name": model,
+        "model_source": "hf",
+    }  # fmt: skip
+    path = folder / f"results_{date}.json"
+    path.write_text(json.dumps(tree))
+    return path
+
+
+def inspect_sample(
+    item: Item, answer: str | None, order: Sequence[int] | None = None, epoch: int = 1, **more: object
+) -> dict[str, Any]:
+    """A sample of an Inspect log, its choices shuffled to `order`."""
+    shown = item.permuted(order or range(item.k))
+    letter = "ABCDE"[shown.key]
+    score = {"value": "C" if answer == letter else "I", "answer": answer, "explanation": "made up"}
+    return {
+        "id": item.id,
+        "epoch": epoch,
+        "input": item.stem,
+        "choices": list(shown.choices),
+        "target": letter,
+        "scores": {"choice": {k: v for k, v in score.items() if v is not None}},
+        "metadata": {"subject": item.topic},
+        **more,
+    }
+
+
+def inspect_tree(
+    samples: Sequence[Mapping[str, object]], *, model: str = "mockllm/model", status: str = "success"
+) -> dict[str, Any]:
+    """An Inspect log as one JSON document."""
+    ids = list(dict.fromkeys(s["id"] for s in samples))
+    return {
+        "version": 2,
+        "status": status,
+        "eval": {
+            "task": "suite/boxes",
+            "task_version": 3,
+            "model": model,
+            "dataset": {"name": "boxes", "samples": len(ids), "sample_ids": ids},
+            "config": {"epochs": 1},
+            "packages": {"inspect_ai": "0.3.285"},
+        },
+        "plan": {"steps": [{"solver": "multiple_choice"}]},
+        "results": {"total_samples": len(samples), "completed_samples": len(samples)},
+        "samples": list(samples),
+    }
+
+
+def eval_zip(path: Path, tree: Mapping[str, Any], *, method: int = zipfile.ZIP_DEFLATED) -> Path:
+    """The same log as an `.eval` archive; 93 is zstd, which `zipfile` cannot write."""
+    members = {"header.json": {k: v for k, v in tree.items() if k != "samples"}}
+    members |= {f"samples/{s['id']}_epoch_{s['epoch']}.json": s for s in reversed(tree["samples"])}
+    members["summaries.json"] = []
+    files = {name: json.dumps(value).encode() for name, value in members.items()}
+    if method != 93:
+        with zipfile.ZipFile(path, "w", method) as archive:
+            for name, data in files.items():
+                archive.writestr(name, data)
+    else:
+        path.write_bytes(zstd_zip(files))
+    return path
+
+
+def zstd_zip(files: Mapping[str, bytes], *, frames: int = 2) -> bytes:
+    """A zip archive whose members are zstd, each in several frames, as Inspect writes large ones."""
+    codec = pa.Codec("zstd")
+    out, directory = b"", b""
+    for name, data in files.items():
+        cut = max(1, len(data) // frames)
+        parts = [data[i : i + cut] for i in range(0, len(data), cut)]
+        packed = b"".join(codec.compress(part).to_pybytes() for part in parts)
+        sizes = struct.pack("<III", zlib.crc32(data), len(packed), len(data))
+        common = struct.pack("<HHHHH", 20, 0, 93, 0, 0) + sizes + struct.pack("<HH", len(name), 0)
+        directory += b"PK\x01\x02" + struct.pack("<H", 20) + common
+        directory += struct.pack("<HHHII", 0, 0, 0, 0, len(out)) + name.encode()
+        out += b"PK\x03\x04" + common + name.encode() + packed
+    n = len(files)
+    return out + directory + b"PK\x05\x06" + struct.pack("<HHHHIIH", 0, 0, n, n, len(directory), len(out), 0)
+
+
+def lighteval_parquet(
+    path: Path, items: Sequence[Item], scores: Sequence[Sequence[float]], *, letters: bool
+) -> Path:
+    """lighteval's details; its rows stand in no particular order."""
+    rows = []
+    for at, (item, values) in enumerate(zip(items, scores, strict=True)):
+        lines = "".join(f"{'ABCDE'[j]}. {c}\n" for j, c in enumerate(item.choices)) if letters else ""
+        said = [f" {'ABCDE'[j]}" if letters else f" {c}" for j, c in enumerate(item.choices)]
+        rows.append(
+            {
+                "doc": {
+                    "query": f"Question: {item.stem}\n{lines}Answer:",
+                    "choices": said,
+                    "gold_index": item.key,
+                    "id": str(at),
+                    "task_name": "boxes|0",
+                    "specific": None,
+                },
+                "metric": {"acc": 1},
+                "model_response": {
+                    "logprobs": list(values),
+                    "argmax_logits_eq_gold": [False] * item.k,
+                    "unconditioned_logprobs": None if letters else [-4.0 - j for j in range(item.k)],
+                    "text": [],
+                },
+            }
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(rows[::-1]), path)
+    return path
