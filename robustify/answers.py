@@ -163,7 +163,8 @@ class Answers:
     def of(cls, rows: Iterable[Answer]) -> "Answers":
         """A table of these rows, in this order."""
         held = list(rows)
-        columns = {f.name: [_plain(getattr(r, f.name)) for r in held] for f in SCHEMA}
+        # Typed columns at once: a table made of lists of lists guesses its types row by row.
+        columns = [pa.array([getattr(r, f.name) for r in held], type=f.type) for f in SCHEMA]
         return cls(pa.table(columns, schema=SCHEMA))
 
     @classmethod
@@ -247,10 +248,6 @@ class Answers:
             order=order.astype(np.int64),
             **lists,
         )
-
-
-def _plain(value: object) -> object:
-    return list(value) if isinstance(value, tuple) else value
 
 
 def _ints(column: pa.ChunkedArray) -> Ints:

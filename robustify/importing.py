@@ -55,8 +55,8 @@ def import_logs(
     with _no_collector():
         read = read_logs(logs, told)
         found = gather(read, bench)
-    config = _config(read, found, bench, data, name, overrides or {})
-    asked = _asked(config, read, found, bench)
+        config = _config(read, found, bench, data, name, overrides or {})
+        asked = _asked(config, read, found, bench)
     twins = same_model(asked.fingerprints, config.screen.voters)
     if twins is not None:
         raise UsageError(

@@ -32,6 +32,7 @@ from robustify.summary import (
     calibrated,
     certificate,
     heuristics,
+    leaning,
     screen,
 )
 from robustify.topics import topics
@@ -118,7 +119,7 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
 
 _NAMES = (
     "format", "benchmark", "heuristics", "screen", "splits", "accuracy", "pairs", "random_removal", "permutation",
-    "calibration", "topics", "residual", "sensitivity", "label_noise", "contamination", "guardrails",
+    "position_bias", "calibration", "topics", "residual", "sensitivity", "label_noise", "contamination", "guardrails",
     "certificate", "signature",
 )  # fmt: skip
 _NO_SCREEN: dict[str, object] = {"screen": None, "topics": None, "residual": None, "sensitivity": []}
@@ -220,6 +221,7 @@ def _what_models_score(
         "pairs": pairs(found, parts, votes.voters),
         "random_removal": {name: r for name, r in removed.items() if r is not None} or None,
         "permutation": permutation(answers, held, names, votes.voters, parts.groups),
+        "position_bias": {name: leaning(answers, held, name) for name in names} or None,
         "calibration": calibrated(answers, held, names, parts.groups),
         "label_noise": label_noise(answers, held, found, parts, list_items=named),
     }

@@ -19,6 +19,7 @@ from robustify.consensus import d4_rule
 from robustify.guardrails import Check
 from robustify.heuristics import measured as measured_heuristics
 from robustify.places import key_places
+from robustify.position_bias import position_bias
 from robustify.stability import position_share
 from robustify.stats import Rate, rate, wilson
 
@@ -155,6 +156,12 @@ def calibrated(answers: Answers, held: Roll, names: Sequence[str], groups: Ints 
             else None,
         }
     return out
+
+
+def leaning(answers: Answers, held: Roll, name: str) -> Tree | None:
+    """Whether a model that sees the question leans to a place, told from one order of each item."""
+    block = _judged(answers, held, "full", name)
+    return position_bias(block) if len(block) else None
 
 
 def certificate(

@@ -33,7 +33,8 @@ LETTER = ScreenRules(voters=("v0", "v1"))
 TEXT = ScreenRules(mode="text", voters=("v0", "v1"))
 NAMES = {
     "format", "benchmark", "heuristics", "screen", "splits", "accuracy", "random_removal", "permutation", "calibration",
-    "topics", "residual", "sensitivity", "label_noise", "pairs", "contamination", "guardrails", "certificate", "signature",
+    "topics", "residual", "sensitivity", "label_noise", "pairs", "position_bias", "contamination",
+    "guardrails", "certificate", "signature",
 }  # fmt: skip
 
 

@@ -17,7 +17,7 @@ FLOORS: list[set[str]] = [
      "voters", "places", "independence", "textfiles", "wordsearch"},
     {"views", "loaders", "engines", "features", "chance", "topics", "roll", "overlap", "odds", "wording"},
     {"cloze", "duplicates", "guardrails", "imports"},
-    {"picks", "prior", "aflite"},
+    {"picks", "prior", "aflite", "position_bias"},
     {"ballot", "heuristics", "probe", "calibration", "engines.replay"},
     {"consensus", "accuracy", "variants", "stability", "contamination", "heads"},
     {"residual", "summary", "pairs", "noise", "engines.vectors"},
@@ -36,6 +36,7 @@ JUDGE = {
     "features", "cloze", "ballot", "duplicates", "sensitivity", "stability", "calibration", "topics", "guardrails",
     "report", "differences", "criteria", "voters", "places", "independence", "roll", "picks", "prior", "variants",
     "pairs", "noise", "contamination", "overlap", "wordcodes", "wordsearch", "textfiles", "heads", "aflite",
+    "position_bias",
 }  # fmt: skip
 HEAVY = {"torch", "transformers", "accelerate", "gguf", "safetensors", "vllm", "ray", "openai"}
 

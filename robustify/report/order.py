@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from robustify.report.blocks import Block, Cell, Column, Kind, Mark, Plot, Row, Section, Table, Text
+from robustify.report.leaning import leaning
 from robustify.report.reading import at, named, number, part, quantity, whole
 from robustify.report.scores import chance_line
 from robustify.report.words import (
@@ -40,7 +41,7 @@ def order(summary: Summary) -> Section:
     if found:
         plot = order_plot(summary)
         blocks = [*([plot] if plot else []), _orders(summary, found), _places(summary, found)]
-    return Section("order", TITLE, "Order", (*blocks, _invariance(summary)))
+    return Section("order", TITLE, "Order", (*blocks, *leaning(summary), _invariance(summary)))
 
 
 def order_plot(summary: Summary) -> Plot | None:
