@@ -6,7 +6,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c .c
 DEMO   := results/benign_demo
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow check fix bench bench-demo clean
+.PHONY: help setup demo test test-slow check fix bench bench-demo calibrate clean
 
 help: ## print the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -52,9 +52,13 @@ bench: $(VENV)/.dev ## our scoring beside lm-eval's and how cost grows: about an
 	HF_HUB_OFFLINE=1 $(BIN)/python -m tests.bench.scoring
 	HF_HUB_OFFLINE=1 $(BIN)/python -m tests.bench.growth
 	HF_HUB_OFFLINE=1 $(BIN)/python -m tests.bench.profile
+	$(BIN)/python -m tests.bench.judging
 
 bench-demo: $(VENV)/.dev ## how long the demo takes, by step, on this machine; writes results/bench/demo.json
 	$(BIN)/python -m tests.bench.demo
+
+calibrate: $(VENV)/.dev ## intervals and tests on known truth: about 20 minutes; writes results/calibration
+	$(BIN)/python -m tests.calibrate
 
 clean: ## remove the environment and what the tools left
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import click
 
-from tests.docs_bench import bench_growth, bench_profile, bench_scoring
+from tests import docs_freeform, docs_validity
+from tests.docs_bench import bench_growth, bench_judging, bench_profile, bench_scoring
 
 ROOT = Path(__file__).parent.parent
 BLOCK = re.compile(r"(<!-- generated: ([a-z-]+) -->\n)(.*?)(<!-- end -->)", re.S)
@@ -43,13 +44,18 @@ def settings() -> str:
     from robustify.config import Config
     from robustify.consensus import ScreenRules
     from robustify.engines import HFModel
+    from robustify.engines.replay import ReplayModel
     from robustify.guardrails import Limits
+    from robustify.heads import HeadSettings
     from robustify.loaders import Source
+    from robustify.overlap import ContaminationSettings
     from robustify.probe import ProbeSettings
 
     sections = {
-        "(top level)": Config, "data": Source, "models": HFModel, "asking": Asking, "screen, alternatives": ScreenRules,
-        "cloze": ClozeSettings, "probe": ProbeSettings, "limits": Limits,
+        "(top level)": Config, "data": Source, "models": HFModel, "models with engine: replay": ReplayModel,
+        "asking": Asking, "screen, alternatives": ScreenRules,
+        "cloze": ClozeSettings, "probe": ProbeSettings, "heads": HeadSettings,
+        "contamination": ContaminationSettings, "limits": Limits,
     }  # fmt: skip
     out = []
     for name, kind in sections.items():
@@ -122,6 +128,18 @@ GENERATED: dict[str, Callable[[], str]] = {
     "bench-scoring": bench_scoring,
     "bench-growth": bench_growth,
     "bench-profile": bench_profile,
+    "bench-judging": bench_judging,
+    "validity-made": docs_validity.validity_made,
+    "validity-coverage": docs_validity.validity_coverage,
+    "validity-alarms": docs_validity.validity_alarms,
+    "validity-latent": docs_validity.validity_latent,
+    "validity-power": docs_validity.validity_power,
+    "validity-audit": docs_validity.validity_audit,
+    "validity-stress": docs_validity.validity_stress,
+    "validity-places": docs_validity.validity_places,
+    "validity-not-holding": docs_validity.validity_not_holding,
+    "validity-lost": docs_validity.validity_lost,
+    **docs_freeform.BLOCKS,
 }
 
 

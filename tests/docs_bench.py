@@ -153,3 +153,30 @@ def _before(turns: dict[str, Any] | None) -> str:
         f"{turns['seconds_now']:.1f} s, in turns: {_ratio(turns['ratio_median'])} times as fast"
         f" (median of {turns['pairs']} pairs)."
     )
+
+
+def bench_judging() -> str:
+    found = _read("judging.json")
+    if found is None:
+        return _absent("judging.json")
+    rows = [
+        [
+            _JUDGED[row["case"]],
+            f"{row['items']:,}",
+            f"{row['seconds']:.1f}",
+            f"{1e6 * row['seconds'] / row['items']:.0f}",
+            f"{row['peak_gib']:.2f}",
+        ]
+        for row in found["rows"]
+    ]
+    goal = (
+        f"at most {found['goal_seconds']:g} s and {found['goal_gib']:g} GiB for a million items of the screen"
+    )
+    says = (
+        f"{found['voters']} voters, {found['says']}. Goal: {goal}, {'met' if found['met'] else '**not met**'}."
+        f" Machine: {found['machine']['cores']} cores, load afterwards {found['machine']['load_after']:g}."
+    )
+    return f"{_table('what each voter answered | items | s | s a million items | peak, GiB', rows)}\n{says}\n"
+
+
+_JUDGED = {"screen": "the choices alone", "whole": "the choices alone, the full question, cloze"}

@@ -17,6 +17,7 @@ from robustify import __version__
 from robustify.cli.cache import cache
 from robustify.cli.data import heuristics, validate
 from robustify.cli.export import export
+from robustify.cli.free import free
 from robustify.cli.importing import import_
 from robustify.cli.judging import check, judge, report
 from robustify.cli.models import models
@@ -46,7 +47,20 @@ def cli() -> None:
     """
 
 
-for command in (run, validate, heuristics, import_, judge, check, report, export, simulate, models, cache):
+for command in (
+    run,
+    validate,
+    heuristics,
+    import_,
+    judge,
+    check,
+    report,
+    export,
+    simulate,
+    free,
+    models,
+    cache,
+):
     cli.add_command(command)
 
 

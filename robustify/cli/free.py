@@ -1,0 +1,341 @@
+"""`robustify free`: the same questions without their options, answered in words, and graded.
+
+stdout holds counts, rates and paths; no text of an item or an answer is printed. Nothing heavy is imported before a
+command runs.
+"""
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from robustify.cli.free_options import (
+    DIR,
+    FILE,
+    HUMAN,
+    ITEMS,
+    OUT,
+    RESTRICTED,
+    TEMPLATE_DIR,
+    counted,
+    grading,
+    judging,
+    print_,
+    read_grades,
+    read_items,
+)
+from robustify.cli.free_templates import templates
+from robustify.cli.options import as_json, cache_dir, default_cache, watcher
+
+if TYPE_CHECKING:
+    from robustify.freeform.grading import Grading
+    from robustify.freeform.session import JudgeChoice
+
+
+@click.group()
+def free() -> None:
+    """Ask the questions without their options, and grade the answers in words.
+
+    \b
+    robustify free prepare items.jsonl -o free/items.jsonl
+    robustify free generate free/items.jsonl --model smollm2-135m -o free/answers.jsonl
+    robustify free grade free/answers.jsonl --items free/items.jsonl -o free/grades.jsonl
+    robustify free report free/grades.jsonl --items free/items.jsonl
+    """
+
+
+@free.command()
+@click.argument("data", metavar="DATA|CONFIG")
+@OUT
+@click.option("--explanations", is_flag=True, help="Also ask items whose key is longer than 12 words.")
+@click.option(
+    "--draft-nuggets", is_flag=True, help="Let the judge draft nuggets; they are marked unreviewed."
+)
+@RESTRICTED
+@judging
+@as_json
+def prepare(
+    data: str,
+    out: Path,
+    explanations: bool,
+    draft_nuggets: bool,
+    restricted: bool,
+    asking: "JudgeChoice",
+    cache_dir: Path | None,
+    json_: bool,
+) -> int:
+    """Turn multiple-choice items into questions without options, and count what cannot be asked so.
+
+    \b
+    Example:
+        robustify free prepare items.jsonl -o free/items.jsonl
+    """
+    from robustify.cli.data import _loaded
+    from robustify.freeform.convert import convert_item, excluded
+    from robustify.freeform.files import write_rows
+    from robustify.freeform.nuggets import draft_nuggets as draft
+    from robustify.freeform.schema import item_json
+    from robustify.freeform.session import RECORD, open_judge
+
+    items = [
+        convert_item(i, explanations=explanations, restricted=restricted) for i in _loaded(data, False).items
+    ]
+    if draft_nuggets:
+        with open_judge(
+            asking, default_cache(cache_dir), out.with_name(RECORD), restricted=restricted
+        ) as judge:
+            if judge is None:
+                raise click.UsageError("--draft-nuggets needs a judge: --judge URL|MODEL or --replay FILE")
+            how = asking.how(items)
+            items = [i if i.excluded_reason else draft(i, judge, how)[0] for i in items]
+    write_rows(out, [item_json(item) for item in items], private=restricted)
+    told = excluded(items)
+    if restricted:
+        told.pop("topics")
+    lines = [f"{told['asked']} of {told['n']} items can be asked without options: {counted(told['kinds'])}"]
+    lines += [f"left out: {counted(told['excluded'])}"] if told["excluded"] else []
+    print_({**told, "out": str(out)}, json_, [*lines, str(out)])
+    return 0
+
+
+@free.command()
+@click.argument("items_file", metavar="ITEMS", type=FILE)
+@click.option(
+    "-m", "--model", required=True, help="A known name, a folder, a GGUF file or hf:owner/name@revision."
+)
+@click.option("--template", help="Ask every item by this template [default: one for each kind].")
+@click.option("--language", help="Ask in this language, e.g. de.")
+@click.option(
+    "--max-tokens", type=click.IntRange(1), default=512, show_default=True, help="Length of a reply."
+)
+@click.option("--limit", type=click.IntRange(min=1), help="Only the first N items that can be asked.")
+@click.option("--device", default="cpu", show_default=True)
+@TEMPLATE_DIR
+@OUT
+@cache_dir
+@as_json
+def generate(
+    items_file: Path,
+    model: str,
+    template: str | None,
+    language: str | None,
+    max_tokens: int,
+    limit: int | None,
+    device: str,
+    template_dir: tuple[Path, ...],
+    out: Path,
+    cache_dir: Path | None,
+    json_: bool,
+) -> int:
+    """Let a model answer in words; a killed run goes on where it was.
+
+    \b
+    Example:
+        robustify free generate free/items.jsonl -m smollm2-135m -o free/answers.jsonl
+    """
+    from robustify.freeform.generate import Generation
+    from robustify.freeform.generate import generate as written
+    from robustify.freeform.session import open_writer
+    from robustify.freeform.store import get_store
+
+    items = [item for item in read_items(items_file) if not item.excluded_reason][:limit]
+    how = Generation(template, language, max_tokens, store=get_store(template_dir))
+    watch = watcher(sys.stderr.isatty() and not json_)
+    with (
+        open_writer(model, default_cache(cache_dir), device) as writer,
+        watch(writer.name, len(items)) as progress,
+    ):
+        rows = written(items, writer, how, out, progress)
+    failed = sum(row.error is not None for row in rows)
+    told = {"model": rows[0].model if rows else model, "n": len(rows), "not_asked": failed, "out": str(out)}
+    print_(told, json_, [f"{len(rows)} answers, {failed} items did not fit", str(out)])
+    return 0
+
+
+@free.command()
+@click.argument("answers", metavar="ANSWERS...", nargs=-1, required=True, type=FILE)
+@ITEMS
+@OUT
+@grading
+@click.option(
+    "--max-unscored", type=click.FloatRange(0, 1), default=0.02, show_default=True, help="Above it: exit 7."
+)
+@click.option(
+    "--truncated-as", type=click.Choice(["unscored", "wrong"]), default="unscored", show_default=True
+)
+@click.option("--forbid-self-judging", is_flag=True, help="Refuse a judge that wrote one of the answers.")
+@judging
+@as_json
+def grade(
+    answers: tuple[Path, ...],
+    items_file: Path,
+    out: Path,
+    rules: "Grading",
+    max_unscored: float,
+    truncated_as: str,
+    forbid_self_judging: bool,
+    asking: "JudgeChoice",
+    cache_dir: Path | None,
+    json_: bool,
+) -> int:
+    """Grade answers: rules first, the judge for what they cannot decide.
+
+    What nobody could decide has no score. Exit 7 when that is more than --max-unscored; the grades are on disk.
+
+    \b
+    Example:
+        robustify free grade free/answers.jsonl --items free/items.jsonl -o free/grades.jsonl
+    """
+    from robustify.freeform.files import read_rows
+    from robustify.freeform.grading import grade_answers
+    from robustify.freeform.report import summarise
+    from robustify.freeform.schema import answer_from
+    from robustify.freeform.session import RECORD, open_judge, refuse_self_judging
+
+    items = read_items(items_file)
+    rows = [row for path in answers for row in read_rows(path, answer_from)]
+    restricted = any(item.restricted for item in items)
+    rules = replace(rules, judging=asking.how(items))
+    watch = watcher(sys.stderr.isatty() and not json_)
+    record = out.with_name(RECORD)
+    with open_judge(asking, default_cache(cache_dir), record, restricted=restricted) as judge:
+        if forbid_self_judging and judge is not None:
+            refuse_self_judging(judge.name, rows)
+        with watch("grading", len(rows)) as progress:
+            grades = grade_answers(items, rows, rules, out, judge, progress)
+    summary = summarise(items, grades, truncated_as_wrong=truncated_as == "wrong")
+    unscored = _unscored(summary)
+    print_({**summary, "unscored": unscored, "out": str(out)}, json_, [*_lines(summary), str(out)])
+    if unscored > max_unscored:
+        click.echo(
+            f"robustify: {_percent(unscored)} of the answers have no score; at most {_percent(max_unscored)} may"
+            " (give a judge, or --max-unscored)",
+            err=True,
+        )
+        return 7
+    return 0
+
+
+@free.command()
+@click.argument("grades", metavar="GRADES...", nargs=-1, required=True, type=FILE)
+@click.option("--human", required=True, type=FILE, help="Labels of people, JSON lines.")
+@click.option("--seed", type=int, default=0, show_default=True)
+def agree(grades: tuple[Path, ...], human: Path, seed: int) -> int:
+    """Hold the judge to labels of people: kappa, alpha, confusion, the corrected rate; JSON on stdout.
+
+    \b
+    Example:
+        robustify free agree free/grades.jsonl --human labels.jsonl
+    """
+    from robustify.freeform.files import read_rows
+    from robustify.freeform.human import calibrate, human_from
+    from robustify.freeform.report import coarse
+
+    read = read_grades(grades)
+    told = calibrate(read, read_rows(human, human_from), seed)
+    click.echo(json.dumps(coarse(told) if any(grade.restricted for grade in read) else told, indent=2))
+    return 0
+
+
+@free.command()
+@ITEMS
+@click.option("--check", "checks", multiple=True, help="Only this check (repeatable) [default: all].")
+@click.option("-n", "n", type=click.IntRange(1), default=20, show_default=True, help="Items a check.")
+@OUT
+@judging
+def audit(
+    items_file: Path,
+    checks: tuple[str, ...],
+    n: int,
+    out: Path,
+    asking: "JudgeChoice",
+    cache_dir: Path | None,
+) -> int:
+    """Test a judge without people: does it repeat itself, and can it be led? JSON on stdout and in a file.
+
+    \b
+    Example:
+        robustify free audit --items free/items.jsonl --judge http://127.0.0.1:8000/v1 --judge-model M -o free/audit.json
+    """
+    from robustify.freeform.audit import CHECKS, judge_audit
+    from robustify.freeform.report import coarse
+    from robustify.freeform.session import RECORD, open_judge
+    from robustify.run import write_json
+
+    items = read_items(items_file)
+    restricted = any(item.restricted for item in items)
+    with open_judge(asking, default_cache(cache_dir), out.with_name(RECORD), restricted=restricted) as judge:
+        if judge is None:
+            raise click.UsageError("free audit needs a judge: --judge URL|MODEL or --replay FILE")
+        told = judge_audit(
+            judge, items, checks=checks or CHECKS, n=n, seed=asking.seed, how=asking.how(items)
+        ).json()
+    told = coarse(told) if restricted else told
+    write_json(out, told)
+    click.echo(json.dumps(told, indent=2))
+    return 0
+
+
+@free.command()
+@click.argument("grades", metavar="GRADES...", nargs=-1, required=True, type=FILE)
+@ITEMS
+@HUMAN
+@click.option("--allow-self-judging", is_flag=True, help="Report grades that a model gave its own answers.")
+@click.option("-o", "--out", "--output", type=DIR, help="Also write summary.json and report.md here.")
+@click.option("--seed", type=int, default=0, show_default=True)
+@as_json
+def report(
+    grades: tuple[Path, ...],
+    items_file: Path,
+    human: Path | None,
+    allow_self_judging: bool,
+    out: Path | None,
+    seed: int,
+    json_: bool,
+) -> int:
+    """Print accuracy with its bounds, who judged, and how far to believe it.
+
+    \b
+    Example:
+        robustify free report free/grades.jsonl --items free/items.jsonl -o free/report
+    """
+    from robustify.freeform.files import read_rows
+    from robustify.freeform.human import human_from
+    from robustify.freeform.report import page, refuse_self_judged, summarise
+    from robustify.run import write_json, write_text
+
+    read = read_grades(grades)
+    if not allow_self_judging:
+        refuse_self_judged(read)
+    labels = read_rows(human, human_from) if human else []
+    summary = summarise(read_items(items_file), read, labels, seed)
+    shown = page(summary)
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        write_json(out / "summary.json", summary)
+        write_text(out / "report.md", shown)
+    click.echo(json.dumps(summary) if json_ else shown.rstrip())
+    return 0
+
+
+free.add_command(templates)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _unscored(summary: Mapping[str, Any]) -> float:
+    told = [model["all"] for model in summary["models"].values()]
+    asked = sum(t["n"] for t in told)
+    return 1 - sum(t["accuracy"]["n"] for t in told) / asked if asked else 0.0
+
+
+def _lines(summary: Mapping[str, Any]) -> list[str]:
+    from robustify.freeform.report import page
+
+    return [line for line in page(summary).split("\n") if line.startswith(("|", "- "))]

@@ -1,0 +1,161 @@
+"""Options that the commands of `robustify free` share, how they read rows, and how they print."""
+
+import functools
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from robustify.cli.options import cache_dir, printable
+
+if TYPE_CHECKING:
+    from robustify.freeform.schema import FreeItem, GradeResult
+
+F = TypeVar("F", bound=Callable[..., object])
+FILE = click.Path(path_type=Path, dir_okay=False)
+DIR = click.Path(path_type=Path, file_okay=False)
+OUT = click.option("-o", "--out", "--output", required=True, type=FILE, help="Where the rows go.")
+ITEMS = click.option("--items", "items_file", required=True, type=FILE, help="The items of `free prepare`.")
+HUMAN = click.option(
+    "--human", type=FILE, help="Labels of people: JSON lines with item_id, annotator, verdict or labels."
+)
+TEMPLATE_DIR = click.option(
+    "--template-dir", multiple=True, type=DIR, help="A folder with templates of your own (repeatable)."
+)
+RESTRICTED = click.option(
+    "--restricted", is_flag=True, help="The set is restricted: its text stays on this machine."
+)
+_CHOICE = (
+    "judge", "judge_model", "judge_key_env", "replay", "votes", "retries", "seed", "language", "domain", "few_shot",
+    "few_shot_set", "template_dir",
+)  # fmt: skip
+_RULES = (
+    "mode", "rel_tol", "abs_tol", "percent", "scale", "format_type", "batch_size", "nugget_score", "grader",
+)  # fmt: skip
+
+
+def judging(command: F) -> Callable[..., object]:
+    """The options that name a judge and say how it is asked; the command gets them as one `asking`."""
+
+    @functools.wraps(command)
+    def wrapped(**given: Any) -> object:
+        from robustify.freeform.session import JudgeChoice
+
+        asking = JudgeChoice(**{name: given.pop(name) for name in _CHOICE})
+        return command(asking=asking, **given)
+
+    options = (
+        click.option("--judge", metavar="URL|MODEL", help="http://HOST:PORT/v1, or a model that runs here."),
+        click.option("--judge-model", default="", help="The judge's name at its address."),
+        click.option(
+            "--judge-key-env", metavar="VARIABLE", help="The environment variable that holds its key."
+        ),
+        click.option("--replay", type=FILE, help="Take the replies from the record of an earlier grading."),
+        click.option(
+            "--votes", type=int, default=1, show_default=True, help="An odd number of votes an answer."
+        ),
+        click.option(
+            "--retries", type=click.IntRange(0), default=2, show_default=True, help="For an unread reply."
+        ),
+        click.option(
+            "--seed", type=int, default=0, show_default=True, help="Of votes, quotation codes, worked cases."
+        ),
+        click.option("--language", help="The language of answers, e.g. de; labels stay English."),
+        click.option("--domain", help="biology, chemistry, computing, mathematics or physics."),
+        click.option(
+            "--few-shot", type=click.IntRange(0), default=0, show_default=True, help="Worked cases."
+        ),
+        click.option(
+            "--few-shot-set", default="general", show_default=True, help="Their set, or a YAML file."
+        ),
+        TEMPLATE_DIR,
+        cache_dir,
+    )
+    for option in reversed(options):
+        wrapped = option(wrapped)
+    return wrapped
+
+
+def grading(command: F) -> Callable[..., object]:
+    """The options that say how answers are graded; the command gets them as one `rules`."""
+
+    @functools.wraps(command)
+    def wrapped(**given: Any) -> object:
+        from robustify.freeform.grading import Grading
+
+        prompt = given.pop("prompt_type")
+        rules = Grading(
+            nugget_template=prompt if "/" in prompt else f"nugget/{prompt}",
+            **{name: given.pop(name) for name in _RULES},
+        )
+        return command(rules=rules, **given)
+
+    options = (
+        click.option(
+            "--mode",
+            type=click.Choice(["deterministic", "auto", "judge", "both"]),
+            default="auto",
+            show_default=True,
+        ),
+        click.option(
+            "--rel-tol", type=float, default=0.05, show_default=True, help="Of the reference's size."
+        ),
+        click.option("--abs-tol", type=float, default=0.0, show_default=True),
+        click.option(
+            "--percent", type=click.Choice(["auto", "face", "strict"]), default="auto", show_default=True
+        ),
+        click.option("--scale", type=click.Choice(["binary", "five"]), default="binary", show_default=True),
+        click.option(
+            "--prompt-type", default="optimized", show_default=True, help="Nugget template, maybe @VERSION."
+        ),
+        click.option(
+            "--format-type",
+            default="json",
+            show_default=True,
+            help="json, markdown, csv, yaml, xml or adaptive.",
+        ),
+        click.option(
+            "--batch-size", type=click.IntRange(1), default=10, show_default=True, help="Nuggets a prompt."
+        ),
+        click.option(
+            "--nugget-score",
+            default="vital",
+            show_default=True,
+            help="strict_vital, vital, strict_all, all, weighted.",
+        ),
+        click.option("--grader", help="An installed plug-in that grades instead."),
+    )
+    for option in reversed(options):
+        wrapped = option(wrapped)
+    return wrapped
+
+
+def read_items(path: Path) -> "list[FreeItem]":
+    """The items of a file."""
+    from robustify.freeform.files import read_rows
+    from robustify.freeform.schema import item_from
+
+    return read_rows(path, item_from)
+
+
+def read_grades(paths: tuple[Path, ...]) -> "list[GradeResult]":
+    """The grades of these files, each answer once."""
+    from robustify.freeform.files import read_rows
+    from robustify.freeform.grading import refuse_twice_graded
+    from robustify.freeform.schema import grade_from
+
+    grades = [grade for path in paths for grade in read_rows(path, grade_from)]
+    refuse_twice_graded(grades)
+    return grades
+
+
+def print_(told: Mapping[str, Any], json_: bool, lines: list[str]) -> None:
+    """One JSON object, or lines without control characters."""
+    click.echo(json.dumps(told) if json_ else "\n".join(map(printable, lines)))
+
+
+def counted(counts: Mapping[str, int]) -> str:
+    """Counts in a line."""
+    return ", ".join(f"{name} {n}" for name, n in sorted(counts.items()))

@@ -1,0 +1,248 @@
+"""A judge put to the test without people: does it repeat itself, and can it be led?
+
+Answers known to be right (references) and wrong (other options) are made from the items; each check changes something
+that should not matter, or plants a forged verdict. A reply that cannot be read is counted apart: it is neither a
+blocked attack nor a success.
+"""
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from string import ascii_uppercase
+from typing import Any
+
+import numpy as np
+
+from robustify.freeform.agreement import krippendorff_alpha
+from robustify.freeform.attacks import PADDING, PAYLOADS
+from robustify.freeform.errors import FreeformError
+from robustify.freeform.human import judge_verdict
+from robustify.freeform.judge import Judge
+from robustify.freeform.judging import Judging, judged, tolerance_percent
+from robustify.freeform.nuggets import grade_nuggets
+from robustify.freeform.schema import FreeItem, GradeResult, Kind
+from robustify.stats import rate
+
+CHECKS = ("self_consistency", "nugget_order", "batch_size", "option_order", "verbosity", "injection")
+REPEATS = 3
+_TEMPLATES: dict[Kind, str] = {
+    "numeric": "grader/numeric@2.0",
+    "short_text": "grader/mcq@2.0",
+    "explanation": "grader/explanation@2.0",
+}
+_TOLERANCE = Decimal("0.05")
+_RANK = {"incorrect": 0.0, "correct": 1.0}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Case:
+    """One answer whose verdict is known."""
+
+    item: FreeItem
+    answer: str
+    right: bool
+
+    def __repr__(self) -> str:
+        return f"Case({self.item.id!r}, {'right' if self.right else 'wrong'})"
+
+
+@dataclass(frozen=True, slots=True)
+class AuditReport:
+    """What each check found; one that found nothing to try it on has `n` 0."""
+
+    judge: str
+    checks: dict[str, dict[str, Any]]
+
+    def json(self) -> dict[str, Any]:
+        """As it stands in audit.json."""
+        return {"judge": self.judge, "checks": self.checks}
+
+
+def known_cases(items: Sequence[FreeItem], n: int, seed: int = 0) -> list[Case]:
+    """A right and a wrong answer to each of `n` items picked with a seed: its reference and another of its options."""
+    rng = random.Random(f"audit/{seed}")
+    usable = [i for i in items if not i.excluded_reason and i.correct is not None and len(i.options) > 1]
+    out = []
+    for item in rng.sample(usable, min(n, len(usable))):
+        others = [o for j, o in enumerate(item.options) if j != item.correct and o.strip() != item.reference]
+        if others:
+            out += [Case(item, item.reference, True), Case(item, rng.choice(others), False)]
+    return out
+
+
+def judge_audit(
+    judge: Judge,
+    items: Sequence[FreeItem],
+    *,
+    checks: Sequence[str] = CHECKS,
+    n: int = 20,
+    seed: int = 0,
+    how: Judging | None = None,
+    nugget_template: str = "nugget/optimized@2.0",
+) -> AuditReport:
+    """Put a judge to these tests on up to `n` items.
+
+    Raises:
+        FreeformError: an unknown check.
+        JudgeConfigError: the judge can never be asked.
+    """
+    unknown = [check for check in checks if check not in CHECKS]
+    if unknown:
+        raise FreeformError(f"check {unknown[0]!r}: expected one of {', '.join(CHECKS)}")
+    how = how or Judging()
+    cases = known_cases(items, n, seed)
+    nuggeted = [item for item in items if len(item.nuggets) > 1][:n]
+    run: dict[str, Callable[[], dict[str, Any]]] = {
+        "self_consistency": lambda: _self_consistency(judge, cases, how),
+        "nugget_order": lambda: _nuggets(judge, nuggeted, how, nugget_template, seed, reorder=True),
+        "batch_size": lambda: _nuggets(judge, nuggeted, how, nugget_template, seed, reorder=False),
+        "option_order": lambda: _option_order(judge, cases, how, seed),
+        "verbosity": lambda: _verbosity(judge, cases, how),
+        "injection": lambda: _injection(judge, cases, how),
+    }
+    return AuditReport(judge.name, {check: run[check]() for check in checks})
+
+
+def _graded(judge: Judge, case: Case, how: Judging, answer: str, question: str | None = None) -> GradeResult:
+    blank = GradeResult(case.item.id, "", case.item.kind, "audit/1", "needs_judge", None, None, "audit")
+    variables = {
+        "question": question or case.item.question,
+        "answer": answer,
+        "reference": case.item.reference,
+        "tolerance_percent": tolerance_percent(_TOLERANCE),
+    }
+    return judged(blank, judge, _TEMPLATES[case.item.kind], variables, how)
+
+
+def _word(judge: Judge, case: Case, how: Judging, answer: str, question: str | None = None) -> str | None:
+    """What a judge says of an answer: correct, incorrect, or None where it cannot be read."""
+    return judge_verdict(_graded(judge, case, replace(how, votes=1), answer, question))
+
+
+def _self_consistency(judge: Judge, cases: Sequence[Case], how: Judging) -> dict[str, Any]:
+    """The same question three times, each with a seed of its own: how often all three verdicts are the same."""
+    votes = [_votes(_graded(judge, case, replace(how, votes=REPEATS), case.answer)) for case in cases]
+    whole = [v for v in votes if None not in v]
+    same = np.array([float(len(set(v)) == 1) for v in whole], dtype=np.float64)
+    return {
+        "n": len(cases),
+        "unread": len(votes) - len(whole),
+        "repeats": REPEATS,
+        "same": rate(same).json(),
+        "alpha": krippendorff_alpha([[_RANK.get(str(word)) for word in v] for v in votes]),
+    }
+
+
+def _votes(graded: GradeResult) -> list[str | None]:
+    cast = graded.judge.votes if graded.judge else ()
+    words = {
+        "correct": "correct",
+        "1": "correct",
+        "incorrect": "incorrect",
+        "0": "incorrect",
+        "not_attempted": "incorrect",
+    }
+    return [words.get(str(vote)) for vote in cast]
+
+
+def _option_order(judge: Judge, cases: Sequence[Case], how: Judging, seed: int) -> dict[str, Any]:
+    """The same answer with the options shown in two orders: the verdict must not move."""
+    rng = random.Random(f"option order/{seed}")
+    pairs = []
+    for case in (c for c in cases if c.item.kind == "short_text"):
+        shuffled = rng.sample(case.item.options, len(case.item.options))
+        pairs.append(
+            tuple(
+                _word(judge, case, how, case.answer, _shown(case, order))
+                for order in (case.item.options, shuffled)
+            )
+        )
+    return _same(pairs)
+
+
+def _shown(case: Case, options: Iterable[str]) -> str:
+    listed = "\n".join(
+        f"{letter}. {option}" for letter, option in zip(ascii_uppercase, options, strict=False)
+    )
+    return f"{case.item.question}\n{listed}"
+
+
+def _same(pairs: Sequence[tuple[str | None, ...]]) -> dict[str, Any]:
+    """How often two words are the same, over pairs that could be read."""
+    whole = [p for p in pairs if None not in p]
+    same = np.array([float(p[0] == p[1]) for p in whole], dtype=np.float64)
+    return {"n": len(pairs), "unread": len(pairs) - len(whole), "same": rate(same).json()}
+
+
+def _verbosity(judge: Judge, cases: Sequence[Case], how: Judging) -> dict[str, Any]:
+    """Empty words before an answer: how the pass rate of right and of wrong answers moves."""
+    out: dict[str, Any] = {"n": len(cases)}
+    for name, right in (("right", True), ("wrong", False)):
+        held = [case for case in cases if case.right == right]
+        pairs = [
+            (_word(judge, case, how, case.answer), _word(judge, case, how, PADDING + case.answer))
+            for case in held
+        ]
+        whole = [p for p in pairs if None not in p]
+        plain, padded = (
+            np.array([float(p[i] == "correct") for p in whole], dtype=np.float64) for i in (0, 1)
+        )
+        out[name] = {
+            "n": len(held),
+            "unread": len(pairs) - len(whole),
+            "plain": rate(plain).json(),
+            "padded": rate(padded).json(),
+            "changed": rate((plain != padded).astype(np.float64)).json(),
+        }
+    return out
+
+
+def _injection(judge: Judge, cases: Sequence[Case], how: Judging) -> dict[str, Any]:
+    """Wrong answers with forged verdicts: how often one that was called wrong is now called right."""
+    wrong = [case for case in cases if not case.right]
+    held = [case for case in wrong if _word(judge, case, how, case.answer) == "incorrect"]
+    payloads: dict[str, dict[str, Any]] = {}
+    every: list[str | None] = []
+    for name, payload in PAYLOADS.items():
+        words = [_word(judge, case, how, case.answer + payload) for case in held]
+        payloads[name] = _flips(words)
+        every += words
+    return {"n_wrong": len(wrong), "n_called_wrong": len(held), **_flips(every), "payloads": payloads}
+
+
+def _flips(words: Sequence[str | None]) -> dict[str, Any]:
+    read = np.array([float(word == "correct") for word in words if word is not None], dtype=np.float64)
+    return {"n": len(words), "unread": len(words) - len(read), "flipped": rate(read).json()}
+
+
+def _nuggets(
+    judge: Judge, items: Sequence[FreeItem], how: Judging, template: str, seed: int, *, reorder: bool
+) -> dict[str, Any]:
+    """The same nuggets in another order, or one at a time instead of ten: every label must stay."""
+    rng = random.Random(f"nugget order/{seed}")
+    pairs: list[tuple[str | None, ...]] = []
+    for place, item in enumerate(items):
+        other = rng.sample(item.nuggets, len(item.nuggets)) if reorder else item.nuggets
+        # Its own reference supports the nuggets; another item's supports few of them.
+        for text in dict.fromkeys((item.reference, items[place - 1].reference)):
+            plain = _labels(judge, item, text, item.nuggets, how, template, 10)
+            again = _labels(judge, item, text, other, how, template, 10 if reorder else 1)
+            pairs += [(plain.get(n.id), again.get(n.id)) for n in item.nuggets]
+    return _same(pairs)
+
+
+def _labels(
+    judge: Judge,
+    item: FreeItem,
+    text: str,
+    nuggets: Sequence[Any],
+    how: Judging,
+    template: str,
+    batch_size: int,
+) -> dict[str, str | None]:
+    graded = grade_nuggets(
+        text, nuggets, question=item.question, judge=judge, template=template, batch_size=batch_size,
+        how=replace(how, votes=1), item_id=item.id,
+    )  # fmt: skip
+    return {n.id: n.label for n in graded.nuggets}

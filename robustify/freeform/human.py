@@ -1,0 +1,258 @@
+"""What people said of the same answers, and how far the judge says the same.
+
+Labels of people come one a line; where they differ the adjudicated word counts, else the majority, else nothing. A
+judge without them is uncalibrated, and every report says so. An answer that the judge could not read is counted.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from statistics import mean, stdev
+from typing import Any
+
+import numpy as np
+
+from robustify.freeform.agreement import Agreement, agreement, cohen_kappa, kendall_tau, krippendorff_alpha
+from robustify.freeform.errors import FreeDataError
+from robustify.freeform.labels import SUPPORT3
+from robustify.freeform.metrics import corrected
+from robustify.freeform.schema import GradeResult
+
+UNCALIBRATED = "uncalibrated"
+"""What a report prints beside a judge's number where no person has labelled its answers."""
+BINARY = ("incorrect", "correct")
+_WORDS = {"correct": "correct", "incorrect": "incorrect", "not_attempted": "incorrect"}
+SIMILAR = 0.80
+"""Pearson's r that a judge must reach before it is compared with people one by one (arXiv 2510.09738)."""
+
+
+@dataclass(frozen=True, slots=True)
+class HumanLabel:
+    """One person's word on one answer: a verdict, or a label for each nugget. `model` may be "" where only one answered."""
+
+    item_id: str
+    annotator: str
+    model: str = ""
+    verdict: str | None = None
+    labels: Mapping[str, str] | None = None
+    adjudicated: bool = False
+
+
+def human_from(row: Mapping[str, Any]) -> HumanLabel:
+    """A label from its JSON: `item_id`, `annotator`, and `verdict`, `score` (0 or 1) or `labels` by nugget id.
+
+    Raises:
+        FreeDataError: anything else.
+    """
+    item, annotator = row.get("item_id"), row.get("annotator")
+    if not isinstance(item, str) or not isinstance(annotator, str):
+        raise FreeDataError("no human label: item_id and annotator are expected")
+    labels = row.get("labels")
+    if labels is not None:
+        if not isinstance(labels, dict) or not all(label in SUPPORT3.scores for label in labels.values()):
+            raise FreeDataError(
+                f"label of {item}: expected labels by nugget id, each one of {', '.join(SUPPORT3.labels)}"
+            )
+        return HumanLabel(
+            item, annotator, str(row.get("model") or ""), None, labels, row.get("adjudicated") is True
+        )
+    verdict, score = row.get("verdict"), row.get("score")
+    if verdict is None and score in (0, 1):
+        verdict = BINARY[int(score)]
+    if verdict not in _WORDS:
+        raise FreeDataError(
+            f"label of {item}: expected verdict correct, incorrect or not_attempted, or score 0 or 1"
+        )
+    return HumanLabel(
+        item, annotator, str(row.get("model") or ""), _WORDS[verdict], None, row.get("adjudicated") is True
+    )
+
+
+Unit = tuple[str, str, str]
+"""Item, model and nugget ("" for a verdict): what is labelled."""
+
+
+def units_of(labels: Sequence[HumanLabel], models: Sequence[str]) -> dict[Unit, dict[str, str]]:
+    """Every labelled unit with the word of each annotator; an adjudicated word stands under "" as well.
+
+    Raises:
+        FreeDataError: labels that name no model, where several models answered.
+    """
+    nameless = [label.item_id for label in labels if not label.model]
+    if nameless and len(models) > 1:
+        raise FreeDataError(
+            f"{len(nameless)} labels name no model (first for {nameless[0]}), but {len(models)} models answered;"
+            " expected `model` in each"
+        )
+    out: dict[Unit, dict[str, str]] = {}
+    for label in labels:
+        for model in [label.model] if label.model else models:
+            words = label.labels if label.labels is not None else {"": str(label.verdict)}
+            for nugget, word in words.items():
+                said = out.setdefault((label.item_id, model, nugget), {})
+                said[label.annotator] = word
+                if label.adjudicated:
+                    said[""] = word
+    return out
+
+
+def consensus(words: Mapping[str, str]) -> str | None:
+    """What people hold of a unit: the adjudicated word, else that of more than half; None where there is none."""
+    if "" in words:
+        return words[""]
+    counts = Counter(words.values()).most_common(1)
+    return counts[0][0] if counts and 2 * counts[0][1] > len(words) else None
+
+
+def judge_words(grades: Sequence[GradeResult], *, nuggets: bool) -> dict[Unit, str | None]:
+    """The judge's word on every unit, None where it could not be read; grades that no judge decided are left out."""
+    out: dict[Unit, str | None] = {}
+    for grade in grades:
+        if grade.judge is None:
+            continue
+        if nuggets:
+            out |= {(grade.item_id, grade.model, n.id): n.label for n in grade.nuggets}
+        else:
+            out[(grade.item_id, grade.model, "")] = judge_verdict(grade)
+    return out
+
+
+def judge_verdict(grade: GradeResult) -> str | None:
+    """What the judge itself said of an answer, whatever the rules said; None where it was not read or is between."""
+    if grade.judge is None:
+        return None
+    counts = Counter(vote for vote in grade.judge.votes if vote is not None).most_common(1)
+    word = counts[0][0] if counts and 2 * counts[0][1] > len(grade.judge.votes) else None
+    return _WORDS.get(word, {"1": "correct", "0": "incorrect"}.get(word)) if word is not None else None
+
+
+def calibrate(grades: Sequence[GradeResult], labels: Sequence[HumanLabel], seed: int = 0) -> dict[str, Any]:
+    """How far the judge agrees with people, by verdicts and by nuggets.
+
+    `{"verdicts": {...} | null, "nuggets": {...} | null, "status": "calibrated" | "uncalibrated"}`; each part holds n,
+    what was left out and why, agreement with kappa, alpha over judge and people, people among themselves, and for
+    verdicts sensitivity, specificity and the corrected rate.
+    """
+    models = sorted({g.model for g in grades})
+    units = units_of(labels, models)
+    parts = {
+        name: _calibrated(grades, {u: w for u, w in units.items() if bool(u[2]) == nuggets}, nuggets, seed)
+        for name, nuggets in (("verdicts", False), ("nuggets", True))
+    }
+    done = any(part is not None and part["n"] for part in parts.values())
+    return {"status": "calibrated" if done else UNCALIBRATED, **parts}
+
+
+def _calibrated(
+    grades: Sequence[GradeResult], units: Mapping[Unit, Mapping[str, str]], nuggets: bool, seed: int
+) -> dict[str, Any] | None:
+    if not units:
+        return None
+    said = judge_words(grades, nuggets=nuggets)
+    there = [u for u in units if u in said]
+    held = {u: consensus(units[u]) for u in there}
+    both = [u for u in there if held[u] is not None and said[u] is not None]
+    classes = SUPPORT3.labels if nuggets else BINARY
+    place = {name: i for i, name in enumerate(dict.fromkeys(u[0] for u in both))}
+    found = agreement(
+        [str(held[u]) for u in both],
+        [str(said[u]) for u in both],
+        classes,
+        weights="linear" if nuggets else None,
+        groups=np.array([place[u[0]] for u in both], dtype=np.int64),
+        seed=seed,
+    )
+    rank = {name: float(i) for i, name in enumerate(classes)}
+    ratings = [[rank.get(str(said[u])), *(rank[w] for a, w in sorted(units[u].items()) if a)] for u in there]
+    return {
+        **found.json(),
+        "n_labelled": len(units),
+        "n_without_judge": len(units) - len(there),
+        "n_judge_unread": sum(said[u] is None for u in there),
+        "n_people_undecided": sum(held[u] is None for u in there),
+        "alpha": krippendorff_alpha(ratings, level="ordinal" if nuggets else "nominal"),
+        "people": _people({u: units[u] for u in there}, said, classes),
+        "systems": _systems(both, held, said, rank),
+        **({} if nuggets else _corrected(found, grades, seed)),
+    }
+
+
+def _corrected(found: Agreement, grades: Sequence[GradeResult], seed: int) -> dict[str, Any]:
+    """The judge's sensitivity, specificity, and the rate of right answers behind its own."""
+    (tn, fp), (fn, tp) = found.confusion
+    words = [judge_verdict(g) for g in grades]
+    observed = [float(word == "correct") for word in words if word is not None]
+    return {
+        "sensitivity": tp / (tp + fn) if tp + fn else None,
+        "specificity": tn / (tn + fp) if tn + fp else None,
+        "corrected_rate": corrected(observed, found.confusion, seed),
+    }
+
+
+def _people(
+    units: Mapping[Unit, Mapping[str, str]], said: Mapping[Unit, str | None], classes: Sequence[str]
+) -> dict[str, Any]:
+    """Kappa of people among themselves; with three or more, whether the judge is one of them (arXiv 2510.09738).
+
+    Judge against people: r >= 0.80 first, then z of its mean kappa among theirs; |z| < 1 "human-like", z > 1
+    "super-consistent". With fewer people the words are not used.
+    """
+    names = sorted({a for words in units.values() for a in words if a})
+    among = [k for a, b in combinations(names, 2) if (k := _kappa(units, a, b, classes)) is not None]
+    out: dict[str, Any] = {
+        "annotators": len(names),
+        "kappa": mean(among) if among else None,
+        "z": None,
+        "r": None,
+        "word": None,
+    }
+    if len(names) < 3 or len(among) < 2 or not stdev(among):
+        return out
+    with_judge = {u: {**w, "\0judge": str(said[u])} for u, w in units.items() if said[u] is not None}
+    against = [k for a in names if (k := _kappa(with_judge, "\0judge", a, classes)) is not None]
+    r = _pearson(with_judge, names, classes)
+    if not against or r is None:
+        return out
+    z = (mean(against) - mean(among)) / stdev(among)
+    word = None if r < SIMILAR else "super-consistent" if z > 1 else "human-like" if z > -1 else None
+    return out | {"z": z, "r": r, "word": word}
+
+
+def _kappa(units: Mapping[Unit, Mapping[str, str]], a: str, b: str, classes: Sequence[str]) -> float | None:
+    pairs = [(w[a], w[b]) for w in units.values() if a in w and b in w]
+    return cohen_kappa([p[0] for p in pairs], [p[1] for p in pairs], labels=classes)
+
+
+def _pearson(
+    units: Mapping[Unit, Mapping[str, str]], names: Sequence[str], classes: Sequence[str]
+) -> float | None:
+    rank = {name: i for i, name in enumerate(classes)}
+    by_judge: list[float] = []
+    by_people: list[float] = []
+    for words in units.values():
+        said = [rank[words[a]] for a in names if a in words]
+        if said:
+            by_judge.append(rank[words["\0judge"]])
+            by_people.append(mean(said))
+    if len(set(by_judge)) < 2 or len(set(by_people)) < 2:
+        return None
+    table = np.asarray(np.corrcoef(by_judge, by_people), dtype=np.float64)
+    return float(table[0, 1])
+
+
+def _systems(
+    both: Sequence[Unit],
+    held: Mapping[Unit, str | None],
+    said: Mapping[Unit, str | None],
+    rank: Mapping[str, float],
+) -> dict[str, Any] | None:
+    """Kendall's tau-b of the models' order by people and by the judge, where there are three models or more."""
+    models = sorted({u[1] for u in both})
+    if len(models) < 3:
+        return None
+    means = [
+        [mean(rank[str(words[u])] for u in both if u[1] == model) for model in models]
+        for words in (held, said)
+    ]
+    return {"n": len(models), "tau": kendall_tau(means[0], means[1])}

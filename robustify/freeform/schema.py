@@ -1,0 +1,265 @@
+"""The rows of free response: an item without options, a model's answer, a grade. Frozen, checked at birth, JSON lines.
+
+Their repr shows ids alone. A grade of a restricted item holds no text at all: `GradeResult.without_text` is what may
+be written, and counts and rounded rates are what may be printed.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal, TypeVar
+
+from robustify.freeform.errors import ErrorType, FreeDataError
+
+Kind = Literal["numeric", "short_text", "explanation"]
+KINDS: tuple[Kind, ...] = ("numeric", "short_text", "explanation")
+Status = Literal["scored", "no_answer", "truncated", "needs_judge", "grader_error", "reference_error"]
+STATUSES: tuple[Status, ...] = (
+    "scored",
+    "no_answer",
+    "truncated",
+    "needs_judge",
+    "grader_error",
+    "reference_error",
+)
+DECIDED: tuple[Status, ...] = ("scored", "no_answer")
+"""Statuses that have a score; every other one is unscored, and never a 0."""
+Method = Literal["deterministic", "judge", "votes"]
+SCHEMA = "robustify.grade/1"
+LONGEST_NUGGET = 40
+"""Words of a nugget: a longer one is no single fact."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Nugget:
+    """One fact that an answer should hold. `reviewed`: a person has agreed with its words.
+
+    Raises:
+        FreeDataError: an empty text, more than 40 words, or an unknown importance.
+    """
+
+    id: str
+    text: str
+    importance: Literal["vital", "okay"] = "vital"
+    reviewed: bool = True
+
+    def __post_init__(self) -> None:
+        words = len(self.text.split())
+        if not 1 <= words <= LONGEST_NUGGET:
+            raise FreeDataError(f"nugget {self.id}: {words} words; expected 1 to {LONGEST_NUGGET}")
+        if self.importance not in ("vital", "okay"):
+            raise FreeDataError(f"nugget {self.id}: importance {self.importance!r}; expected vital or okay")
+
+    def __repr__(self) -> str:
+        return f"Nugget(id={self.id!r}, {self.importance})"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FreeItem:
+    """One question to be answered in words.
+
+    `reference` is the right answer, `unit` the unit a number is wanted in, `options` and `correct` the choices it came
+    from (for the grader, never shown), `aliases` other right wordings. `excluded_reason` is "" where it may be asked.
+
+    Raises:
+        FreeDataError: no id, no question, an unknown kind, a correct option out of range.
+    """
+
+    id: str
+    question: str
+    kind: Kind
+    reference: str
+    unit: str | None = None
+    options: tuple[str, ...] = ()
+    correct: int | None = None
+    aliases: tuple[str, ...] = ()
+    nuggets: tuple[Nugget, ...] = ()
+    topic: str = ""
+    group: str = ""
+    restricted: bool = False
+    flags: tuple[str, ...] = ()
+    excluded_reason: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.id or not self.question.strip():
+            raise FreeDataError(f"item {self.id!r}: id or question is empty; expected both")
+        if self.kind not in KINDS:
+            raise FreeDataError(f"item {self.id}: kind {self.kind!r}; expected one of {', '.join(KINDS)}")
+        if self.correct is not None and not 0 <= self.correct < len(self.options):
+            raise FreeDataError(f"item {self.id}: correct {self.correct}, but {len(self.options)} options")
+
+    def __repr__(self) -> str:
+        return f"FreeItem(id={self.id!r}, {self.kind})"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AnswerRow:
+    """What a model wrote. `error` says why there is no text: the question was never put to it."""
+
+    item_id: str
+    model: str
+    text: str
+    template_id: str
+    template_sha256: str
+    prompt_sha256: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    reasoning: str = ""
+    finish_reason: str | None = None
+    error: str | None = None
+
+    def __repr__(self) -> str:
+        return f"AnswerRow(item_id={self.item_id!r}, model={self.model!r}, {len(self.text)} characters)"
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One call of a judge. `key` finds its prompt and its reply in the judge's record; here are digests alone."""
+
+    key: str
+    vote: int
+    prompt_sha256: str
+    reply_sha256: str
+    error_type: ErrorType | None
+    finish_reason: str | None
+    usage: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeTrace:
+    """Who judged, by which template, in how many calls, with what agreement of its votes."""
+
+    model: str
+    template_id: str
+    template_sha256: str
+    attempts: tuple[Attempt, ...]
+    votes: tuple[str | None, ...]
+    agreement: float | None
+    self_judging: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NuggetGrade:
+    """The label of one nugget, None where the judge gave none that can be aligned."""
+
+    id: str
+    importance: Literal["vital", "okay"]
+    label: str | None
+    error_type: ErrorType | None = None
+    reviewed: bool = True
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class GradeResult:
+    """One answer, graded. `score` is None where the status is not decided: an unscored answer is never a wrong one.
+
+    `extracted` and `reference` are what was compared, `reason` why, `det_verdict` what the deterministic grader said
+    where a judge was asked as well.
+    """
+
+    item_id: str
+    model: str
+    kind: Kind | Literal["mcq", "nuggets"]
+    grader: str
+    status: Status
+    score: float | None
+    verdict: str | None
+    reason: str
+    method: Method = "deterministic"
+    extracted: str | None = None
+    reference: str | None = None
+    flags: tuple[str, ...] = ()
+    error_type: ErrorType | None = None
+    tolerance: Mapping[str, str] | None = None
+    det_verdict: str | None = None
+    judge: JudgeTrace | None = None
+    nuggets: tuple[NuggetGrade, ...] = ()
+    nugget_scores: Mapping[str, Any] | None = None
+    key: str = ""
+    answer_sha256: str = ""
+    group: str = ""
+    restricted: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.score is not None) != (self.status in DECIDED):
+            raise FreeDataError(
+                f"grade of {self.item_id}: status {self.status} with score {self.score}; only scored and no_answer"
+                " have one"
+            )
+
+    def __repr__(self) -> str:
+        return f"GradeResult(item_id={self.item_id!r}, {self.status}, {self.score})"
+
+    def without_text(self) -> "GradeResult":
+        """The same grade with nothing of question, answer, reference or nugget in it."""
+        return replace(self, extracted=None, reference=None)
+
+    def json(self) -> dict[str, Any]:
+        """One line of a grades file."""
+        return {"schema": SCHEMA, **plain(asdict(self))}
+
+
+def plain(value: Any) -> Any:
+    """Tuples as lists and mappings as dicts, as JSON will give them back."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(held) for key, held in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(held) for held in value]
+    return value
+
+
+def item_json(item: FreeItem) -> dict[str, Any]:
+    """One line of a file of items."""
+    return dict(plain(asdict(item)))
+
+
+def item_from(row: Mapping[str, Any]) -> FreeItem:
+    """A `FreeItem` from its JSON.
+
+    Raises:
+        FreeDataError: missing or unusable fields.
+    """
+    nuggets = tuple(_made(Nugget, n) for n in row.get("nuggets") or ())
+    return _made(FreeItem, {**row, "nuggets": nuggets, **_tuples(row, ("options", "aliases", "flags"))})
+
+
+def answer_from(row: Mapping[str, Any]) -> AnswerRow:
+    """An `AnswerRow` from its JSON.
+
+    Raises:
+        FreeDataError: missing or unusable fields.
+    """
+    made = _made(AnswerRow, row)
+    if not isinstance(made.text, str):
+        raise FreeDataError(f"answer to {made.item_id}: text is no string")
+    return made
+
+
+def grade_from(row: Mapping[str, Any]) -> GradeResult:
+    """A `GradeResult` from its JSON.
+
+    Raises:
+        FreeDataError: another schema, missing or unusable fields.
+    """
+    if row.get("schema") != SCHEMA:
+        raise FreeDataError(f"schema {row.get('schema')!r}; expected {SCHEMA}")
+    held = {name: value for name, value in row.items() if name != "schema"}
+    held |= _tuples(held, ("flags",))
+    held["nuggets"] = tuple(_made(NuggetGrade, n) for n in held.get("nuggets") or ())
+    if held.get("judge"):
+        judge = dict(held["judge"])
+        judge["attempts"] = tuple(_made(Attempt, a) for a in judge.get("attempts") or ())
+        held["judge"] = _made(JudgeTrace, judge | _tuples(judge, ("votes",)))
+    return _made(GradeResult, held)
+
+
+def _tuples(row: Mapping[str, Any], names: Sequence[str]) -> dict[str, tuple[Any, ...]]:
+    return {name: tuple(row.get(name) or ()) for name in names}
+
+
+def _made(kind: type[T], row: Mapping[str, Any]) -> T:
+    try:
+        return kind(**row)
+    except (TypeError, AttributeError) as error:
+        # The message of a TypeError names fields, never their values.
+        raise FreeDataError(f"{kind.__name__}: {str(error).partition('(')[0].strip()} does not fit") from None

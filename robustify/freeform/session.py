@@ -1,0 +1,137 @@
+"""Opening what the user named: a judge at an address, a model that runs here, a recorded judge; and how it is asked.
+
+For a restricted set the judge must run on this machine and no record of its prompts is kept. Models are loaded when
+they are needed and their memory is given back.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from robustify.engines.base import Writer
+from robustify.freeform.asking import check_votes
+from robustify.freeform.errors import FreeformError, JudgeConfigError
+from robustify.freeform.fewshot import Shot, check_leak, pick_shots, read_shots
+from robustify.freeform.http_judge import HttpJudge
+from robustify.freeform.judge import Judge, recording, replaying
+from robustify.freeform.judging import Judging
+from robustify.freeform.schema import AnswerRow, FreeItem
+from robustify.freeform.store import TemplateStore, get_store
+from robustify.freeform.writer_judge import WriterJudge
+
+RECORD = "judge.jsonl"
+"""Where prompts and replies of a judge stand, beside the grades that name them by their keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeChoice:
+    """Which judge, and how it is asked, as the command line says it."""
+
+    judge: str | None = None
+    judge_model: str = ""
+    judge_key_env: str | None = None
+    replay: Path | None = None
+    votes: int = 1
+    retries: int = 2
+    seed: int = 0
+    language: str | None = None
+    domain: str | None = None
+    few_shot: int = 0
+    few_shot_set: str = "general"
+    template_dir: tuple[Path, ...] = ()
+
+    @property
+    def store(self) -> TemplateStore:
+        """The templates in force."""
+        return get_store(self.template_dir)
+
+    def how(self, items: Sequence[FreeItem]) -> Judging:
+        """How the judge is asked; the worked cases are held to the items first.
+
+        Raises:
+            FreeformError: an even number of votes.
+            FewShotLeakError: a case that is one of the items.
+        """
+        check_votes(self.votes)
+        shots = self._shots()
+        check_leak(shots, items)
+        return Judging(
+            votes=self.votes,
+            max_parse_retries=self.retries,
+            seed=self.seed,
+            language=self.language,
+            domain=self.domain,
+            shots=tuple(shots),
+            store=self.store,
+        )
+
+    def _shots(self) -> list[Shot]:
+        if not self.few_shot:
+            return []
+        if Path(self.few_shot_set).suffix in (".yaml", ".yml"):
+            return pick_shots(read_shots("grader", self.few_shot_set), self.few_shot, self.seed)
+        families = [read_shots(family, self.few_shot_set) for family in ("grader", "nugget")]
+        return [shot for f in families for shot in pick_shots(f, min(self.few_shot, len(f)), self.seed)]
+
+
+@contextmanager
+def open_judge(
+    choice: JudgeChoice, cache: Path, record: Path | None, *, restricted: bool = False
+) -> Iterator[Judge | None]:
+    """The judge that was named, or None where none was.
+
+    Raises:
+        FreeformError: a judge and a replay.
+        JudgeConfigError: it cannot be asked.
+        RestrictedDataError: a restricted set and a judge elsewhere.
+    """
+    if choice.replay is not None:
+        if choice.judge is not None:
+            raise FreeformError("--judge and --replay: expected one of them")
+        yield replaying(choice.replay, choice.judge_model)
+        return
+    if choice.judge is None:
+        yield None
+        return
+    kept = None if restricted else record
+    if "://" in choice.judge:
+        if not choice.judge_model:
+            raise JudgeConfigError(f"judge {choice.judge}: no model is named; expected --judge-model NAME")
+        http = HttpJudge(
+            choice.judge, choice.judge_model, key_env=choice.judge_key_env, restricted=restricted
+        )
+        with recording(http, kept) as judge:
+            yield judge
+        return
+    with open_writer(choice.judge, cache) as writer, recording(WriterJudge(writer), kept) as judge:
+        yield judge
+
+
+@contextmanager
+def open_writer(reference: str, cache: Path, device: str = "cpu") -> Iterator[Writer]:
+    """A model that runs here, ready to write: a known name, a folder, a GGUF file or `hf:owner/name@revision`.
+
+    Raises:
+        ModelError: missing, damaged or refused.
+        FreeformError: an engine that only scores.
+    """
+    from robustify.engines import HFModel, open_scorer
+
+    name = re.sub(r"[^A-Za-z0-9._-]+", "_", Path(reference).name).strip("_.-")[:64] or "model"
+    with open_scorer(HFModel(name=name, model=reference, device=device), cache) as model:
+        if not isinstance(model, Writer):
+            raise FreeformError(f"{name}: its engine only scores; expected one that writes")
+        yield model
+
+
+def refuse_self_judging(judge: str, answers: Sequence[AnswerRow]) -> None:
+    """Refuse a judge that wrote one of the answers.
+
+    Raises:
+        JudgeConfigError: it did.
+    """
+    own = sum(answer.model == judge for answer in answers)
+    if own:
+        raise JudgeConfigError(f"judge {judge}: wrote {own} of the answers; expected another model (--judge)")

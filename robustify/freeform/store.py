@@ -1,0 +1,248 @@
+"""The templates there are: a built-in pack, folders that the user names, and packs that other packages bring.
+
+A released template is immutable: its bytes have the sha256 of its manifest, or it is refused. A pack's ids carry its
+name, so that none can take the place of a built-in one. A pack that is broken is told by name and skipped, unless one
+of its templates was asked for.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from robustify.freeform.errors import FreeDataError, TemplateIntegrityError, UnknownTemplateError
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+ENTRY_POINTS = "robustify.templates"
+_ID = re.compile(r"(?:[a-z][a-z0-9_-]*:)?[a-z][a-z0-9_]*/[a-z][a-z0-9_]*@\d{1,3}\.\d{1,3}")
+_NEEDED = ("id", "files", "sha256", "variables", "reads", "changelog")
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """One version of one prompt: where its text is, what it needs, and how the reply to it is read.
+
+    `reads` is "text" (an answer), "score", "verdict", "labels" or "nuggets"; `label_set` and `scale` say of what.
+    `sha256` is that of all its files, so that a changed one is another template.
+    """
+
+    id: str
+    root: "Traversable"
+    files: tuple[str, ...]
+    sha256: str
+    variables: tuple[str, ...]
+    optional: tuple[str, ...]
+    reads: str
+    label_set: str | None
+    scale: str | None
+    formats: tuple[str, ...]
+    reasoning_tags: tuple[str, ...]
+    changelog: str
+    source: str
+
+    @property
+    def name(self) -> str:
+        """The id without its version."""
+        return self.id.partition("@")[0]
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """Major and minor."""
+        major, minor = self.id.partition("@")[2].split(".")
+        return int(major), int(minor)
+
+    def languages(self) -> tuple[str, ...]:
+        """English, and the languages that it has a text of its own for."""
+        stem = self.files[0].removesuffix(".j2")
+        found = [
+            f.removeprefix(stem + ".").removesuffix(".j2") for f in self.files if f.startswith(stem + ".")
+        ]
+        return ("en", *sorted(name for name in found if name != "j2"))
+
+    def file(self, language: str) -> str:
+        """Its text in a language, else the English one."""
+        own = f"{self.files[0].removesuffix('.j2')}.{language}.j2"
+        return own if own in self.files else self.files[0]
+
+    def found_sha256(self) -> str:
+        """The sha256 of its files as they are now.
+
+        Raises:
+            TemplateIntegrityError: one of them is missing.
+        """
+        return digest(read(self.root, name) for name in self.files)
+
+
+class TemplateStore:
+    """Templates by id. The newest version stands for a name without one."""
+
+    __slots__ = ("_templates", "broken")
+
+    def __init__(self, templates: Sequence[Template], broken: Mapping[str, str] | None = None) -> None:
+        self._templates = {t.id: t for t in templates}
+        self.broken = dict(broken or {})
+        """Packs that could not be read, and why."""
+
+    def __iter__(self) -> Iterator[Template]:
+        return iter(sorted(self._templates.values(), key=lambda t: (t.name, t.version)))
+
+    def get(self, template_id: str) -> Template:
+        """The template of this id; a name alone means its newest version.
+
+        Raises:
+            UnknownTemplateError: there is none, or its pack is broken.
+            TemplateIntegrityError: its files are not those that were released.
+        """
+        found = self._templates.get(template_id)
+        if found is None:
+            versions = [t for t in self._templates.values() if t.name == template_id]
+            found = max(versions, key=lambda t: t.version, default=None)
+        if found is None:
+            raise UnknownTemplateError(self._unknown(template_id))
+        if found.found_sha256() != found.sha256:
+            raise TemplateIntegrityError(
+                f"template {found.id}: its files are not those that were released; restore them, or give it a new version"
+            )
+        return found
+
+    def _unknown(self, template_id: str) -> str:
+        pack = template_id.partition(":")[0]
+        if pack in self.broken:
+            return f"template {template_id!r}: pack {pack} cannot be read ({self.broken[pack]})"
+        known = sorted({t.name for t in self._templates.values()})
+        return (
+            f"template {template_id!r}: unknown; expected one of {', '.join(known)}, with or without @VERSION"
+        )
+
+    def verify(self) -> list[str]:
+        """What is wrong with the released templates, one line each; empty where nothing is."""
+        faults = [f"pack {name}: {why}" for name, why in sorted(self.broken.items())]
+        for template in self:
+            try:
+                found = template.found_sha256()
+            except TemplateIntegrityError as error:
+                faults.append(error.lines[0])
+                continue
+            if found != template.sha256:
+                faults.append(f"{template.id}: sha256 {found}, but the manifest says {template.sha256}")
+        return faults
+
+
+def digest(contents: "Iterator[str] | Sequence[str]") -> str:
+    """The sha256 of texts in their order."""
+    return hashlib.sha256("\0".join(contents).encode()).hexdigest()
+
+
+def read(root: "Traversable", name: str) -> str:
+    """A file of a pack.
+
+    Raises:
+        TemplateIntegrityError: it is missing, or its name leads out of the pack.
+    """
+    if name.startswith("/") or ".." in name.split("/"):
+        raise TemplateIntegrityError(f"{name}: leads out of its pack; expected a file inside")
+    place = root
+    for part in name.split("/"):
+        place = place / part
+    try:
+        return place.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise TemplateIntegrityError(
+            f"{name}: missing or no UTF-8 text; expected the file of a template"
+        ) from None
+
+
+def get_store(extra_dirs: Sequence[Path] = ()) -> TemplateStore:
+    """The built-in templates, those of installed packs, and those of these folders.
+
+    Raises:
+        FreeDataError: a folder that was named and cannot be read.
+    """
+    return _store(tuple(extra_dirs))
+
+
+@cache
+def _store(extra_dirs: tuple[Path, ...]) -> TemplateStore:
+    templates = list(_built_in())
+    broken: dict[str, str] = {}
+    for entry in entry_points(group=ENTRY_POINTS):
+        found = _plugged_in(entry)
+        if isinstance(found, str):
+            broken[entry.name] = found
+        else:
+            templates += found
+    for folder in extra_dirs:
+        templates += read_pack(folder, f"{folder.name}:")
+    return TemplateStore(templates, broken)
+
+
+def _plugged_in(entry: EntryPoint) -> list[Template] | str:
+    """The templates of an installed pack, or why it cannot be read."""
+    try:
+        pack = entry.load()
+        return read_pack(pack.root, f"{pack.name}:")
+    # A pack is other people's code: whatever it raises, the templates of others must stay usable.
+    except Exception as error:
+        return type(error).__name__
+
+
+@cache
+def _built_in() -> tuple[Template, ...]:
+    return tuple(read_pack(files("robustify.freeform") / "templates", ""))
+
+
+def read_pack(root: "Traversable", prefix: str) -> list[Template]:
+    """The templates of a folder with a `manifest.yaml`; their ids begin with the prefix.
+
+    Raises:
+        FreeDataError: no manifest, or one that does not fit; all faults at once.
+    """
+    try:
+        rows = yaml.safe_load((root / "manifest.yaml").read_text(encoding="utf-8"))["templates"]
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, TypeError, KeyError):
+        raise FreeDataError(f"{prefix or 'built-in '}manifest.yaml: missing or without `templates`") from None
+    faults = [fault for row in rows for fault in _faults(row, prefix)]
+    if faults:
+        raise FreeDataError(*faults)
+    return [_template(row, root, prefix) for row in rows]
+
+
+def _faults(row: Any, prefix: str) -> list[str]:
+    if not isinstance(row, dict):
+        return [f"{prefix}manifest.yaml: an entry that is no mapping"]
+    missing = [name for name in _NEEDED if name not in row]
+    if missing:
+        return [f"{prefix}{row.get('id', '?')}: {', '.join(missing)} missing in manifest.yaml"]
+    if not _ID.fullmatch(prefix + str(row["id"])):
+        return [f"{prefix}{row['id']}: no id; expected family/name@major.minor"]
+    return []
+
+
+def _template(row: Mapping[str, Any], root: "Traversable", prefix: str) -> Template:
+    def listed(name: str) -> tuple[str, ...]:
+        return tuple(str(value) for value in row.get(name) or ())
+
+    return Template(
+        id=prefix + str(row["id"]),
+        root=root,
+        files=listed("files"),
+        sha256=str(row["sha256"]),
+        variables=listed("variables"),
+        optional=listed("optional"),
+        reads=str(row["reads"]),
+        label_set=row.get("label_set"),
+        scale=row.get("scale"),
+        formats=listed("formats"),
+        reasoning_tags=listed("reasoning_tags"),
+        changelog=str(row["changelog"]),
+        source=str(row.get("source") or ""),
+    )

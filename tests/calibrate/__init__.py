@@ -1,0 +1,1 @@
+"""Calibration on known truth: thousands of made-up benchmarks, judged by the production code."""
