@@ -30,7 +30,7 @@ demo: $(VENV)/.run ## audit the demo benchmark with two real models; prints wher
 
 test: $(VENV)/.dev ## the whole suite: pulls the models once, then runs offline
 	$(BIN)/robustify models pull smollm2-135m gemma3-270m
-	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m "not slow"
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile
 
 test-slow: $(VENV)/.dev ## the proofs that take minutes
 	$(BIN)/robustify models pull smollm2-135m gemma3-270m

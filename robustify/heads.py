@@ -10,6 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, field_validator
+from scipy.linalg import eigh
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from robustify import orders
 from robustify.answers import Answer, answer, unanswered
@@ -71,7 +73,9 @@ def heads(
         x = standardised(vectors[rows].astype(np.float64), k[asked])
         key = np.array([item.key for item in held], dtype=np.int64)
         fold = folds(held, ProbeSettings(folds=settings.folds, seed=settings.seed))
-        scores[rows] = crossfit(x, k[asked], key, fold, on_few_axes)
+        # One thread: the same bits on any number of cores, and no threads that wait for each other on busy ones.
+        with threadpool_limits(1, "blas"):
+            scores[rows] = crossfit(x, k[asked], key, fold, on_few_axes)
     why = UNFITTED if len(held) >= FEWEST_ITEMS else f"{len(held)} items; a head needs {FEWEST_ITEMS}"
     return [
         _row(item, name, scores[end - item.k : end], why if there else "empty_choice")
@@ -98,9 +102,9 @@ def _principal(x: Floats, wanted: int) -> Floats:
     """The `wanted` directions (d, q) in which rows (r, d) of mean 0 vary most; fewer where fewer vary at all."""
     narrow = x.shape[1] <= x.shape[0]
     # Of the two products that share their eigenvalues, the smaller one.
-    values, vectors = np.linalg.eigh(x.T @ x if narrow else x @ x.T)
-    alive = values > 1e-9 * max(float(values[-1]), 1e-300)
-    chosen = np.flatnonzero(alive)[::-1][:wanted]
+    product = x.T @ x if narrow else x @ x.T
+    values, vectors = eigh(product, subset_by_index=(max(0, len(product) - wanted), len(product) - 1))
+    chosen = np.flatnonzero(values > 1e-9 * max(float(values[-1]), 1e-300))[::-1]
     if not len(chosen):
         return np.eye(x.shape[1], 1)
     if narrow:

@@ -344,11 +344,12 @@ KINDS = {
 
 def _found(a: Auditor, chance: float, level: float) -> str:
     low, luck, bar = a.audit.bounds(level)[0], a.audit.luck, a.audit.bar(chance)
+    even = chance if a.audit.even is None else a.audit.even
     said = f"{_rate(a)}, lower bound {percent(low)}, is above chance ({percent(bar)})"
-    if luck is not None and chance < luck and low <= luck:
+    if luck is not None and even < luck and low <= luck:
         return f"{said}; no more than the filter itself made predictable ({percent(luck)})"
-    if bar < chance:
-        return f"{said}: {percent(chance)} less what selection takes from whoever agrees with the filter"
+    if bar < even:
+        return f"{said}: {percent(even)} less what selection takes from whoever agrees with the filter"
     return said
 
 

@@ -104,6 +104,7 @@ def values(world: World) -> dict[str, float]:
                 _rules,
                 _topics,
                 _stability,
+                _places,
             ):
                 found |= part(world, held)
     return {path: value for path, value in found.items() if not math.isnan(value)}
@@ -296,6 +297,19 @@ def _stability(world: World, held: Held) -> Iterator[tuple[str, float]]:
         yield f"permutation/{name}/mean", mean
         yield f"permutation/{name}/flip_rate", flips
         yield f"permutation/{name}/consistency", consistent
+
+
+def _places(world: World, held: Held) -> Iterator[tuple[str, float]]:
+    if world.places != "uniform":
+        # Errors fall evenly on the other options, so picks stand more evenly than skewed keys do.
+        return
+    picked = _share(held, lambda o: 1.0, lambda case: 1 / case.k)
+    recall = _over(_share(held, lambda o: 1.0, lambda case: full_accuracy(world, case) / case.k), picked)
+    for name, place in product(world.tested_names, range(min(world.options))):
+        where = f"position_bias/{name}/places/{place}"
+        yield f"{where}/picked", picked
+        yield f"{where}/excess", 0.0
+        yield f"{where}/recall", recall
 
 
 def _gap(world: World, accuracy: list[tuple[Case, float]]) -> float:

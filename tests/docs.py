@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from tests import docs_freeform, docs_validity
+from tests import docs_freeform, docs_gate, docs_validity
 from tests.docs_bench import bench_growth, bench_judging, bench_profile, bench_scoring
 
 ROOT = Path(__file__).parent.parent
@@ -140,6 +140,8 @@ GENERATED: dict[str, Callable[[], str]] = {
     "validity-not-holding": docs_validity.validity_not_holding,
     "validity-lost": docs_validity.validity_lost,
     **docs_freeform.BLOCKS,
+    "gate-rules": docs_gate.gate_rules,
+    "bench-gate": docs_gate.bench_gate,
 }
 
 

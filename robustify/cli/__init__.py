@@ -18,6 +18,7 @@ from robustify.cli.cache import cache
 from robustify.cli.data import heuristics, validate
 from robustify.cli.export import export
 from robustify.cli.free import free
+from robustify.cli.gate import gate
 from robustify.cli.importing import import_
 from robustify.cli.judging import check, judge, report
 from robustify.cli.models import models
@@ -58,6 +59,7 @@ for command in (
     export,
     simulate,
     free,
+    gate,
     models,
     cache,
 ):

@@ -54,6 +54,9 @@ ESTIMANDS: dict[str, str] = {
     "mean_over_orders": "P(right) with the question, any order",
     "flip_rate": "P(the pick of another order is not that of the first)",
     "consistency": "P(all orders give one pick)",
+    "position_picked": "P(a model under test picks a place), keys evenly placed",
+    "position_excess": "that less P(the key stands there)",
+    "position_recall": "P(right given that the key stands there)",
     "random_removal": "the accuracy that is left when as many items go as on a set without shortcuts (prediction)",
 }
 
@@ -72,6 +75,7 @@ TESTS: dict[str, str] = {
     "heuristics_holm_all": "some blind rule beats chance after Holm, keys evenly placed",
     "heuristics_holm_robust": "the same on the robust split",
     "random_removal_p": "Robust differs from random removals, p at most 0.05",
+    "position_bias_holm": "a model without a leaning picks some place too often or too rarely, after Holm",
     "pairs_mcnemar_p": "two models of equal skill differ, exact McNemar p at most 0.05",
     "pairs_mcnemar_holm_any": "some pair, view or split differs after Holm",
 }

@@ -18,8 +18,11 @@ from tests.calibrate.trial import Trial
 
 SURE = 0.99
 """The level at which a cell is said not to hold: many cells are looked at."""
-PLACED_EVENLY_ONLY = ("heuristics_holm_all", "heuristics_holm_robust")
-"""Where keys favour a place, a blind rule of places rightly beats chance: that is no false alarm."""
+PLACED_EVENLY_ONLY = ("heuristics_holm_all", "heuristics_holm_robust", "position_bias_holm")
+"""Where keys favour a place, a blind rule of places rightly beats chance, and even errors are rightly told from
+the keys: no false alarms."""
+FEWEST = 20
+"""Benchmarks below which a cell is not said to hold or not to hold."""
 POWER_ONLY = ("residual_certified",)
 
 Held = list[tuple[Cell, Trial]]
@@ -115,6 +118,8 @@ def does_not_hold(held: Held) -> list[dict[str, Any]]:
         for where, part in _cells(held, labels):
             for name, found in sorted(_intervals(part).items()):
                 benchmarks = len({b for b, _ in found})
+                if benchmarks < FEWEST:
+                    continue
                 share = float(np.mean([i.inside for _, i in found]))
                 low, high = wilson(share * benchmarks, benchmarks, SURE)
                 if low > BAND[1] or high < BAND[0]:

@@ -119,6 +119,8 @@ def estimator(path: str) -> str:
             return name
         case ["permutation", _, name]:
             return "mean_over_orders" if name == "mean" else name
+        case ["position_bias", *_, name]:
+            return f"position_{name}"
         case ["label_noise", name]:
             return f"label_noise_{name}"
     raise ValueError(path)
@@ -197,6 +199,10 @@ def alarms(summary: Any) -> dict[str, bool]:
     first = next(iter(removal.values())) if removal else {}
     if first.get("p") is not None:
         out["random_removal_p"] = first["p"] <= 0.05
+    leaning: Any = summary.get("position_bias") or {}
+    one = next((found for found in leaning.values() if found), None)
+    if one:
+        out["position_bias_holm"] = min(place["p_holm"] for place in one["places"]) <= 0.05
     compared: Any = summary.get("pairs") or {}
     leaves = [view[split] for pair in compared.values() for name, view in pair.items()
               if name in ("full", "cloze_chars") and view for split in ("all", "robust")]  # fmt: skip

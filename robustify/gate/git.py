@@ -1,0 +1,197 @@
+"""Git, asked through its plumbing with everything switched off that a hostile repository could set to run code.
+
+Blobs are read from the object store, never from the work tree, so that no filter, text conversion or external diff
+stands between the gate and what is committed. Nothing is written and nothing is fetched.
+"""
+
+import os
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from robustify.errors import ResourceError, UsageError
+
+_KEPT = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+         "GIT_COMMON_DIR", "GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM"}  # fmt: skip
+"""What git itself tells its hooks; every other GIT_ variable could carry a program or a replacement."""
+_OFF = {
+    "core.fsmonitor": "false",
+    "core.hooksPath": os.devnull,
+    "core.attributesFile": os.devnull,
+    "core.pager": "cat",
+    "core.sshCommand": "false",
+    "core.alternateRefsCommand": "false",
+    "core.askPass": "false",
+    "credential.helper": "",
+    "diff.external": "",
+    "gpg.program": "false",
+    "log.showSignature": "false",
+    "protocol.allow": "never",
+    "submodule.recurse": "false",
+}
+_LINK = "160000"
+_DIFF = ("-z", "--raw", "--no-renames", "--no-abbrev", "--no-ext-diff", "--no-textconv")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A path with the object that it holds. A submodule's mode is 160000: it holds no content here."""
+
+    path: str
+    object: str
+    mode: str
+
+    @property
+    def is_submodule(self) -> bool:
+        """Whether the path is another repository's commit."""
+        return self.mode == _LINK
+
+
+class Repository:
+    """One repository, by a folder in it. Raises `UsageError` (exit 2) where git knows none."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        if self._asked("rev-parse", "--git-dir") is None:
+            raise UsageError("not inside a git repository; name files instead: robustify gate FILES")
+
+    def staged(self) -> list[Entry]:
+        """What the next commit would add or change, as it stands in the index."""
+        if self._asked("rev-parse", "--verify", "--quiet", "HEAD^{commit}") is None:
+            return self.tracked()
+        return _entries(self._run("diff-index", "--cached", *_DIFF, "HEAD", "--"))
+
+    def tracked(self) -> list[Entry]:
+        """Every path of the index, wherever in the repository one stands: the index beside the empty tree."""
+        empty = self._run("hash-object", "-t", "tree", "--stdin").decode().strip()
+        return _entries(self._run("diff-index", "--cached", *_DIFF, empty, "--"))
+
+    def commits(self, lower: str, upper: str) -> list[str]:
+        """The commits of LOWER..UPPER; LOWER all zeros (a new branch) means every commit of UPPER."""
+        new = bool(lower) and not lower.strip("0")
+        top = self.commit(upper)
+        bounds = [top] if new else [top, f"^{self.commit(lower)}"]
+        found = self._run("rev-list", *bounds, "--").decode().split()
+        shallow = self._asked("rev-parse", "--git-path", "shallow")
+        if shallow is not None:
+            place = self._folder / os.fsdecode(shallow.strip())
+            cut = set(place.read_text(encoding="ascii").split()) if place.is_file() else set()
+            if cut.intersection(found):
+                raise UsageError(
+                    "the history is cut within the range (a shallow clone); fetch it whole: fetch-depth 0"
+                )
+        return found
+
+    def commit(self, name: str) -> str:
+        """The commit of a name. Raises `UsageError` for a name that is none here."""
+        safe = bool(name) and not name.startswith("-")
+        found = self._asked("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}") if safe else None
+        if found is None:
+            raise UsageError(
+                "the range names no commit that is here; expected A..B of known commits (a shallow clone?)"
+            )
+        return found.decode().strip()
+
+    def changed(self, commits: Iterable[str]) -> list[Entry]:
+        """Every path and content that any of the commits brings, each once; merges against every parent."""
+        given = "".join(f"{commit}\n" for commit in commits).encode()
+        raw = self._run("diff-tree", "--stdin", "-r", "-m", "--root", "--no-commit-id", *_DIFF, given=given)
+        return list(dict.fromkeys(_entries(raw)))
+
+    def at(self, commit: str, path: str) -> Entry | None:
+        """The entry of a path in a commit."""
+        raw = self._run("ls-tree", "-z", "--full-tree", commit, "--", path).split(b"\0")[0]
+        if not raw:
+            return None
+        meta, _, found = raw.partition(b"\t")
+        mode, _kind, name = meta.decode().split(" ")
+        return Entry(os.fsdecode(found), name, mode)
+
+    def contents(self, names: Sequence[str], most: int) -> Iterator[tuple[str, int, bytes | None]]:
+        """The size and content of each object; no content where it has more than `most` bytes.
+
+        Raises `ResourceError` (exit 6) for an object that is not here.
+        """
+        asked = "".join(f"{name}\n" for name in names).encode()
+        sizes = [row.split() for row in self._run("cat-file", "--batch-check", given=asked).splitlines()]
+        if any(len(row) != 3 for row in sizes):
+            raise ResourceError("an object of the repository is not here (a partial clone?); fetch it first")
+        with self._started("cat-file", "--batch") as git:
+            assert git.stdin is not None
+            assert git.stdout is not None
+            for name, row in zip(names, sizes, strict=True):
+                size = int(row[2])
+                if size > most:
+                    yield name, size, None
+                    continue
+                git.stdin.write(f"{name}\n".encode())
+                git.stdin.flush()
+                head, data = git.stdout.readline().split(), git.stdout.read(size)
+                if head != row or len(data) != size or git.stdout.read(1) != b"\n":
+                    raise ResourceError("git stopped before it gave an object whole; run git fsck")
+                yield name, size, data
+            git.stdin.close()
+
+    def _asked(self, *args: str) -> bytes | None:
+        done = self._done(args, b"")
+        return done.stdout if done.returncode == 0 else None
+
+    def _run(self, *args: str, given: bytes = b"") -> bytes:
+        done = self._done(args, given)
+        if done.returncode:
+            raise ResourceError(f"git {args[0]} ended with {done.returncode}; run it by hand to see why")
+        return done.stdout
+
+    def _done(self, args: Sequence[str], given: bytes) -> "subprocess.CompletedProcess[bytes]":
+        try:
+            return subprocess.run(
+                command(args),
+                input=given,
+                capture_output=True,
+                cwd=self._folder,
+                env=environment(),
+                check=False,
+            )
+        except OSError as error:
+            raise ResourceError(f"git cannot be started ({error.strerror}); install git") from None
+
+    def _started(self, *args: str) -> "subprocess.Popen[bytes]":
+        return subprocess.Popen(
+            command(args),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=self._folder,
+            env=environment(),
+        )
+
+
+def command(args: Sequence[str]) -> list[str]:
+    """The command line of a git call, with every setting that runs a program switched off."""
+    return ["git", *(part for name, value in _OFF.items() for part in ("-c", f"{name}={value}")), *args]
+
+
+def environment() -> dict[str, str]:
+    """The environment of a git call: no replacements of objects, no fetching, no variable that names a program."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in _KEPT}
+    return kept | {
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_LITERAL_PATHSPECS": "1",
+        "LC_ALL": "C",
+    }
+
+
+def _entries(raw: bytes) -> list[Entry]:
+    """The entries of `--raw -z` output that a change leaves behind: deletions and unmerged paths leave none."""
+    parts = iter(raw.split(b"\0")[:-1])
+    found = []
+    for meta in parts:
+        path = next(parts)
+        _old, mode, _before, name, status = meta.decode().lstrip(":").split(" ")
+        if status[0] not in "DU":
+            found.append(Entry(os.fsdecode(path), name, mode))
+    return found

@@ -1,0 +1,158 @@
+"""Items in rows: CSV, TSV, Markdown and HTML tables, and the tuples of SQL inserts, with or without a header.
+
+A header counts by its names; without one, rows count when each has a long text, at least three other texts and a
+cell that points at one of them.
+"""
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from robustify.gate.lines import Lines
+from robustify.gate.names import STEMS, WEAK_STEMS, shape_of
+from robustify.gate.names import bare as bare_name
+from robustify.gate.records import Shaped
+
+_DELIMITERS = (",", "\t", ";", "|")
+_HEAD = 40
+_BEGINNING = 30000
+_BREAKS = re.compile(r"[\n\x0b]")
+_PIPES = 4
+_LETTERS = frozenset("ABCDEFGHIJabcdefghij")
+_INSERT = re.compile(r"insert\s+into\s+[^\s(]{1,120}\s*(?:\(([^()]{3,600})\))?\s*values\b", re.IGNORECASE)
+_TUPLE = re.compile(
+    r"\(((?:\s*(?:N?'(?:[^']|'')*'|\"[^\"]*\"|[\w.+-]+)\s*,){3,30}\s*(?:'(?:[^']|'')*'|\"[^\"]*\"|[\w.+-]+)\s*)\)"
+)
+_LITERAL = re.compile(r"N?'((?:[^']|'')*)'|\"([^\"]*)\"|([\w.+-]+)")
+_LEAST_ROWS = 3
+_LEAST_WORDS = 3
+Row = tuple[int, Sequence[str]]
+"""The line of a row, and its cells."""
+
+
+def tables(text: str) -> Iterator[Shaped]:
+    """The rows of a text that are shaped like items, at their lines."""
+    if ("nsert" in text or "NSERT" in text) and _INSERT.search(text):
+        yield from _judged(_inserted(text))
+        return
+    for delimiter in _DELIMITERS:
+        if _regular(text, delimiter):
+            found = list(_judged(_rows(text, delimiter)))
+            if found:
+                yield from found
+                return
+
+
+def _regular(text: str, delimiter: str) -> bool:
+    """Whether half of the first lines, or the lines of a table in prose, have enough delimiters."""
+    if text.count(delimiter) < 4:
+        return False
+    if delimiter == "|":
+        return text.count(" | ") + text.count("\n|") >= _PIPES and sum(map(_piped, text.split("\n"))) >= 2
+    lines = [line for line in _BREAKS.split(text[:_BEGINNING]) if line.strip()][:_HEAD]
+    header = shape_of(lines[0].split(delimiter)) if lines else shape_of(())
+    if header.has_choices or 2 * sum(line.count(delimiter) >= 3 for line in lines) >= len(lines):
+        return True
+    quoted = text.count(f'"{delimiter}') >= 4 and text.count('\n"') >= _LEAST_ROWS - 1
+    return quoted and _regular_rows(text[:_BEGINNING], delimiter)
+
+
+def _regular_rows(text: str, delimiter: str) -> bool:
+    """The same for rows whose quoted cells hold newlines."""
+    sizes = [len(cells) for _, cells in _rows(text, delimiter)][:_HEAD]
+    return len(sizes) >= _LEAST_ROWS and 2 * sum(size >= 4 for size in sizes) >= len(sizes)
+
+
+def _piped(line: str) -> bool:
+    """Whether a line is a row of a table in prose: bars with spaces around them, not bars in a formula."""
+    return "|" in line and line.count(" | ") + line.lstrip().startswith("|") >= _PIPES - 1
+
+
+def _rows(text: str, delimiter: str) -> Iterator[Row]:
+    csv.field_size_limit(1 << 27)
+    numbers: list[int] = []
+    reader = csv.reader(
+        _physical(text, numbers, pipes=delimiter == "|"), delimiter=delimiter, skipinitialspace=True
+    )
+    try:
+        for cells in reader:
+            row = [cell.strip() for cell in cells]
+            if delimiter == "|":
+                row = row[1 if row and not row[0] else 0 : -1 if row and not row[-1] else None]
+            if row and not all(set(cell) <= set("-: ") for cell in row):
+                yield numbers[-1], row
+    except csv.Error:
+        return
+
+
+def _physical(text: str, numbers: list[int], *, pipes: bool) -> Iterator[str]:
+    """The lines of a text, decoded breaks included; `numbers` receives the file's line of each."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if not pipes or _piped(line):
+            for part in line.split("\x0b"):
+                numbers.append(number)
+                yield part + "\n"
+
+
+def _inserted(text: str) -> Iterator[Row]:
+    lines = Lines(text)
+    for insert in _INSERT.finditer(text):
+        if insert[1]:
+            yield lines.of(insert.start()), insert[1].split(",")
+        at = insert.end()
+        while match := _TUPLE.search(text, at, at + 20000):
+            cells = [(a or b or c).replace("''", "'") for a, b, c in _LITERAL.findall(match[1])]
+            yield lines.of(match.start()), cells
+            at = match.end()
+            if text[at : at + 1].strip() not in ("", ","):
+                break
+
+
+def _judged(rows: Iterable[Row]) -> Iterator[Shaped]:
+    """Rows under a header that names a stem and choices; else rows that look like items by their cells."""
+    column, keyed = -1, False
+    bare: list[tuple[Shaped, int]] = []
+    n = 0
+    for line, cells in rows:
+        n += 1
+        found = _header(cells)
+        if found is not None:
+            column, keyed = found
+        elif column >= 0:
+            if len(cells) > column and (len(cells[column].split()) >= _LEAST_WORDS or not any(cells)):
+                yield Shaped(line, keyed)
+        elif _is_item(cells):
+            bare.append((Shaped(line, True), len(cells)))
+    width = Counter(size for _, size in bare).most_common(1)
+    if width and width[0][1] >= _LEAST_ROWS and 2 * width[0][1] >= n:
+        yield from (shaped for shaped, size in bare if size == width[0][0])
+
+
+def _header(cells: Sequence[str]) -> tuple[int, bool] | None:
+    """The column of the stem and whether there is one of keys, where cells are a header that names choices."""
+    if len(cells) < 3 or max(map(len, cells)) > 40:
+        return None
+    shape = shape_of(cells)
+    if not shape.has_choices or not (shape.stem or (shape.weak_stem and shape.key)):
+        return None
+    names = STEMS if shape.stem else WEAK_STEMS
+    return next(i for i, cell in enumerate(cells) if bare_name(cell) in names), shape.key
+
+
+def _is_item(cells: Sequence[str]) -> bool:
+    if not 5 <= len(cells) <= 14:
+        return False
+    stem = max(cells, key=lambda cell: len(cell.split()))
+    if len(stem.split()) < 5:
+        return False
+    rest = [cell for cell in cells if cell is not stem and cell]
+    points = [
+        c for i, c in enumerate(rest) if c in _LETTERS or (c.isdigit() and len(c) == 1) or c in rest[:i]
+    ]
+    options = {cell for cell in rest if cell not in points or rest.count(cell) > 1}
+    return (
+        bool(points)
+        and len(options) >= 3
+        and ("?" in stem or "__" in stem or any(c in _LETTERS for c in points))
+    )

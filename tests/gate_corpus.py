@@ -1,0 +1,353 @@
+"""Made-up harmless items, the ways in which a leak of them may be edited or disguised, and the files it lies in.
+
+Everything comes from a seed. The items are nonsense about gardens, boats and clocks with invented names; nothing in
+them is true, and nothing in them is from any benchmark.
+"""
+
+import base64
+import bz2
+import gzip
+import html
+import io
+import json
+import lzma
+import quopri
+import random
+import tarfile
+import urllib.parse
+import zipfile
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+LETTERS = "ABCDEFGH"
+_THINGS_TEXT = """
+lantern kettle ladder barrel sundial trellis rudder bellows anvil spindle hammock turnstile weathervane churn
+loom millstone drawbridge lighthouse greenhouse ferry tram carousel beehive haystack orchard canal pantry
+cellar attic clock compass easel quilt teapot wheelbarrow scarecrow birdhouse rowing-boat bandstand footbridge
+stable dovecote
+"""
+_KINDS_TEXT = """
+copper wooden painted hollow crooked folded striped polished borrowed narrow rusty varnished silent spotted
+tilted woven lopsided frosted knitted gilded dented chalky mossy feathered buttoned speckled
+"""
+_DEEDS_TEXT = """
+turned polished counted carried measured hidden mended borrowed weighed painted sorted folded raised lowered
+wound sold planted watered stacked ferried rung lifted oiled swept labelled exchanged
+"""
+_PEOPLE_TEXT = """
+gardener ferryman baker clockmaker shepherd librarian potter beekeeper weaver postman organist miller
+gatekeeper carpenter lamplighter cooper fiddler cartographer seamstress puppeteer
+"""
+_WHEN_TEXT = """
+before after during since until throughout despite without
+"""
+_EVENTS_TEXT = """
+parade harvest frost breakfast market eclipse regatta thunderstorm concert wedding lambing snowfall auction
+sermon rehearsal flood carnival picnic inspection holiday sunrise ringing voyage fair
+"""
+_ORDER_TEXT = """
+first second third last long late early short noisy quiet annual famous
+"""
+_WHERE_TEXT = """
+behind beside inside under above near opposite across below along beyond outside
+"""
+_SPOTS_TEXT = """
+brewery towpath pavilion pond terrace quarry arch square windmill ropewalk staircase wall cloister boathouse
+meadow archway signpost chapel granary tollhouse courtyard jetty hedge woodshed balcony tunnel well barn kiln
+turret
+"""
+_THINGS = _THINGS_TEXT.split()
+_KINDS = _KINDS_TEXT.split()
+_DEEDS = _DEEDS_TEXT.split()
+_PEOPLE = _PEOPLE_TEXT.split()
+_WHEN = _WHEN_TEXT.split()
+_EVENTS = _EVENTS_TEXT.split()
+_ORDER = _ORDER_TEXT.split()
+_WHERE = _WHERE_TEXT.split()
+_SPOTS = _SPOTS_TEXT.split()
+_ASKS = (
+    "which {kind} {thing} does the {name} {person} of {town} keep {place} {time}",
+    "how many {kind} {thing}s were {deed} by the {person} {name} {place}",
+    "why was the {thing} of {name} {deed} twice {time} although nobody came",
+    "what did the {person} from {town} find in the {kind} {thing} {place} {time}",
+    "who {deed} the {kind} {thing} {place} while the {name} {person} slept",
+    "where had {name} the {person} put the {thing} that {town} {deed} {time}",
+    "when the {name} {thing} was {deed} {place} what colour did {town} choose",
+    "if a {kind} {thing} and a {thing2} are {deed} {time} which one belongs to {name}",
+    "whose {thing} remained {place} when every other {kind} {thing2} in {town} had been {deed}",
+    "to whom did the {person} {name} lend the {thing} that was {deed} {time} {place}",
+    "name the {person} who {deed} his {kind} {thing} for {name} of {town} {time}",
+    "of the {kind} {thing}s and {thing2}s {place} only one was {deed} by {name} of {town} so which was it",
+)
+_SAYS = (
+    "the {kind} {thing}",
+    "a {thing} and two {kind} {thing2}s",
+    "{name} {place}",
+    "nobody but the {person}",
+    "the {person} of {town}, who {deed} it {time}",
+    "seven {thing}s {place}",
+    "it was {deed} {time}",
+    "{town} {thing}",
+)
+
+
+@dataclass(frozen=True)
+class Made:
+    """A made-up item."""
+
+    stem: str
+    choices: tuple[str, ...]
+    key: int
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return (self.stem, *self.choices)
+
+
+def made(n: int, seed: int) -> list[Made]:
+    """`n` items; another seed gives other names, and so other items."""
+    rng = random.Random(f"items {seed}")
+    names = [_name(rng) for _ in range(max(40, n // 2))]
+    return [_item(rng, names) for _ in range(n)]
+
+
+def _item(rng: random.Random, names: list[str]) -> Made:
+    stem = _filled(rng, rng.choice(_ASKS), names)
+    choices: list[str] = []
+    while len(choices) < 4:
+        choice = _filled(rng, rng.choice(_SAYS), names)
+        if choice not in choices:
+            choices.append(choice)
+    return Made(stem[0].upper() + stem[1:] + "?", tuple(choices), rng.randrange(4))
+
+
+def _name(rng: random.Random) -> str:
+    return "".join(rng.choice("bdfgklmnprstvz") + rng.choice("aeiou") for _ in range(3)).capitalize()
+
+
+def _filled(rng: random.Random, form: str, names: list[str]) -> str:
+    thing, thing2 = rng.sample(_THINGS, 2)
+    return form.format(
+        kind=rng.choice(_KINDS), thing=thing, thing2=thing2, deed=rng.choice(_DEEDS), person=rng.choice(_PEOPLE),
+        time=f"{rng.choice(_WHEN)} the {rng.choice(_ORDER)} {rng.choice(_EVENTS)}",
+        place=f"{rng.choice(_WHERE)} the {rng.choice(_KINDS)} {rng.choice(_SPOTS)}",
+        name=rng.choice(names), town=rng.choice(names),
+    )  # fmt: skip
+
+
+def whole(item: Made) -> str:
+    """Stem and lettered choices, as a person would paste them."""
+    return "\n".join((item.stem, *(f"{LETTERS[i]}. {choice}" for i, choice in enumerate(item.choices))))
+
+
+# Edits of words. Each takes a text and a generator and gives an edited text.
+
+
+def substituted(share: float) -> Callable[[str, random.Random], str]:
+    """A share of the words (at least one) replaced by other words of the same domain."""
+
+    def edit(text: str, rng: random.Random) -> str:
+        return _edited(text, rng, share, lambda word: [_other(rng, word)])
+
+    return edit
+
+
+def deleted(share: float) -> Callable[[str, random.Random], str]:
+    def edit(text: str, rng: random.Random) -> str:
+        return _edited(text, rng, share, lambda _: [])
+
+    return edit
+
+
+def inserted(share: float) -> Callable[[str, random.Random], str]:
+    def edit(text: str, rng: random.Random) -> str:
+        return _edited(text, rng, share, lambda word: [word, _other(rng, word)])
+
+    return edit
+
+
+def one_changed(text: str, rng: random.Random) -> str:
+    return _edited(text, rng, 0.0, lambda word: [_other(rng, word)])
+
+
+def _edited(text: str, rng: random.Random, share: float, change: Callable[[str], list[str]]) -> str:
+    lines = [line.split(" ") for line in text.split("\n")]
+    places = [(i, j) for i, line in enumerate(lines) for j in range(len(line))]
+    n = max(1, round(share * len(places)))
+    chosen = set(rng.sample(places, n))
+    out = []
+    for i, line in enumerate(lines):
+        kept = [word for j, old in enumerate(line) for word in (change(old) if (i, j) in chosen else [old])]
+        out.append(" ".join(kept))
+    return "\n".join(out)
+
+
+def _other(rng: random.Random, word: str) -> str:
+    return rng.choice([other for other in (*_THINGS, *_KINDS, *_DEEDS, *_PEOPLE) if other != word])
+
+
+EDITS: dict[str, Callable[[str, random.Random], str]] = {
+    "one_word": one_changed,
+    "substituted_10": substituted(0.1),
+    "substituted_20": substituted(0.2),
+    "substituted_30": substituted(0.3),
+    "deleted_10": deleted(0.1),
+    "deleted_20": deleted(0.2),
+    "inserted_10": inserted(0.1),
+    "inserted_20": inserted(0.2),
+}
+
+# Disguises: the same words in another dress. Each gives the bytes of a file.
+
+_LIKE = dict(zip("aeopcxyijsABEHKMOPTXdqhnuv", "аеорсхуіјѕАВЕНКМОРТХԁԛһոսν", strict=True))
+
+
+def _like(text: str, rng: random.Random) -> str:
+    return "".join(_LIKE[c] if c in _LIKE and rng.random() < 0.3 else c for c in text)
+
+
+def _between(text: str, rng: random.Random, marks: str, share: float) -> str:
+    return "".join(c + rng.choice(marks) if c.isalpha() and rng.random() < share else c for c in text)
+
+
+def _styled(text: str) -> str:
+    return "".join(
+        chr(0x1D400 + ord(c) - 65)
+        if "A" <= c <= "Z"
+        else chr(0x1D41A + ord(c) - 97)
+        if "a" <= c <= "z"
+        else c
+        for c in text
+    )
+
+
+def _wide(text: str) -> str:
+    return "".join(chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c for c in text)
+
+
+def _leet(text: str) -> str:
+    return text.translate(str.maketrans("oieast", "013457"))
+
+
+def _hyphenated(text: str) -> str:
+    words = text.split(" ")
+    return " ".join(
+        w[: len(w) // 2] + "-\n" + w[len(w) // 2 :] if i % 3 == 2 and len(w) > 4 else w
+        for i, w in enumerate(words)
+    )
+
+
+def _zipped(text: str) -> bytes:
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("notes.txt", text)
+    return held.getvalue()
+
+
+def _tarred(text: str) -> bytes:
+    held = io.BytesIO()
+    with tarfile.open(fileobj=held, mode="w:gz") as archive:
+        info = tarfile.TarInfo("notes.txt")
+        info.size = len(text.encode())
+        archive.addfile(info, io.BytesIO(text.encode()))
+    return held.getvalue()
+
+
+def _wrapped64(text: str) -> str:
+    return base64.encodebytes(text.encode()).decode()
+
+
+_ROT: dict[int, int] = str.maketrans(
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ",
+    "nopqrstuvwxyzabcdefghijklmNOPQRSTUVWXYZABCDEFGHIJKLM",
+)
+
+DISGUISES: dict[str, Callable[[str, random.Random], str | bytes]] = {
+    "verbatim": lambda t, r: t,
+    "upper_case": lambda t, r: t.upper(),
+    "title_case": lambda t, r: t.title(),
+    "double_spaces": lambda t, r: t.replace(" ", "  "),
+    "tabs": lambda t, r: t.replace(" ", "\t"),
+    "no_break_spaces": lambda t, r: t.replace(" ", "\u00a0"),
+    "punctuation": lambda t, r: "".join(
+        w + r.choice([",", " -", ";", " ...", ""]) + " " for w in t.split(" ")
+    ),
+    "smart_quotes": lambda t, r: "“" + t.replace("'", "’") + "”",
+    "markdown_marks": lambda t, r: " ".join(
+        f"**{w}**" if i % 3 == 0 else f"_{w}_" for i, w in enumerate(t.split(" "))
+    ),
+    "look_alikes_30": _like,
+    "zero_width": lambda t, r: _between(t, r, "\u200b\u200c\u200d\u2060\ufeff", 0.4),
+    "zero_width_spaces": lambda t, r: t.replace(" ", "\u200b"),
+    "soft_hyphens": lambda t, r: _between(t, r, "\u00ad", 0.4),
+    "combining_marks": lambda t, r: _between(t, r, "\u0301\u0323\u0332", 0.4),
+    "full_width": lambda t, r: _wide(t),
+    "styled_letters": lambda t, r: _styled(t),
+    "digits_for_letters": lambda t, r: _leet(t),
+    "spaced_letters": lambda t, r: "   ".join(" ".join(w) for w in t.split(" ")),
+    "one_word_a_line": lambda t, r: t.replace(" ", "\n"),
+    "hyphenated": lambda t, r: _hyphenated(t),
+    "diff": lambda t, r: "\n".join(f"+ {line}" for line in t.split("\n")),
+    "comments": lambda t, r: "\n".join(f"    # {line}" for line in t.split("\n")),
+    "json_string": lambda t, r: json.dumps({"note": t}),
+    "json_escapes": lambda t, r: '{"note": "' + "".join(f"\\u{ord(c):04x}" for c in t) + '"}',
+    "python_escapes": lambda t, r: 'note = "' + "".join(f"\\x{b:02x}" for b in t.encode()) + '"',
+    "html_words": lambda t, r: "<p>" + " ".join(f"<b>{html.escape(w)}</b>" for w in t.split(" ")) + "</p>",
+    "html_letters": lambda t, r: "".join(f"{c}<wbr>" if c.isalpha() else html.escape(c) for c in t),
+    "html_entities": lambda t, r: "".join(f"&#{ord(c)};" for c in t),
+    "html_hex_entities": lambda t, r: "".join(f"&#x{ord(c):x};" for c in t),
+    "percent": lambda t, r: "https://a.invalid/?q=" + urllib.parse.quote(t),
+    "percent_all": lambda t, r: "".join(f"%{b:02X}" for b in t.encode()),
+    "quoted_printable": lambda t, r: quopri.encodestring(t.encode()).decode() + "=20",
+    "base64": lambda t, r: base64.b64encode(t.encode()).decode(),
+    "base64_wrapped": lambda t, r: _wrapped64(t),
+    "base64_url": lambda t, r: base64.urlsafe_b64encode(t.encode()).decode(),
+    "base64_utf16": lambda t, r: base64.b64encode(t.encode("utf-16-le")).decode(),
+    "base32": lambda t, r: base64.b32encode(t.encode()).decode(),
+    "hex": lambda t, r: t.encode().hex(),
+    "base64_twice": lambda t, r: base64.b64encode(base64.b64encode(t.encode())).decode(),
+    "gzip_base64": lambda t, r: base64.b64encode(gzip.compress(t.encode(), mtime=0)).decode(),
+    "zlib_base64": lambda t, r: base64.b64encode(zlib.compress(t.encode())).decode(),
+    "rot13": lambda t, r: t.translate(_ROT),
+    "backwards": lambda t, r: t[::-1],
+    "utf16": lambda t, r: t.encode("utf-16"),
+    "utf16_no_mark": lambda t, r: t.encode("utf-16-be"),
+    "utf32": lambda t, r: t.encode("utf-32"),
+    "gzip": lambda t, r: gzip.compress(t.encode(), mtime=0),
+    "bzip2": lambda t, r: bz2.compress(t.encode()),
+    "xz": lambda t, r: lzma.compress(t.encode()),
+    "zlib": lambda t, r: zlib.compress(t.encode()),
+    "zip": lambda t, r: _zipped(t),
+    "tar_gzip": lambda t, r: _tarred(t),
+    "zip_in_base64": lambda t, r: base64.b64encode(_zipped(t)).decode(),
+    "inside_binary": lambda t, r: bytes(range(256)) + t.encode() + bytes(range(256)),
+}
+
+# Carriers: the file that a leak lies in, with harmless text around it.
+
+_BEFORE = "Notes on the release.\n\nThe parser reads one line at a time and keeps the last error.\n\n"
+_AFTER = "\n\nThe tests run in a minute on two cores; see the contributing page for the rest.\n"
+
+
+def _notebook(text: str) -> str:
+    output = {"output_type": "stream", "name": "stdout", "text": text.splitlines(keepends=True)}
+    cell = {
+        "cell_type": "code",
+        "metadata": {},
+        "source": ["print(rows[3])"],
+        "outputs": [output],
+        "execution_count": 1,
+    }
+    return json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1)
+
+
+CARRIERS: dict[str, Callable[[str], str]] = {
+    "python_comment": lambda t: (
+        "import re\n\n" + "\n".join(f"# {line}" for line in t.split("\n")) + "\nx = re.compile('a+')\n"
+    ),
+    "markdown": lambda t: f"# Notes\n\n{_BEFORE}> " + t.replace("\n", "\n> ") + _AFTER,
+    "json": lambda t: json.dumps({"version": 3, "notes": [_BEFORE, t, _AFTER]}, indent=2),
+    "notebook": _notebook,
+    "commit_message": lambda t: f"Mend the parser\n\n{_BEFORE}{t}{_AFTER}",
+}
