@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from robustify.cli import cli
 from robustify.cli.simulate import simulate
 from robustify.errors import ResourceError, UsageError
 from robustify.features import HEDGES, count_in, words
@@ -336,7 +337,7 @@ def test_shares_and_what_does_not_hold_are_counted_as_they_are() -> None:
 
 
 def run_cli(*arguments: str) -> Any:
-    return CliRunner().invoke(simulate, list(arguments), standalone_mode=False)
+    return CliRunner().invoke(cli, ["simulate", *arguments], standalone_mode=False)
 
 
 def test_the_command_writes_three_files_and_prints_the_finding_beside_the_truth(tmp_path: Path) -> None:

@@ -3,7 +3,8 @@
 `python -m tests.bench.gate` measures recall on edited and disguised leaks of a made-up set (and, where the public
 data lie beside the checkout, of ARC-Challenge as a stand-in for a real one), structure in every layout, false
 positives on installed packages, and the time for 20 files beside detect-secrets, where `$DETECT_SECRETS` names it.
-`--quick` takes a tenth and writes nothing. It prints no item and no text of a file.
+Each part is written when it is done; a part's name (recall, layouts, stand_in, false_positives, speed) measures that
+one anew and leaves the others. It prints no item and no text of a file.
 """
 
 import json
@@ -31,7 +32,8 @@ ROOT = Path(__file__).parent.parent.parent
 RESULTS = ROOT / "results" / "bench" / "gate.json"
 SHARED = Path(os.environ.get("ROBUSTIFY_DATA", ROOT.parent / "shared" / "data"))
 ITEMS = 200
-FILES = 6000
+FILES = 4000
+RUNS = 7
 GOALS: dict[str, tuple[float, float]] = {
     "one_word": (1.0, 0.98),
     "substituted_10": (0.99, 0.88),
@@ -64,20 +66,26 @@ def _blocked(contents: Iterable[Content], prints: Fingerprints) -> dict[str, Any
     return rate(sum(hits), len(hits))
 
 
-def recall(items: Sequence[Made], prints: Fingerprints, disguises: bool = True) -> dict[str, Any]:
-    """How often the fingerprint layer alone refuses: whole items and stems alone, edited ones in every carrier."""
-    out: dict[str, Any] = {"edits": {}, "disguises": {}}
+def recall(
+    items: Sequence[Made], prints: Fingerprints, carriers: Sequence[str] = tuple(CARRIERS)
+) -> dict[str, Any]:
+    """How often the fingerprint layer alone refuses edited whole items, and stems alone, in files of several kinds."""
+    out: dict[str, Any] = {}
     for name, edit in {"verbatim": lambda text, _: text, **EDITS}.items():
         rng = random.Random(f"bench {name}")
-        out["edits"][name] = {
-            form: _blocked(
-                (carry(edit(cut(item), rng)) for item in items for carry in CARRIERS.values()), prints
-            )
+        out[name] = {
+            form: _blocked((CARRIERS[c](edit(cut(item), rng)) for item in items for c in carriers), prints)
             for form, cut in FORMS.items()
         } | {"goal": GOALS.get(name)}
-    for name, disguise in DISGUISES.items() if disguises else ():
+    return out
+
+
+def disguised(items: Sequence[Made], prints: Fingerprints) -> dict[str, Any]:
+    """The same for disguises, one file each."""
+    out: dict[str, Any] = {}
+    for name, disguise in DISGUISES.items():
         rng = random.Random(f"bench {name}")
-        out["disguises"][name] = {
+        out[name] = {
             form: _blocked((disguise(cut(item), rng) for item in items), prints)
             for form, cut in FORMS.items()
         }
@@ -151,15 +159,21 @@ def _short(path: Path) -> str:
     return "/".join(parts[marks[-1] + 1 :]) if marks else path.name
 
 
-def stand_in(n: int) -> dict[str, Any] | None:
-    """ARC-Challenge registered as if it were sensitive: real items, and other items of the same school subjects."""
+def _stand_in() -> tuple[list[Made], Fingerprints] | None:
+    """ARC-Challenge registered as if it were sensitive; None where the public data are not here."""
     place = SHARED / "arc" / "ARC-Challenge-Test.jsonl"
     if not place.is_file():
         return None
     items = _arc(place)
-    prints = Fingerprints(register({"stand-in": [item.texts for item in items]}, KEY).tables, KEY)
-    chosen = random.Random(1).sample(items, min(n, len(items)))
-    long = [item for item in items if len(item.stem.split()) >= 14]
+    return items, Fingerprints(register({"stand-in": [item.texts for item in items]}, KEY).tables, KEY)
+
+
+def stand_in(n: int) -> dict[str, Any] | None:
+    """Recall on real items in one kind of file, and other items of the same school subjects that are refused."""
+    registered = _stand_in()
+    if registered is None:
+        return None
+    items, prints = registered
     near = {
         name: _blocked(("\n".join(texts) for texts in _texts(SHARED / name)), prints)
         for name in (
@@ -170,14 +184,10 @@ def stand_in(n: int) -> dict[str, Any] | None:
         if (SHARED / name).is_file()
     }
     return {
-        "set": "ARC-Challenge, test",
+        "set": "ARC-Challenge",
         "items": len(items),
-        "recall": recall(chosen, prints, disguises=False)["edits"],
-        "recall_stems_of_14_words": recall(random.Random(1).sample(long, min(n, len(long))), prints, False)[
-            "edits"
-        ],
+        "recall": recall(random.Random(1).sample(items, n), prints, ["markdown"]),
         "other_sets_of_the_domain": near,
-        "prints": prints,
     }
 
 
@@ -192,29 +202,42 @@ def _texts(place: Path) -> Iterable[list[str]]:
     return ([text for text in item if len(text) > 1] for item in read_items(place))
 
 
-def main() -> int:
-    quick = "--quick" in sys.argv
-    n, files = (ITEMS // 10, FILES // 10) if quick else (ITEMS, FILES)
-    items = made(ITEMS, 2026)
-    prints = Fingerprints(register({"mock": [item.texts for item in items]}, KEY).tables, KEY)
-    out: dict[str, Any] = {"machine": _machine(), "items": n, "recall": recall(items[:n], prints)}
-    print("recall measured", flush=True)
-    out["layouts"] = layouts(2 if quick else 10)
-    stand = stand_in(n)
-    registered = stand.pop("prints") if stand else prints
-    out["stand_in"] = stand
-    print("layouts and stand-in measured", flush=True)
-    out["false_positives"] = {
-        "registered": stand["set"] if stand else "the made-up set",
-        "installed_packages": false_positives(benign(files), registered),
-        "standard_library": false_positives(library(files), registered),
+def _benign(items: Sequence[Made]) -> dict[str, Any]:
+    registered = _stand_in()
+    prints = registered[1] if registered else _mock(items)
+    return {
+        "registered": "ARC-Challenge" if registered else "the made-up set",
+        "installed_packages": false_positives(benign(FILES), prints),
+        "standard_library": false_positives(library(FILES // 2), prints),
     }
-    print("false positives measured", flush=True)
+
+
+def _mock(items: Sequence[Made]) -> Fingerprints:
+    return Fingerprints(register({"mock": [item.texts for item in items]}, KEY).tables, KEY)
+
+
+def _speed(items: Sequence[Made]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
-        out["speed"] = speed(benign(10**9), Path(folder), items, 3 if quick else 9)
-    print(json.dumps(out["speed"], indent=1))
-    if not quick:
-        RESULTS.write_text(json.dumps(out, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        return speed(benign(10**9), Path(folder), items, RUNS)
+
+
+def main() -> int:
+    items = made(ITEMS, 2026)
+    parts: dict[str, Callable[[], Any]] = {
+        "recall": lambda: {"edits": recall(items, _mock(items)), "disguises": disguised(items, _mock(items))},
+        "layouts": lambda: layouts(5),
+        "stand_in": lambda: stand_in(ITEMS),
+        "false_positives": lambda: _benign(items),
+        "speed": lambda: _speed(items),
+    }
+    for name in sys.argv[1:] or parts:
+        measured = parts[name]()
+        out = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
+        out |= {"machine": _machine(), "items": ITEMS, name: measured}
+        RESULTS.write_text(
+            json.dumps(out, indent=1, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8"
+        )
+        print(f"{name} measured", flush=True)
     return 0
 
 

@@ -31,7 +31,7 @@ OPTIONS = {"4": (4,), "3 to 5": (3, 4, 5)}
 VOTERS = (2, 3, 5)
 CORRELATION = {"low": 0.2, "high": 0.8}
 PLACES: tuple[Literal["uniform", "skewed"], ...] = ("uniform", "skewed")
-REPEATS: dict[Depth, int] = {"screen": 40, "whole": 5, "worded": 2}
+REPEATS: dict[Depth, int] = {"screen": 25, "whole": 4, "worded": 1}
 
 
 def grid() -> Iterator[Cell]:
@@ -59,14 +59,14 @@ def power() -> Iterator[Cell]:
     sizes, rates = (50, 100, 200, 300, 500, 1000, 2000), (0.02, 0.05, 0.1, 0.2, 0.3)
     for n, s, c in product(sizes, rates, CORRELATION):
         world = World(items=n, shortcut_rate=s, correlation=CORRELATION[c], outside=0, tested=0)
-        yield Cell("power", "screen", {"items": n, "shortcut_rate": s, "correlation": c}, world, 50)
+        yield Cell("power", "screen", {"items": n, "shortcut_rate": s, "correlation": c}, world, 30)
 
 
 def correlated() -> Iterator[Cell]:
     """The latent rate as voters err more and more alike."""
     for m, rho in product((2, 3, 5), (0.0, 0.2, 0.4, 0.6, 0.8, 0.95)):
         world = World(items=1000, correlation=rho, voters=m, outside=0, tested=0)
-        yield Cell("correlated", "screen", {"voters": m, "correlation": rho}, world, 40)
+        yield Cell("correlated", "screen", {"voters": m, "correlation": rho}, world, 20)
 
 
 STRESS: dict[str, tuple[Depth, dict[str, Any]]] = {
@@ -105,7 +105,7 @@ def stress() -> Iterator[Cell]:
     for (says, (depth, changed)), n in product(STRESS.items(), (300, 1000)):
         settings = {"items": n, **({} if depth == "whole" else {"outside": 0, "tested": 0}), **changed}
         if n == 300 or "items" not in changed:
-            yield Cell("stress", depth, {"says": says, "items": settings["items"]}, World(**settings), 100)
+            yield Cell("stress", depth, {"says": says, "items": settings["items"]}, World(**settings), 40)
 
 
 def all_cells(scale: float = 1.0) -> list[Cell]:
