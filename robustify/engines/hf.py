@@ -133,6 +133,8 @@ class HF:
             try:
                 for fresh in self._loaded().score(requests, frozenset(known), self._budget):
                     self._check_numbers(fresh)
+                    # Before its scores: another run may find them all, and must find the path with them.
+                    self._keep_path()
                     kept = self._kept.keep({r: Logprob(t, len(r.continuation)) for r, t in fresh.items()})
                     known |= kept
                     yield kept
@@ -142,7 +144,10 @@ class HF:
                 # Scores of batches of another size differ in their last bits: they are another recipe's.
                 known = self._kept.known(requests)
                 yield known
-        if self._local is not None:
+        self._keep_path()
+
+    def _keep_path(self) -> None:
+        if self._local is not None and self._kept.path != self._local.path:
             self._kept.path = self._local.path
 
     def _halve(self, error: Exception) -> None:

@@ -36,23 +36,24 @@ def tables(text: str) -> Iterator[Shaped]:
     if ("nsert" in text or "NSERT" in text) and _INSERT.search(text):
         yield from _judged(_inserted(text))
         return
+    head = [line for line in _BREAKS.split(text[:_BEGINNING]) if line.strip()][:_HEAD]
     for delimiter in _DELIMITERS:
-        if _regular(text, delimiter):
+        if _regular(text, head, delimiter):
             found = list(_judged(_rows(text, delimiter)))
             if found:
                 yield from found
                 return
 
 
-def _regular(text: str, delimiter: str) -> bool:
+def _regular(text: str, head: Sequence[str], delimiter: str) -> bool:
     """Whether half of the first lines, or the lines of a table in prose, have enough delimiters."""
-    if text.count(delimiter) < 4:
-        return False
     if delimiter == "|":
         return text.count(" | ") + text.count("\n|") >= _PIPES and sum(map(_piped, text.split("\n"))) >= 2
-    lines = [line for line in _BREAKS.split(text[:_BEGINNING]) if line.strip()][:_HEAD]
-    header = shape_of(lines[0].split(delimiter)) if lines else shape_of(())
-    if header.has_choices or 2 * sum(line.count(delimiter) >= 3 for line in lines) >= len(lines):
+    if text.count(delimiter) < 4 or not head:
+        return False
+    if 2 * sum(line.count(delimiter) >= 3 for line in head) >= len(head):
+        return True
+    if shape_of(head[0].split(delimiter)).has_choices:
         return True
     quoted = text.count(f'"{delimiter}') >= 4 and text.count('\n"') >= _LEAST_ROWS - 1
     return quoted and _regular_rows(text[:_BEGINNING], delimiter)
