@@ -41,10 +41,10 @@ class Asking(BaseModel):
     memorisation_template: str = "mmlu-v1"
     views: tuple[View, ...] = ("choices_only", "choices_only_text", "full", "cloze")
     rotations: Literal["all", "one"] = "all"
-    orders: int = Field(default=5, ge=1, le=24)
+    orders: int = Field(default=5, ge=1, le=24, strict=True)
     full_rotations: bool = True
-    order_items: int | None = Field(default=None, ge=0)
-    shots: int = Field(default=0, ge=0, le=32)
+    order_items: int | None = Field(default=None, ge=0, strict=True)
+    shots: int = Field(default=0, ge=0, le=32, strict=True)
 
     @field_validator("views", "letter_templates")
     @classmethod

@@ -70,7 +70,7 @@ class Config(BaseModel):
     heads: HeadSettings = HeadSettings()
     contamination: ContaminationSettings | None = None
     limits: Limits = Limits()
-    limit: int | None = Field(default=None, ge=1)
+    limit: int | None = Field(default=None, ge=1, strict=True)
     notes: tuple[str, ...] = ()
 
     @field_validator("models")

@@ -127,11 +127,12 @@ def open_run(folder: Path) -> Run:
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the folder for one run; the lock dies with the process.
+    """Hold the folder for one run; the lock dies with the process. A folder made for it and left empty goes.
 
     Raises:
         ResourceError: another run holds it, or it cannot be written.
     """
+    there = folder.is_dir()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = open(folder / ".run.lock", "w")  # noqa: SIM115 - held open for as long as the lock
@@ -151,7 +152,8 @@ def locked(folder: Path) -> Iterator[None]:
         finally:
             with contextlib.suppress(OSError):
                 (folder / ".run.lock").unlink()
-                folder.rmdir()
+                if not there:
+                    folder.rmdir()
 
 
 def refuse_foreign(folder: Path) -> None:

@@ -43,6 +43,11 @@ def test_all_faults_are_told_at_once_and_no_value_is_shown(tmp_path: Path) -> No
     assert not any("some-secret" in line for line in told)
 
 
+def test_a_yes_is_no_number(tmp_path: Path) -> None:
+    told = faults(tmp_path, PLAIN + "limit: true\nasking: {shots: yes}\n")
+    assert [line.split(": ")[1] for line in told] == ["asking.shots", "limit"]
+
+
 def test_sensitivity_must_be_stated(tmp_path: Path) -> None:
     assert faults(tmp_path, "name: toys\ndata: x.jsonl\n") == [
         "c.yaml: sensitivity: missing; expected a value"

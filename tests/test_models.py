@@ -111,6 +111,9 @@ def test_folders_and_gguf_files_are_references(copied: Path, gguf: Path) -> None
         ("nothing-like-it", "known: smollm2-135m, gemma3-270m"),
         ("hf:owner/name", "name the revision"),
         ("hf:name@main", "hf:owner/name@revision"),
+        ("hf:owner--x/name@main", "hf:owner/name@revision"),
+        ("hf:-owner/name@main", "hf:owner/name@revision"),
+        ("hf:owner/na..me@main", "hf:owner/name@revision"),
         ("missing.gguf", "no such name, folder or GGUF file"),
     ],
 )

@@ -176,6 +176,14 @@ def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
         assert os.listdir(tmp_path / "out") == [".run.lock"]
 
 
+def test_a_folder_that_was_there_stays_and_one_made_for_nothing_goes(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    for name in ("mine", "made"):
+        with pytest.raises(ValueError, match="failed"), locked(tmp_path / name):
+            raise ValueError("failed")
+    assert sorted(os.listdir(tmp_path)) == ["mine"]
+
+
 def test_a_folder_that_is_a_file_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("")
     with pytest.raises(ResourceError, match="cannot be written"), locked(tmp_path / "out"):

@@ -98,7 +98,9 @@ KNOWN: dict[str, Known] = {
 }
 
 FORMS = "hf:owner/name@revision, a folder with config.json and *.safetensors, or a *.gguf file"
-_HUB = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)@(?P<revision>[\w./-]+)")
+# The hub's own rule for names: letters, digits, `_`, `.` and `-`, the last two neither at an end nor doubled.
+_PART = r"\w(?:[\w.-]*\w)?"
+_HUB = re.compile(rf"(?P<repo>(?!\S*(?:--|\.\.)\S*@){_PART}/{_PART})@(?P<revision>[\w./-]+)")
 
 
 def parse(reference: str) -> Reference:
