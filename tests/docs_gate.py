@@ -40,6 +40,7 @@ def bench_gate() -> str:
     found: dict[str, Any] = json.loads(MEASURED.read_text(encoding="utf-8"))
     printed: dict[str, Callable[[], str]] = {
         "recall": lambda: f"{_edits(found)}\n{_disguises(found)}",
+        "arranged": lambda: _arranged(found["arranged"]),
         "layouts": lambda: _layouts(found["layouts"]),
         "false_positives": lambda: _false(found["false_positives"]),
         "speed": lambda: _speed(found["speed"]),
@@ -54,12 +55,16 @@ def _edits(found: Mapping[str, Any]) -> str:
     if stand:
         head += [f"{stand['set']}: whole", "stem alone"]
     lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
-    for name, case in found["recall"]["edits"].items():
+    for name in _NAMES:
+        case = found["recall"]["edits"][name]
         row = [_NAMES[name], _rate(case["item"]), _rate(case["stem"]), *_goal(case)]
         if stand:
             row += [_rate(stand["recall"][name]["item"]), _rate(stand["recall"][name]["stem"])]
         lines.append(f"| {' | '.join(row)} |")
-    says = f"{found['items']} made-up items in five kinds of files each; Wilson intervals (exact at 0 and 100 %)."
+    says = (
+        f"{found['items']} made-up items, each edited anew for five kinds of files; n counts files, so that the intervals"
+        " (Wilson, exact at 0 and 100 %) are a little too narrow."
+    )
     if stand:
         others = ", ".join(
             f"{name} {_rate(rate)}" for name, rate in stand["other_sets_of_the_domain"].items()
@@ -79,6 +84,11 @@ def _goal(case: Mapping[str, Any]) -> tuple[str, str]:
     return f"{100 * item:g} / {100 * stem:g} %", "yes" if met else "**no**"
 
 
+def _arranged(found: Mapping[str, Any]) -> str:
+    told = ", ".join(f"{name.replace('_', ' ')} {_rate(case)}" for name, case in found.items())
+    return f"Refused in the same files: {told}.\n"
+
+
 def _disguises(found: Mapping[str, Any]) -> str:
     held = found["recall"]["disguises"]
     missed = [name for name, case in held.items() if min(case["item"]["value"], case["stem"]["value"]) < 1]
@@ -93,8 +103,10 @@ def _layouts(found: Mapping[str, Any]) -> str:
     told = []
     for name, case in found.items():
         missed = ", ".join(f"{key.replace('_', ' ')} {n}" for key, n in case["missed"].items())
+        size = name.removesuffix("_items")
         told.append(
-            f"files of {name.replace('_', ' ')} {_rate(case)}" + (f" (missed: {missed})" if missed else "")
+            f"files of {'one item' if size == '1' else f'{size} items'} {_rate(case)}"
+            + (f" (missed: {missed})" if missed else "")
         )
     return f"Structure alone, in every layout and style of key: {'; '.join(told)}.\n"
 
@@ -122,8 +134,8 @@ def _known(path: str, known: Mapping[str, str]) -> str:
 
 def _speed(found: Mapping[str, Any]) -> str:
     names = {
-        "ours": "the gate, all layers",
-        "ours_without_fingerprints": "the gate without fingerprints",
+        "ours": "the gate's hook, all layers",
+        "ours_without_fingerprints": "the same without fingerprints",
         "start_up": "its start-up alone",
         "detect_secrets": f"detect-secrets {found['detect_secrets_version']}",
     }
@@ -134,14 +146,31 @@ def _speed(found: Mapping[str, Any]) -> str:
             lo, hi = case["range"]
             clock = f"{case['median']:.2f} ({lo:.2f} to {hi:.2f})"
             lines.append(f"| {says}, {case['runs']} runs | {clock} | {case['processor_median']:.2f} |")
-    met = "met" if found["ours"]["median"] <= found["goal_seconds"] else "**not met**"
     lines.append("")
+    before, after = found["load"]
     lines.append(
-        f"{found['files']} files, {found['megabytes']:g} MB, in turns, load {found['load']:g};"
-        f" goal {found['goal_seconds']:g} s on the clock with start-up: {met}."
+        f"{found['files']} files, {found['megabytes']:g} MB, in turns, on {found['cores']} cores under a load of {before:g}"
+        f" before and {after:g} after; goal {found['goal_seconds']:g} s with start-up:"
+        f" {_met(found['ours'], found['goal_seconds'])}. Loading the gate's modules takes"
+        f" {found['import']['median']:.2f} s ({found['import']['processor_median']:.2f} of the processor; goal"
+        f" {found['goal_import_seconds']:g} s: {_met(found['import'], found['goal_import_seconds'])})."
+        + (
+            f" pre-commit's first run of the hook: {found['hook_first_seconds']:g} s."
+            if found["hook_first_seconds"]
+            else ""
+        )
         + ("" if "detect_secrets" in found else " detect-secrets was not installed.")
     )
     return "\n".join(lines) + "\n"
+
+
+def _met(case: Mapping[str, Any], goal: float) -> str:
+    """The clock decides; where other programs kept it waiting, what the processor took is said beside it."""
+    if case["median"] <= goal:
+        return "met"
+    return "**not met** on the clock" + (
+        ", met by the processor's" if case["processor_median"] <= goal else ""
+    )
 
 
 def _machine(found: Mapping[str, Any]) -> str:

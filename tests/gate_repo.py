@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from robustify.gate.command import INDEX_VARIABLE, main
 from robustify.gate.keys import FILE_VARIABLE
 from tests.gate_sets import KEY, key_file, mock_items, mock_tables
 
+ROOT = Path(__file__).parent.parent
 LEAK = mock_items()[0].stem
 
 
@@ -52,7 +54,8 @@ def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repo:
     place.mkdir()
     for name in [name for name in os.environ if name.startswith(("GIT_", "ROBUSTIFY_"))]:
         monkeypatch.delenv(name)
-    monkeypatch.delenv("SAFE_DEMO", raising=False)
+    for name in ("SAFE_DEMO", "CI"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(place)
     sealed.write(tmp_path / "index", mock_tables(), KEY)
     monkeypatch.setenv(INDEX_VARIABLE, str(tmp_path / "index"))
@@ -71,3 +74,27 @@ def found(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, list[dic
 def rules(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, set[tuple[str, str]]]:
     code, findings = found(capsys, *args)
     return code, {(str(f["path"]), str(f["rule"])) for f in findings}
+
+
+def hook_repo(place: Path) -> Repo:
+    """A repository of the gate alone, with its hooks and its CI step, as another repository would name it."""
+    place.mkdir()
+    held = Repo(place)
+    for name in (".pre-commit-hooks.yaml", ".ci/gate", "robustify/__init__.py", "robustify/errors.py"):
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, place / name)
+    shutil.copytree(
+        ROOT / "robustify" / "gate",
+        place / "robustify" / "gate",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
+    held.commit("The gate")
+    return held
+
+
+def registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mock set registered through the command in the current folder, its index and key in the environment."""
+    (tmp_path / "mock.jsonl").write_text("".join(json.dumps(item.texts) + "\n" for item in mock_items()))
+    monkeypatch.setenv(FILE_VARIABLE, str(key_file(tmp_path)))
+    assert main(["index", "mock.jsonl", "-o", "mock.idx"]) == 0
+    monkeypatch.setenv(INDEX_VARIABLE, str(tmp_path / "mock.idx"))

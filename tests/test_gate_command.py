@@ -1,4 +1,4 @@
-"""The gate's face: what it prints, how it ends, what it never says, how fast it starts; keys, hooks, the index command."""
+"""The gate's face: what it prints, how it ends, what it never says, how fast it starts; its hooks."""
 
 import ast
 import io
@@ -15,14 +15,14 @@ import yaml
 from click.testing import CliRunner
 
 from robustify.cli.gate import gate
-from robustify.errors import AuthorisationError
 from robustify.gate.command import INDEX_VARIABLE, main
-from robustify.gate.keys import FILE_VARIABLE, VARIABLE, load_key
+from robustify.gate.keys import FILE_VARIABLE, VARIABLE
 from robustify.gate.options import scanner
 from robustify.gate.rules import RULES
 from tests.gate_corpus import whole
 from tests.gate_layouts import LAYOUTS
-from tests.gate_sets import KEY, key, key_file, key_text, mock_items
+from tests.gate_repo import registered
+from tests.gate_sets import mock_items
 
 ROOT = Path(__file__).parent.parent
 GATE = ROOT / "robustify" / "gate"
@@ -35,13 +35,6 @@ def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (INDEX_VARIABLE, FILE_VARIABLE, VARIABLE, "SAFE_DEMO"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
-
-
-def registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "mock.jsonl").write_text("".join(json.dumps(item.texts) + "\n" for item in mock_items()))
-    monkeypatch.setenv(FILE_VARIABLE, str(key_file(tmp_path)))
-    assert main(["index", "mock.jsonl", "-o", "mock.idx"]) == 0
-    monkeypatch.setenv(INDEX_VARIABLE, str(tmp_path / "mock.idx"))
 
 
 # What is printed.
@@ -189,129 +182,6 @@ def test_the_click_command_hands_every_argument_on(tmp_path: Path) -> None:
     assert "exit codes: 0 clean" in gate.get_help(click.Context(gate, info_name="robustify gate"))
 
 
-# Keys.
-
-
-def test_a_key_comes_from_a_file_or_a_secret_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert load_key() is None
-    assert load_key(str(key_file(tmp_path))) == KEY
-    monkeypatch.setenv(VARIABLE, key_text(KEY))
-    assert load_key() == KEY
-    monkeypatch.setenv(FILE_VARIABLE, str(key_file(tmp_path, key("other"))))
-    assert load_key() == key("other")
-    assert KEY.secret.hex() not in repr(KEY)
-    assert repr(KEY.secret) not in repr(KEY)
-    assert KEY.derived("a") != KEY.derived("b") != KEY.secret
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("", "no key of the form"),
-        ("a passphrase", "no key of the form"),
-        (key_text(KEY)[:40], "no key of the form"),
-        (key_text(KEY).replace(KEY.id, "0" * 16), "damaged"),
-        ("rbk1:" + "0" * 16 + ":" + "A" * 43, "weak"),
-        ("rbk1:" + "0" * 16 + ":" + "QUJD" * 10 + "QUE", "weak"),
-    ],
-)
-def test_a_key_that_is_none_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, says: str
-) -> None:
-    place = tmp_path / "key"
-    place.write_text(text)
-    place.chmod(0o600)
-    with pytest.raises(AuthorisationError, match=says) as caught:
-        load_key(str(place))
-    assert text.strip()[26:] == "" or text.strip()[26:] not in str(caught.value)
-    monkeypatch.setenv(VARIABLE, text or " ")
-    with pytest.raises(AuthorisationError, match=says):
-        load_key()
-
-
-@pytest.mark.parametrize("fault", ["mode", "link", "folder", "missing", "in_git", "pipe"])
-def test_a_key_file_that_others_could_reach_is_refused(tmp_path: Path, fault: str) -> None:
-    import os
-
-    place = key_file(tmp_path)
-    match fault:
-        case "mode":
-            place.chmod(0o644)
-        case "link":
-            (tmp_path / "link").symlink_to(place)
-            place = tmp_path / "link"
-        case "folder":
-            place = tmp_path
-        case "missing":
-            place = tmp_path / "missing"
-        case "in_git":
-            (tmp_path / ".git").mkdir()
-        case "pipe":
-            place = tmp_path / "pipe"
-            os.mkfifo(place)
-            place.chmod(0o600)
-    assert main(["index", "items.jsonl", "--key", str(place), "-o", "out"]) == 4
-    assert not Path("out").exists()
-
-
-# The index command.
-
-
-def test_an_index_is_made_and_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    registered(tmp_path, monkeypatch)
-    assert "mock.idx: 200 items" in capsys.readouterr().out
-    Path("a.md").write_text(f"A note.\n\n{mock_items()[3].stem}\n")
-    assert main(["a.md", "--require-fingerprints"]) == 4
-    assert re.fullmatch(
-        r'a\.md:3: RBG301 fingerprint \(set "mock", a whole text\)\n', capsys.readouterr().out
-    )
-
-
-def test_the_index_command_says_what_it_cannot_recognise(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    Path("short.csv").write_text("Why?,yes,no\nWhen?,now,then\n" + ",".join(mock_items()[0].texts) + "\n")
-    args = ["index", "short.csv", "--key", str(key_file(tmp_path)), "-o", "out.idx", "--name", "mock"]
-    assert main(args) == 0
-    assert "2 not at all" in capsys.readouterr().err
-    assert main([*args, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["sets"], told["not_recognised"], told["key_id"]) == ({"mock": 3}, 2, KEY.id)
-
-
-def test_an_index_of_nothing_or_without_a_key_is_not_made(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    Path("short.csv").write_text("Why?,yes,no\n")
-    assert main(["index", "short.csv", "--key", str(key_file(tmp_path)), "-o", "out.idx"]) == 3
-    assert main(["index", "short.csv", "-o", "out.idx"]) == 4
-    assert main(["index", "gone.csv", "--key", str(key_file(tmp_path)), "-o", "out.idx"]) == 3
-    assert (
-        main(
-            ["index", "short.csv", "--key", str(key_file(tmp_path)), "-o", "out.idx", "--background", "gone"]
-        )
-        == 2
-    )
-    assert not Path("out.idx").exists()
-
-
-def test_an_index_that_cannot_be_trusted_stops_the_gate(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    registered(tmp_path, monkeypatch)
-    Path("a.md").write_text("harmless")
-    assert main(["a.md"]) == 0
-    raw = Path("mock.idx").read_bytes()
-    Path("mock.idx").write_bytes(raw[:-1] + bytes([raw[-1] ^ 1]))
-    assert main(["a.md"]) == 3
-    monkeypatch.setenv(FILE_VARIABLE, str(key_file(tmp_path, key("other"))))
-    assert main(["a.md"]) == 3
-    Path("mock.idx").unlink()
-    assert main(["a.md"]) == 3
-
-
 # Alone and quick.
 
 
@@ -361,8 +231,8 @@ def test_two_megabytes_cost_about_a_second_of_one_core(
     begin = time.process_time()
     assert main(names) == 0
     assert (
-        time.process_time() - begin < 3
-    )  # three times the goal: the measured figure is in results/bench/gate.json
+        time.process_time() - begin < 1.5
+    )  # other programs slow this one down: the measured figure is in results/bench/gate.json
 
 
 # The hooks and this repository.
@@ -385,3 +255,4 @@ def test_our_own_hook_uses_the_gate() -> None:
     entries = {hook["id"]: hook["entry"] for repo in config["repos"] for hook in repo["hooks"]}
     assert entries["gate"].endswith("robustify/gate/hook.py --staged")
     assert entries["gate-msg"].endswith("robustify/gate/hook.py --commit-msg")
+    assert entries["gate-push"].endswith("robustify/gate/hook.py --pushed --policy-from head")

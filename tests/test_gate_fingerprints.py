@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from robustify.errors import DataError
 from robustify.gate import sealed
-from robustify.gate.fingerprints import COVER, Fingerprints
+from robustify.gate.fingerprints import COVER, HINT, Fingerprints
 from robustify.gate.index import register
 from robustify.gate.items import read_items
 from robustify.gate.scan import changed, scan
@@ -114,6 +114,14 @@ def test_a_repeated_phrase_counts_once() -> None:
     text = "amber birch cedar delta ember fern grove hazel iris juniper"
     prints = Fingerprints(register({"trees": [(text,)]}, KEY, library=False).tables, KEY)
     assert not any(match.refuses for match in prints.matches("amber birch cedar stone " * 20))
+
+
+def test_the_same_few_words_said_twice_are_a_hint_and_no_refusal() -> None:
+    text = "amber birch of amber cedar birch of amber delta"
+    prints = Fingerprints(register({"trees": [(text,)]}, KEY, library=False).tables, KEY)
+    (found,) = prints.matches("birch of amber cedar birch of amber stone")
+    assert (found.cover, found.refuses) == (HINT, False)
+    assert any(match.refuses for match in prints.matches(text))
 
 
 def test_phrases_of_ordinary_text_are_left_out_of_an_index(tmp_path: Path) -> None:

@@ -174,6 +174,22 @@ def test_safe_demo_lifts_structure_on_listed_paths_of_the_last_commit_only(
     assert rules(capsys, "demo/a.jsonl") == (4, {("demo/a.jsonl", "RBG101")})
 
 
+def test_safe_demo_is_ignored_in_ci_and_for_ranges_and_says_so(
+    repo: Repo, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start = repo.commit(**{NAME: policy(demo=DEMO)})
+    repo.commit(demo__a=HARMLESS)
+    monkeypatch.setenv("SAFE_DEMO", "true")
+    assert main(["demo/a"]) == 0
+    capsys.readouterr()
+    assert main(["--range", f"{start}..HEAD"]) == 4
+    assert "SAFE_DEMO=true is ignored" in capsys.readouterr().err
+    for word, code in (("true", 4), ("1", 4), ("false", 0)):
+        monkeypatch.setenv("CI", word)
+        assert main(["demo/a", "--json"]) == code
+        assert json.loads(capsys.readouterr().out)["safe_demo"] == ("ignored" if code else "on")
+
+
 def test_safe_demo_never_lifts_fingerprints_keys_or_what_cannot_be_read(
     repo: Repo, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

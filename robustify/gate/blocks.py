@@ -5,13 +5,13 @@ licences and numbered steps have letters too; what tells them apart is a questio
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from robustify.gate.lines import Lines
 from robustify.gate.records import Shaped
 
-_LETTER = re.compile(r"[Bb][).:\]]")
-_NUMBER = re.compile(r"2[).:\]]")
+_LETTERS = (re.compile(r"B[).:\]]"), re.compile(r"b[).:\]]"))
+_NUMBERS = (re.compile(r"2[).:\]]"),)
 _ANSWER = re.compile(
     r"\b(?:answers?|ans|correct|key|solution|antwort|respuesta|r[eé]ponse)\b[^\n\x0b]{0,24}?[:=\-–)\s*_\"']{1,8}[(\[*\"'`]{0,3}[A-Ja-j0-9]\b",
     re.IGNORECASE,
@@ -22,7 +22,10 @@ _CLAUSE = re.compile(r"(?:;|,|\band|\bor|:)\s*[\"'\\n,]*\Z")
 _LEADERS = " \t#>*|/+-\"'`\x0b\n([{_\\~%"
 _REACH = 600
 _LONGEST = 400
+_MOST_ANSWERS = 20_000
+"""Lines of a text that are asked whether they say an answer: more are a table of something else."""
 _ANSWER_WORDS = ("nswer", "NSWER", "orrect", "ORRECT", "olution")
+_BRACED = re.compile(r"\{\s*[=~]")
 _LETTERED = re.compile(r"[^\W\d_]{2}.*\s|\s.*\w")
 _TICKED = ("[x]", "[X]", "(x)", "(X)", "✓", "✔")
 _TICKS = re.compile(r"[\[(][ xX✓✔][\])]")
@@ -35,7 +38,7 @@ _ANSWER_LINE = re.compile(r"(?:correct\s+)?(?:answer|ans|solution|correct|key)\W
 
 def blocks(text: str) -> Iterator[Shaped]:
     """The blocks of a text that are shaped like items, at the line of their first option."""
-    found = list(_marked(text, _LETTER)) or list(_marked(text, _NUMBER))
+    found = list(_marked(text, _LETTERS)) or list(_marked(text, _NUMBERS))
     if found:
         yield from found
     else:
@@ -44,14 +47,14 @@ def blocks(text: str) -> Iterator[Shaped]:
         yield from _gift(text)
 
 
-def _marked(text: str, second: re.Pattern[str]) -> Iterator[Shaped]:
+def _marked(text: str, seconds: Sequence[re.Pattern[str]]) -> Iterator[Shaped]:
     """Blocks whose options carry letters or numbers, found by the second option's."""
     last = -1
     lines = Lines(text)
-    for match in second.finditer(text):
-        if match.start() <= last or not _is_marker(text, match.start(), match.end()):
+    for at in sorted(match.start() for second in seconds for match in second.finditer(text)):
+        if at <= last or not _is_marker(text, at, at + 2):
             continue
-        places = _sequence(text, match.start(), match[0])
+        places = _sequence(text, at, text[at : at + 2])
         found = _judged(text, places) if len(places) >= 3 else None
         if found is not None:
             last = places[-1]
@@ -160,10 +163,9 @@ def _ticked(text: str) -> Iterator[Shaped]:
     if "?" not in text or not any(mark in text for mark in _TICKED):
         return
     lines = text.split("\n")
-    i = 0
-    while i < len(lines):
-        if "?" not in lines[i] or _TICKS.search(lines[i]):
-            i += 1
+    end = 0
+    for i in [i for i, line in enumerate(lines) if "?" in line]:
+        if i < end or _TICKS.search(lines[i]):
             continue
         end = i + 1
         while end < len(lines) and (_TICKS.search(lines[end]) or (end == i + 1 and not lines[end].strip())):
@@ -171,19 +173,17 @@ def _ticked(text: str) -> Iterator[Shaped]:
         marks = [match[0][1] for line in lines[i + 1 : end] if (match := _TICKS.search(line))]
         if len(marks) >= 3 and sum(mark != " " for mark in marks) == 1:
             yield Shaped(i + 1, True)
-        i = end
 
 
 def _bare(text: str) -> Iterator[Shaped]:
     """A question, at least three short lines, then a line that says the answer."""
     lines = Lines(text)
-    for at in sorted(_found(text, _ANSWER_WORDS)):
+    for at in sorted(_found(text, _ANSWER_WORDS))[:_MOST_ANSWERS]:
         begin = max(text.rfind(mark, 0, at) for mark in ("\n", "\x0b")) + 1
         cut = _BREAKS.search(text, at)
         line = text[begin : cut.start() if cut else len(text)]
-        if _ANSWER_LINE.match(line.strip(_LEADERS)) and _asked(
-            text[max(0, begin - _LONGEST * 4) : begin], line
-        ):
+        above = text[max(0, begin - _LONGEST * 4) : begin]
+        if "?" in above and _ANSWER_LINE.match(line.strip(_LEADERS)) and _asked(above, line):
             yield Shaped(lines.of(at), True)
 
 
@@ -210,19 +210,12 @@ def _asked(above: str, line: str) -> bool:
 
 def _gift(text: str) -> Iterator[Shaped]:
     """A stem, then braces with a right option after `=` and wrong ones after `~`."""
-    if "~" not in text or "{" not in text:
+    if "~" not in text:
         return
     lines = Lines(text)
-    at = text.find("{")
-    while at >= 0:
+    for at in [match.start() for match in _BRACED.finditer(text)]:
         end = text.find("}", at, at + 3000)
         options = re.split(r"[=~]", text[at + 1 : end]) if end >= 0 else []
         asks = len(text[max(0, at - _LONGEST) : at].rpartition("\n\n")[2].split()) >= 3
-        if (
-            asks
-            and len(options) >= 4
-            and not options[0].strip()
-            and all(_LETTERED.search(o) for o in options[1:])
-        ):
+        if asks and len(options) >= 4 and all(_LETTERED.search(o) for o in options[1:]):
             yield Shaped(lines.of(at), True)
-        at = text.find("{", at + 1)

@@ -19,6 +19,9 @@ _RECORD = {"question": _STEM, "choices": _CHOICES, "answer": 2}
 _LINES = [f"{letter}) {choice}" for letter, choice in zip("ABCD", _CHOICES, strict=True)]
 _PROSE = "The pond has two boats. A ferry runs before noon, and a raft after it; which one is faster depends on the wind."
 _KEY = ":".join(("rbk1", "0123456789abcdef", "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8S9t0U1v"))
+_IDS = ["rb1_" + letter * 26 for letter in "abcdefgh"]
+_SPLIT = {"format": "robustify.hashed-split/1", "dataset": "mock", "dataset_version": "1", "split": "robust",
+          "canon": "rbcanon-1", "key_id": "0123456789abcdef", "n": len(_IDS), "ids": _IDS}  # fmt: skip
 _CANARY = "canary " + "GUID 00000000-1111-2222-3333-444444444444"
 
 
@@ -129,10 +132,38 @@ CASES: dict[str, Cases] = {
     "RBG401": Cases(hits=(_text(f"data {_CANARY}"),), misses=(_text("A canary sang in the mine."),)),
     "RBG402": Cases(hits=(_text(f"export KEY={_KEY}"),), misses=(_text("the form is rbk1:ID:SECRET"),)),
     "RBG403": Cases(
-        hits=(_json({"config": {"sensitivity": "restricted"}, "files": {"summary.json": "00"}}),),
+        hits=(
+            _json({"config": {"sensitivity": "restricted"}, "files": {"summary.json": "00"}}),
+            _json({"sensitivity": "restricted", "files": {}, "mac": "00"}),
+            _json({"format": 1, "release": {"level": "evaluator", "min_cell": 10}}),
+        ),
         misses=(
+            _json({"format": 1, "release": {"level": "published", "min_cell": 10}}),
             _json({"config": {"sensitivity": "public"}, "files": {"summary.json": "00"}}),
             _text("id: mock", "sensitivity: restricted"),
+        ),
+    ),
+    "RBG404": Cases(
+        hits=(
+            b"SQLite format 3\0" + bytes(52) + b"RBST" + bytes(40),
+            _json({"format": "robustify.registered/1", "secret": "0" * 64, "sets": {}}),
+            _json({"format": "robustify.licences/1", "accepted": []}),
+        ),
+        misses=(
+            b"SQLite format 3\0" + bytes(96),
+            _text('FORMAT = "robustify.registered/1"'),
+        ),
+    ),
+    "RBG405": Cases(
+        hits=(
+            _json(_SPLIT | {"topics": ["ponds"]}),
+            _json(_SPLIT | {"ids": _IDS[::-1]}),
+            _text(*(f"{name},0.25" for name in _IDS)),
+        ),
+        misses=(
+            _json(_SPLIT),
+            json.dumps(_SPLIT, indent=1).encode(),
+            _text("An id is rb1_ and 26 letters:", *_IDS[:2]),
         ),
     ),
     "RBG501": Cases(

@@ -1,10 +1,11 @@
 """The fingerprint layer: does a text hold words of a registered set, in their order?
 
-A text is refused where distinct shingles of one item cover at least seven words within a window of 48, or where a
-whole registered text stands. Paraphrase is out of its reach: it knows words, not meanings.
+A text is refused where distinct shingles of one item cover at least seven words, six of them different, within a
+window of 48, or where a whole registered text stands. Paraphrase is out of its reach: it knows words, not meanings.
 """
 
 import re
+import zlib
 from bisect import bisect_left, bisect_right
 from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
@@ -13,20 +14,28 @@ from dataclasses import dataclass
 from robustify.gate.keys import Key
 from robustify.gate.sealed import Tables
 from robustify.gate.shingles import SPAN, Tagger
-from robustify.gate.words import Stream, rotated, streams, unspaced
+from robustify.gate.words import ROTATED, Stream, rotated, streams, unspaced
 
 COVER = 7
 """Words of one item that refuse."""
+DIFFERENT = 6
+"""How many of them must be different words: ordinary text says `the left side of the right side` too."""
 HINT = 6
 """Words of one item that warn."""
 WINDOW = 48
 """Words within which they must stand."""
+_MOST_WORDS = 1 << 20
+"""Words that are remembered between texts."""
 
 Hit = tuple[int, int]
 """The position of a shingle in a text, and its tag."""
 Seen = tuple[str, int, int, bool]
 """The name of a set, the position of a word, the words covered, and whether a whole text stands there."""
-_RUN = re.compile(rb"\x01{%d,}" % SPAN)
+# A word's kind is the sum of 1 (the vocabulary holds it), 2 (read from its end) and 4 (in ROT13).
+_RUN = re.compile(rb"[\x01\x03\x05\x07]{%d,}" % SPAN)
+_RUN_BACKWARDS = re.compile(rb"[\x02\x03\x06\x07]{%d,}" % SPAN)
+_RUN_ROTATED = re.compile(rb"[\x04-\x07]{2,}")
+"""Two words are enough to look closer: folding takes one letter or digit for another, which turned are two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +69,7 @@ class Fingerprints:
             self._starts[start].add((length, tables.whole_owners[i], tables.wholes[16 * i : 16 * i + 16]))
         self._known = frozenset(tables.tags) | self._starts.keys()
         self._marks = frozenset(tables.marks)
-        self._vocabulary: dict[bytes, bool] = {}
-        self._mirrored: dict[bytes, bool] = {}
+        self._kinds: dict[bytes, int] = {}
 
     def matches(
         self, text: str, folds: Sequence[Stream] | None = None, *, disguised: bool = True
@@ -70,21 +78,23 @@ class Fingerprints:
 
         `folds`: the text's streams, where they are at hand.
         """
+        turned = False
         for stream in folds if folds is not None else streams(text):
             words = stream.kept()
-            yield from self._judged(stream, words, self._hits(words))
+            kinds = self._kinds_of(stream, words)
+            yield from self._judged(stream, words, self._hits(words, kinds))
             if disguised:
-                hits = self._hits_backwards(words)
+                hits = self._hits_backwards(words, kinds)
                 yield from self._judged(stream, words[::-1], hits, backwards=True)
                 yield from self._in(unspaced(stream))
-        if disguised:
-            for stream in rotated(text):
-                yield from self._in(stream)
+                turned = turned or _RUN_ROTATED.search(kinds) is not None
+        for stream in rotated(text) if turned else ():
+            yield from self._in(stream)
 
     def _in(self, stream: Stream | None) -> Iterator[Match]:
         if stream is not None:
             words = stream.kept()
-            yield from self._judged(stream, words, self._hits(words))
+            yield from self._judged(stream, words, self._hits(words, self._kinds_of(stream, words)))
 
     def _judged(
         self, stream: Stream, words: list[bytes], hits: list[Hit], *, backwards: bool = False
@@ -98,7 +108,7 @@ class Fingerprints:
                 [len(stream.parts) - 1 - place for place in reversed(places)],
             )
         best: dict[str, tuple[tuple[bool, int], int]] = {}
-        for name, place, cover, whole in (*self._wholes(words, hits), *self._covers(hits, places)):
+        for name, place, cover, whole in (*self._wholes(words, hits), *self._covers(words, hits, places)):
             found = best.get(name)
             if found is None or (whole, cover) > found[0]:
                 best[name] = ((whole, cover), place)
@@ -106,24 +116,31 @@ class Fingerprints:
             at = len(stream.parts) - 1 - places[place] if backwards else places[place]
             yield Match(name, stream.line_of(at), cover, whole)
 
-    def _hits(self, words: list[bytes]) -> list[Hit]:
+    def _kinds_of(self, stream: Stream, words: list[bytes]) -> bytes:
+        """For each word whether the vocabulary holds it, and in which disguise; a new word is looked up once."""
+        marks, salt, crc = self._marks, self._tagger.salt, zlib.crc32
+        if len(self._kinds) > _MOST_WORDS:
+            self._kinds.clear()
+        for word in stream.distinct.difference(self._kinds):
+            self._kinds[word] = (
+                (crc(word, salt) in marks)
+                | (crc(word[::-1], salt) in marks) << 1
+                | (crc(word.translate(ROTATED), salt) in marks) << 2
+            )
+        return bytes(map(self._kinds.__getitem__, words))
+
+    def _hits(self, words: list[bytes], kinds: bytes) -> list[Hit]:
         """The registered shingles of a text: only runs of words of the vocabulary are tagged at all."""
-        for word in set(words).difference(self._vocabulary):
-            self._vocabulary[word] = self._tagger.mark(word) in self._marks
-        flags = bytes(map(self._vocabulary.__getitem__, words))
         return [
             hit
-            for run in _RUN.finditer(flags)
+            for run in _RUN.finditer(kinds)
             for hit in self._tagged(words[run.start() : run.end()], run.start())
         ]
 
-    def _hits_backwards(self, words: list[bytes]) -> list[Hit]:
+    def _hits_backwards(self, words: list[bytes], kinds: bytes) -> list[Hit]:
         """The same for the text read from its end; places count from there."""
-        for word in set(words).difference(self._mirrored):
-            self._mirrored[word] = self._tagger.mark(word[::-1]) in self._marks
-        flags = bytes(map(self._mirrored.__getitem__, words))
         hits: list[Hit] = []
-        for run in _RUN.finditer(flags):
+        for run in _RUN_BACKWARDS.finditer(kinds):
             part = [word[::-1] for word in reversed(words[run.start() : run.end()])]
             hits += self._tagged(part, len(words) - run.end())
         return sorted(hits)
@@ -143,7 +160,7 @@ class Fingerprints:
                 ):
                     yield self._set_of(owner), place, length, True
 
-    def _covers(self, hits: list[Hit], places: list[int]) -> Iterator[Seen]:
+    def _covers(self, words: list[bytes], hits: list[Hit], places: list[int]) -> Iterator[Seen]:
         """Runs of hits of one item that cover enough words within the window (safety.md, section 4)."""
         near: dict[int, deque[Hit]] = defaultdict(deque)
         for place, tag in hits:
@@ -153,6 +170,8 @@ class Fingerprints:
                 while held[0][0] < place + SPAN - WINDOW:
                     held.popleft()
                 cover = covered(held, places)
+                if cover >= COVER and different(held, words) < DIFFERENT:
+                    cover = HINT
                 if cover >= HINT:
                     yield self._set_of(owner), held[0][0], cover, False
 
@@ -172,3 +191,8 @@ def covered(hits: "deque[Hit]", places: list[int]) -> int:
         first, last = places[place], places[place + SPAN - 1]
         out |= set(range(first, last + 1)) if last - first <= SPAN else set(places[place : place + SPAN])
     return len(out)
+
+
+def different(hits: "deque[Hit]", words: list[bytes]) -> int:
+    """How many different words the hits cover."""
+    return len({word for place, _ in hits for word in words[place : place + SPAN]})

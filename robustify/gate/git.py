@@ -19,12 +19,14 @@ _OFF = {
     "core.fsmonitor": "false",
     "core.hooksPath": os.devnull,
     "core.attributesFile": os.devnull,
+    "core.commitGraph": "false",
     "core.pager": "cat",
     "core.sshCommand": "false",
     "core.alternateRefsCommand": "false",
     "core.askPass": "false",
     "credential.helper": "",
     "diff.external": "",
+    "diff.orderFile": os.devnull,
     "gpg.program": "false",
     "log.showSignature": "false",
     "protocol.allow": "never",
@@ -177,6 +179,8 @@ def environment() -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in _KEPT}
     return kept | {
         "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_GRAFT_FILE": os.devnull,
+        "GIT_ALLOW_PROTOCOL": "none",
         "GIT_NO_LAZY_FETCH": "1",
         "GIT_OPTIONAL_LOCKS": "0",
         "GIT_TERMINAL_PROMPT": "0",

@@ -11,14 +11,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from robustify.errors import DataError
+from robustify.gate.opening import regular
 
 Texts = tuple[str, ...]
+_MOST = 512 << 20
 
 
 def read_items(path: Path) -> list[Texts]:
     """The items of a file, each as its strings. Raises `DataError` (exit 3) where it cannot be read."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = regular(path, _MOST).decode("utf-8-sig")
     except OSError as error:
         raise DataError(f"{str(path)!a} cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:

@@ -33,16 +33,18 @@ class Key:
         return hmac.digest(self.secret, f"robustify/v1/gate/{purpose}".encode(), "sha256")
 
 
-def load_key(path: str | None = None) -> Key | None:
+def load_key(
+    path: str | None = None, file_variable: str = FILE_VARIABLE, variable: str = VARIABLE
+) -> Key | None:
     """The gate's key: from a given file, `$ROBUSTIFY_GATE_KEY_FILE` or `$ROBUSTIFY_GATE_KEY`; None where none is set.
 
-    Raises `AuthorisationError` (exit 4) for a key that is there and must not be used.
+    Other variables hold other keys. Raises `AuthorisationError` (exit 4) for a key that is there and must not be used.
     """
-    named = path or os.environ.get(FILE_VARIABLE)
+    named = path or os.environ.get(file_variable)
     if named:
         return _parsed(_read(named), f"key file {_quoted(named)}")
-    held = os.environ.get(VARIABLE)
-    return _parsed(held, f"${VARIABLE}") if held else None
+    held = os.environ.get(variable)
+    return _parsed(held, f"${variable}") if held else None
 
 
 def _quoted(name: str) -> str:

@@ -10,7 +10,7 @@ from datetime import date
 from functools import cache
 from pathlib import Path
 
-from robustify.gate.words import streams
+from robustify.gate.words import Stream, streams
 
 PLACE = Path(__file__).with_name("lexicon.json")
 LEAST = 2
@@ -24,14 +24,15 @@ class Lexicon:
     reviewed: date
     terms: dict[bytes, tuple[tuple[bytes, ...], ...]]
 
-    def named(self, stream: list[bytes]) -> int:
+    def named(self, stream: Stream) -> int:
         """How many different terms a stream of folded words names; a term within a longer one counts once."""
         found = set()
-        for first in self.terms.keys() & set(stream):
+        words = stream.parts
+        for first in stream.distinct.intersection(self.terms):
             at = -1
-            for _ in range(stream.count(first)):
-                at = stream.index(first, at + 1)
-                held = [term for term in self.terms[first] if tuple(stream[at : at + len(term)]) == term]
+            for _ in range(words.count(first)):
+                at = words.index(first, at + 1)
+                held = [term for term in self.terms[first] if tuple(words[at : at + len(term)]) == term]
                 found |= {max(held, key=len)} if held else set()
         return len(found)
 

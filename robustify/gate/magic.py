@@ -3,7 +3,7 @@
 from typing import Literal
 
 Kind = Literal[
-    "gzip", "bzip2", "xz", "zlib", "zip", "tar", "parquet", "binary", "encrypted", "pointer", "text"
+    "gzip", "bzip2", "xz", "zlib", "zip", "tar", "parquet", "binary", "cache", "encrypted", "pointer", "text"
 ]
 
 _STARTS: tuple[tuple[bytes, Kind], ...] = (
@@ -52,8 +52,17 @@ _STARTS: tuple[tuple[bytes, Kind], ...] = (
 _TEXT_WORDS: tuple[bytes, ...] = (b"BZh", b"ORC", b"MZ", b"RIFF", b"GIF8", b"PAR1", b"PARE", b"GGUF", b"FEA1")
 
 
+_SQLITE = b"SQLite format 3\0"
+_WAL = b"\x37\x7f\x06"
+_CACHE = b"RBST"
+"""SQLite's application id of a score cache (engines/cache.py), at byte 68 of the first page."""
+
+
 def kind_of(data: bytes) -> Kind:
     """The kind of content. Short marks that could begin a text count only where something binary follows."""
+    if data.startswith((_SQLITE, _WAL)):
+        at = data.find(_SQLITE)
+        return "cache" if at >= 0 and data[at + 68 : at + 72] == _CACHE else "binary"
     for start, kind in _STARTS:
         if data.startswith(start) and not (start in _TEXT_WORDS and _reads(data[:512])):
             return kind

@@ -6,6 +6,7 @@ Names are compared without case and punctuation, so `Question Stem`, `question_s
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 STEMS = frozenset(
     {
@@ -42,6 +43,7 @@ _ONE = re.compile(
     r"(?:option|opt|op|choice|ending|answer|alternative|alt|sol|response|candidate|ans|distractor|incorrectanswer"
     r"|wronganswer|incorrect|wrong|incorrectchoice|wrongchoice|choix)([a-j]|\d{1,2})$|([a-j])$"
 )
+_LONGEST = 80
 _PUNCTUATION = re.compile(r"[\W_]+")
 
 
@@ -64,7 +66,12 @@ class Shape:
 
 
 def bare(name: str) -> str:
-    """A name without case and punctuation."""
+    """A name without case and punctuation; empty for what is too long for a name."""
+    return _bare(name) if len(name) <= _LONGEST else ""
+
+
+@lru_cache(maxsize=4096)
+def _bare(name: str) -> str:
     return _PUNCTUATION.sub("", name.lower())
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from robustify.gate.encoded import runs
 from robustify.gate.lines import Lines
 from robustify.gate.magic import Kind, kind_of
+from robustify.gate.state import holds_split
 from robustify.gate.textual import decoded, strings
 from robustify.gate.unpack import MOST_BYTES, MOST_DEPTH, PACKED, Budget, Columns, Obstacle, opened
 from robustify.gate.unwrap import untagged, unwrapped
@@ -19,7 +20,7 @@ NOISE = 4096
 """Bytes from which an encoded run that is neither text nor packed is refused: less is a digest or a certificate."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Reading:
     """One text. `line`: where it begins in the file; `exact`: its own newlines are the file's; `source`: which
     content it was read from, the same for its raw and its unwrapped form; `raw`: as it stands there; `words`: it
@@ -55,7 +56,7 @@ class Reader:
     def __init__(self) -> None:
         self._budget = Budget()
         self._sources = 0
-        self._seen: set[bytes] = set()
+        self._seen: set[int] = set()
 
     def read(self, data: bytes) -> Iterator[Part]:
         """All readings of a file, and what of it could not be read."""
@@ -78,6 +79,8 @@ class Reader:
         match kind:
             case "encrypted":
                 yield Unread("RBG502", line, "(by its first bytes)")
+            case "cache":
+                yield Unread("RBG404", line, "(a score cache)")
             case "binary" | "text" | "pointer":
                 yield Unread("RBG501", line, "(its text could hide in what is not text)")
             case _:
@@ -96,6 +99,8 @@ class Reader:
     def _text(self, text: str, line: int, depth: int) -> Iterator[Part]:
         exact, source = depth == 0, self._source()
         yield Reading(text, line, exact, source, raw=True)
+        if holds_split(text):
+            return
         plain = unwrapped(text)
         if plain != text:
             yield Reading(plain, line, exact, source, raw=False)
@@ -103,14 +108,14 @@ class Reader:
         if bare != plain:
             yield Reading(bare, line, exact, source, raw=False)
         lines = Lines(text)
-        for armour in _ARMOUR.finditer(text):
+        for armour in _ARMOUR.finditer(text) if "-----BEGIN " in text else ():
             at = line + lines.of(armour.start()) - 1 if exact else line
             yield Unread("RBG502", at, "(an encrypted message in text)")
         for form in (text, plain) if plain != text else (text,):
             lines = Lines(form)
             for offset, data in runs(form):
-                if data not in self._seen:
-                    self._seen.add(data)
+                if hash(data) not in self._seen:
+                    self._seen.add(hash(data))
                     at = line + lines.of(offset) - 1 if exact else line
                     yield from self._run(data, at, depth + 1)
 

@@ -54,6 +54,13 @@ RULES: tuple[Rule, ...] = (
     Rule("RBG403", "restricted-run", "state", "the record of a run on a restricted set",
          "Publish the hashed split or the published release level instead; no entry lifts this rule",
          allowable=False),
+    Rule("RBG404", "own-state", "state",
+         "state of robustify's own: a score cache, a record of registered sets or of accepted terms",
+         "Leave it where robustify keeps it, outside the repository; no entry lifts this rule",
+         allowable=False),
+    Rule("RBG405", "keyed-ids", "state", "keyed ids of items outside a hashed split, or a split that says more than ids",
+         "Publish the hashed split as robustify writes it (robustify split emit); if the ids are an example: "
+         "robustify gate allow PATH --reason WHY --by WHO"),
     Rule("RBG501", "binary", "inspection", "binary content that the gate cannot read",
          "Commit a text form, or bind it to an allow-list entry: robustify gate allow PATH --reason WHY --by WHO"),
     Rule("RBG502", "encrypted", "inspection", "encrypted content that the gate cannot read",

@@ -3,28 +3,25 @@
 Pure: bytes in, findings out. It opens no file, knows no git and keeps no state between files but the index.
 """
 
-import json
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import compress, count
+from operator import ne
 
 from robustify.gate.findings import Finding
 from robustify.gate.fingerprints import Fingerprints, Match
 from robustify.gate.lexicon import LEAST, lexicon
 from robustify.gate.readings import Reader, Reading, Unread
 from robustify.gate.rules import BY_ID
+from robustify.gate.state import states
 from robustify.gate.structure import Shapes
 from robustify.gate.unpack import Columns
 from robustify.gate.words import streams
 
-_CANARY = re.compile(
-    r"canary\s+(?:guid|string|token)\W{1,6}[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.I
-)
-_CORPORA = re.compile(r"benchmark\s+data\s+should\s+never\s+appear\s+in\s+training\s+corpora", re.I)
-_CANARY_WORDS = ("canary", "Canary", "CANARY", "enchmark data", "BENCHMARK DATA", "enchmark Data")
 _NEAR = 6
-"""Lines around an unwrapped one that are looked at again."""
-_KEY = re.compile(r"rbk1:[0-9a-f]{16}:[A-Za-z0-9_-]{43}")
+"""Lines around an unwrapped one in which words are looked for again."""
+_AROUND = 60
+"""The same for shapes and states: an item's first line may stand far above."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +40,6 @@ class Found:
 def scan(data: bytes, fingerprints: Fingerprints | None = None) -> list[Found]:
     """Everything that the layers find in one file's content, one line a rule, the strongest."""
     shapes = Shapes()
-    terms = 0
     matches: dict[str, Match] = {}
     out: dict[tuple[str, str], Found] = {}
     before = ""
@@ -54,22 +50,21 @@ def scan(data: bytes, fingerprints: Fingerprints | None = None) -> list[Found]:
         if isinstance(part, Columns):
             shapes.count(part)
             continue
-        shapes.look(part)
-        text = part.text if part.raw else changed(before, part.text)
-        before = part.text if part.raw else before
-        folds = streams(text)
-        if part.raw:
-            terms = max(terms, lexicon().named(folds[0].parts))
-        for state in _states(part):
-            out.setdefault((state.rule, ""), state)
+        near = part if part.raw else replace(part, text=changed(before, part.text, _AROUND))
+        shapes.look(near)
+        for rule, offset, says in states(near.text, whole=near.raw):
+            line = near.line_at(near.text.count("\n", 0, offset) + 1)
+            out.setdefault((rule, ""), Found(rule, line, says))
         if fingerprints is not None:
-            for match in fingerprints.matches(text, folds, disguised=part.raw):
+            text = part.text if part.raw else changed(before, part.text)
+            for match in fingerprints.matches(text, disguised=part.raw):
                 _keep(match, part, matches)
-    found = [*_fingerprints(matches), *_structure(shapes, terms), *out.values()]
+        before = part.text if part.raw else before
+    found = [*_fingerprints(matches), *_structure(shapes, data), *out.values()]
     return sorted(found, key=lambda f: (f.line, f.rule))
 
 
-def changed(raw: str, unwrapped: str) -> str:
+def changed(raw: str, unwrapped: str, near: int = _NEAR) -> str:
     """The lines of an unwrapped text that differ from the raw ones, with their neighbours; the others left blank.
 
     What did not change was looked at in the raw text already.
@@ -77,11 +72,13 @@ def changed(raw: str, unwrapped: str) -> str:
     old, new = raw.split("\n"), unwrapped.split("\n")
     if len(old) != len(new):
         return unwrapped
-    near: set[int] = set()
-    for i, (before, after) in enumerate(zip(old, new, strict=True)):
-        if before != after:
-            near.update(range(i - _NEAR, i + _NEAR + 1))
-    return "\n".join(line if i in near else "" for i, line in enumerate(new))
+    out = [""] * len(new)
+    done = 0
+    for i in compress(count(), map(ne, old, new)):
+        begin, end = max(done, i - near), i + near + 1
+        out[begin:end] = new[begin:end]
+        done = min(end, len(new))
+    return "\n".join(out)
 
 
 def _keep(match: Match, part: Reading, matches: dict[str, Match]) -> None:
@@ -97,40 +94,18 @@ def _fingerprints(matches: dict[str, Match]) -> Iterator[Found]:
         yield Found(rule, match.line, f'(set "{match.set_name}", {strength})')
 
 
-def _structure(shapes: Shapes, terms: int) -> Iterator[Found]:
+def _structure(shapes: Shapes, data: bytes) -> Iterator[Found]:
     verdict = shapes.verdict()
     if verdict is None:
         return
     rule, line, says = verdict
     yield Found(rule, line, says)
-    if rule == "RBG104" and terms >= LEAST:
+    terms = _terms(data) if rule == "RBG104" else 0
+    if terms >= LEAST:
         yield Found("RBG201", line, f"(a shape of an item, {terms} terms of the lexicon)")
 
 
-def _states(part: Reading) -> Iterator[Found]:
-    """Our own state that must not be committed, and canaries."""
-    text = part.text
-    if "rbk1:" in text:
-        yield from (Found("RBG402", _line(part, match), "") for match in _KEY.finditer(text))
-    if any(word in text for word in _CANARY_WORDS):
-        for pattern in (_CANARY, _CORPORA):
-            yield from (Found("RBG401", _line(part, match), "") for match in pattern.finditer(text))
-    if part.raw and '"sensitivity"' in text and '"restricted"' in text and _is_restricted_run(text):
-        yield Found("RBG403", part.line, "")
-
-
-def _is_restricted_run(text: str) -> bool:
-    """Whether a text is the manifest of a run (design, section 4) whose set is restricted."""
-    try:
-        held = json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    if not isinstance(held, dict) or not isinstance(held.get("files"), dict):
-        return False
-    config = held.get("config")
-    levels = (held.get("sensitivity"), config.get("sensitivity") if isinstance(config, dict) else None)
-    return "restricted" in levels
-
-
-def _line(part: Reading, match: re.Match[str]) -> int:
-    return part.line_at(part.text.count("\n", 0, match.start()) + 1)
+def _terms(data: bytes) -> int:
+    """How many terms of the lexicon the text of a file names: asked only where it decides."""
+    texts = (part.text for part in Reader().read(data) if isinstance(part, Reading) and part.raw)
+    return max((lexicon().named(streams(text)[0]) for text in texts), default=0)

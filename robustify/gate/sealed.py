@@ -17,6 +17,7 @@ from typing import Any
 
 from robustify.errors import DataError, ResourceError
 from robustify.gate.keys import Key
+from robustify.gate.opening import regular
 
 MAGIC = b"RBGIX\x01\r\n"
 FORMAT = "robustify.gate-index/1"
@@ -57,8 +58,7 @@ def write(path: Path, tables: Tables, key: Key) -> None:
 def read(path: Path, key: Key) -> Tables:
     """Open an index. Raises `DataError` (exit 3) where it is no index, not of this key, cut or changed."""
     try:
-        size = path.stat().st_size
-        raw = path.read_bytes() if size <= _MOST else b""
+        raw = regular(path, _MOST)
     except OSError as error:
         raise DataError(f"index {str(path)!a} cannot be read ({error.strerror})") from None
     if not raw.startswith(MAGIC) or len(raw) < len(MAGIC) + 40:

@@ -17,12 +17,12 @@ SPAN = 3
 
 
 class Tagger:
-    """The tags of one key. Words once seen are remembered for the life of the process."""
+    """The tags of one key. Words once seen are remembered for the life of the process. `salt` is that of marks."""
 
     def __init__(self, key: Key) -> None:
         self._word_key = key.derived("word")
         self._text_key = key.derived("text")
-        self._salt = int.from_bytes(key.derived("vocabulary")[:4], "little")
+        self.salt = int.from_bytes(key.derived("vocabulary")[:4], "little")
         self._first: dict[bytes, int] = {}
         self._second: dict[bytes, int] = {}
         self._third: dict[bytes, int] = {}
@@ -41,7 +41,7 @@ class Tagger:
 
     def mark(self, word: bytes) -> int:
         """32 bits that tell quickly that a word is not in a vocabulary; they are only kept within a sealed index."""
-        return zlib.crc32(word, self._salt)
+        return zlib.crc32(word, self.salt)
 
     def whole(self, words: Sequence[bytes]) -> bytes:
         """The 16-byte HMAC-SHA256 of a whole text's words."""

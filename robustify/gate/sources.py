@@ -18,7 +18,7 @@ from robustify.gate.unpack import MOST_BYTES
 SCISSORS = b"# ------------------------ >8 ------------------------"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Content:
     """What one path holds. `data` is None where it is larger than the gate reads; `named`: the path is a file's."""
 
@@ -58,7 +58,9 @@ def _read(name: str, argument: str) -> tuple[bytes | None, int]:
         why = error.strerror if isinstance(error, OSError) else "no path"
         raise UsageError(f"{told} cannot be read ({why}); expected a file") from None
     with os.fdopen(opened, "rb") as file:
-        return (file.read(), found.st_size) if found.st_size <= MOST_BYTES else (None, found.st_size)
+        data = file.read(MOST_BYTES + 1) if found.st_size <= MOST_BYTES else b""
+    whole = found.st_size <= MOST_BYTES and len(data) <= MOST_BYTES
+    return (data, len(data)) if whole else (None, max(found.st_size, len(data)))
 
 
 def of_stdin() -> Iterator[Content]:

@@ -8,6 +8,8 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Literal
 
 from robustify.gate.lines import Lines
 from robustify.gate.names import STEMS, WEAK_STEMS, shape_of
@@ -17,7 +19,6 @@ from robustify.gate.records import Shaped
 _DELIMITERS = (",", "\t", ";", "|")
 _HEAD = 40
 _BEGINNING = 30000
-_BREAKS = re.compile(r"[\n\x0b]")
 _PIPES = 4
 _LETTERS = frozenset("ABCDEFGHIJabcdefghij")
 _INSERT = re.compile(r"insert\s+into\s+[^\s(]{1,120}\s*(?:\(([^()]{3,600})\))?\s*values\b", re.IGNORECASE)
@@ -25,6 +26,7 @@ _TUPLE = re.compile(
     r"\(((?:\s*(?:N?'(?:[^']|'')*'|\"[^\"]*\"|[\w.+-]+)\s*,){3,30}\s*(?:'(?:[^']|'')*'|\"[^\"]*\"|[\w.+-]+)\s*)\)"
 )
 _LITERAL = re.compile(r"N?'((?:[^']|'')*)'|\"([^\"]*)\"|([\w.+-]+)")
+_STEMS = STEMS | WEAK_STEMS
 _LEAST_ROWS = 3
 _LEAST_WORDS = 3
 Row = tuple[int, Sequence[str]]
@@ -33,13 +35,18 @@ Row = tuple[int, Sequence[str]]
 
 def tables(text: str) -> Iterator[Shaped]:
     """The rows of a text that are shaped like items, at their lines."""
-    if ("nsert" in text or "NSERT" in text) and _INSERT.search(text):
+    inserts = ("nsert" in text or "NSERT" in text) and ("alues" in text or "ALUES" in text)
+    if inserts and _INSERT.search(text):
         yield from _judged(_inserted(text))
         return
-    head = [line for line in _BREAKS.split(text[:_BEGINNING]) if line.strip()][:_HEAD]
+    beginning = text[:_BEGINNING].replace("\x0b", "\n").split("\n")
+    head = list(islice((line for line in beginning if line.strip()), _HEAD))
     for delimiter in _DELIMITERS:
         if _regular(text, head, delimiter):
             found = list(_judged(_rows(text, delimiter)))
+            if not found and delimiter == "\t" and '"' in text:
+                # Within a JSON string the quote before a table would swallow it whole.
+                found = list(_judged(_rows(text, delimiter, quoting=csv.QUOTE_NONE)))
             if found:
                 yield from found
                 return
@@ -48,21 +55,42 @@ def tables(text: str) -> Iterator[Shaped]:
 def _regular(text: str, head: Sequence[str], delimiter: str) -> bool:
     """Whether half of the first lines, or the lines of a table in prose, have enough delimiters."""
     if delimiter == "|":
-        return text.count(" | ") + text.count("\n|") >= _PIPES and sum(map(_piped, text.split("\n"))) >= 2
-    if text.count(delimiter) < 4 or not head:
+        bars = text.count(" | ") + text.count("\n|") >= _PIPES
+        return bars and len(list(islice(filter(_piped, text.split("\n")), 2))) == 2
+    if not head or not _stands(text, delimiter, 4):
         return False
     if 2 * sum(line.count(delimiter) >= 3 for line in head) >= len(head):
         return True
     if shape_of(head[0].split(delimiter)).has_choices:
         return True
-    quoted = text.count(f'"{delimiter}') >= 4 and text.count('\n"') >= _LEAST_ROWS - 1
+    if (
+        delimiter == "\t"
+        and len(list(islice(filter(_tabbed, text.replace("\x0b", "\n").split("\n")), 2))) == 2
+    ):
+        return True
+    quoted = _stands(text, f'"{delimiter}', 4) and _stands(text, '\n"', _LEAST_ROWS - 1)
     return quoted and _regular_rows(text[:_BEGINNING], delimiter)
+
+
+def _stands(text: str, mark: str, times: int) -> bool:
+    """Whether a mark stands in a text so many times."""
+    at = -1
+    for _ in range(times):
+        at = text.find(mark, at + 1)
+        if at < 0:
+            return False
+    return True
 
 
 def _regular_rows(text: str, delimiter: str) -> bool:
     """The same for rows whose quoted cells hold newlines."""
-    sizes = [len(cells) for _, cells in _rows(text, delimiter)][:_HEAD]
+    sizes = [len(cells) for _, cells in islice(_rows(text, delimiter), _HEAD)]
     return len(sizes) >= _LEAST_ROWS and 2 * sum(size >= 4 for size in sizes) >= len(sizes)
+
+
+def _tabbed(line: str) -> bool:
+    """Whether a line is a row of cells, as the tables of a web page within another file leave them."""
+    return line.strip().count("\t") >= _PIPES - 1
 
 
 def _piped(line: str) -> bool:
@@ -70,12 +98,11 @@ def _piped(line: str) -> bool:
     return "|" in line and line.count(" | ") + line.lstrip().startswith("|") >= _PIPES - 1
 
 
-def _rows(text: str, delimiter: str) -> Iterator[Row]:
+def _rows(text: str, delimiter: str, *, quoting: Literal[0, 3] = csv.QUOTE_MINIMAL) -> Iterator[Row]:
     csv.field_size_limit(1 << 27)
     numbers: list[int] = []
-    reader = csv.reader(
-        _physical(text, numbers, pipes=delimiter == "|"), delimiter=delimiter, skipinitialspace=True
-    )
+    physical = _physical(text, numbers, pipes=delimiter == "|")
+    reader = csv.reader(physical, delimiter=delimiter, skipinitialspace=True, quoting=quoting)
     try:
         for cells in reader:
             row = [cell.strip() for cell in cells]
@@ -132,7 +159,9 @@ def _judged(rows: Iterable[Row]) -> Iterator[Shaped]:
 
 def _header(cells: Sequence[str]) -> tuple[int, bool] | None:
     """The column of the stem and whether there is one of keys, where cells are a header that names choices."""
-    if len(cells) < 3 or max(map(len, cells)) > 40:
+    if len(cells) < 3 or max(map(len, cells)) > 40 or any(cell[:1].isdigit() for cell in cells):
+        return None
+    if not any(bare_name(cell) in _STEMS for cell in cells):
         return None
     shape = shape_of(cells)
     if not shape.has_choices or not (shape.stem or (shape.weak_stem and shape.key)):

@@ -2,14 +2,17 @@
 
 import json
 import sys
+from typing import Literal
 
 from robustify.gate.check import Outcome
 from robustify.gate.policy import VARIABLE
 
+Demo = Literal["off", "on", "ignored"]
+"""What became of SAFE_DEMO."""
 _PASSES = "text of a registered set passes unless it has the shape of an item"
 
 
-def tell(outcome: Outcome, why_not: str, *, demo: bool, as_json: bool, quiet: bool) -> None:
+def tell(outcome: Outcome, why_not: str, *, demo: Demo, as_json: bool, quiet: bool) -> None:
     """Print an outcome. `why_not`: why the fingerprint layer did not run, empty where it did."""
     if as_json:
         print(json.dumps(told(outcome, why_not, demo=demo)))
@@ -22,29 +25,33 @@ def tell(outcome: Outcome, why_not: str, *, demo: bool, as_json: bool, quiet: bo
         print(f"robustify gate: {line}", file=sys.stderr)
 
 
-def told(outcome: Outcome, why_not: str, *, demo: bool) -> dict[str, object]:
+def told(outcome: Outcome, why_not: str, *, demo: Demo) -> dict[str, object]:
     """The outcome for a program."""
+    lifted = "ran, lifted on listed paths" if demo == "on" else "ran"
     return {
         "format": 1,
         "refused": len(outcome.refused),
         "warnings": len(outcome.findings) - len(outcome.refused),
         "scanned": {"contents": outcome.files, "bytes": outcome.size},
         "layers": {
-            "structure": "ran, lifted on listed paths" if demo else "ran",
-            "lexicon": "ran, lifted on listed paths" if demo else "ran",
+            "structure": lifted,
+            "lexicon": lifted,
             "fingerprints": f"did not run: {why_not}" if why_not else "ran",
         },
+        "safe_demo": demo,
         "lifted": {"allow_list": outcome.allowed, "safe_demo": outcome.demo},
         "findings": [finding.as_json() for finding in outcome.findings],
     }
 
 
-def _summary(outcome: Outcome, why_not: str, *, demo: bool) -> list[str]:
+def _summary(outcome: Outcome, why_not: str, *, demo: Demo) -> list[str]:
     scanned = f"{outcome.files:,} contents, {outcome.size / 1e6:.1f} MB"
     lines = []
     if why_not:
         lines.append(f"the fingerprint layer did not run: {why_not}; {_PASSES}")
-    if demo:
+    if demo == "ignored":
+        lines.append(f"{VARIABLE}=true is ignored in CI and for ranges of commits")
+    if demo == "on":
         lines.append(
             f"{VARIABLE}=true: structure and lexicon lifted on listed paths ({outcome.demo} findings)"
         )

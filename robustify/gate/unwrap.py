@@ -13,29 +13,14 @@ _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,
 # Patterns begin with a literal where they can: the search then skips to it.
 _PERCENT = re.compile(r"%[0-9A-Fa-f]{2}(?:%[0-9A-Fa-f]{2})*")
 _QUOTED = re.compile(r"=[0-9A-F]{2}(?:=[0-9A-F]{2})*")
+_SOFT = re.compile(r"=(?:20|3D|\r?\n)")
+_CUT = re.compile(r"-(?:\r?\n|\x0b)")
 _ESCAPE = re.compile(
     r"\\(?:u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2})|([0-3][0-7]{2})|([nrtvfab\"'/\\]))"
 )
 _SHORT = {"n": BREAK, "r": "", "t": "\t", "v": BREAK, "f": BREAK, "a": "", "b": ""}
 _TAG = re.compile(r"<(/?[A-Za-z!?][\w:.-]{0,40})((?:\s[^<>]{0,4000})?)/?>")
-_SIGNS = (
-    "</",
-    "/>",
-    "<!",
-    "<?",
-    "<br",
-    "<BR",
-    "<p",
-    "<P",
-    "<li",
-    "<LI",
-    "<t",
-    "<T",
-    "<wbr",
-    "<hr",
-    "<q",
-    "<in",
-)
+_SIGN = re.compile(r"<(?:[/!?pPtTq]|br|BR|li|LI|wbr|hr|in)")
 """One of these stands in every text with tags; code that only names things in angle brackets has none."""
 _MARKS = ("<!--", "-->", "<![CDATA[", "]]>")
 _INLINE = {
@@ -43,7 +28,8 @@ _INLINE = {
     "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "tt", "u", "var", "wbr",
 }  # fmt: skip
 _CELL = {"td", "th"}
-_HYPHEN = re.compile(r"-\r?\n[ \t#>*/+|!;%-]*(\w+)")
+_HYPHEN = re.compile(r"-(?:\r?\n|\x0b)(?:\",\r?\n)?[ \t#>*/+|!;%\"-]*(\w+)")
+"""The quotes: the lines of a text as a list of strings, as notebooks keep them."""
 _COMMAND = re.compile(r"\\[A-Za-z]+\*?")
 _SMUGGLED = re.compile("[\U000e0020-\U000e007e]")
 
@@ -60,12 +46,12 @@ def unwrapped(text: str) -> str:
             text = _PERCENT.sub(_from_percent, text)
         if "\\" in text:
             text = _whole(_ESCAPE.sub(_from_escape, text))
-        if "=20" in text or "=3D" in text or "=\n" in text or "=\r\n" in text:
+        if "=" in text and _SOFT.search(text):
             text = _QUOTED.sub(_from_quoted, text.replace("=\r\n", "").replace("=\n", ""))
         if text == before:
             break
-    if "-\n" in text or "-\r\n" in text:
-        text = _HYPHEN.sub(r"\1\n", text)
+    if _CUT.search(text):
+        text = _HYPHEN.sub(_from_hyphen, text)
     if not text.isascii() and _SMUGGLED.search(text):
         text = _SMUGGLED.sub(lambda match: chr(ord(match[0]) - 0xE0000), text)
     return text
@@ -73,7 +59,7 @@ def unwrapped(text: str) -> str:
 
 def untagged(text: str) -> str:
     """The text without its tags: cells become tabs, other blocks become breaks, inline marks vanish."""
-    if not any(sign in text for sign in _SIGNS):
+    if not _SIGN.search(text) and "/>" not in text:
         return text
     for mark in _MARKS:
         text = text.replace(mark, BREAK)
@@ -90,6 +76,10 @@ def _from_tag(match: re.Match[str]) -> str:
 
 def _unbroken(found: str) -> str:
     return found.replace("\n", BREAK)
+
+
+def _from_hyphen(match: re.Match[str]) -> str:
+    return match[1] + ("\n" * match[0].count("\n") or BREAK)
 
 
 def _from_percent(match: re.Match[str]) -> str:

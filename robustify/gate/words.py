@@ -27,7 +27,7 @@ _LEET = dict(zip(b"0134578l", b"oieastbi", strict=True))
 _WIDE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 _LONG = bytes([0, 0, *[1] * 254])
 _LONE = b"\x01" * 12
-_SPACED = re.compile(rb"(?<![^ \n])[^ \n](?: [^ \n](?![^ \n]))+")
+_SPACED = re.compile(rb" [^ \n](?: [^ \n](?![^ \n]))+")
 _WORD = re.compile(rb"[^ \n]+")
 
 
@@ -39,10 +39,12 @@ def _byte(code: int) -> int:
 
 
 _BYTES = bytes(map(_byte, range(256)))
-_ROTATED = bytes(
-    _BYTES[(b - 97 + 13) % 26 + 97 if 97 <= b < 123 else (b - 65 + 13) % 26 + 65 if 65 <= b < 91 else b]
-    for b in range(256)
+_ROT13 = bytes.maketrans(
+    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz",
+    b"NOPQRSTUVWXYZABCDEFGHIJKLMnopqrstuvwxyzabcdefghijklm",
 )
+ROTATED = _ROT13.translate(_BYTES)
+"""ROT13, then folded."""
 _FOREIGN = re.compile("[^\x00-\x7f]+")
 
 
@@ -76,13 +78,15 @@ _JOINED = _Folds("")
 _PARTED = _Folds(" ")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Stream:
-    """A text as folded words: `folded` keeps its newlines, `parts` are its words, `lengths` theirs (at most 255)."""
+    """A text as folded words: `folded` keeps its newlines, `parts` are its words, `lengths` theirs (at most 255),
+    `distinct` each word once."""
 
     folded: bytes
     parts: list[bytes]
     lengths: bytes
+    distinct: frozenset[bytes]
 
     @classmethod
     def of(cls, folded: bytes) -> "Stream":
@@ -92,7 +96,7 @@ class Stream:
             lengths = bytes(map(len, parts))
         except ValueError:  # a word of more than 255 letters
             lengths = bytes(min(len(part), 255) for part in parts)
-        return cls(folded, parts, lengths)
+        return cls(folded, parts, lengths, frozenset(parts))
 
     def kept(self) -> list[bytes]:
         """The words that count: neither an article nor the letter of an option parts two words from each other."""
@@ -117,7 +121,7 @@ def streams(text: str) -> list[Stream]:
 
 def rotated(text: str) -> list[Stream]:
     """The same of the text's ROT13."""
-    return [_stream(plain, _ROTATED) for plain in _plain(text)]
+    return [_stream(plain, ROTATED) for plain in _plain(text)]
 
 
 @lru_cache(maxsize=2)
@@ -125,10 +129,17 @@ def _plain(text: str) -> list[str]:
     """The text with its characters beyond ASCII folded."""
     if text.isascii():
         return [text]
-    joined = _FOREIGN.sub(lambda match: match[0].translate(_JOINED), text)
-    if not INVISIBLE.search("".join(_FOREIGN.findall(text))):
-        return [joined]
-    return [joined, _FOREIGN.sub(lambda match: match[0].translate(_PARTED), text)]
+    lines = text.split("\n")
+    foreign = [i for i, line in enumerate(lines) if not line.isascii()]
+    parted = any(INVISIBLE.search(lines[i]) for i in foreign)
+    return [_folded(lines, foreign, folds) for folds in ((_JOINED, _PARTED) if parted else (_JOINED,))]
+
+
+def _folded(lines: list[str], foreign: list[int], folds: _Folds) -> str:
+    out = list(lines)
+    for i in foreign:
+        out[i] = _FOREIGN.sub(lambda match: match[0].translate(folds), lines[i])
+    return "\n".join(out)
 
 
 def _stream(plain: str, table: bytes) -> Stream:
@@ -144,4 +155,5 @@ def unspaced(stream: Stream) -> Stream | None:
     """The stream with `l e t t e r s` put together, or None where no run of twelve lone letters stands."""
     if _LONE not in stream.lengths:
         return None
-    return Stream.of(_SPACED.sub(lambda match: match[0].replace(b" ", b""), stream.folded))
+    spaced = b" " + stream.folded.replace(b"\n", b"\n ")
+    return Stream.of(_SPACED.sub(lambda match: b" " + match[0].replace(b" ", b""), spaced))

@@ -3,8 +3,8 @@
 `python -m tests.bench.gate` measures recall on edited and disguised leaks of a made-up set (and, where the public
 data lie beside the checkout, of ARC-Challenge as a stand-in for a real one), structure in every layout, false
 positives on installed packages, and the time for 20 files beside detect-secrets, where `$DETECT_SECRETS` names it.
-Each part is written when it is done; a part's name (recall, layouts, stand_in, false_positives, speed) measures that
-one anew and leaves the others. It prints no item and no text of a file.
+Each part is written when it is done; a part's name (recall, arranged, layouts, stand_in, false_positives, speed)
+measures that one anew and leaves the others. It prints no item and no text of a file.
 """
 
 import json
@@ -46,7 +46,11 @@ TEXTS = {".py", ".pyi", ".md", ".txt", ".rst", ".json", ".yaml", ".yml", ".toml"
          ".js", ".csv", ".tsv", ".xml", ".c", ".h", ".hpp", ".pyx", ".sh", ".ipynb", ".tex"}  # fmt: skip
 LEFT_OUT = {"lm_eval"}
 """Packages that carry real multiple-choice items: what is found there is right."""
-KNOWN = {"rich/console.py": "right: its demo carries one quiz record"}
+KNOWN = {
+    "rich/console.py": "right: its demo carries one quiz record",
+    "docs/sources.md": "right: its example is one made-up item",
+}
+"""Files that structure refuses rightly, and why."""
 FORMS: dict[str, Callable[[Made], str]] = {"item": whole, "stem": lambda item: item.stem}
 
 Content = str | bytes
@@ -80,16 +84,35 @@ def recall(
     return out
 
 
+def arranged(items: Sequence[Made], prints: Fingerprints) -> dict[str, Any]:
+    """Items with their choices in another order, and their choices in a file without the stem."""
+    forms: dict[str, Callable[[Made], str]] = {
+        "choices_reordered": lambda item: "\n".join((item.stem, *reversed(item.choices))),
+        "choices_alone": lambda item: "\n".join(item.choices),
+    }
+    return {
+        name: _blocked((carrier(form(item)) for item in items for carrier in CARRIERS.values()), prints)
+        for name, form in forms.items()
+    }
+
+
 def disguised(items: Sequence[Made], prints: Fingerprints) -> dict[str, Any]:
-    """The same for disguises, one file each."""
+    """The same for disguises: those that give text in files of every kind, those that give bytes one file each."""
     out: dict[str, Any] = {}
     for name, disguise in DISGUISES.items():
         rng = random.Random(f"bench {name}")
         out[name] = {
-            form: _blocked((disguise(cut(item), rng) for item in items), prints)
+            form: _blocked(
+                (content for item in items for content in _carried(disguise(cut(item), rng))),
+                prints,
+            )
             for form, cut in FORMS.items()
         }
     return out
+
+
+def _carried(content: Content) -> list[Content]:
+    return [content] if isinstance(content, bytes) else [carrier(content) for carrier in CARRIERS.values()]
 
 
 def layouts(n: int) -> dict[str, Any]:
@@ -127,6 +150,13 @@ def library(limit: int) -> list[Path]:
     return sorted(found)[:limit]
 
 
+def own() -> list[Path]:
+    """The pages and the code of this repository; its tests and results hold made-up items on purpose."""
+    return sorted(
+        path for place in ("docs", "robustify") for path in (ROOT / place).rglob("*") if path.suffix in TEXTS
+    )
+
+
 def false_positives(files: Sequence[Path], prints: Fingerprints) -> dict[str, Any]:
     """Harmless files that are refused, by layer, each named."""
     layers = {"fingerprints": {"RBG301"}, "structure": STRUCTURE, "state": {"RBG401", "RBG402", "RBG403"},
@@ -154,6 +184,8 @@ def false_positives(files: Sequence[Path], prints: Fingerprints) -> dict[str, An
 
 
 def _short(path: Path) -> str:
+    if path.is_relative_to(ROOT) and "site-packages" not in path.parts:
+        return path.relative_to(ROOT).as_posix()
     parts = path.parts
     marks = [i for i, part in enumerate(parts) if part == "site-packages" or part.startswith("python3.")]
     return "/".join(parts[marks[-1] + 1 :]) if marks else path.name
@@ -209,6 +241,7 @@ def _benign(items: Sequence[Made]) -> dict[str, Any]:
         "registered": "ARC-Challenge" if registered else "the made-up set",
         "installed_packages": false_positives(benign(FILES), prints),
         "standard_library": false_positives(library(FILES // 2), prints),
+        "this_repository": false_positives(own(), prints),
     }
 
 
@@ -225,6 +258,7 @@ def main() -> int:
     items = made(ITEMS, 2026)
     parts: dict[str, Callable[[], Any]] = {
         "recall": lambda: {"edits": recall(items, _mock(items)), "disguises": disguised(items, _mock(items))},
+        "arranged": lambda: arranged(items, _mock(items)),
         "layouts": lambda: layouts(5),
         "stand_in": lambda: stand_in(ITEMS),
         "false_positives": lambda: _benign(items),
