@@ -2,11 +2,12 @@
 
 import importlib.util
 import json
-import math
 import os
+import re
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,19 @@ import pytest
 import yaml
 
 from robustify.errors import DataError
+from robustify.export.free import free_rows
+from robustify.export.free_grading import grade, process_results
+from robustify.export.heading import Heading
 from robustify.export.lm_eval import task_name, write_tasks
+from robustify.export.lm_eval_free import write_free_tasks
+from robustify.export.lm_eval_topics import topic_parts, write_topics
 from robustify.item import Item
 from robustify.orders import own
 from robustify.run import write_items
 from robustify.views import View, template
+from tests.docs_interop import ROOT, TASK_FOLDER, TEMPLATES, write_demo_tasks, write_templates
+from tests.exported_run import SMALL, made_up
+from tests.fake_logs import jsonl
 
 ROBUST = (
     Item("r0", "  Which planet is nearest to the Sun? ", ("Venus", "Mercury", "Mars", "the Earth"), 1, "sky"),
@@ -50,6 +59,8 @@ VIEW_OF: dict[str, View] = {
     "robust_choices_only": "choices_only",
     "cloze": "cloze",
 }
+
+HEADING = Heading("Demo-benign", "set:demo|n:6")
 
 needs_lm_eval = pytest.mark.skipif(
     importlib.util.find_spec("lm_eval") is None, reason="lm-eval is not installed"
@@ -127,19 +138,133 @@ def test_task_names_are_plain(name: str, expected: str) -> None:
     assert task_name(name, "x") == expected
 
 
+def rows_of(items: Sequence[Item]) -> list[dict[str, Any]]:
+    return [
+        {"id": i.id, "stem": i.stem, "choices": list(i.choices), "key": i.key, "topic": i.topic}
+        for i in items
+    ]
+
+
+def test_the_committed_tasks_are_what_the_program_writes(tmp_path: Path) -> None:
+    write_templates(tmp_path)
+    write_demo_tasks(tmp_path / "demo_benign")
+    told = {p.relative_to(tmp_path): p.read_bytes() for p in tmp_path.rglob("*.yaml")}
+    held = {p.relative_to(TASK_FOLDER): p.read_bytes() for p in TASK_FOLDER.rglob("*.yaml")}
+    assert set(told) == set(held), "renew: python -m tests.docs_interop renew"
+    assert told == held, "renew: python -m tests.docs_interop renew"
+
+
+def test_small_topics_share_a_task_and_names_never_meet() -> None:
+    rows = [
+        {"topic": topic, "id": f"{topic}{n}"}
+        for topic, size in (
+            ("A b", 12),
+            ("a B", 11),
+            ("A/b", 10),
+            ("", 10),
+            ("other", 10),
+            ("x", 3),
+            ("y", 9),
+            ("?", 10),
+        )
+        for n in range(size)
+    ]
+    parts = topic_parts(rows)
+    assert {name: (topic, len(held)) for name, (topic, held) in parts.items()} == {
+        "topic": ("without topic", 10),
+        "topic_2": ("?", 10),
+        "a_b": ("A b", 12),
+        "a_b_2": ("A/b", 10),
+        "a_b_3": ("a B", 11),
+        "other": ("other", 10),
+        "other_2": ("topics of fewer than 10 items", 12),
+    }
+    assert sorted(r["id"] for _, held in parts.values() for r in held) == sorted(r["id"] for r in rows)
+
+
+def test_one_topic_alone_makes_no_group(tmp_path: Path) -> None:
+    tasks_of(put(tmp_path))
+    rows = [{**row, "topic": "boxes"} for row in rows_of(made_up())]
+    assert write_topics(tmp_path / "lm_eval_tasks", HEADING, {"robust": rows, "cloze": rows}) == []
+    assert not list(tmp_path.glob("*_by_topic.json"))
+
+
+def test_topics_name_no_file_by_their_own_words(tmp_path: Path) -> None:
+    tasks_of(put(tmp_path))
+    rows = rows_of(made_up())
+    paths = write_topics(tmp_path / "lm_eval_tasks", HEADING, {"robust": rows, "cloze": rows})
+    assert all(path.name.replace(".", "").replace("_", "").isalnum() for path in paths)
+    aliases = [yaml.safe_load(p.read_text("utf-8")).get("task_alias") for p in paths]
+    assert {"=cmd|' /C x'!A0", "<b>bold</b> | pipe"} < set(aliases)
+    assert SMALL not in aliases
+
+
+@pytest.mark.parametrize(
+    ("reply", "compared"),
+    [
+        ("Paris", "Paris"),
+        ("\n\n  Paris.\nIt lies on a river.", "Paris"),
+        ("3.5", "3.5"),
+        ("St. Louis\n", "St. Louis"),
+        ("", ""),
+        (" \n", ""),
+    ],
+)
+def test_the_plain_task_compares_the_first_line_of_a_reply(tmp_path: Path, reply: str, compared: str) -> None:
+    path = write_free_tasks(_made(tmp_path / "tasks"), HEADING, free_rows(made_up()))[0]
+    (step, _) = yaml.safe_load(path.read_text("utf-8"))["filter_list"][0]["filter"]
+    assert re.findall(step["regex_pattern"], reply)[0] == compared
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("the answer is {right}.", {"decided": 1, "acc": 1, "acc_low": 1, "acc_high": 1}),
+        ("{other}", {"decided": 1, "acc": 0, "acc_low": 0, "acc_high": 0}),
+        ("something else", {"decided": 0, "acc_low": 0, "acc_high": 1}),
+        ("", {"decided": 1, "acc": 0, "acc_low": 0, "acc_high": 0}),
+        ("<think>{right}", {"decided": 0, "acc_low": 0, "acc_high": 1}),
+    ],
+)
+def test_a_reply_is_graded_as_our_graders_grade_it(reply: str, expected: dict[str, float]) -> None:
+    row = free_rows(made_up()).rows[0]
+    other = row["choices"][(row["key"] + 1) % len(row["choices"])]
+    said = reply.format(right=row["reference"], other=other)
+    assert process_results(row, [said]) == expected
+    assert (grade(row, said).score is None) == (not expected["decided"])
+
+
 @pytest.fixture(scope="module")
 def dummy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run's folder after lm-eval's dummy model was asked every task."""
+    """A run's folder after lm-eval's dummy model was asked every task, those of lm_eval_tasks/ among them."""
     folder = put(tmp_path_factory.mktemp("run"))
     tasks_of(folder)
-    lm_eval(folder, "--model", "dummy")
+    tasks = folder / "lm_eval_tasks"
+    write_topics(tasks, HEADING, {"robust": rows_of(made_up()), "cloze": rows_of(made_up(48))})
+    free = free_rows(made_up())
+    jsonl(folder / "robust_free.jsonl", free.rows)
+    write_free_tasks(tasks, HEADING, free)
+    for name in TEMPLATES:
+        shutil.copy(TASK_FOLDER / f"{name}.yaml", tasks)
+    more = ["robust_topics", "cloze_topics", "robust_free", "robust_free_graded"]
+    names = [*(task_name("Demo-benign", name) for name in ("robustify", *more)), *TEMPLATES]
+    lm_eval(folder, "--model", "dummy", tasks=names)
     return folder
+
+
+def results_of(folder: Path) -> dict[str, Any]:
+    return dict(json.loads(next((folder / "out").rglob("results_*.json")).read_text("utf-8")))
 
 
 @needs_lm_eval
 @pytest.mark.parametrize("name", sorted(VIEW_OF))
 def test_lm_eval_asks_the_prompts_that_we_ask(dummy: Path, name: str) -> None:
-    rows = list(logged(dummy, name))
+    rows = list(logged(dummy, task_name("Demo-benign", name)))
     items = items_of(name)
     assert [row["doc"]["id"] for row in rows] == [item.id for item in items]
     for row, item in zip(rows, items, strict=True):
@@ -150,57 +275,62 @@ def test_lm_eval_asks_the_prompts_that_we_ask(dummy: Path, name: str) -> None:
 
 
 @needs_lm_eval
-@pytest.mark.oracle
-def test_lm_eval_runs_the_tasks_with_a_real_model_offline(tmp_path: Path) -> None:
-    cache = Path(os.environ.get("ROBUSTIFY_CACHE", Path.home() / ".cache" / "robustify"))
-    model = cache / "models" / "smollm2-135m"
-    if not (model / "config.json").is_file():
-        pytest.skip("smollm2-135m is not in the cache: robustify models pull smollm2-135m")
-    tasks_of(put(tmp_path))
-    lm_eval(
-        tmp_path,
-        "--model",
-        "hf",
-        "--model_args",
-        f"pretrained={model},dtype=float32",
-        "--device",
-        "cpu",
-        "--limit",
-        "3",
-    )
-    results = json.loads(next((tmp_path / "out").rglob("results_*.json")).read_text("utf-8"))["results"]
-    for name in VIEW_OF:
-        rows = list(logged(tmp_path, name))
-        assert 1 <= len(rows) <= 3
-        for metric in ("acc", "acc_norm") if name == "cloze" else ("acc",):
-            credit = [won(row, per_character=metric == "acc_norm") for row in rows]
-            assert results[task_name("Demo-benign", name)][f"{metric},none"] == pytest.approx(
-                sum(credit) / len(rows)
-            )
+@pytest.mark.parametrize("name", sorted(TEMPLATES))
+def test_the_templates_for_any_run_ask_what_its_own_tasks_ask(dummy: Path, name: str) -> None:
+    own_task = task_name("Demo-benign", TEMPLATES[name][0])
+    told = [[(row["arguments"], row["target"]) for row in logged(dummy, task)] for task in (name, own_task)]
+    assert told[0] == told[1]
+    assert told[0]
 
 
-def won(row: dict[str, Any], *, per_character: bool) -> float:
-    """Whether the best log-likelihood of a logged row is the key's, counted here and not by lm-eval."""
-    item = next(read for read in items_of("all") if read.id == row["doc"]["id"])
-    scores = [float(r[0]) for r in row["filtered_resps"]]
-    assert all(math.isfinite(s) and s < 0 for s in scores)
-    ranked = [s / len(c) for s, c in zip(scores, item.choices, strict=True)] if per_character else scores
-    return float(ranked.index(max(ranked)) == item.key)
+@needs_lm_eval
+@pytest.mark.parametrize(("split", "n", "metric"), [("robust", 60, "acc"), ("cloze", 48, "acc_norm")])
+def test_a_group_by_topic_asks_every_item_once_and_its_accuracy_is_that_of_the_whole(
+    dummy: Path, split: str, n: int, metric: str
+) -> None:
+    told = results_of(dummy)
+    group = task_name("Demo-benign", f"{split}_topics")
+    tasks = told["group_subtasks"][group]
+    rows = [row for task in tasks for row in logged(dummy, task)]
+    assert sorted(row["doc"]["id"] for row in rows) == sorted(i.id for i in made_up(n))
+    assert len(tasks) == len(topic_parts(rows_of(made_up(n))))
+    assert all(len({row["doc"]["topic"] for row in logged(dummy, task)}) == 1 for task in tasks[:-1])
+    assert told["groups"][group][f"{metric},none"] == pytest.approx(sum(row[metric] for row in rows) / n)
 
 
-def lm_eval(folder: Path, *arguments: str) -> None:
-    """Run all tasks as their head says: from the run's folder, with no network."""
+@needs_lm_eval
+def test_the_free_tasks_show_no_choice_and_undecided_replies_are_not_wrong(dummy: Path) -> None:
+    items = {i.id: i for i in made_up()}
+    asked = free_rows(made_up()).rows
+    for ending in ("robust_free", "robust_free_graded"):
+        rows = list(logged(dummy, task_name("Demo-benign", ending)))
+        assert [row["doc"]["id"] for row in rows] == [row["id"] for row in asked]
+        for row, ours in zip(rows, asked, strict=True):
+            prompt = row["arguments"]["gen_args_0"]["arg_0"]
+            assert prompt == ours["prompt"]
+            assert not any(choice in prompt for choice in items[ours["id"]].choices)
+    told = results_of(dummy)["results"]
+    # The dummy says "lol": no rule can tell that this is wrong, a comparison of texts says that it is.
+    assert told[task_name("Demo-benign", "robust_free")]["exact_match,trimmed"] == 0
+    graded = told[task_name("Demo-benign", "robust_free_graded")]
+    assert (graded["decided,none"], graded["acc_low,none"], graded["acc_high,none"]) == (0, 0, 1)
+    assert "acc,none" not in graded
+
+
+def lm_eval(folder: Path, *arguments: str, tasks: Sequence[str] = ("demo_benign_robustify",)) -> None:
+    """Run tasks as their head says: from the run's folder, with no network."""
     offline = {
         "HF_HUB_OFFLINE": "1",
         "HF_DATASETS_OFFLINE": "1",
         "HF_DATASETS_CACHE": str(folder / ".datasets"),
+        "PYTHONPATH": str(ROOT),
     }
     command = [
         "run",
         "--include_path",
         "lm_eval_tasks",
         "--tasks",
-        "demo_benign_robustify",
+        ",".join(tasks),
         "--output_path",
         "out",
     ]
@@ -214,9 +344,9 @@ def lm_eval(folder: Path, *arguments: str) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
 
 
-def logged(folder: Path, name: str) -> Iterator[dict[str, Any]]:
+def logged(folder: Path, task: str) -> Iterator[dict[str, Any]]:
     """The rows that lm-eval logged for a task, in the order of the items."""
-    paths = list((folder / "out").rglob(f"samples_{task_name('Demo-benign', name)}_2*.jsonl"))
+    paths = list((folder / "out").rglob(f"samples_{task}_2*.jsonl"))
     assert len(paths) == 1, paths
     rows = [json.loads(line) for line in paths[0].read_text("utf-8").splitlines()]
     yield from sorted(rows, key=lambda row: row["doc_id"])

@@ -1,31 +1,141 @@
 """`robustify export`: a run's splits in the formats of other tools."""
 
+from collections.abc import Sequence
+from datetime import datetime, timezone
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import click
+
+if TYPE_CHECKING:
+    from robustify.export.instruct import Form
+
+RUN = click.argument("folder", metavar="RUN", type=click.Path(path_type=Path))
+OUT = click.option(
+    "-o",
+    "--out",
+    "--output",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="A new or empty folder for the files.",
+)
+FORCE = click.option(
+    "--force", is_flag=True, help="Export although a guardrail halts it; the export says so."
+)
 
 
 @click.group()
 def export() -> None:
-    """Write the splits of a run for another tool."""
+    """Write the splits of a run for another tool.
+
+    Restricted sets are refused where the text of items would be written.
+    """
 
 
 @export.command("lm-eval")
-@click.argument("folder", metavar="RUN", type=click.Path(path_type=Path))
-@click.option(
-    "-o", "--out", "--output", required=True, type=click.Path(path_type=Path), help="Where the tasks go."
-)
-@click.option("--force", is_flag=True, help="Export although a guardrail halts it; the export says so.")
+@RUN
+@OUT
+@FORCE
 def lm_eval(folder: Path, out: Path, force: bool) -> int:
     """Write tasks that lm-eval runs offline.
+
+    The robust, shortcut and cloze items, the robust ones without their question, groups by topic, and the robust
+    questions without options for a model that writes.
 
     \b
     Example:
         robustify export lm-eval results/demo -o tasks
+        cd tasks && lm_eval run --include_path lm_eval_tasks --tasks demo_benign_robust
     """
-    from robustify.pipeline import export_lm_eval
+    from robustify.exporting import export_lm_eval
     from robustify.run import open_run
 
-    for path in export_lm_eval(open_run(folder), out, force):
+    return _told(export_lm_eval(open_run(folder), out, force))
+
+
+@export.command("inspect")
+@RUN
+@OUT
+@FORCE
+def inspect_(folder: Path, out: Path, force: bool) -> int:
+    """Write tasks for Inspect: a Python file for each split, its data beside it.
+
+    \b
+    Example:
+        robustify export inspect results/demo -o tasks
+        inspect eval tasks/robust.py --model MODEL
+    """
+    from robustify.exporting import export_inspect
+    from robustify.run import open_run
+
+    return _told(export_inspect(open_run(folder), out, force))
+
+
+@export.command()
+@RUN
+@OUT
+@FORCE
+@click.option("--licence", default="", metavar="ID", help="The licence of the items, e.g. cc-by-4.0.")
+@click.option("--url", default="", help="Where the data set will be published.")
+@click.option("--creator", default="", metavar="NAME", help="Who answers for it.")
+@click.option(
+    "--published",
+    type=click.DateTime(["%Y-%m-%d"]),
+    help="The date in its Croissant metadata [default: today, UTC].",
+)
+def hf(
+    folder: Path, out: Path, force: bool, licence: str, url: str, creator: str, published: datetime | None
+) -> int:
+    """Write a data set folder for a model hub: Parquet, a card, Croissant metadata. Nothing is uploaded.
+
+    \b
+    Example:
+        robustify export hf results/demo -o dataset --licence mit
+    """
+    from robustify.export.card import Publication
+    from robustify.exporting import export_hf
+    from robustify.run import open_run
+
+    day = (published or datetime.now(timezone.utc)).strftime("%Y-%m-%d")
+    paths = export_hf(open_run(folder), out, force, Publication(licence, url, creator, day))
+    if not licence:
+        click.echo("robustify: no licence is set; the card says so (--licence ID)", err=True)
+    return _told(paths)
+
+
+@export.command()
+@RUN
+@OUT
+@FORCE
+@click.option(
+    "--form",
+    type=click.Choice(["mcq", "free"]),
+    default="mcq",
+    show_default=True,
+    help="With the choices and a letter as the answer, or without choices and in words.",
+)
+@click.option(
+    "--split",
+    type=click.Choice(["robust", "shortcut", "undecided", "cloze"]),
+    default="robust",
+    show_default=True,
+)
+def instruct(folder: Path, out: Path, force: bool, form: str, split: str) -> int:
+    """Write a split as instructions to train on, also in Mistral's text form.
+
+    A model that was trained on them can no longer be evaluated on them.
+
+    \b
+    Example:
+        robustify export instruct results/demo -o train --form free
+    """
+    from robustify.exporting import export_instruct
+    from robustify.run import open_run
+
+    return _told(export_instruct(open_run(folder), out, force, form=cast("Form", form), split=split))
+
+
+def _told(paths: Sequence[Path]) -> int:
+    for path in paths:
         click.echo(str(path))
     return 0

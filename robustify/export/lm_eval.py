@@ -7,6 +7,7 @@ load it.
 
 import re
 import string
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 import yaml
 
 from robustify.errors import DataError
+from robustify.export.heading import Heading, commented
 from robustify.views import DEFAULT_TEMPLATE, View, template
 
 VERSION = 1
@@ -60,13 +62,22 @@ def write_tasks(folder: Path, benchmark: str, *, signature: str, warning: str = 
             f"{folder.parent}: no split file with items; expected robust.jsonl or cloze.jsonl of a run"
         )
     folder.mkdir(parents=True, exist_ok=True)
+    heading = Heading(benchmark, signature, warning)
     written = []
     for task, data in found:
-        path = folder / f"{task_name(benchmark, task.ending)}.yaml"
-        head = _head(folder.name, benchmark, task, signature, warning)
-        path.write_text(head + _body(benchmark, task, data), encoding="utf-8", newline="\n")
-        written.append(path)
+        name = task_name(benchmark, task.ending)
+        tree = task_tree(name, task, data, tag=task_name(benchmark, "robustify"))
+        head = [*heading.lines(f"{task.says}.", _prompt(task.view)), *starting(folder.name, name)]
+        whole = f"All tasks of this run at once: --tasks {task_name(benchmark, 'robustify')}"
+        written.append(write_yaml(folder / f"{name}.yaml", [*head, whole], tree))
     return written
+
+
+def write_yaml(path: Path, head: list[str], tree: Mapping[str, Any]) -> Path:
+    """One YAML file: comments, then the tree; its path."""
+    body = yaml.dump(tree, Dumper=_Quoted, sort_keys=False, allow_unicode=False, width=10_000)
+    path.write_text(commented(head) + body, encoding="utf-8", newline="\n")
+    return path
 
 
 def task_name(benchmark: str, ending: str) -> str:
@@ -80,37 +91,31 @@ def _data(folder: Path, task: Task) -> list[str]:
     return [p.name for p in paths if p.stat().st_size] if all(p.is_file() for p in paths) else []
 
 
-def _head(folder: str, benchmark: str, task: Task, signature: str, warning: str) -> str:
-    name = task_name(benchmark, task.ending)
-    used = template(task.view)
-    lines = [
-        f"{benchmark}: {task.says}.",
-        *([f"WARNING: {warning}"] if warning else []),
-        f"Prompt: template {used.view}/{used.name}, sha256 {used.digest}.",
-        f"Signature: {signature}",
+def _prompt(view: View) -> str:
+    used = template(view)
+    return f"Prompt: template {used.view}/{used.name}, sha256 {used.digest}."
+
+
+def starting(folder: str, name: str) -> list[str]:
+    """How a task of this folder is run."""
+    return [
         "lm-eval looks for the data from the folder in which it is started, so start it in the folder above",
         "this one, the one that holds the .jsonl files:",
         f"  cd RUN && lm_eval run --include_path {folder} --tasks {name} "
         "--model hf --model_args pretrained=MODEL",
-        f"All tasks of this run at once: --tasks {task_name(benchmark, 'robustify')}",
     ]
-    return "".join(f"# {_one_line(line)}\n" for line in lines)
 
 
-def _one_line(text: str) -> str:
-    # A line break in a name must not end the comment.
-    return "".join(c if c.isprintable() else "\ufffd" for c in text)
-
-
-def _body(benchmark: str, task: Task, data: list[str]) -> str:
+def task_tree(name: str, task: Task, data: Sequence[str], *, tag: str = "") -> dict[str, Any]:
+    """A task as lm-eval reads it: `data` are files beside which it is started, `tag` starts all that carry it."""
     words = _words(task.view)
     by_letter = template(task.view).by_letter
     metrics = ("acc",) if by_letter else ("acc", "acc_norm")
-    tree: dict[str, Any] = {
-        "task": task_name(benchmark, task.ending),
-        "tag": [task_name(benchmark, "robustify")],
+    return {
+        "task": name,
+        **({"tag": [tag]} if tag else {}),
         "dataset_path": "json",
-        "dataset_kwargs": {"data_files": {"test": data}},
+        "dataset_kwargs": {"data_files": {"test": list(data)}},
         "test_split": "test",
         "output_type": "multiple_choice",
         "num_fewshot": 0,
@@ -124,7 +129,6 @@ def _body(benchmark: str, task: Task, data: list[str]) -> str:
         "metric_list": [{"metric": m, "aggregation": "mean", "higher_is_better": True} for m in metrics],
         "metadata": {"version": VERSION},
     }
-    return yaml.dump(tree, Dumper=_Quoted, sort_keys=False, allow_unicode=False, width=10_000)
 
 
 def _words(view: View) -> dict[str, str]:
@@ -142,3 +146,14 @@ def _quoted(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 
 
 _Quoted.add_representer(str, _quoted)
+
+
+class Function(str):
+    """A function that lm-eval imports by its name."""
+
+
+def _function(dumper: yaml.SafeDumper, name: Function) -> yaml.ScalarNode:
+    return dumper.represent_scalar("!function", str(name))
+
+
+_Quoted.add_representer(Function, _function)

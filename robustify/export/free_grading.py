@@ -1,0 +1,40 @@
+"""Our graders behind the interfaces of other tools: a row of a free task and a reply in, a grade out.
+
+The rules alone grade here. What they cannot decide has no score: it is counted beside the accuracy and never as wrong.
+A reply that was cut off is not known as such, because the other tool does not say.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from robustify.freeform.grading import Grading, grade_answer
+from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult
+
+_RULES = Grading(mode="deterministic")
+
+
+def grade(doc: Mapping[str, Any], reply: str) -> GradeResult:
+    """The grade of a reply to one row of a free task."""
+    item = FreeItem(
+        id=doc["id"],
+        question=doc["question"],
+        kind=doc["kind"],
+        reference=doc["reference"],
+        options=tuple(doc["choices"]),
+        correct=doc["key"],
+        topic=doc["topic"],
+    )
+    return grade_answer(item, AnswerRow(item.id, "", reply, "", "", ""), _RULES)
+
+
+def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, float]:
+    """What lm-eval averages for one reply.
+
+    `decided` is 1 where the rules could tell; `acc` is there for those alone, so its n is n times `decided`; `acc_low`
+    and `acc_high` take what is undecided as wrong and as right, so they are over all.
+    """
+    score = grade(doc, results[0]).score
+    always = {"decided": float(score is not None)}
+    if score is None:
+        return {**always, "acc_low": 0.0, "acc_high": 1.0}
+    return {**always, "acc": score, "acc_low": score, "acc_high": score}

@@ -1,0 +1,181 @@
+"""A finished run in the formats of other tools: what every export refuses, and the folder it leaves.
+
+Nothing is exported that a guardrail halts (unless it is forced, and then the export says so), that was changed since
+the run, whose text is not here or not ours to give. A folder is written whole or not at all.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from robustify.errors import AuthorisationError, DataError, GuardrailError, ResourceError, UsageError
+from robustify.export.free import FreeRows, free_rows
+from robustify.export.heading import Heading
+from robustify.export.hf import Publication, write_hf
+from robustify.export.inspect import write_inspect
+from robustify.export.instruct import Form, write_instruct
+from robustify.export.lm_eval import write_tasks
+from robustify.export.lm_eval_free import DATA as FREE_DATA
+from robustify.export.lm_eval_free import write_free_tasks
+from robustify.export.lm_eval_topics import write_topics
+from robustify.item import Item
+from robustify.run import SPLIT_FILES, Run, read_items, write_text
+
+SPLITS = (*(name.removesuffix(".jsonl") for name in SPLIT_FILES), "cloze")
+"""The parts of a run that hold items; cloze overlaps with the others."""
+_WRITING = ".writing-"
+
+
+def require_public(run: Run) -> None:
+    """Refuse what would put the text of a restricted set into a file for others.
+
+    Raises:
+        AuthorisationError: the run is of a restricted set.
+    """
+    if run.manifest["config"].get("sensitivity") != "public":
+        raise AuthorisationError(
+            f"{run.folder}: is of a restricted set; expected a public one: this export holds the text of items"
+        )
+
+
+def export_lm_eval(run: Run, folder: Path, force: bool = False) -> list[Path]:
+    """A run's splits as lm-eval tasks with their data beside them, by topic and without options too; the files.
+
+    Raises:
+        AuthorisationError: a restricted set.
+        DataError: the run was changed, or does not hold the text of its items (it was imported without).
+        GuardrailError: a guardrail halts the export and `force` is not given.
+        UsageError: the folder holds something already.
+        ResourceError: it cannot be written.
+    """
+    with _exporting(run, folder, force) as (place, heading):
+        for name in SPLITS:
+            shutil.copyfile(run.folder / f"{name}.jsonl", place / f"{name}.jsonl")
+        tasks = place / "lm_eval_tasks"
+        write_tasks(tasks, heading.benchmark, signature=heading.signature, warning=heading.warning)
+        write_topics(tasks, heading, {name: _rows(run, name) for name in ("robust", "cloze")})
+        free = free_rows(_items(run, "robust"))
+        if free.rows:
+            _write_free(place / FREE_DATA, free)
+            write_free_tasks(tasks, heading, free)
+    return _files(folder)
+
+
+def export_inspect(run: Run, folder: Path, force: bool = False) -> list[Path]:
+    """A run's splits as Inspect tasks, a Python file with its data for each; the files.
+
+    Raises:
+        As `export_lm_eval`.
+    """
+    with _exporting(run, folder, force) as (place, heading):
+        held = [name for name in SPLITS if name != "cloze" and (run.folder / f"{name}.jsonl").stat().st_size]
+        for name in held:
+            shutil.copyfile(run.folder / f"{name}.jsonl", place / f"{name}.jsonl")
+        free = free_rows(_items(run, "robust"))
+        if free.rows:
+            _write_free(place / FREE_DATA, free)
+        write_inspect(place, heading, held, free)
+    return _files(folder)
+
+
+def export_hf(run: Run, folder: Path, force: bool = False, about: Publication | None = None) -> list[Path]:
+    """A run's splits as a dataset folder for a model hub: Parquet, a card, Croissant metadata; the files.
+
+    Raises:
+        As `export_lm_eval`; DataError also for text that no Parquet file can hold.
+    """
+    with _exporting(run, folder, force) as (place, heading):
+        splits = {name: list(_items(run, name)) for name in SPLITS}
+        write_hf(place, heading, run.summary, splits, about or Publication())
+    return _files(folder)
+
+
+def export_instruct(
+    run: Run, folder: Path, force: bool = False, *, form: Form = "mcq", split: str = "robust"
+) -> list[Path]:
+    """A split as instructions to train on, as fields and as Mistral's text; the files.
+
+    Raises:
+        As `export_lm_eval`; DataError also for an item that holds Mistral's own marks, or a split without items.
+    """
+    with _exporting(run, folder, force) as (place, heading):
+        write_instruct(place, heading, list(_items(run, split)), form)
+    return _files(folder)
+
+
+@contextlib.contextmanager
+def _exporting(run: Run, folder: Path, force: bool) -> Iterator[tuple[Path, Heading]]:
+    """What every export refuses; then a place whose files come to stand in the folder when all are written."""
+    require_public(run)
+    if not run.holds_text:
+        raise DataError(
+            f"{run.folder}: holds no text of its items (imported without); import the logs with --data ITEMS"
+        )
+    halted = [g for g in run.summary["guardrails"] if g["halts_export"] and not g["passed"]]
+    if halted and not force:
+        raise GuardrailError(
+            *(f"{g['name']}: {g['reason']}; export halted (--force exports all the same)" for g in halted)
+        )
+    run.require_unchanged("summary.json", *(f"{name}.jsonl" for name in SPLITS))
+    warning = "; ".join(f"FORCED although {g['name']}: {g['reason']}" for g in halted)
+    heading = Heading(str(run.manifest["config"]["name"]), str(run.manifest["signature"]), warning)
+    with _staged(folder) as place:
+        yield place, heading
+
+
+@contextlib.contextmanager
+def _staged(folder: Path) -> Iterator[Path]:
+    """A place inside the folder whose files move up when all of them are on the disk."""
+    new = not folder.exists()
+    place = folder / f"{_WRITING}{os.getpid()}"
+    try:
+        if not new:
+            _refuse_full(folder)
+        place.mkdir(parents=True)
+        try:
+            yield place
+            for path in sorted(place.iterdir()):
+                os.replace(path, folder / path.name)
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+            if new:
+                # Only an empty folder goes: nothing was exported into it.
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+    except OSError as error:
+        raise ResourceError(
+            f"{folder}: cannot be written ({error.strerror}); expected a folder of yours (-o DIR)"
+        ) from None
+
+
+def _refuse_full(folder: Path) -> None:
+    held = sorted(p.name for p in folder.iterdir()) if folder.is_dir() else [folder.name]
+    for name in [name for name in held if name.startswith(_WRITING)]:
+        # An export that was killed left it.
+        shutil.rmtree(folder / name, ignore_errors=True)
+        held.remove(name)
+    if held:
+        raise UsageError(
+            f"{folder}: holds {len(held)} file{'s' * (len(held) > 1)} already; expected an empty or new folder (-o DIR)"
+        )
+
+
+def _items(run: Run, split: str) -> list[Item]:
+    return list(read_items(run.folder / f"{split}.jsonl"))
+
+
+def _rows(run: Run, split: str) -> list[Any]:
+    text = (run.folder / f"{split}.jsonl").read_text(encoding="utf-8", errors="surrogatepass")
+    return [json.loads(line) for line in text.split("\n") if line]
+
+
+def _write_free(path: Path, free: FreeRows) -> None:
+    write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in free.rows))
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())

@@ -1,0 +1,86 @@
+"""Asks exported Inspect tasks of Inspect's mock model; run by the Python that holds inspect-ai.
+
+`python inspect_mock.py PLAN OUT [without-robustify]`: PLAN is a list of `{"file", "task", "args", "says", "format"}`,
+`says` a list of `[NEEDLES, WANTED, REPLY]`: the first whose needles are all whole lines of the prompt is meant. WANTED is
+the text of a choice, whose letter is looked up in the prompt; without one REPLY is said as it stands. Usage is given
+with every reply, because Inspect would otherwise load a tokenizer from the network.
+"""
+
+import importlib.util
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from inspect_ai import eval as ask
+from inspect_ai.model import ModelOutput, ModelUsage, get_model
+
+ASKED: list[str] = []
+
+
+def reply_to(prompt: str, says: list[Any]) -> str:
+    for needles, wanted, reply in says:
+        if all(re.search(rf"(?m)^(?:[A-Z]\) )?{re.escape(needle)}$", prompt) for needle in needles):
+            ASKED.append(prompt)
+            if wanted is None:
+                return str(reply)
+            found = [m[1] for m in re.finditer(r"(?m)^([A-Z])\) (.*)$", prompt) if m[2] == wanted]
+            assert len(found) == 1, (wanted, prompt)
+            return f"ANSWER: {found[0]}"
+    raise AssertionError(f"nothing is said to: {prompt}")
+
+
+def mock(says: list[Any]) -> Any:
+    def output(messages: Any, *_: Any) -> ModelOutput:
+        made = ModelOutput.from_content("mockllm/model", reply_to(messages[-1].text, says))
+        made.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
+        return made
+
+    return get_model("mockllm/model", custom_outputs=output, memoize=False)
+
+
+def tasks_of(path: str) -> Any:
+    spec = importlib.util.spec_from_file_location(Path(path).stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def main(plan: str, out: str) -> None:
+    told = []
+    for at, one in enumerate(json.loads(Path(plan).read_text("utf-8"))):
+        ASKED.clear()
+        task = getattr(tasks_of(one["file"]), one["task"])(**one.get("args", {}))
+        log = ask(
+            task,
+            model=mock(one["says"]),
+            log_dir=f"{out}/{at}",
+            log_format=one["format"],
+            display="none",
+            score=True,
+        )[0]
+        results = log.results.scores[0] if log.results else None
+        told.append(
+            {
+                "status": log.status,
+                "error": str(log.error.message) if log.error else None,
+                "log": str(next(Path(out, str(at)).iterdir())),
+                "scorer": results and results.name,
+                # `exact` calls its accuracy a mean.
+                "accuracy": results
+                and next(m.value for n, m in results.metrics.items() if n in ("accuracy", "mean")),
+                "scored": results and results.scored_samples,
+                "unscored": results and results.unscored_samples,
+                "asked": list(ASKED),
+            }
+        )
+    print(json.dumps(told))
+
+
+if __name__ == "__main__":
+    if "without-robustify" in sys.argv:
+        sys.modules["robustify"] = None  # type: ignore[assignment]
+    main(*sys.argv[1:3])
