@@ -189,6 +189,21 @@ OTHERS: dict[str, tuple[dict[str, object], str, tuple[str, ...], int]] = {
         ("blue", "red", "green", "grey"),
         0,
     ),
+    "gpqa": (
+        {
+            "Record ID": "rec1",
+            "Question": "Which lamp?",
+            "Correct Answer": "blue",
+            "Incorrect Answer 1": "red",
+            "Incorrect Answer 2": "green",
+            "Incorrect Answer 3": "grey",
+            "Explanation": "It is blue.",
+            "High-level domain": "Lamps",
+        },
+        "Which lamp?",
+        ("blue", "red", "green", "grey"),
+        0,
+    ),
     "piqa": (
         {"goal": "Light a room.", "sol1": "a lamp", "sol2": "a spoon", "label": 0},
         "Light a room.",

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,19 +10,33 @@ import click
 from robustify.cli.options import as_json, printable
 
 if TYPE_CHECKING:
+    from robustify.ask import Asking
     from robustify.loaders import Loaded
+    from robustify.restricted.access import Access
 
 
-def _loaded(data: str, skip_bad: bool) -> "Loaded":
+def loaded(data: str, skip_bad: bool, folder: Path | None = None) -> "tuple[Loaded, Access | None]":
+    """The items of a file or config, and for a restricted set the leave to read it (and to write into `folder`).
+
+    Raises:
+        AuthorisationError: a restricted set without leave, or a file that is recognised as sensitive.
+        UsageError, DataError: as the loaders say.
+    """
     from robustify import config as configs
     from robustify.loaders import Source, load
     from robustify.pipeline import authorise, load_bench
+    from robustify.restricted.detect import require_ordinary
 
-    if data.endswith((".yaml", ".yml")) or configs.is_shipped(data):
+    if _is_config(data):
         settings = configs.load(configs.find(data))
-        authorise(settings)
-        return load_bench(configs.skipping_bad(settings) if skip_bad else settings)
-    return load(Source(path=data, skip_bad=skip_bad))
+        access = authorise(settings, folder)
+        if not skip_bad:
+            return load_bench(settings, access), access
+        return load_bench(configs.skipping_bad(settings), access and access.skipping_bad()), access
+    source = Source(path=data, skip_bad=skip_bad)
+    found = load(source)
+    require_ordinary(found, [source])
+    return found, None
 
 
 @click.command()
@@ -29,22 +44,87 @@ def _loaded(data: str, skip_bad: bool) -> "Loaded":
 @click.option(
     "--skip-bad", is_flag=True, help="Set rows that cannot be items aside instead of refusing the file."
 )
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="Show how each file was read, and three items as models will be asked them (public sets only).",
+)
 @as_json
-def validate(data: str, skip_bad: bool, json_: bool) -> int:
+def validate(data: str, skip_bad: bool, explain: bool, json_: bool) -> int:
     """Say what DATA holds: layout, items, option counts, and defects by line.
 
     A row that cannot be an item refuses the file (exit 3, all faults at once). A defect that real sets
-    have (equal or empty options, a repeated stem) is counted and named.
+    have (equal or empty options, a repeated stem) is counted and named. --explain prints the text of
+    three items; a config that says `sensitivity: restricted` is refused (exit 4).
 
     \b
-    Example:
+    Examples:
         robustify validate items.jsonl --json
+        robustify validate items.jsonl --explain
     """
     from robustify.loaders.describe import describe
 
-    told = describe(_loaded(data, skip_bad))
-    click.echo(json.dumps(told) if json_ else "\n".join(map(printable, _lines(told))))
+    asking = _asking(data) if explain else None
+    bench, access = loaded(data, skip_bad)
+    if access is not None:
+        from robustify.restricted.told import described
+
+        few = described(bench, access.manifest.min_cell)
+        click.echo(json.dumps(few) if json_ else "\n".join(map(printable, _lines(few))))
+        return 0
+    told = describe(bench)
+    lines = _lines(told)
+    if asking is not None:
+        from robustify.explain import explain as explained
+
+        told["explained"] = shown = explained(bench, asking)
+        lines += _explained(shown)
+    click.echo(json.dumps(told) if json_ else "\n".join(map(printable, lines)))
     return 0
+
+
+def _is_config(data: str) -> bool:
+    from robustify import config as configs
+
+    return data.endswith((".yaml", ".yml")) or configs.is_shipped(data)
+
+
+def _asking(data: str) -> "Asking":
+    """How the items will be asked; refused for a restricted set before any of its files is opened."""
+    from robustify import config as configs
+    from robustify.ask import Asking
+    from robustify.errors import AuthorisationError
+
+    if not _is_config(data):
+        return Asking()
+    settings = configs.load(configs.find(data))
+    if settings.sensitivity != "public":
+        raise AuthorisationError(
+            f"{settings.name}: is a {settings.sensitivity} set; --explain shows the text of public sets only"
+        )
+    return settings.asking
+
+
+def _explained(shown: Mapping[str, Any]) -> list[str]:
+    lines = []
+    for file in shown["files"]:
+        fields = ", ".join(f"{part}={json.dumps(name)}" for part, name in file["fields"].items())
+        forms = ", ".join(f"{form} ({n})" for form, n in file["key_forms"].items())
+        lines.append(f"{file['file']}: layout {file['layout']}; fields {fields or 'its own'}; keys: {forms}")
+    for row in shown["rows"]:
+        place = f"{row['file']}:{row['line']}"
+        lines += [
+            "",
+            f"=== item {row['item']} ({place}), topic {row['topic'] or 'none'}, key {row['key']} (from 0)",
+        ]
+        for view in row["views"]:
+            order = " ".join(map(str, view["order"]))
+            lines.append(
+                f"--- {view['view']} ({view['template']}@{view['digest']}), choices in the order {order}"
+            )
+            lines += [f"| {line}" for line in (view["prompt"] or f"not asked: {view['refusal']}").split("\n")]
+            lines.append(f"continuations: {json.dumps(view['continuations'], ensure_ascii=False)}")
+    return lines
 
 
 @click.command()
@@ -62,7 +142,14 @@ def heuristics(data: str, skip_bad: bool, json_: bool) -> int:
     """
     from robustify.heuristics import table
 
-    found: Mapping[str, Any] = table(_loaded(data, skip_bad).items)
+    bench, access = loaded(data, skip_bad)
+    found: Mapping[str, Any] = table(bench.items)
+    if access is not None:
+        from robustify.restricted.told import cues
+
+        few = cues(found, access.manifest.min_cell)
+        click.echo(json.dumps(few) if json_ else "\n".join(_lines(few)))
+        return 0
     if json_:
         click.echo(json.dumps(found))
         return 0

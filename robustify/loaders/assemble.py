@@ -11,13 +11,13 @@ from pathlib import Path
 
 from robustify.errors import DataError, ItemError, UsageError
 from robustify.item import Item
-from robustify.loaders.files import open_rows
-from robustify.loaders.keys import key_index
-from robustify.loaders.layouts import HOUSE, Read, choose
-from robustify.loaders.loaded import Loaded, Quarantined, find_defects
+from robustify.loaders.files import Opened, open_parts, open_rows
+from robustify.loaders.keys import key_form, key_index
+from robustify.loaders.layouts import BY_FIELDS, HOUSE, Read, choose, field_map
+from robustify.loaders.loaded import Loaded, Quarantined, Recognised, find_defects
 from robustify.loaders.logs import unwrapped
 from robustify.loaders.rows import Fault, Raw, Row, Table
-from robustify.loaders.source import Source
+from robustify.loaders.source import FieldMap, Source
 from robustify.loaders.whole import bare_stems, check_whole, groups
 
 _SPLIT_SUFFIX = re.compile(r"_(test|dev|val|validation|train)$")
@@ -30,7 +30,7 @@ def load(source: Source) -> Loaded:
         UsageError: no such path, a folder without data, an unknown layout or mapped field.
         DataError: no known layout, a wrong digest, or rows that cannot be items (all of them in one error).
     """
-    return _load(source, _base(Path(source.path)))
+    return _load(source, _base(source))
 
 
 def load_many(sources: Sequence[Source]) -> Loaded:
@@ -46,19 +46,18 @@ def load_many(sources: Sequence[Source]) -> Loaded:
         raise UsageError("no files; expected at least one")
     if len(sources) == 1:
         return load(sources[0])
-    paths = [Path(source.path) for source in sources]
-    bases = Counter(_base(path) for path in paths)
+    bases = Counter(_base(source) for source in sources)
     parts: list[Loaded] = []
     faults: list[str] = []
-    for source, path in zip(sources, paths, strict=True):
-        base = _base(path)
+    for source in sources:
+        base = _base(source)
         try:
-            parts.append(_load(source, base if bases[base] == 1 else f"{_slug(path.parent.name)}-{base}"))
+            parts.append(_load(source, base if bases[base] == 1 else f"{_apart(source)}-{base}"))
         except DataError as error:
             faults += error.lines
     if faults:
         raise DataError(*faults)
-    name = next((source.name for source in sources if source.name), paths[0].parent.name or parts[0].name)
+    name = next((source.name for source in sources if source.name), _folder(sources[0]) or parts[0].name)
     return _joined(name, parts)
 
 
@@ -80,18 +79,19 @@ def _joined(name: str, parts: Sequence[Loaded]) -> Loaded:
         sha256=hashlib.sha256("".join(part.sha256 for part in parts).encode()).hexdigest(),
         path=str(Path(parts[0].path).parent),
         files=files,
+        recognised=tuple(one for part in parts for one in part.recognised),
     )
 
 
 def _load(source: Source, base: str) -> Loaded:
-    path = Path(source.path)
-    opened = open_rows(source.path, source.sha256)
+    path, opened = _opened(source)
     table = unwrapped(path.name, opened.table)
     if not table.rows:
         raise _refused(path.name, table.faults)
     layout, read = choose(path.name, table, source.layout, source.fields)
     rows, raws, unread = _read(table, read)
     check_whole(path.name, raws)
+    told = _recognised(path.name, table, layout, source, raws)
     # What we wrote ourselves comes back exactly as it was.
     raws = raws if layout == HOUSE.name else bare_stems(raws)
     items, lines, wrong = _items(rows, raws, layout=layout, source=source, base=base)
@@ -100,15 +100,41 @@ def _load(source: Source, base: str) -> Loaded:
         raise _refused(path.name, faults)
     files = (path.name,) * len(items)
     return Loaded(
-        name=source.name or path.stem,
+        name=source.name or (path.stem if source.hub is None else base),
         layout=f"{table.outer}/{layout}" if table.outer else layout,
         items=tuple(items),
         lines=tuple(lines),
         defects=find_defects(items, lines, files),
         quarantined=tuple(Quarantined(fault.line, fault.reason, path.name) for fault in faults),
         sha256=opened.sha256,
-        path=source.path,
+        path=str(path),
         files=files,
+        recognised=(told,),
+    )
+
+
+def _opened(source: Source) -> tuple[Path, Opened]:
+    """The file that errors name, and what is in it."""
+    if source.hub is None:
+        return Path(source.path), open_rows(source.path, source.sha256)
+    # The hub's package is imported only where a source names the hub.
+    from robustify.loaders.hub import fetch
+
+    files = fetch(source)
+    return files[0], open_parts(files[0].name, files, source.sha256)
+
+
+def _recognised(name: str, table: Table, layout: str, source: Source, raws: Sequence[Raw]) -> Recognised:
+    fields = field_map(name, table, source.fields or FieldMap()) if layout in BY_FIELDS else FieldMap()
+    return Recognised(
+        name,
+        f"{table.outer}/{layout}" if table.outer else layout,
+        {
+            part: where
+            for part, where in fields.model_dump(exclude_defaults=True).items()
+            if where is not None
+        },
+        dict(Counter(key_form(raw) for raw in raws)),
     )
 
 
@@ -136,7 +162,7 @@ def _raw_or_fault(row: Row, read: Read) -> Raw | Fault:
 def _items(
     rows: Sequence[Row], raws: Sequence[Raw], *, layout: str, source: Source, base: str
 ) -> tuple[list[Item], list[int], list[Fault]]:
-    own = _base(Path(source.path)) if layout == "mmlu_csv" else ""
+    own = (source.config or _base(source)) if layout == "mmlu_csv" else ""
     names = groups(raws, base)
     found: list[tuple[Item, int]] = []
     faults: list[Fault] = []
@@ -169,8 +195,20 @@ def _repeated(ids: Sequence[str]) -> list[tuple[int, int]]:
     return [(first[name], at) for at, name in enumerate(ids) if first.setdefault(name, at) != at]
 
 
-def _base(path: Path) -> str:
-    return _SPLIT_SUFFIX.sub("", _slug(path.stem)) or "item"
+def _base(source: Source) -> str:
+    """What made ids begin with: the file's name without its split, or the Hub dataset's and its config's."""
+    if source.hub is not None:
+        return _slug("-".join(part for part in (source.hub.split("/")[1], source.config) if part))
+    return _SPLIT_SUFFIX.sub("", _slug(Path(source.path).stem)) or "item"
+
+
+def _apart(source: Source) -> str:
+    """What tells two sources of one name apart: the folder of a file, the split of a Hub dataset."""
+    return _folder(source) if source.hub is None else _slug(source.split or source.files or "all")
+
+
+def _folder(source: Source) -> str:
+    return _slug(Path(source.path).parent.name if source.hub is None else source.hub.split("/")[1])
 
 
 def _slug(name: str) -> str:

@@ -88,6 +88,19 @@ def sciq(cells: Cells) -> Raw:
     return Raw(text(cells, "question"), choices, 0, key_is="index", id=label(cells, "id"))
 
 
+def gpqa(cells: Cells) -> Raw:
+    """GPQA: the key is always 0. Its terms forbid showing an item online, in text or as a picture."""
+    columns = ("Correct Answer", "Incorrect Answer 1", "Incorrect Answer 2", "Incorrect Answer 3")
+    return Raw(
+        stem=text(cells, "Question"),
+        choices=tuple(text(cells, name) for name in columns),
+        key=0,
+        key_is="index",
+        id=label(cells, "Record ID"),
+        topic=label(cells, "High-level domain"),
+    )
+
+
 def piqa(cells: Cells) -> Raw:
     """PIQA: a goal, two ways to it, the label from 0."""
     choices = (text(cells, "sol1"), text(cells, "sol2"))

@@ -5,6 +5,7 @@ Refuses by name what is no data: a Git LFS pointer, an archive, UTF-16, somethin
 
 import hashlib
 import stat
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,6 +56,21 @@ def open_rows(path: str, pinned: str | None = None) -> Opened:
         ) from None
     digest = _pinned(place.name, hashlib.sha256(data).hexdigest(), pinned)
     return Opened(_rows(place, data), digest)
+
+
+def open_parts(name: str, files: Sequence[Path], pinned: str | None = None) -> Opened:
+    """The rows of one file, or of the Parquet or Arrow parts of one data set in their order.
+
+    Raises:
+        UsageError, DataError: as `open_rows`.
+    """
+    if len(files) == 1:
+        return open_rows(str(files[0]), pinned)
+    from robustify.loaders.arrow_rows import arrow_rows
+
+    digests = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
+    whole = _pinned(name, hashlib.sha256("".join(digests).encode()).hexdigest(), pinned)
+    return Opened(arrow_rows(name, files), whole)
 
 
 def _pinned(name: str, digest: str, pinned: str | None) -> str:
@@ -128,9 +144,4 @@ def _folder(place: Path, pinned: str | None) -> Opened:
         raise UsageError(
             f"{place}: is a folder without .arrow or .parquet files; expected a file of items: {mend}"
         )
-    from robustify.loaders.arrow_rows import arrow_rows
-
-    digests = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
-    whole = digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
-    whole = _pinned(place.name, whole, pinned)
-    return Opened(arrow_rows(place.name, files), whole)
+    return open_parts(place.name, files, pinned)

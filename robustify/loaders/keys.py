@@ -44,6 +44,24 @@ def key_index(raw: Raw) -> int:
             raise ItemError(f"key is {kind_of(raw.key)}; expected {_expected(raw)}")
 
 
+def key_form(raw: Raw) -> str:
+    """In which form the file gives a key that `key_index` has read: for people, who know what to expect."""
+    key = raw.key.strip() if isinstance(raw.key, str) else raw.key
+    match raw.key_is:
+        case "index":
+            return "number from 0"
+        case "number":
+            return "number from 1"
+        case "letter" | "label" | "text":
+            return raw.key_is
+        case "auto" if str(key).casefold() in [name.casefold() for name in raw.labels]:
+            return "label"
+        case "auto" if isinstance(key, int) or _DIGITS.fullmatch(str(key)):
+            return "number from 0"
+        case _:
+            return "letter" if _lettered(str(key)) is not None and key not in raw.choices else "text"
+
+
 def counted_from_one(raws: Iterable[Raw]) -> bool:
     """Whether whole-number keys of this file look as if they were counted from 1.
 

@@ -61,6 +61,13 @@ LAYOUTS = (
         _fields("question", "correct_answer", "distractor1", "distractor2", "distractor3"),
         datasets.sciq,
     ),
+    Layout(
+        "gpqa",
+        _fields(
+            "Question", "Correct Answer", "Incorrect Answer 1", "Incorrect Answer 2", "Incorrect Answer 3"
+        ),
+        datasets.gpqa,
+    ),
     Layout("piqa", _fields("goal", "sol1", "sol2", "label"), datasets.piqa),
     Layout("siqa", _fields("context", "question", "answerA", "answerB", "answerC", "label"), datasets.siqa),
     Layout("hellaswag", _fields("ctx", "endings", "label"), datasets.hellaswag),
@@ -142,6 +149,19 @@ def _said(name: str, table: Table, layout: str) -> tuple[str, Read]:
 
 
 def _by_fields(name: str, table: Table, said: FieldMap) -> tuple[str, Read]:
+    fields = field_map(name, table, said)
+    choices = fields.choices or ""
+    kinds = Counter(shape(row.cells, choices, literals=table.literals) for row in table.rows[:ROWS_LOOKED_AT])
+    return kinds.most_common(1)[0][0], lambda cells: read_fields(cells, fields, literals=table.literals)
+
+
+def field_map(name: str, table: Table, said: FieldMap) -> FieldMap:
+    """Which field is which in a table that is read by its field names: what was said, and what was found.
+
+    Raises:
+        UsageError: a mapped field that no row has, or a table without field names.
+        DataError: a part of an item has no field, or several.
+    """
     if table.layout:
         raise UsageError(
             f"{name}: has no field names (layout `{table.layout}`); expected no `fields`, or a header"
@@ -153,12 +173,9 @@ def _by_fields(name: str, table: Table, said: FieldMap) -> tuple[str, Read]:
     common = Counter(tuple(row.cells) for row in table.rows[:ROWS_LOOKED_AT]).most_common(1)[0][0]
     first = next(row.cells for row in table.rows if tuple(row.cells) == common)
     try:
-        fields = complete(said, first)
+        return complete(said, first)
     except AmbiguousError as error:
         raise DataError(_ambiguous(name, table, error)) from None
-    choices = fields.choices or ""
-    kinds = Counter(shape(row.cells, choices, literals=table.literals) for row in table.rows[:ROWS_LOOKED_AT])
-    return kinds.most_common(1)[0][0], lambda cells: read_fields(cells, fields, literals=table.literals)
 
 
 def _mapped(said: FieldMap) -> list[str]:

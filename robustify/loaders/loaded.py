@@ -3,7 +3,7 @@
 A defect is a finding about a benchmark, not a fault of a file: it names an item and a line, never a text.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from unicodedata import normalize
 
@@ -34,6 +34,19 @@ class Quarantined:
 
 
 @dataclass(frozen=True, slots=True)
+class Recognised:
+    """How one file was read: its layout, which field is which, and how its keys are written {form: rows}.
+
+    `fields` is empty for a layout whose field names are its own.
+    """
+
+    file: str
+    layout: str
+    fields: Mapping[str, object]
+    key_forms: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Loaded:
     """A benchmark in memory. `lines[i]` is where `items[i]` starts in its own file (`files[i]`), from 1.
 
@@ -49,6 +62,7 @@ class Loaded:
     sha256: str
     path: str
     files: tuple[str, ...] = ()
+    recognised: tuple[Recognised, ...] = ()
 
 
 def find_defects(items: Sequence[Item], lines: Sequence[int], files: Sequence[str]) -> tuple[Defect, ...]:

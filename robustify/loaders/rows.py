@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from robustify.loaders.source import KeyKind
+from robustify.text import KeptHere
 
 Cells = Mapping[str, object]
 """One row by field name."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Row:
+class Row(KeptHere):
     """One row. `line` is where it starts, `place` its position among all rows, bad ones too; both from 1."""
 
     line: int
@@ -30,7 +31,7 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Table:
+class Table(KeptHere):
     """The rows of one file. `literals`: its cells are flat, so that a list may be written out in a cell.
 
     `layout` is set by a reader that knows it (a CSV without header has no field names to recognise), `outer`
@@ -45,7 +46,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Raw:
+class Raw(KeptHere):
     """An item as a layout read it: the key is still what the file says, `key_is` says how to read it."""
 
     stem: str

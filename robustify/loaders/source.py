@@ -1,11 +1,12 @@
-"""What a user says about a benchmark file: where it lies and, if need be, how its fields are called.
+"""What a user says about a benchmark: where it lies and, if need be, how its fields are called.
 
-Settings only: nothing here opens a file, and an unknown name is refused.
+Settings only: nothing here opens a file. An unknown name is refused, and so is a Hub dataset without a commit.
 """
 
+import re
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
 KeyKind = Literal["auto", "index", "number", "letter", "label", "text"]
 """How a key names its choice: `index` counts from 0, `number` from 1, `label` is the choice's own label."""
@@ -29,12 +30,30 @@ class FieldMap(BaseModel):
     passage: str | None = None
 
 
+_REPO = re.compile(r"[\w.-]+/[\w.-]+")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
 class Source(BaseModel):
-    """One file (or Arrow folder) of a benchmark. `path` is resolved by the caller."""
+    """One file (or Arrow folder) of a benchmark, or one split of a Hub dataset.
+
+    `path` is resolved by the caller. `hub: owner/name` needs `revision`, the 40 digits of a commit, because a
+    branch or tag can move; `config`, `split` or a glob of `files` say which part of the repository is meant.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
-    path: str
+    path: str = ""
+    hub: str | None = None
+    """A dataset of the Hub, `owner/name`; its files are taken from the local hub cache or fetched."""
+    revision: str | None = None
+    """Of a Hub dataset: the commit, 40 hexadecimal digits."""
+    config: str | None = None
+    """Of a Hub dataset: its configuration (often a subject or a level)."""
+    split: str | None = None
+    """Of a Hub dataset: train, validation, test ..."""
+    files: str | None = None
+    """Of a Hub dataset: a glob of file names, where config and split do not say it."""
     layout: str | None = None
     """None: recognised by content."""
     fields: FieldMap | None = None
@@ -46,3 +65,26 @@ class Source(BaseModel):
     """The digest the data must have."""
     skip_bad: bool = False
     """Set rows aside that cannot be items, instead of refusing the file."""
+
+    @model_validator(mode="after")
+    def _one_place(self) -> "Source":
+        if self.hub is None:
+            said = [n for n in ("revision", "config", "split", "files") if getattr(self, n) is not None]
+            if said:
+                raise ValueError(f"{said[0]} is of a Hub dataset only; expected `hub: owner/name` beside it")
+            if not self.path:
+                raise ValueError(
+                    "names no data; expected `path: FILE` or `hub: owner/name` with a `revision`"
+                )
+            return self
+        if self.path:
+            raise ValueError("both `path` and `hub` are given; expected one of them")
+        if not _REPO.fullmatch(self.hub):
+            raise ValueError("hub is no dataset's name; expected `hub: owner/name`")
+        if self.revision is None or not _COMMIT.fullmatch(self.revision):
+            found = "is missing" if self.revision is None else "is no commit (a branch or a tag can move)"
+            raise ValueError(
+                f"revision {found}; expected 40 hexadecimal digits: the commit that the dataset's page shows "
+                "under Files and versions, History"
+            )
+        return self
