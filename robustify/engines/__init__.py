@@ -2,14 +2,18 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from robustify.engines import openai_model
 from robustify.engines.base import Scorer
+from robustify.engines.openai_model import Asked, OpenAIModel
+from robustify.engines.ray_model import RayModel, cluster_host
+from robustify.engines.vllm_model import VLLMModel
 
 if TYPE_CHECKING:
     from robustify.engines.cache import Cache
@@ -20,7 +24,8 @@ class HFModel(BaseModel):
 
     `model` is a known name (`robustify models list`), `hf:owner/name@revision`, a folder or a GGUF file;
     `role` says whether it votes in the screen or is only evaluated. `max_batch_tokens` bounds one forward pass;
-    without it 2,048 tokens on a CPU and 8,192 elsewhere.
+    without it 2,048 tokens on a CPU and 8,192 elsewhere. `section`: batches after which a shared beginning is computed
+    anew, as in the engine ray, whose numbers are the same to the bit where this is the same.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -32,6 +37,7 @@ class HFModel(BaseModel):
     device: str = "cpu"
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     max_batch_tokens: int | None = Field(default=None, ge=64)
+    section: int = Field(default=64, ge=1, le=4096, strict=True)
 
     @property
     def budget(self) -> int:
@@ -44,46 +50,103 @@ class HFModel(BaseModel):
         return self.model or self.name
 
 
-def check_model(model: HFModel, cache: Path) -> dict[str, str]:
-    """Make sure that the model can be opened later: its name is known and its files are here and whole.
+Runnable = HFModel | OpenAIModel | VLLMModel | RayModel
+"""The models that are asked, each by its engine."""
 
-    The digests of its files, by which two names for one model are found.
+
+def check_model(model: Runnable, cache: Path, told: Sequence[Asked] = ()) -> dict[str, str]:
+    """Make sure that the model can be opened later and can serve these templates: its name is known and its files are
+    here and whole, or its server answers and scores.
+
+    What says which model it is, by which two names for one model are found.
 
     Raises:
-        UsageError: an unknown name or form.
-        ModelError: files missing, damaged or refused.
+        UsageError: an unknown name or form, or views that its server cannot serve.
+        ModelError: files missing, damaged or refused, a package not installed, a server that cannot be trusted.
     """
-    from robustify.engines.recipe import file_digests
-    from robustify.models import locate
+    match model:
+        case HFModel():
+            return _files(model.reference, cache)
+        case VLLMModel():
+            from robustify.engines.vllm_offline import require_vllm
 
-    return file_digests(locate(model.reference, cache))
+            require_vllm(model.name)
+            return _files(model.reference, cache)
+        case RayModel():
+            from robustify.engines.ray_cluster import require_ray
+
+            require_ray(model.name)
+            return _files(model.reference, cache)
+        case OpenAIModel():
+            from robustify.engines.openai import check_server
+
+            return check_server(model, cache, told)
 
 
 @contextmanager
-def open_scorer(model: HFModel, cache: Path) -> Iterator[Scorer]:
+def open_scorer(model: Runnable, cache: Path, seal: bytes | None = None) -> Iterator[Scorer]:
     """The engine of this model, ready to score; its memory is given back on leaving.
+
+    `seal`: the key of a restricted set, under which its scores are kept.
 
     Raises:
         ModelError: files missing, damaged or refused, or the engine's package not installed.
     """
-    from robustify.engines.hf import HF
+    with _scores(cache, seal) as scores:
+        match model:
+            case HFModel():
+                from robustify.engines.hf import HF
+                from robustify.models import locate
+
+                folder = locate(model.reference, cache)
+                with HF(
+                    model.name, folder, model.device, model.dtype, model.budget, scores, section=model.section
+                ) as local:
+                    yield local
+            case RayModel():
+                from robustify.engines.ray_remote import open_remote
+                from robustify.models import locate
+
+                with open_remote(model, locate(model.reference, cache), scores) as remote:
+                    yield remote
+            case VLLMModel():
+                from robustify.engines.vllm_offline import VLLM
+                from robustify.models import locate
+
+                with VLLM(model, locate(model.reference, cache), scores) as offline:
+                    yield offline
+            case OpenAIModel():
+                from robustify.engines.openai import OpenAIServer
+
+                with OpenAIServer(model, cache, scores) as server:
+                    yield server
+
+
+def remote_host(model: Runnable) -> str | None:
+    """The host that the prompts of this model are sent to; None where they stay on this machine."""
+    match model:
+        case HFModel() | VLLMModel():
+            return None
+        case RayModel():
+            return cluster_host(model)
+        case OpenAIModel():
+            return openai_model.remote_host(model.base_url)
+
+
+def _files(reference: str, cache: Path) -> dict[str, str]:
+    from robustify.engines.recipe import file_digests
     from robustify.models import locate
 
-    folder = locate(model.reference, cache)
-    with (
-        _scores(cache) as scores,
-        HF(model.name, folder, model.device, model.dtype, model.budget, scores) as scorer,
-    ):
-        yield scorer
+    return file_digests(locate(reference, cache))
 
 
 @contextmanager
-def _scores(folder: Path) -> "Iterator[Cache | None]":
+def _scores(folder: Path, seal: bytes | None = None) -> "Iterator[Cache | None]":
     from robustify.engines.cache import Cache
 
     if folder.is_dir() and not os.access(folder, os.W_OK):
         print(f"robustify: {folder} is read-only: scores are not kept", file=sys.stderr)
         yield None
         return
-    with Cache(folder) as scores:
+    with Cache(folder) if seal is None else Cache(folder, seal=seal) as scores:
         yield scores

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
+
+from robustify.text import KeptHere
 
 Progress = Callable[[int], None]
 """Called with the number of requests just finished."""
@@ -13,7 +15,7 @@ def no_progress(_: int) -> None:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Request:
+class Request(KeptHere):
     """How likely is `continuation` after `context`?
 
     The continuation carries its own leading space. Trailing blanks of the context belong to the
@@ -29,10 +31,17 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Logprob:
-    """The sum of the continuation's token log-probabilities (natural log), and how many tokens it has."""
+    """The sum of the continuation's token log-probabilities (natural log), and how many tokens it has.
+
+    A total of minus infinity is no number: the engine was not told it (`UNSEEN`). Such an asking is unanswered.
+    """
 
     total: float
     n_tokens: int
+
+
+UNSEEN = Logprob(float("-inf"), 1)
+"""A letter that is not among the likeliest tokens that a server shows; how likely it is, nobody can say."""
 
 
 @runtime_checkable
@@ -46,7 +55,7 @@ class Scorer(Protocol):
 
         Raises:
             RequestError: requests that do not fit into the model's context (never truncated in silence).
-            ModelError: a log-probability that is NaN or infinite.
+            ModelError: a log-probability that is NaN or infinite (other than `UNSEEN`).
         """
         ...
 
@@ -56,11 +65,35 @@ class Scorer(Protocol):
 
 
 @runtime_checkable
+class Metered(Protocol):
+    """A scorer or writer that is paid for by what is sent."""
+
+    def usage(self) -> dict[str, Any]:
+        """Requests, tokens and, where the prices are known, the cost; of what was sent, not of what was cached."""
+        ...
+
+
+class Reply(str):
+    """What a model wrote. `finish_reason`: "stop" where it ended by itself, "length" where it was cut off at the length
+    that was allowed, None where its engine does not say.
+    """
+
+    __slots__ = ("finish_reason",)
+    finish_reason: str | None
+
+    def __new__(cls, text: str, finish_reason: str | None = None) -> "Reply":
+        """A text that knows how it ended."""
+        made = super().__new__(cls, text)
+        made.finish_reason = finish_reason
+        return made
+
+
+@runtime_checkable
 class Writer(Protocol):
-    """Anything that can write text."""
+    """Anything that can write text. `has_chat_template`, where it has that, says whether one goes around a prompt."""
 
     name: str
 
     def write(self, prompts: Sequence[str], *, max_tokens: int) -> list[str]:
-        """One reply for each prompt, in their order."""
+        """One reply for each prompt, in their order; a `Reply` where the engine knows why it ended."""
         ...

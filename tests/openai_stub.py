@@ -1,0 +1,368 @@
+"""An OpenAI-compatible server for tests, on 127.0.0.1: right by default, and wrong in one way at a time.
+
+Its ways are those of real servers: an echo that pairs each token with the scores of the next place (llama-cpp-python),
+log-probabilities of generated tokens alone (llama.cpp's own server), fields that are ignored (`transformers serve`). The
+model behind it is a toy made of hashes, or any model that transformers loads.
+"""
+
+import json
+import math
+import re
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import sha256
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+
+class Brain(Protocol):
+    """A language model: text to tokens and back, and how likely each is."""
+
+    def encode(self, text: str) -> list[int]: ...
+    def text(self, token: int) -> str: ...
+    def scored(self, ids: Sequence[int]) -> list[dict[int, float]]:
+        """After each token: the log-probability of every token that may come next."""
+        ...
+
+
+class Toy:
+    """A model of hashes: a token's log-probability depends on the two before it. Letters are likely after a colon."""
+
+    WORDS = (
+        " A",
+        " B",
+        " C",
+        " D",
+        " Rome",
+        " Paris",
+        " the",
+        ".",
+        ",",
+        " and",
+        "\n",
+        " red",
+        " blue",
+        " green",
+    )
+
+    def __init__(self, seed: int = 0, letters: bool = True) -> None:
+        self.seed = seed
+        self.letters = letters
+        self._ids: dict[str, int] = {}
+        self._texts: list[str] = []
+        for word in self.WORDS:
+            self._id(word)
+
+    def encode(self, text: str) -> list[int]:
+        return [self._id(piece) for piece in re.findall(r" ?\w+|\n+| ?[^\w\s]+|\s", text)]
+
+    def text(self, token: int) -> str:
+        return self._texts[token]
+
+    def scored(self, ids: Sequence[int]) -> list[dict[int, float]]:
+        return [self._following(ids[max(0, i - 1) : i + 1], set(ids)) for i in range(len(ids))]
+
+    def _following(self, before: Sequence[int], seen: set[int]) -> dict[int, float]:
+        told = "|".join(self._texts[t] for t in before)
+        known = set(range(len(self.WORDS)))
+        weights = {t: self._weight(told, self._texts[t]) for t in known | seen}
+        # The rest of the vocabulary has a share of its own, so that a token's number is of its context alone.
+        total = math.log(sum(math.exp(weights[t]) for t in known) + 100.0)
+        return {t: weight - total for t, weight in weights.items()}
+
+    def _weight(self, before: str, word: str) -> float:
+        drawn = int.from_bytes(sha256(f"{self.seed}|{before}|{word}".encode()).digest()[:4], "big") / 2**32
+        letter = before.endswith(":") and word in self.WORDS[:4]
+        return 3 * drawn + (4.0 if letter and self.letters else 0.0)
+
+    def _id(self, piece: str) -> int:
+        if piece not in self._ids:
+            self._ids[piece] = len(self._texts)
+            self._texts.append(piece)
+        return self._ids[piece]
+
+
+class Loaded:
+    """A model that transformers loads."""
+
+    def __init__(self, folder: Path) -> None:
+        import torch
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+
+        self._torch = torch
+        self._tokenizer = AutoTokenizer.from_pretrained(folder)
+        self._model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+        self._lock = threading.Lock()
+
+    def encode(self, text: str) -> list[int]:
+        return [int(i) for i in self._tokenizer(text)["input_ids"]]
+
+    def text(self, token: int) -> str:
+        return str(self._tokenizer.decode([token]))
+
+    def scored(self, ids: Sequence[int]) -> list[dict[int, float]]:
+        with self._lock, self._torch.inference_mode():
+            logits = self._model(self._torch.tensor([list(ids)])).logits[0].double()
+            rows = self._torch.log_softmax(logits, dim=-1)
+        return [dict(enumerate(row.tolist())) for row in rows]
+
+
+@dataclass
+class Manner:
+    """How the server behaves; may be changed while it runs.
+
+    `echo`: "cut" forgets the front of the prompt. `faults`: statuses with headers for the next completions, one each.
+    `spoil`: what is wrong with the numbers of a prompt. `die_after`: completions, then connections are broken.
+    """
+
+    served: str = "toy"
+    says: str | None = None
+    lists: tuple[str, ...] | None = None
+    root: str | None = None
+    echo: Literal["right", "shifted", "missing", "ignored", "cut", "none"] = "right"
+    prompt_logprobs: bool = False
+    token_ids: bool = True
+    top: int = 20
+    chat: bool = True
+    completions: bool = True
+    chat_field: str = "max_tokens"
+    max_length: int | None = None
+    key: str | None = None
+    faults: list[tuple[int, dict[str, str]]] = field(default_factory=list)
+    spoil: Literal["", "fewer", "null", "nan", "positive", "half", "hang"] = ""
+    spoil_after: int = 0
+    die_after: int | None = None
+    service: float = 0.0
+    slots: int = 64
+
+
+class Stub:
+    """The running server: its address, its manner, and what it has seen."""
+
+    def __init__(self, brain: Brain, manner: Manner) -> None:
+        self.brain = brain
+        self.manner = manner
+        self.bodies: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
+        self.at: list[float] = []
+        self.most_at_once = 0
+        self._at_once = 0
+        self._lock = threading.Lock()
+        self._slots = threading.Semaphore(manner.slots)
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), _answering(self))
+        self.server.daemon_threads = True
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server.server_address[1]}/v1"
+
+    @property
+    def completions(self) -> int:
+        return len(self.bodies)
+
+    def answer(self, path: str, body: dict[str, Any], headers: dict[str, str]) -> "Answer":
+        manner = self.manner
+        if manner.key is not None and headers.get("authorization") != f"Bearer {manner.key}":
+            return Answer(401, {"error": {"message": "bad key"}})
+        if path == "/v1/models":
+            names = (manner.served,) if manner.lists is None else manner.lists
+            entry = {"root": manner.root, "max_model_len": manner.max_length}
+            return Answer(200, {"object": "list", "data": [{"id": n, **entry} for n in names]})
+        with self._lock:
+            self.bodies.append(body)
+            self.headers.append(headers)
+            self.at.append(time.monotonic())
+            n = len(self.bodies)
+            fault = manner.faults.pop(0) if manner.faults else None
+        if manner.die_after is not None and n > manner.die_after:
+            return Answer(0, {})
+        if fault is not None:
+            return Answer(fault[0], {"error": {"message": "the toy is tired"}}, fault[1])
+        if path == "/v1/chat/completions" and manner.chat:
+            return self._chat(body)
+        if path == "/v1/completions" and manner.completions:
+            return self._completed(body, manner.spoil if n > manner.spoil_after else "")
+        return Answer(404, {"error": {"message": "no such path"}})
+
+    def _chat(self, body: dict[str, Any]) -> "Answer":
+        if self.manner.chat_field not in body:
+            return Answer(400, {"error": {"message": f"use {self.manner.chat_field}"}})
+        said = body["messages"][-1]["content"]
+        if self._too_long(self.brain.encode(said)):
+            return _too_long()
+        reply = {"role": "assistant", "content": f"echo {len(said)}"}
+        return Answer(200, self._reply([{"index": 0, "message": reply, "finish_reason": "stop"}], 5, 2))
+
+    def _too_long(self, ids: Sequence[int]) -> bool:
+        return self.manner.max_length is not None and len(ids) >= self.manner.max_length
+
+    def _completed(self, body: dict[str, Any], spoil: str) -> "Answer":
+        with self._lock:
+            self._at_once += 1
+            self.most_at_once = max(self.most_at_once, self._at_once)
+        try:
+            with self._slots:
+                return self._made(body, spoil)
+        finally:
+            with self._lock:
+                self._at_once -= 1
+
+    def _made(self, body: dict[str, Any], spoil: str) -> "Answer":
+        manner, prompt = self.manner, body["prompt"]
+        time.sleep(manner.service)
+        if not isinstance(prompt, str) and not manner.token_ids:
+            return Answer(400, {"error": {"message": "prompt must be a string"}})
+        ids = self.brain.encode(prompt) if isinstance(prompt, str) else list(prompt)
+        if self._too_long(ids):
+            return _too_long()
+        if (body.get("logprobs") or 0) > manner.top and manner.echo != "ignored":
+            return Answer(400, {"error": {"message": f"logprobs must be at most {manner.top}"}})
+        choice = _Completion(self.brain, manner, spoil, ids, body).choice()
+        answer = Answer(200, self._reply([choice], len(ids), 1))
+        answer.half, answer.hang = spoil == "half", spoil == "hang"
+        return answer
+
+    def _reply(self, choices: list[dict[str, Any]], n_in: int, n_out: int) -> dict[str, Any]:
+        usage = {"prompt_tokens": n_in, "completion_tokens": n_out, "total_tokens": n_in + n_out}
+        name = self.manner.says or self.manner.served
+        return {"id": "stub", "object": "text_completion", "model": name, "choices": choices, "usage": usage}
+
+
+@dataclass
+class _Completion:
+    """One completion of one token, as a server of this manner shows it."""
+
+    brain: Brain
+    manner: Manner
+    spoil: str
+    ids: list[int]
+    body: dict[str, Any]
+
+    def choice(self) -> dict[str, Any]:
+        after = self.brain.scored(self.ids)
+        drawn = max(after[-1], key=lambda t: after[-1][t])
+        row = [*self.ids, drawn]
+        own = [None, *(after[i - 1][row[i]] for i in range(1, len(row)))]
+        out: dict[str, Any] = {"index": 0, "text": self.brain.text(drawn), "finish_reason": "length"}
+        if self.manner.prompt_logprobs and self.body.get("prompt_logprobs") is not None:
+            out["prompt_logprobs"] = self._entries(own[:-1])
+        wanted = self.body.get("logprobs")
+        if wanted and self.manner.echo != "ignored":
+            out["logprobs"] = self._logprobs(row, own, after, wanted)
+        return out
+
+    def _entries(self, own: list[float | None]) -> list[Any]:
+        told = self._spoiled(own)
+        return [
+            None if i == 0 else {str(t): {"logprob": lp, "rank": 1, "decoded_token": self.brain.text(t)}}
+            for i, (t, lp) in enumerate(zip(self.ids, told, strict=False))
+        ]
+
+    def _logprobs(self, row: list[int], own: list[float | None], after: Any, wanted: int) -> dict[str, Any]:
+        n, echo = len(self.ids), self.manner.echo
+        if echo == "missing":
+            listed = self._listed(after[n - 1], wanted)
+            return {
+                "content": [{"token": self.brain.text(row[n]), "logprob": own[n], "top_logprobs": listed}]
+            }
+        start = 0 if self.body.get("echo") and echo != "none" else n
+        if echo == "shifted" and start == 0:
+            # llama-cpp-python: token i with the scores that predict token i + 1.
+            own = [None, *(after[i][row[i]] for i in range(1, n)), own[n]]
+        if echo == "cut" and start == 0:
+            start = min(4, n)
+        texts, told = [self.brain.text(t) for t in row[start:]], own[start:]
+        if start == 0:
+            told = self._spoiled(told)
+            texts = texts[: len(told)]
+        tops = [self._best(after[i - 1], wanted) if i else None for i in range(start, n + 1)]
+        return {"tokens": texts, "token_logprobs": told, "top_logprobs": tops}
+
+    def _spoiled(self, own: list[float | None]) -> list[float | None]:
+        match self.spoil:
+            case "fewer":
+                return own[: max(1, len(own) // 2)]
+            case "null" | "nan" | "positive":
+                wrong = {"null": None, "nan": math.nan, "positive": 0.7}[self.spoil]
+                return [*own[:1], wrong, *own[2:]]
+            case _:
+                return own
+
+    def _best(self, scores: dict[int, float], n: int) -> dict[str, float]:
+        best = sorted(scores, key=lambda t: -scores[t])[:n]
+        return {self.brain.text(t): scores[t] for t in reversed(best)}
+
+    def _listed(self, scores: dict[int, float], n: int) -> list[dict[str, Any]]:
+        return [{"token": text, "logprob": lp, "bytes": None} for text, lp in self._best(scores, n).items()]
+
+
+@dataclass
+class Answer:
+    """A reply on its way. `half`: its last part is lost; `hang`: it does not come. Status 0 breaks the connection."""
+
+    status: int
+    body: dict[str, Any]
+    headers: dict[str, str] = field(default_factory=dict)
+    half: bool = False
+    hang: bool = False
+
+
+def _too_long() -> Answer:
+    return Answer(
+        400, {"error": {"message": "This model's maximum context length is smaller than the prompt"}}
+    )
+
+
+def _answering(stub: Stub) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def do_GET(self) -> None:
+            self._send(stub.answer(self.path, {}, self._named()))
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            self._send(stub.answer(self.path, body, self._named()))
+
+        def _named(self) -> dict[str, str]:
+            return {name.lower(): value for name, value in self.headers.items()}
+
+        def _send(self, answer: Answer) -> None:
+            if answer.hang:
+                time.sleep(3)
+            if answer.status == 0:
+                self.close_connection = True
+                return
+            content = json.dumps(answer.body).encode()
+            content = content[: len(content) // 2] if answer.half else content
+            self.send_response(answer.status)
+            for name, value in {**answer.headers, "Content-Type": "application/json"}.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    return Handler
+
+
+@contextmanager
+def stub(brain: Brain | None = None, **manner: Any) -> Iterator[Stub]:
+    """A server that runs for as long as the block."""
+    running = Stub(brain or Toy(), Manner(**manner))
+    thread = threading.Thread(
+        target=running.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+    )
+    thread.start()
+    try:
+        yield running
+    finally:
+        running.server.shutdown()
+        running.server.server_close()
