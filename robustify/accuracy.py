@@ -5,17 +5,17 @@ size and topics stand beside it. What a model was not asked is absent, not zero.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from robustify.answers import Answers, Block
-from robustify.ballot import Roll, averaged, first_template, models
+from robustify.ballot import VIEW_OF, Mode, Roll, ScreenRules, averaged, first_template, models
 from robustify.cloze import NORMS, Norm, credit, normalised
 from robustify.differences import Difference, detectable, independent_difference, paired_difference
+from robustify.picks import TextNorm
 from robustify.stats import (
     FEWEST_CLUSTERS,
     clusters,
@@ -59,15 +59,22 @@ def everyone(answers: Answers) -> tuple[str, ...]:
     return tuple(dict.fromkeys(m for v, m, _ in answers.askings() if v in VIEWS))
 
 
-def credits(answers: Answers, held: Roll, model: str, letters: str | None) -> dict[str, Floats | None]:
-    """One model's tie-fair credits by measure; `letters` is the template of the letter screen.
+def credits(
+    answers: Answers, held: Roll, model: str, template: str | None, rules: ScreenRules | None = None
+) -> dict[str, Floats | None]:
+    """One model's tie-fair credits by measure; `template` is that of the screen held under `rules` (None: by letter).
 
-    `full` and cloze count the first row of an item, its own order; `choices_only` the average over rotations.
+    `full` and cloze count the first row of an item, its own order; `choices_only` the average over rotations. The
+    screen's own view takes its template and its norm, so that a voter has one number; the other view has no template
+    of its own.
     """
+    by_text = rules is not None and rules.mode == "text"
+    norm = rules.norm if rules is not None and by_text else "chars"
+    letters, texts = (None, template) if by_text else (template, None)
     found: dict[str, Floats | None] = {
         "full": _full(answers, held, model),
         "choices_only": _screened(answers, held, model, "letter", letters),
-        "choices_only_text": _screened(answers, held, model, "text", None),
+        "choices_only_text": _screened(answers, held, model, "text", texts, norm),
     }
     block = answers.block("cloze", model, first_template(answers, "cloze", (model,))).first()
     alone = answers.block("choices_only_text", model, first_template(answers, "choices_only_text", (model,)))
@@ -78,8 +85,8 @@ def scored(found: Credits, parts: Parts) -> dict[str, object]:
     """The rates of one model on All, Shortcut and Robust; cloze counts only items fit for cloze.
 
     `format_gap`: what the model gains where it sees the choices (`full` less `cloze_chars`), paired on the
-    items fit for cloze that it answered both ways; None where it was not asked both. `free` is null: answers
-    in free words are asked of nobody.
+    items fit for cloze that it answered both ways; None where it was not asked both. `free` is null here: answers in
+    free words are graded elsewhere (`free_scores`).
     """
     measures = {name: None if c is None else _measure(name, c, parts) for name, c in found.items()}
     return {**measures, "free": None, "format_gap": format_gap(found, parts)}
@@ -126,8 +133,12 @@ def random_removal(
     Measured on `full`, else on cloze by characters; None where neither was asked or nothing is kept.
     `percentile` (0 to 100): the share of removals that leave an accuracy no higher than the one on Robust;
     `p`: how often they leave one as far from what they leave on average, two-sided; `mde`: where p is above
-    0.05, the difference that would be told with 80 % power. `is_voter` is handed through: what a voter scores
-    on Robust is low by selection, which no random removal shows.
+    0.05, the difference that would be told with 80 % power, None where no removal changes anything. `is_voter`
+    is handed through: what a voter scores on Robust is low by selection, which no random removal shows.
+
+    The removals know nothing of the answers. A model that errs as the voters do is right where luck flagged an
+    item, so on a set without a shortcut it falls too, and p calls it a fall. Keys drawn anew cannot mend this: which
+    of its right answers it knew, and which it guessed as the voters do, its answers do not tell.
     """
     view = next((v for v in ("full", "cloze_chars") if found.get(v) is not None), None)
     won = found.get(view) if view is not None else None
@@ -151,7 +162,7 @@ def random_removal(
         "ci": [low, high],
         "percentile": 100 * float(below),
         "p": p,
-        "mde": detectable(float(means.std())) if p > 0.05 else None,
+        "mde": detectable(float(means.std())) if p > 0.05 and means.std() > 0 else None,
     }
 
 
@@ -170,38 +181,21 @@ def _left(
     return np.asarray(total / int(kept.sum()))
 
 
-def voter_places(summary: Mapping[str, object], voters: Sequence[str]) -> dict[str, list[str]]:
-    """Where the summary shows numbers that each voter's own votes made, as dotted places by voter.
-
-    These are the entries of `accuracy`, `pairs`, `random_removal` and `permutation` that must carry
-    `is_voter: true`: whoever prints them says so.
-    """
-    places: dict[str, list[str]] = {name: [] for name in voters}
-    for part in ("accuracy", "random_removal", "permutation", "pairs"):
-        tree = summary.get(part)
-        for name, entry in tree.items() if isinstance(tree, Mapping) else ():
-            if isinstance(entry, Mapping):
-                for model in entry.get("models") or (name,):
-                    if model in places:
-                        places[model].append(f"{part}.{name}")
-    return places
-
-
 def _full(answers: Answers, held: Roll, model: str) -> Floats | None:
     block = answers.block("full", model, first_template(answers, "full", (model,))).first()
     return held.spread(block, block.correct) if len(block) else None
 
 
 def _screened(
-    answers: Answers, held: Roll, model: str, mode: Literal["letter", "text"], template: str | None
+    answers: Answers, held: Roll, model: str, mode: Mode, template: str | None, norm: TextNorm = "chars"
 ) -> Floats | None:
-    view = "choices_only" if mode == "letter" else "choices_only_text"
+    view = VIEW_OF[mode]
     if template is None or model not in models(answers, view, template):
         template = first_template(answers, view, (model,))
     block = answers.block(view, model, template)
     if not len(block):
         return None
-    best = averaged(block, mode, held)
+    best = averaged(block, mode, held, norm)
     tied = best.sum(axis=1)
     right = best[np.arange(len(held)), np.maximum(held.key, 0)]
     return np.where(tied > 0, right / np.maximum(tied, 1), np.nan)

@@ -74,9 +74,13 @@ class Chance:
 
     @property
     def told_from_luck(self) -> bool:
-        """Whether the deciding excess is distinguishable from zero: a small p and an interval above zero."""
+        """Whether the deciding excess is distinguishable from zero at `LEVEL`."""
+        return self.told(LEVEL)
+
+    def told(self, level: float) -> bool:
+        """Whether the deciding excess is distinguishable from zero: p at most `level`, interval above zero."""
         by = self.deciding
-        return by.p is not None and by.p <= LEVEL and by.excess_ci is not None and by.excess_ci[0] > 0
+        return by.p is not None and by.p <= level and by.excess_ci is not None and by.excess_ci[0] > 0
 
 
 _NONE = Chance(0, 0, 0.0, (0.0, 0.0), None, None, None, None, None)
@@ -141,11 +145,15 @@ def _judged(flagged: Bools, luck: Floats, over: Floats, room: Floats, groups: In
         return found
     excess_ci, latent_ci = _bootstrapped(over, room, groups)
     drawn = clusters(n, groups)
-    # Where nothing varied, resampling would claim to know that there is nothing.
+    # Where nothing varied, resampling would claim to know it exactly: what was not seen may stand one flag off.
+    unseen = clopper_pearson(0, drawn)[1]
     if np.abs(over).max() < _NOTHING:
         excess_ci = wilson(0, drawn)
+    elif excess_ci is not None and np.ptp(over) < _NOTHING:
+        excess_ci = max(-1.0, float(over[0]) - unseen), min(1.0, float(over[0]) + unseen)
+        latent_ci = excess_ci[0] / left, excess_ci[1] / left
     if np.abs(over).max() < _NOTHING or not flagged.any():
-        latent_ci = 0.0, clopper_pearson(0, drawn)[1] / left
+        latent_ci = 0.0, unseen / left
     return replace(
         found,
         excess_ci=excess_ci,
@@ -163,8 +171,8 @@ def _bootstrapped(
     return interval(means[:, 0]), interval(means[:, 0] / means[:, 1])
 
 
-def sentence(luck: Chance) -> str:
-    """One plain sentence: what was flagged, how much of it is luck, and whether the two can be told apart."""
+def sentence(luck: Chance, level: float = LEVEL) -> str:
+    """One plain sentence: what was flagged, how much of it is luck, and whether `level` tells the two apart."""
     by = luck.deciding
     if by.p is None or by.excess is None:
         return "Nothing was screened, so nothing can be said about shortcuts."
@@ -173,8 +181,9 @@ def sentence(luck: Chance) -> str:
         return f"{found}: what was flagged cannot be told from luck."
     if by.excess_ci is None:
         return f"{found}: too few items, or groups of them, to tell the two apart (p {_p(by.p)})."
-    if not luck.told_from_luck:
-        return f"{found}: what was flagged cannot be told from luck (p {_p(by.p)})."
+    if not luck.told(level):
+        asked = "" if level == LEVEL else f", at most {level:g} asked for"
+        return f"{found}: what was flagged cannot be told from luck (p {_p(by.p)}{asked})."
     over = f"{percent(by.excess)} of the items ({percent(by.excess_ci[0])} to {percent(by.excess_ci[1])})"
     return f"{found}: the filter found more than luck, by {over}, p {_p(by.p)}."
 

@@ -35,6 +35,7 @@ __all__ = [
     "Verdict",
     "ballot",
     "consensus",
+    "could_be",
     "d4_rule",
     "outcome",
     "weighed",
@@ -150,11 +151,13 @@ def d4_rule(
     template: str | None,
     order: Sequence[str] | Roll,
     own: Ballot | None = None,
+    groups: Ints | None = None,
 ) -> tuple[Chance, str] | None:
     """Deep Ignorance D.4's rule: letters, the first order only, all voters right.
 
     Its chance and its template; None where a voter was not asked by letter. `own`: these voters' votes by letter
-    under this template, which are taken as they are where each item was asked in one order.
+    under this template, which are taken as they are where each item was asked in one order. `groups` (n,) of items
+    that are resampled together.
     """
     held = order if isinstance(order, Roll) else roll(answers, order)
     rules = ScreenRules(voters=tuple(voters), template=template)
@@ -163,7 +166,19 @@ def d4_rule(
     asked = models(answers, "choices_only", votes.template)
     if votes.template is None or not votes.voters or not set(votes.voters) <= set(asked):
         return None
-    return measured(votes, rules), votes.template
+    return measured(votes, rules, groups), votes.template
+
+
+def could_be(held: Ballot, rules: ScreenRules) -> tuple[Bools, Bools]:
+    """The options (n, K) that as the key would have made each item a shortcut, and those that would have it kept.
+
+    What was flagged had its key among the first, what was kept among the second: that much, and no more, the
+    selection alone says of where the key stands.
+    """
+    count = tally(held, rules)
+    options = _options(held)
+    flagged = _flagged(count, rules) & options
+    return flagged, options & ~flagged & ~_hanging(count, rules)
 
 
 def measured(held: Ballot, rules: ScreenRules, groups: Ints | None = None) -> Chance:

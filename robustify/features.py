@@ -61,18 +61,20 @@ def words(text: str) -> list[str]:
     return _WORD.findall(text.casefold())
 
 
-def count_in(text: str, kind: frozenset[str]) -> int:
-    """How many words of `text` belong to `kind`."""
-    return sum(w in kind for w in words(text))
-
-
 def numbers(text: str) -> int:
     """How many numbers a text holds."""
     return len(_NUMBER.findall(text))
 
 
+# One of these stands in whatever the pattern finds. None has an i: the pattern ignores case as `re` does, for which
+# a dotless one is an i, and `casefold` does not.
+_POINTING = re.compile("the|above|below|preced|follow|forego|cho|opt|answers|statements|those")
+
+
 def points_elsewhere(choice: str) -> bool:
     """Whether a choice speaks of the other choices ("all of the above")."""
+    if _POINTING.search(choice.casefold()) is None:
+        return False
     return _POINTER.search(choice.strip()) is not None
 
 
@@ -84,17 +86,19 @@ def likeness(choices: Sequence[str]) -> list[list[float]]:
 
 def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
     """Shared over joint size of two sets; 1 when both are empty."""
-    joint = len(a | b)
-    return len(a & b) / joint if joint else 1.0
+    shared = len(a & b)
+    joint = len(a) + len(b) - shared
+    return shared / joint if joint else 1.0
 
 
 def oddness(choices: Sequence[str]) -> tuple[int, ...]:
     """For each choice, in how many yes-or-no traits of form it differs from how many of the others."""
-    forms = [_form(c) for c in choices]
+    forms = [form(c) for c in choices]
     return tuple(sum(a != b for other in forms for a, b in zip(form, other, strict=True)) for form in forms)
 
 
-def _form(choice: str) -> tuple[bool, ...]:
+def form(choice: str) -> tuple[bool, ...]:
+    """The yes-or-no traits of a choice's form."""
     text = choice.strip()
     return (
         text[:1].isupper(),

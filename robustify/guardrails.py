@@ -20,7 +20,8 @@ class Limits(BaseModel):
     """Where the guardrails stand. Shares and rates are from 0 to 1, the divergence is in nats.
 
     `min_topic_n`: smaller topics warn only. `topic_loss`: the share of a topic that may be lost.
-    `min_robust`: items that must be left. `max_unanswered`: share of the screen without an answer.
+    `min_robust`: items that must be left. `max_unanswered`: share of the items left open by missing
+    answers, or without an answer of some voter.
     `max_ties`: share of a voter's answers that are ties. `max_undecided`: share of the items without a
     verdict. `residual_margin`: how far above chance an outside auditor may stand. `max_kl`, `kl_p`: a drift of the
     topics must exceed the first and be rarer than the second under random removal. `excess_p`: the level at
@@ -126,13 +127,25 @@ def enough_robust_items(summary: Tree, limits: Limits) -> Check:
 
 
 def unanswered_share(summary: Tree, limits: Limits) -> Check:
-    """At most `max_unanswered` of the items may lack an answer in the screen."""
+    """At most `max_unanswered` of the items may be left open by missing answers, or lack those of one voter.
+
+    The worst decides. A dead voter leaves no item open where the others disagree, and everything is kept.
+    """
     asked = _screened(summary)
     if asked == 0:
         return _unjudged("unanswered_share", limits.max_unanswered, "no item was screened")
-    missing = _number(_tree(summary, "screen") or {}, "unanswered") or 0.0
-    share = missing / asked
-    reason = f"{missing:.0f} of {asked:.0f} items without a readable answer"
+    screen = _tree(summary, "screen") or {}
+    hanging = _number(screen, "unanswered") or 0.0
+    silent = [
+        (_number(row, "unanswered") or 0.0, name)
+        for name, row in (_tree(screen, "voters") or {}).items()
+        if isinstance(row, Mapping)
+    ]
+    missing, worst = max(silent, key=lambda s: s[0], default=(0.0, ""))
+    reason = f"{hanging:.0f} of {asked:.0f} items left open by missing answers"
+    if missing:
+        reason += f"; {worst} has no readable answer to {missing:.0f}"
+    share = max(hanging, missing) / asked
     return Check("unanswered_share", share <= limits.max_unanswered, share, limits.max_unanswered, reason)
 
 

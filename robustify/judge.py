@@ -10,13 +10,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from robustify.accuracy import Parts, credits, everyone, random_removal, scored
+from robustify.accuracy import Credits, Parts, credits, everyone, random_removal, scored
 from robustify.answers import Answers
 from robustify.ballot import VIEW_OF, Ballot, Roll, ScreenRules, cast_votes, first_template, models, roll
 from robustify.cloze import ClozeSettings, excluded
-from robustify.consensus import ROBUST, SHORTCUT, Verdict, consensus, measured, outcome
+from robustify.consensus import ROBUST, SHORTCUT, Verdict, consensus, could_be, measured, outcome
 from robustify.contamination import contamination
 from robustify.errors import DataError, UsageError
+from robustify.free_scores import FreeGrades, free_scores
 from robustify.guardrails import Check, Limits, guardrails
 from robustify.item import Item
 from robustify.noise import label_noise
@@ -60,8 +61,9 @@ class Rules:
 class Facts:
     """What is known of the benchmark beside the rows.
 
-    `topics` and `groups` by item id, how many rows were set aside, `defects` `{"kind", "item", ...}`, and which
-    items stand in given text files. `named`: whether ids of items may be listed (not of a restricted set).
+    `topics` and `groups` by item id, how many rows were set aside, `defects` `{"kind", "item", ...}`, which items
+    stand in given text files, and grades of answers in free words. `named`: whether ids of items may be listed (not of
+    a restricted set).
     """
 
     name: str
@@ -71,6 +73,7 @@ class Facts:
     defects: Sequence[Mapping[str, object]] = ()
     overlap: Overlap | None = None
     named: bool = True
+    free: FreeGrades | None = None
 
 
 @dataclass(frozen=True)
@@ -99,8 +102,8 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
     screened = votes.template is not None or rules.screen.probe_vote != "none"
     summary: dict[str, object] = {
         "format": FORMAT,
-        **_what_is_there(answers, held, facts, parts, out_of_cloze, items),
-        **_what_models_score(answers, held, votes, parts, named=facts.named),
+        **_what_is_there(answers, held, facts, parts, out_of_cloze, items, could_be(votes, rules.screen)),
+        **_what_models_score(answers, held, votes, rules.screen, parts, facts),
         **(
             _what_the_filter_did(answers, held, votes, rules, facts, items, parts) if screened else _NO_SCREEN
         ),
@@ -149,6 +152,7 @@ def _require(answers: Answers, rules: ScreenRules) -> None:
             f"screen.probe_vote: {rules.probe_vote}, but the answers hold no probe; expected none"
         )
     if not asked:
+        _require_no_screen(answers, rules)
         return
     if rules.template is not None and rules.template not in templates:
         raise UsageError(
@@ -162,6 +166,23 @@ def _require(answers: Answers, rules: ScreenRules) -> None:
             f"screen.voters: {', '.join(absent)} did not answer {view} under {template}; "
             f"expected models among {', '.join(there)}"
         )
+
+
+def _require_no_screen(answers: Answers, rules: ScreenRules) -> None:
+    """A run may leave the screen out, for voters that were asked other views; a rule for another one may not."""
+    asked = answers.askings()
+    strangers = sorted(set(rules.voters) - {m for _, m, _ in asked})
+    other = next((mode for mode, view in VIEW_OF.items() if view in {v for v, _, _ in asked}), None)
+    if rules.template is not None or strangers or (rules.voters and other is not None):
+        told = (
+            f"voters: {', '.join(strangers or rules.voters)}"
+            if rules.voters
+            else f"template: {rules.template}"
+        )
+        expected = (
+            "neither template nor strange voters" if other is None else f"mode {other}, which was asked"
+        )
+        raise UsageError(f"screen.{told}, but nobody was asked {VIEW_OF[rules.mode]}; expected {expected}")
 
 
 def _parts(answers: Answers, held: Roll, code: Ints, out_of_cloze: Mapping[str, str], facts: Facts) -> Parts:
@@ -189,6 +210,7 @@ def _what_is_there(
     parts: Parts,
     out_of_cloze: Mapping[str, str],
     items: Sequence[Item] | None,
+    could: tuple[Bools, Bools],
 ) -> dict[str, object]:
     topic_of = [facts.topics.get(name, "") for name in held.items]
     masks = {"all": np.ones(len(held), dtype=bool), "robust": parts.robust, "shortcut": parts.shortcut}
@@ -196,7 +218,12 @@ def _what_is_there(
     n_shortcut, n_robust = int(parts.shortcut.sum()), int(parts.robust.sum())
     return {
         "benchmark": benchmark(facts.name, held, topic_of, facts.n_quarantined, facts.defects),
-        "heuristics": heuristics(answers, held, {**masks, "cloze": parts.cloze}),
+        "heuristics": heuristics(
+            answers,
+            held,
+            {**masks, "cloze": parts.cloze},
+            dict(zip(("shortcut", "robust"), could, strict=True)),
+        ),
         "splits": {
             "all": len(held),
             "shortcut": n_shortcut,
@@ -209,22 +236,34 @@ def _what_is_there(
 
 
 def _what_models_score(
-    answers: Answers, held: Roll, votes: Ballot, parts: Parts, *, named: bool
+    answers: Answers, held: Roll, votes: Ballot, rules: ScreenRules, parts: Parts, facts: Facts
 ) -> dict[str, object]:
     names = everyone(answers)
-    found = {name: credits(answers, held, name, votes.template) for name in names}
+    # A model may have answered in words alone.
+    others = [] if facts.free is None else [name for name in facts.free.models if name not in names]
+    found = {name: credits(answers, held, name, votes.template, rules) for name in names}
     removed = {name: random_removal(c, parts, is_voter=name in votes.voters) for name, c in found.items()}
     return {
         "accuracy": {
-            name: {"is_voter": name in votes.voters, **scored(c, parts)} for name, c in found.items()
+            name: {"is_voter": name in votes.voters, **scored(c, parts), **_free(name, held, parts, facts, c)}
+            for name, c in {
+                **found,
+                **{name: credits(answers, held, name, votes.template, rules) for name in others},
+            }.items()
         },
         "pairs": pairs(found, parts, votes.voters),
         "random_removal": {name: r for name, r in removed.items() if r is not None} or None,
         "permutation": permutation(answers, held, names, votes.voters, parts.groups),
-        "position_bias": {name: leaning(answers, held, name) for name in names} or None,
+        "position_bias": {name: leaning(answers, held, name, parts.groups) for name in names} or None,
         "calibration": calibrated(answers, held, names, parts.groups),
-        "label_noise": label_noise(answers, held, found, parts, list_items=named),
+        "label_noise": label_noise(answers, held, found, parts, list_items=facts.named),
     }
+
+
+def _free(name: str, held: Roll, parts: Parts, facts: Facts, won: Credits) -> dict[str, object]:
+    if facts.free is None:
+        return {}
+    return {"free": free_scores(facts.free, name, held, parts, won["full"])}
 
 
 def _what_the_filter_did(
@@ -242,7 +281,7 @@ def _what_the_filter_did(
     probe = FreshProbe(items, rules.probe)
     compared = (rules.screen, *rules.alternatives)
     return {
-        "screen": screen(answers, held, votes, rules.screen, luck),
+        "screen": screen(answers, held, votes, rules.screen, luck, parts.groups, rules.limits.excess_p),
         "topics": topics(topic_of, parts.robust) if any(facts.topics.values()) else None,
         "residual": residual(answers, held, votes, rules.screen, probe, margin),
         "sensitivity": sensitivity(answers, held, compared, votes, probe, parts.groups),

@@ -11,8 +11,18 @@ import numpy.typing as npt
 
 from robustify.answers import Block
 from robustify.cloze import best
+from robustify.differences import sign_flip
 from robustify.places import ordinal
-from robustify.stats import FEWEST_CLUSTERS, bootstrap, holm, mcnemar_exact, percent, rate
+from robustify.stats import (
+    FEWEST_CLUSTERS,
+    bootstrap,
+    clopper_pearson,
+    clusters,
+    holm,
+    mcnemar_exact,
+    percent,
+    rate,
+)
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -22,7 +32,7 @@ Tree = dict[str, object]
 LEVEL = 0.05
 
 
-def position_bias(block: Block) -> Tree | None:
+def position_bias(block: Block, groups: Ints | None = None) -> Tree | None:
     """How a model's picks and its keys fall on the places, over the first row of each item; None without picks.
 
     `n` answered items of `asked`, of which `tied` share their pick among several choices. For each place as
@@ -30,18 +40,23 @@ def position_bias(block: Block) -> Tree | None:
     bootstrap; `p_holm` of an exact McNemar test (picked here and the key elsewhere, against the reverse; ties
     left out), by Holm over the places; `recall`, the accuracy where the key stands there. `recall_sd`: their
     standard deviation, RStd of Zheng et al. 2024 (arXiv 2309.03882). `sentence` where a p_holm is below 0.05.
+    `groups` (one for each item, as in `block.first()`) of items that are resampled together; the test then
+    flips the signs of their sums, which is McNemar's where every item stands alone. An excess that does not
+    vary has an exact bound.
     """
     rows = block.first()
     asked = len(rows)
-    rows = rows.where((rows.pick >= 0) & (rows.key >= 0))
+    answered = (rows.pick >= 0) & (rows.key >= 0)
+    together = None if groups is None else groups[answered]
+    rows = rows.where(answered)
     if not len(rows):
         return None
     picked, key, there = _shown(rows)
     whole = picked.max(axis=1) == 1
-    tests = [_mcnemar(picked[:, j], key[:, j], whole & there[:, j]) for j in range(picked.shape[1])]
+    tests = [_mcnemar(picked[:, j], key[:, j], whole & there[:, j], together) for j in range(picked.shape[1])]
     adjusted = holm(tests)
     places = [
-        _place(picked[:, j], key[:, j], there[:, j], rows.correct, p_holm)
+        _place(picked[:, j], key[:, j], there[:, j], rows.correct, p_holm, together)
         for j, p_holm in enumerate(adjusted)
     ]
     recalls = [float(rows.correct[key[:, j]].mean()) for j in range(key.shape[1]) if key[:, j].any()]
@@ -70,25 +85,40 @@ def _shown(rows: Block) -> tuple[Floats, Bools, Bools]:
     return picked, (order == rows.key[:, None]) & there, there
 
 
-def _mcnemar(picked: Floats, key: Bools, among: Bools) -> float:
-    here = picked[among] == 1
-    return mcnemar_exact(int((here & ~key[among]).sum()), int((~here & key[among]).sum()))
+def _mcnemar(picked: Floats, key: Bools, among: Bools, groups: Ints | None) -> float:
+    apart = (picked[among] == 1).astype(np.int64) - key[among]
+    if groups is None:
+        return mcnemar_exact(int((apart > 0).sum()), int((apart < 0).sum()))
+    kinds = np.unique(groups[among], return_inverse=True)[1]
+    return sign_flip(np.bincount(kinds, weights=apart).astype(np.int64))
 
 
-def _place(picked: Floats, key: Bools, there: Bools, correct: Floats, p_holm: float) -> Tree:
+def _place(
+    picked: Floats, key: Bools, there: Bools, correct: Floats, p_holm: float, groups: Ints | None
+) -> Tree:
     gap = picked[there] - key[there]
-    few = len(gap) < FEWEST_CLUSTERS
     return {
         "picked": rate(picked[there]).json(),
         "key": float(key[there].mean()) if len(gap) else None,
         "excess": {
             "value": float(gap.mean()) if len(gap) else None,
             "n": len(gap),
-            "ci": None if few else list(bootstrap(gap)),
+            "ci": _gap_interval(gap, None if groups is None else groups[there]),
         },
         "p_holm": p_holm,
         "recall": rate(correct[key]).json(),
     }
+
+
+def _gap_interval(gap: Floats, groups: Ints | None) -> list[float] | None:
+    units = clusters(len(gap), groups)
+    if units < FEWEST_CLUSTERS:
+        return None
+    if np.ptp(gap) > 0:
+        return list(bootstrap(gap, groups=groups))
+    # Nothing varied, so resampling would know it exactly: what was not seen may differ by one pick.
+    value, unseen = float(gap[0]), clopper_pearson(0, units)[1]
+    return [max(-1.0, value - unseen), min(1.0, value + unseen)]
 
 
 def _sentence(picked: Floats, key: Bools, there: Bools, p_holm: Sequence[float]) -> str | None:

@@ -13,11 +13,12 @@ import numpy.typing as npt
 from robustify.answers import Answers, Block
 from robustify.ballot import PROBE, UNANSWERED, VIEW_OF, Ballot, Roll, ScreenRules, first_template
 from robustify.calibration import calibration
-from robustify.chance import Chance, agreement, independence, sentence
+from robustify.chance import LEVEL, Chance, agreement, independence, sentence
 from robustify.cloze import normalised
 from robustify.consensus import d4_rule
 from robustify.guardrails import Check
 from robustify.heuristics import measured as measured_heuristics
+from robustify.independence import agreement_intervals
 from robustify.places import key_places
 from robustify.position_bias import position_bias
 from robustify.stability import position_share
@@ -57,8 +58,13 @@ def benchmark(
     }
 
 
-def heuristics(answers: Answers, held: Roll, splits: Mapping[str, Bools]) -> Tree | None:
-    """The heuristics on each split (n,); None where no heuristic was asked."""
+def heuristics(
+    answers: Answers, held: Roll, splits: Mapping[str, Bools], could: Mapping[str, Bools]
+) -> Tree | None:
+    """The heuristics on each split (n,); None where no heuristic was asked.
+
+    `could`, of the splits that the keys had a say in: the options (n, K) that as the key would have put an item there.
+    """
     if first_template(answers, "heuristic") is None:
         return None
     there = held.place >= 0
@@ -66,12 +72,28 @@ def heuristics(answers: Answers, held: Roll, splits: Mapping[str, Bools]) -> Tre
     for name, mask in splits.items():
         keep = np.zeros(len(held.place), dtype=bool)
         keep[there] = mask[held.place[there]]
-        out[name] = measured_heuristics(answers, keep) if keep.any() else None
+        options = None
+        if name in could:
+            options = np.zeros((len(held.place), held.width), dtype=bool)
+            options[there] = could[name][held.place[there]]
+        out[name] = measured_heuristics(answers, keep, options) if keep.any() else None
     return out
 
 
-def screen(answers: Answers, held: Roll, votes: Ballot, rules: ScreenRules, luck: Chance) -> Tree:
-    """The screen: its rule, its voters, what it flagged, and how much of that is luck."""
+def screen(
+    answers: Answers,
+    held: Roll,
+    votes: Ballot,
+    rules: ScreenRules,
+    luck: Chance,
+    groups: Ints | None = None,
+    level: float = LEVEL,
+) -> Tree:
+    """The screen: its rule, its voters, what it flagged, and how much of that is luck, told at `level`.
+
+    `answered` counts the items whose outcome hangs on no missing answer, `unanswered` the others; what each
+    voter left unanswered stands with it. `groups` (n,) of items that are resampled together.
+    """
     asked = len(held)
     by_accuracy, by_luck = independence(_mean(votes.credit()), held.k[held.k > 0])
     return {
@@ -94,9 +116,12 @@ def screen(answers: Answers, held: Roll, votes: Ballot, rules: ScreenRules, luck
         "excess_over_chance": excess(luck),
         "latent_shortcut_rate": latent(luck),
         "by_place": by_place(luck),
-        "agreement": agreement(votes.choice, votes.key, votes.k),
-        "d4_rule": _d4(answers, held, votes, rules),
-        "sentence": sentence(luck),
+        "agreement": {
+            **agreement(votes.choice, votes.key, votes.k),
+            **agreement_intervals(votes.choice, votes.key, votes.k, groups),
+        },
+        "d4_rule": _d4(answers, held, votes, rules, groups),
+        "sentence": sentence(luck, level),
     }
 
 
@@ -158,10 +183,10 @@ def calibrated(answers: Answers, held: Roll, names: Sequence[str], groups: Ints 
     return out
 
 
-def leaning(answers: Answers, held: Roll, name: str) -> Tree | None:
+def leaning(answers: Answers, held: Roll, name: str, groups: Ints | None = None) -> Tree | None:
     """Whether a model that sees the question leans to a place, told from one order of each item."""
     block = _judged(answers, held, "full", name)
-    return position_bias(block) if len(block) else None
+    return position_bias(block, _of(groups, held, block)) if len(block) else None
 
 
 def certificate(
@@ -171,27 +196,35 @@ def certificate(
     if audit is None:
         reason = "no model was asked the choices without the question"
         return {"verdict": "inconclusive", "reasons": [reason], "sentence": f"Nothing was judged: {reason}."}
-    verdict = str(audit["verdict"])
+    verdict = found_out = str(audit["verdict"])
     found = audit["reasons"]
     reasons = [str(r) for r in found] if isinstance(found, list) else []
     failed = [c for c in checks if not c.passed and c.name != "residual_shortcuts"]
     said = [f"guardrail {c.name}: {c.reason}" for c in failed]
-    if any(c.halts_export for c in failed):
-        verdict, reasons = "not certified", [*said, *reasons]
-    elif failed and verdict == "certified":
-        verdict, reasons = "inconclusive", [*said, *reasons]
+    halted = any(c.halts_export for c in failed)
+    lowered = found_out != "not certified" and (halted or (bool(failed) and found_out == "certified"))
+    if lowered:
+        verdict, reasons = "not certified" if halted else "inconclusive", [*said, *reasons]
     else:
         reasons = [*reasons, *said]
     reasons += [
         f"{name} is under test and voted in the filter: its numbers on Robust are low by selection"
         for name in voters_under_test
     ]
-    opening = {
-        "certified": "What was kept shows no shortcut that an outside auditor can find",
+    opening = _opening(found_out, audit.get("margin"))
+    if lowered:
+        opening += ", but a guardrail says no" if found_out == "certified" else ", and a guardrail says no"
+    return {"verdict": verdict, "reasons": reasons, "sentence": f"{opening}: {reasons[0]}."}
+
+
+def _opening(found_out: str, margin: object) -> str:
+    """What the audit alone says of what was kept: certified is said of a margin, never of no shortcut at all."""
+    beyond = f"{100 * margin:g} points" if isinstance(margin, int | float) else "the margin"
+    return {
+        "certified": f"What was kept gives no auditor more than chance plus {beyond}",
         "not certified": "What was kept is not resistant to shortcuts",
         "inconclusive": "Whether what was kept still holds shortcuts is not settled",
-    }[verdict]
-    return {"verdict": verdict, "reasons": reasons, "sentence": f"{opening}: {reasons[0]}."}
+    }[found_out]
 
 
 def _judged(answers: Answers, held: Roll, view: str, name: str) -> Block:
@@ -229,10 +262,10 @@ def _voter(accuracy: Rate, places: list[float] | None, unanswered: int, ties: in
     }
 
 
-def _d4(answers: Answers, held: Roll, votes: Ballot, rules: ScreenRules) -> Tree | None:
+def _d4(answers: Answers, held: Roll, votes: Ballot, rules: ScreenRules, groups: Ints | None) -> Tree | None:
     template = votes.template if rules.mode == "letter" else None
     own = votes if rules.mode == "letter" else None
-    found = d4_rule(answers, votes.voters, template, held, own) if votes.voters else None
+    found = d4_rule(answers, votes.voters, template, held, own, groups) if votes.voters else None
     if found is None:
         return None
     luck, asked_by = found

@@ -14,7 +14,7 @@ from robustify.answers import Answers
 from robustify.ballot import ScreenRules, ballot
 from robustify.chance import Chance, agreement, chance, independence, sentence
 from robustify.consensus import measured, outcome, would_flag
-from robustify.independence import latent_if_independent
+from robustify.independence import agreement_intervals, latent_if_independent
 from robustify.places import key_places, key_shares, ordinal, where_keys_stand
 from tests.fake_answers import Bench, Bools, Ints, ballot_of, bench, own_rows, placed_bench
 
@@ -237,6 +237,68 @@ def test_agreement_is_measured_against_the_voters_own_likings() -> None:
     assert agreement(b.picks[:, :1], b.key, b.k)["observed"] is None
 
 
+def test_agreement_has_its_items_and_intervals_that_hold_it() -> None:
+    b = bench(300, 3, s=0.2, agree=0.5, options=(4, 3), seed=21)
+    picks = b.picks.copy()
+    picks[:20, 1] = -1
+    found, ends = agreement(picks, b.key, b.k), agreement_intervals(picks, b.key, b.k)
+    assert found["n"] == 280
+    for name in ("observed", "ratio", "fleiss_kappa", "all_right", "all_right_ratio"):
+        value, ci = found[name], ends[f"{name}_ci"]
+        assert value is not None
+        assert ci is not None
+        assert ci[0] < value < ci[1]
+    each = np.repeat(picks, 5, axis=0), np.repeat(b.key, 5), np.repeat(b.k, 5)
+    alone, together = agreement_intervals(*each), agreement_intervals(*each, np.repeat(np.arange(300), 5))
+    assert _wide(together["observed_ci"]) > 2 * _wide(alone["observed_ci"])
+    assert _wide(together["observed_ci"]) == pytest.approx(_wide(ends["observed_ci"]), rel=0.1)
+
+
+def test_the_interval_of_agreement_covers_what_was_made() -> None:
+    """Two voters, the favourite with probability 0.5 each, among four options: alike in 0.4375 of the items."""
+    held = []
+    for seed in range(150):
+        b = bench(120, 2, agree=0.5, seed=seed)
+        low, high = agreement_intervals(b.picks, b.key, b.k)["observed_ci"] or (1.0, 0.0)
+        held.append(low <= 0.25 + 0.25 * 0.75 <= high)
+    assert 0.89 <= np.mean(held) <= 0.99
+
+
+def test_agreement_that_does_not_vary_is_not_known_exactly() -> None:
+    always = agreement_intervals(np.zeros((40, 2), dtype=np.int64), np.arange(40) % 4, np.full(40, 4))
+    assert always["observed_ci"] == pytest.approx([0.025 ** (1 / 40), 1.0])
+    assert always["ratio_ci"] is None
+    few = agreement_intervals(np.zeros((9, 2), dtype=np.int64), np.arange(9) % 4, np.full(9, 4))
+    assert set(few.values()) == {None}
+
+
+def _wide(ci: list[float] | None) -> float:
+    assert ci is not None
+    return ci[1] - ci[0]
+
+
+def test_twelve_of_twelve_do_not_prove_that_every_item_is_flagged() -> None:
+    """One pick shared by all, always right: nothing varies, and resampling would give [0.75, 0.75] and [1, 1]."""
+    would = np.zeros((12, 4), dtype=bool)
+    would[:, 2] = True
+    luck = chance(np.ones(12, dtype=bool), would, np.full(12, 4))
+    unseen = 1 - 0.025 ** (1 / 12)
+    assert (luck.excess, luck.latent) == (0.75, 1.0)
+    assert luck.excess_ci == pytest.approx((0.75 - unseen, min(1.0, 0.75 + unseen)))
+    assert luck.latent_ci == pytest.approx((1 - unseen / 0.75, 1.0))
+    groups = chance(np.ones(24, dtype=bool), np.repeat(would, 2, axis=0), np.full(24, 4), np.arange(24) // 2)
+    assert groups.excess_ci == luck.excess_ci, "as many groups, not as many items"
+    few = chance(np.ones(9, dtype=bool), would[:9], np.full(9, 4))
+    assert (few.excess_ci, few.latent_ci) == (None, None)
+
+
+def test_one_level_tells_from_luck_everywhere() -> None:
+    luck = replace(measured(ballot_of(bench(300, 2, s=0.3, agree=0.7, seed=1)), UNANIMOUS), p=0.0137)
+    assert (luck.told(0.05), luck.told(0.005)) == (True, False)
+    assert "found more than luck" in sentence(luck)
+    assert "cannot be told from luck (p = 0.014, at most 0.005 asked for)" in sentence(luck, 0.005)
+
+
 def test_independence_without_voters_is_absent() -> None:
     assert independence(np.zeros(0), np.full(3, 4)) == (None, None)
     assert independence(np.array([0.5, 0.4]), np.array([2, 4])) == pytest.approx((0.2, (1 / 4 + 1 / 16) / 2))
@@ -244,7 +306,11 @@ def test_independence_without_voters_is_absent() -> None:
 
 def test_all_flagged_and_none_flagged_are_both_answers() -> None:
     every = measured(ballot_of(bench(50, 2, s=1.0, seed=1)), UNANIMOUS)
-    assert (every.flagged, every.latent, every.latent_ci) == (50, 1.0, (1.0, 1.0))
+    assert (every.flagged, every.latent) == (50, 1.0)
+    # 50 of 50 by Clopper-Pearson is at least 0.025^(1/50); an item without a shortcut has 3 in 4 left.
+    unseen = 1 - 0.025 ** (1 / 50)
+    assert every.excess_ci == pytest.approx((0.75 - unseen, 0.75 + unseen))
+    assert every.latent_ci == pytest.approx((1 - unseen / 0.75, 1.0))
     assert every.expected == pytest.approx(50 / 4)
     picks = np.column_stack([np.zeros(50), np.ones(50)]).astype(np.int64)
     none = measured(
@@ -574,8 +640,8 @@ def test_agreement_where_there_is_nothing_to_agree_on() -> None:
     nothing = agreement(np.zeros((5, 1), dtype=np.int64), key, k)
     assert set(nothing.values()) == {None}
     assert agreement(np.zeros((5, 0), dtype=np.int64), key, k) == nothing
-    assert agreement(np.full((5, 2), -1), key, k) == nothing
-    assert agreement(np.zeros((0, 2), dtype=np.int64), key[:0], k[:0]) == nothing
+    assert agreement(np.full((5, 2), -1), key, k) == {**nothing, "n": 0}
+    assert agreement(np.zeros((0, 2), dtype=np.int64), key[:0], k[:0]) == {**nothing, "n": 0}
     tied = agreement(np.full((5, 2), -2), key, k)
     assert (tied["observed"], tied["independent"], tied["ratio"], tied["all_right_ratio"]) == (
         0.0,

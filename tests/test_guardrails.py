@@ -121,6 +121,18 @@ def test_unanswered_share(n: int, passed: bool) -> None:
     assert not check.halts_export
 
 
+@pytest.mark.parametrize(("n", "passed"), [(4, True), (5, False), (200, False)])
+def test_the_worst_voter_decides_what_is_unanswered(n: int, passed: bool) -> None:
+    """A dead voter among voters that disagree leaves no item open, and everything is kept."""
+    summary = good()
+    summary["screen"] |= {"answered": 200, "unanswered": 0}
+    summary["screen"]["voters"]["two"]["unanswered"] = n
+    summary["screen"]["voters"]["one"]["unanswered"] = 1
+    check = unanswered_share(summary, LIMITS)
+    assert (check.passed, check.value) == (passed, n / 200)
+    assert check.reason == (f"0 of 200 items left open by missing answers; two has no readable answer to {n}")
+
+
 @pytest.mark.parametrize(
     ("ties", "n", "passed"), [(0, 100, True), (2, 100, True), (3, 100, False), (1, 10, False)]
 )

@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from robustify.answers import Answers
+from robustify.answers import Answer, Answers
 from robustify.heuristics import HEURISTICS, LATTICE, LEAST_P, Heuristic, guess, luck, measured, table
 from robustify.item import Item
 
@@ -24,8 +25,15 @@ def named(name: str) -> Heuristic:
     return next(h for h in HEURISTICS if h.name == name)
 
 
+def rows(items: Sequence[Item]) -> list[Answer]:
+    return [
+        Answer(**{n: tuple(v) if isinstance(v, list) else v for n, v in row.items()})
+        for row in guess(items).table.to_pylist()
+    ]
+
+
 def credit_of(name: str, one: Item) -> float:
-    (row,) = (row for row in guess([one]) if row.model == name)
+    (row,) = (row for row in rows([one]) if row.model == name)
     assert row.correct is not None
     return row.correct
 
@@ -72,10 +80,10 @@ def test_stem_overlap_by_hand() -> None:
 def test_most_common_position_by_hand() -> None:
     keys = [0, 1, 1, 2, 2, 3]
     items = [item("abcd", key, f"i{n}") for n, key in enumerate(keys)]
-    rows = [row for row in guess(items) if row.model == "most_common_position"]
+    found = [row for row in rows(items) if row.model == "most_common_position"]
     # Places 1 and 2 share the first rank: the two keys at each get half.
-    assert [row.correct for row in rows] == [0, 0.5, 0.5, 0.5, 0.5, 0]
-    assert all(row.tie == 2 for row in rows)
+    assert [row.correct for row in found] == [0, 0.5, 0.5, 0.5, 0.5, 0]
+    assert all(row.tie == 2 for row in found)
 
 
 def test_the_table_has_the_promised_shape() -> None:
@@ -96,7 +104,7 @@ def test_the_table_has_the_promised_shape() -> None:
 def test_the_table_and_the_rows_agree() -> None:
     rng = np.random.default_rng(3)
     items = [_made_up(rng, n) for n in range(60)]
-    answers = Answers.of(guess(items))
+    answers = guess(items)
     from_rows = measured(answers, np.ones(len(items), dtype=bool))
     from_items = table(items)["heuristics"]
     assert isinstance(from_items, dict)
@@ -119,9 +127,9 @@ choice_lists = st.lists(texts, min_size=2, max_size=6)
 @given(choice_lists, st.text("ab 1", min_size=1).map(lambda s: s + "?"))
 def test_every_heuristic_spends_one_credit_on_each_item(choices: list[str], stem: str) -> None:
     k = len(choices)
-    rows = guess([item(choices, key, f"i{key}", stem) for key in range(k)])
+    found = rows([item(choices, key, f"i{key}", stem) for key in range(k)])
     for n, h in enumerate(HEURISTICS):
-        spent = [row.correct for row in rows[n * k : (n + 1) * k]]
+        spent = [row.correct for row in found[n * k : (n + 1) * k]]
         assert sum(c for c in spent if c is not None) == pytest.approx(1), h.name
 
 
@@ -209,8 +217,8 @@ def test_random_keys_are_no_shortcut_and_planted_ones_are() -> None:
         for n, c in enumerate(clean)
     ]
     everything = np.ones(300, dtype=bool)
-    assert all(row["p_holm"] > 0.05 for row in measured(Answers.of(guess(clean)), everything).values())  # type: ignore[operator]
-    answers = Answers.of(guess(planted))
+    assert all(row["p_holm"] > 0.05 for row in measured(guess(clean), everything).values())  # type: ignore[operator]
+    answers = guess(planted)
     found = measured(answers, everything)
     assert found["longest_answer"]["p_holm"] < 1e-6  # type: ignore[operator]
     assert found["longest_answer"]["chance"] == 0.25
@@ -224,14 +232,61 @@ def test_p_is_honest_under_the_null() -> None:
     rng = np.random.default_rng(5)
     alarms = 0
     for _ in range(40):
-        found = measured(Answers.of(guess([_made_up(rng, n) for n in range(40)])), np.ones(40, dtype=bool))
+        found = measured(guess([_made_up(rng, n) for n in range(40)]), np.ones(40, dtype=bool))
         alarms += min(row["p_holm"] for row in found.values()) < 0.05  # type: ignore[type-var, operator]
     assert alarms <= 6  # P(more | 5 %) = 0.3 %
 
 
+def _kept_by_voters(rng: np.random.Generator) -> tuple[Answers, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """A clean set whose voters all pick the longest answer: what is kept, and the choices that as the key would be."""
+    items = [_made_up(rng, n) for n in range(150)]
+    lengths = np.array([[len(c.strip()) for c in i.choices] for i in items])
+    picked = lengths == lengths.max(axis=1, keepdims=True)
+    key = np.array([i.key for i in items])
+    return guess(items), ~picked[np.arange(150), key], ~picked
+
+
+def test_on_what_a_filter_kept_p_is_against_the_luck_that_the_filter_left() -> None:
+    """Against 1/k the shortest answer is an alarm on clean sets, because the voters took the longest one."""
+    rng = np.random.default_rng(7)
+    alarms, without = 0, 0
+    for _ in range(40):
+        answers, kept, could = _kept_by_voters(rng)
+        found = measured(answers, kept, could)
+        alarms += min(row["p_holm"] for row in found.values()) < 0.05  # type: ignore[type-var, operator]
+        without += min(row["p_holm"] for row in measured(answers, kept).values()) < 0.05  # type: ignore[type-var, operator]
+    assert alarms <= 6  # P(more | 5 %) = 0.3 %
+    assert without >= 10, "the world must be one in which 1/k would not do"
+    shortest, longest = found["shortest_answer"], found["longest_answer"]
+    assert shortest["chance"] == 0.25
+    assert 0.32 < shortest["luck"] < 0.34  # type: ignore[operator]
+    assert (longest["value"], longest["luck"]) == (0.0, 0.0)
+    assert longest["p"] == pytest.approx(1.0)
+
+
+def test_luck_after_a_selection_is_exact() -> None:
+    """Two items; the key may be one of `of` choices, of which `hit` are among the `tie` that share the pick."""
+    tie, of, hit = np.array([2, 1]), np.array([3, 2]), np.array([1, 1])
+    # Credits: 1/2 with 1/3, else 0; 1 with 1/2, else 0.
+    assert luck(1.5, tie, of, hit) == pytest.approx(1 / 6)
+    assert luck(1.0, tie, of, hit) == pytest.approx(1 / 2)
+    assert luck(0.5, tie, of, hit) == pytest.approx(2 / 3)
+    many = (np.tile(tie, LATTICE), np.tile(of, LATTICE), np.tile(hit, LATTICE))
+    assert luck(LATTICE * (1 / 6 + 1 / 2), *many) == pytest.approx(0.5)
+
+
+def test_a_shortcut_left_in_what_was_kept_is_still_found() -> None:
+    rng = np.random.default_rng(9)
+    answers, kept, could = _kept_by_voters(rng)
+    shortest = answers.block("heuristic", "shortest_answer")
+    # Most items where it is wrong are gone: it is right far more often than the filter's luck allows.
+    found = measured(answers, kept & ((shortest.correct == 1) | (np.arange(150) % 4 == 0)), could)
+    assert found["shortest_answer"]["p_holm"] < 1e-3  # type: ignore[operator]
+
+
 def test_a_rule_chosen_by_the_keys_pays_for_it() -> None:
     items = [item("abcd", 0 if n < 16 else n % 4, f"i{n}") for n in range(40)]
-    found = measured(Answers.of(guess(items)), np.ones(40, dtype=bool))
+    found = measured(guess(items), np.ones(40, dtype=bool))
     first, common = found["first_option"], found["most_common_position"]
     assert first["value"] == common["value"]
     assert common["p"] == pytest.approx(min(1, 4 * first["p"]))  # type: ignore[operator]
@@ -239,9 +294,9 @@ def test_a_rule_chosen_by_the_keys_pays_for_it() -> None:
 
 def test_an_empty_split_has_no_p() -> None:
     items = [item("abcd", n % 4, f"i{n}") for n in range(8)]
-    found = measured(Answers.of(guess(items)), np.zeros(8, dtype=bool))
+    found = measured(guess(items), np.zeros(8, dtype=bool))
     assert found["longest_answer"] == {
-        "value": None, "n": 0, "ci": None, "ties": 0, "chance": None, "p": None, "p_holm": None,
+        "value": None, "n": 0, "ci": None, "ties": 0, "chance": None, "luck": None, "p": None, "p_holm": None,
     }  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import json
 import time
 from dataclasses import replace
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -48,24 +48,24 @@ def facts(items: list[Item]) -> Facts:
     )
 
 
-def everything(b: Bench, items: list[Item]) -> list[Answer]:
+def everything(b: Bench, items: list[Item]) -> Answers:
     full = bench(len(b.key), b.picks.shape[1], s=0.5, options=(4,), seed=77)
     knows = replace(full, key=b.key, k=b.k, picks=np.minimum(full.picks, b.k[:, None] - 1))
-    return [
-        *guess(items),
+    asked = [
         *probe(items, ProbeSettings()),
         *rows(b),
         *text_rows(b),
         *rows(knows, view="full", template="mmlu-v1"),
         *text_rows(knows, view="cloze", template="qa-v1"),
     ]
+    return Answers.concat([guess(items), Answers.of(asked)])
 
 
 @pytest.fixture(scope="module")
 def gamed() -> tuple[Bench, list[Item], Answers]:
     b = bench(240, 3, s=0.3, agree=0.5, options=(4, 4, 4, 3), seed=1)
     items = items_of(b, cue=True)
-    return b, items, Answers.of(everything(b, items))
+    return b, items, everything(b, items)
 
 
 @pytest.fixture(scope="module")
@@ -290,6 +290,11 @@ def test_an_unanswered_item_is_undecided_and_counted(gamed: tuple[Bench, list[It
         (ScreenRules(voters=("v0", "nobody")), "nobody did not answer choices_only"),
         (ScreenRules(template="never-asked"), "never-asked was not asked"),
         (ScreenRules(probe_vote="with"), "hold no probe"),
+        (
+            ScreenRules(mode="text", voters=("v0",)),
+            "nobody was asked choices_only_text; expected mode letter",
+        ),
+        (ScreenRules(mode="text", template="never-asked"), "template: never-asked, but nobody was asked"),
     ],
 )
 def test_rules_that_the_answers_cannot_follow_are_refused(
@@ -298,6 +303,18 @@ def test_rules_that_the_answers_cannot_follow_are_refused(
     b, _, _ = gamed
     with pytest.raises(UsageError, match=said):
         judge(Answers.of(rows(b)), Facts("x"), Rules(rules))
+
+
+def test_a_rule_for_a_screen_that_was_never_held_is_refused_and_its_absence_is_not() -> None:
+    b = bench(20, 1, seed=1)
+    plain = Answers.of(rows(b, view="full", template="mmlu-v1"))
+    assert judge(plain, Facts("x"), Rules(ScreenRules(voters=("v0",)))).summary["screen"] is None
+    for rules in (ScreenRules(voters=("Z",)), ScreenRules(template="nope"), ScreenRules(voters=("v0", "Z"))):
+        with pytest.raises(UsageError, match="nobody was asked choices_only"):
+            judge(plain, Facts("x"), Rules(rules))
+    by_text = Answers.of(text_rows(b))
+    with pytest.raises(UsageError, match="expected mode text"):
+        judge(by_text, Facts("x"), Rules(ScreenRules(voters=("v0",))))
 
 
 def test_items_whose_key_was_changed_since_are_refused(gamed: tuple[Bench, list[Item], Answers]) -> None:
@@ -453,6 +470,138 @@ def test_a_failed_guardrail_only_lowers_the_verdict(audit: str, checks: list[Che
     found = certificate({"verdict": audit, "reasons": ["what the auditors said"]}, checks, ())
     assert found["verdict"] == verdict
     assert "what the auditors said" in found["reasons"]  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("audit", "checks", "opening"),
+    [
+        ("certified", [], "What was kept gives no auditor more than chance plus 5 points: "),
+        (
+            "certified",
+            [_check("enough_robust_items", passed=False, halts=True)],
+            "What was kept gives no auditor more than chance plus 5 points, but a guardrail says no: "
+            "guardrail enough_robust_items: made up",
+        ),
+        (
+            "inconclusive",
+            [_check("enough_robust_items", passed=False, halts=True)],
+            "Whether what was kept still holds shortcuts is not settled, and a guardrail says no: "
+            "guardrail enough_robust_items: made up",
+        ),
+        (
+            "inconclusive",
+            [_check("a", passed=False)],
+            "Whether what was kept still holds shortcuts is not settled: what",
+        ),
+        (
+            "not certified",
+            [_check("topic_collapse", passed=False, halts=True)],
+            "What was kept is not resistant to shortcuts: what the auditors said",
+        ),
+    ],
+)
+def test_the_sentence_blames_the_audit_for_what_the_audit_found_alone(
+    audit: str, checks: list[Check], opening: str
+) -> None:
+    told = {"verdict": audit, "reasons": ["what the auditors said"], "margin": 0.05}
+    found = certificate(told, checks, ())
+    assert str(found["sentence"]).startswith(opening)
+    assert found["verdict"] == ("not certified" if any(c.halts_export for c in checks) else audit)
+
+
+def test_a_dead_voter_among_voters_that_disagree_fails_its_guardrail() -> None:
+    """Nothing hangs on its missing answers, so that no item is undecided and all are kept."""
+    b = bench(400, 3, seed=3)
+    picks = np.column_stack([b.picks[:, 0], (b.picks[:, 0] + 1) % 4, np.full(400, -1)])
+    found = judge(Answers.of(rows(replace(b, picks=picks))), Facts("log"), Rules())
+    assert (tree(found, "splits", "robust"), tree(found, "screen", "unanswered")) == (400, 0)
+    assert tree(found, "screen", "agreement", "n") == 0
+    (check,) = [c for c in found.checks if c.name == "unanswered_share"]
+    assert (check.passed, check.value) == (False, 1.0)
+    assert check.reason.endswith("v2 has no readable answer to 400")
+    assert tree(found, "certificate", "verdict") != "certified"
+
+
+def test_the_sentence_and_the_guardrail_tell_luck_at_one_level() -> None:
+    b = bench(300, 2, s=0.06, agree=0.5, seed=5)
+    table = Answers.of(rows(b))
+    p = tree(judge(table, Facts("log"), Rules()), "screen", "excess_over_chance", "p")
+    assert p < 0.04
+    for level, told in ((0.05, True), (p / 2, False)):
+        found = judge(table, Facts("log"), Rules(limits=Limits(excess_p=level)))
+        (check,) = [c for c in found.checks if c.name == "excess_above_chance"]
+        assert check.passed is told
+        assert ("more than luck" in tree(found, "screen", "sentence")) is told
+
+
+def _by_text(item: int, name: str, template: str, likes: tuple[int, int]) -> Answer:
+    """The first of `likes` is best per character, the second as a sum."""
+    chars = [10, 10, 10, 10]
+    chars[likes[0]] = 40
+    scores = [-30.0 if j not in likes else -20.0 if j == likes[0] else -10.0 for j in range(4)]
+    counts = {"n_chars": chars, "n_bytes": chars, "n_tokens": [1] * 4}
+    return answer(
+        f"i{item:03d}", "choices_only_text", name, (0, 1, 2, 3), template, item % 4, scores, **counts
+    )
+
+
+@pytest.mark.parametrize(("norm", "right"), [("chars", 1.0), ("sum", 0.0)])
+def test_a_voter_by_text_has_one_number_whatever_template_and_norm_it_was_asked_under(
+    norm: Literal["chars", "sum"], right: float
+) -> None:
+    likes = {"first-v1": (1, 2), "second-v1": (0, 1)}
+    table = Answers.of(
+        [
+            _by_text(i, name, template, ((i + a) % 4, (i + b) % 4))
+            for name in ("v0", "v1")
+            for template, (a, b) in likes.items()
+            for i in range(60)
+        ]
+    )
+    found = judge(table, Facts("log"), Rules(ScreenRules(mode="text", template="second-v1", norm=norm)))
+    for name in ("v0", "v1"):
+        told = tree(found, "screen", "voters", name, "choices_only_accuracy")
+        scored = tree(found, "accuracy", name, "choices_only_text", "all")
+        assert (scored["value"], scored["n"]) == (told["value"], told["n"]) == (right, 60)
+
+
+def test_groups_reach_every_interval_that_is_resampled() -> None:
+    """Passages of ten equal items: resampled by item, intervals would be about three times too narrow."""
+    one = bench(30, 2, s=0.3, seed=8)
+    key, k, shortcut = np.repeat(one.key, 10), np.repeat(one.k, 10), np.repeat(one.shortcut, 10)
+    b = Bench(np.repeat(one.picks, 10, axis=0), key, k, shortcut)
+    table = Answers.of([*rows(b), *rows(b, view="full", template="mmlu-v1")])
+    passages = {name: f"p{i // 10}" for i, name in enumerate(b.ids)}
+    alone, together = (judge(table, Facts("log", groups=g), Rules()) for g in ({}, passages))
+    for path in (
+        ("screen", "d4_rule", "excess_over_chance", "ci"),
+        ("screen", "agreement", "observed_ci"),
+        ("screen", "agreement", "fleiss_kappa_ci"),
+    ):
+        assert _width(tree(together, *path)) > 2 * _width(tree(alone, *path))
+    # Each item of a passage has an order of its own, so its places hang together less.
+    ends = [tree(j, "position_bias", "v0", "places")[0]["excess"]["ci"] for j in (alone, together)]
+    assert _width(ends[1]) > _width(ends[0])
+
+
+def _width(ci: list[float]) -> float:
+    return ci[1] - ci[0]
+
+
+def test_heuristics_on_what_was_kept_are_held_to_the_luck_that_the_filter_left() -> None:
+    rng = np.random.default_rng(12)
+    k = np.full(400, 4)
+    key = rng.integers(0, 4, 400)
+    texts = [[f"w{'o' * int(rng.integers(1, 40))}{j}" for j in range(4)] for _ in range(400)]
+    longest = np.array([int(np.argmax([len(t) for t in held])) for held in texts])
+    b = Bench(np.column_stack([longest, longest]), key, k, np.zeros(400, dtype=bool))
+    items = [Item(name, "Which?", tuple(t), int(j)) for name, t, j in zip(b.ids, texts, key, strict=True)]
+    found = judge(Answers.concat([guess(items), Answers.of(rows(b))]), Facts("log"), Rules(), items)
+    shortest = tree(found, "heuristics", "robust", "shortest_answer")
+    assert shortest["luck"] == pytest.approx(1 / 3, abs=0.01)
+    assert shortest["p"] > 0.05
+    assert tree(found, "heuristics", "shortcut", "longest_answer", "luck") > 0.95
+    assert tree(found, "heuristics", "all", "shortest_answer", "luck") == pytest.approx(0.25)
 
 
 def test_limits_reach_the_audit(gamed: tuple[Bench, list[Item], Answers]) -> None:

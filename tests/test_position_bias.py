@@ -67,6 +67,33 @@ def test_a_model_that_is_always_right_leans_nowhere_wherever_the_keys_stand() ->
     assert [p["p_holm"] for p in found["places"]] == [1.0] * 4  # type: ignore[attr-defined]
 
 
+def test_a_model_that_is_always_right_is_not_known_to_lean_nowhere_exactly() -> None:
+    found = position_bias(block([(at % 4, at % 4) for at in range(80)]))
+    assert found is not None
+    unseen = 1 - 0.025 ** (1 / 80)
+    for place in found["places"]:  # type: ignore[attr-defined]
+        assert place["excess"]["value"] == 0
+        assert place["excess"]["ci"] == pytest.approx([-unseen, unseen])
+    grouped = position_bias(block([(at % 4, at % 4) for at in range(80)]), np.arange(80) // 4)
+    assert grouped is not None
+    assert grouped["places"][0]["excess"]["ci"][1] == pytest.approx(1 - 0.025 ** (1 / 20))  # type: ignore[index]
+    few = position_bias(block([(at % 4, at % 4) for at in range(80)]), np.arange(80) // 10)
+    assert few is not None
+    assert few["places"][0]["excess"]["ci"] is None  # type: ignore[index]
+
+
+def test_a_passage_counts_once() -> None:
+    """Ten passages of eight equal items: each place is liked in two passages more or less, which tells nothing."""
+    rng = np.random.default_rng(2)
+    keys, picks = (np.repeat(rng.integers(0, 4, 10), 8) for _ in range(2))
+    rows = block([(int(k), int(p)) for k, p in zip(keys, picks, strict=True)])
+    alone, together = position_bias(rows), position_bias(rows, np.arange(80) // 8)
+    assert alone is not None
+    assert together is not None
+    assert min(p["p_holm"] for p in alone["places"]) < 0.01  # type: ignore[attr-defined]
+    assert min(p["p_holm"] for p in together["places"]) > 0.05  # type: ignore[attr-defined]
+
+
 def test_it_is_the_place_as_shown_that_counts() -> None:
     orders = [[(at + j) % 4 for j in range(4)] for at in range(80)]
     found = position_bias(block([(at % 4, orders[at][2]) for at in range(80)], orders=orders))

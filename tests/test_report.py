@@ -137,7 +137,7 @@ def _there(node: Any, step: str | int) -> bool:
     return step in node if isinstance(node, dict) else isinstance(step, int) and step < len(node)
 
 
-DIFFERENCES = ("heuristic_gap", "format_gap", "difference", "excess")
+DIFFERENCES = ("heuristic_gap", "format_gap", "full_gap", "difference", "excess")
 PLACES = sorted(places(full()), key=str)
 
 
@@ -168,7 +168,7 @@ def test_every_part_of_the_summary_is_shown_with_its_n_and_interval() -> None:
             assert f"{percent(q.value)} ({100 * q.lo:.1f} to {100 * q.hi:.1f})" in shown, where
             assert f"{str(where[1]).capitalize()}, n = {q.n}" in shown, where
         elif where[-1] in DIFFERENCES:
-            other_view = where[-1] == "heuristic_gap" and where[2] not in ("full", "cloze_chars")
+            other_view = where[-1] == "heuristic_gap" and where[2] not in ("full", "cloze_chars", "free")
             assert points(q).removesuffix(")") in shown or other_view, where
         else:
             assert rate(q).removesuffix(")") in shown, where
@@ -178,7 +178,7 @@ def test_luck_is_told_as_a_count_and_its_share_as_an_estimate() -> None:
     text = render(full(), PROVENANCE)["report.md"]
     # 31.7 % flagged, and 23.04 % of all items are latent shortcuts.
     assert (
-        "- Luck alone would flag: **51.2 items** (39.0 to 64.0; estimate: 27.2 % of those removed are luck)"
+        "- Luck alone would flag: **51.2 items** (39.0 to 64.0; estimate: 27.2 % (9.4 to 45.7) of those removed are luck)"
         in text
     )
     clean = full()
@@ -288,7 +288,7 @@ MODEL_ROW = re.compile(r"\| (smollm2|gemma3|tiny-llama)\S* (\[voter\] )?\|")
 def test_voters_are_marked_wherever_they_are_scored() -> None:
     text = render(full(), PROVENANCE)["report.md"].replace("\\", "")
     for title, lines in (
-        ("Scores on All, Shortcut, Robust and Cloze", 9 + 15),
+        ("Scores on All, Shortcut, Robust and Cloze", 9 + 15 + 4),
         ("Would removing random items have done the same?", 3),
         ("Does the order of the options matter?", 9 + 4),
     ):

@@ -10,6 +10,7 @@ from robustify.report.content import page
 from robustify.report.figures import svg
 from robustify.report.html import html
 from robustify.report.markdown import markdown
+from robustify.report.words import released
 
 
 def render(summary: Mapping[str, object], provenance: Mapping[str, object]) -> dict[str, str]:
@@ -18,9 +19,10 @@ def render(summary: Mapping[str, object], provenance: Mapping[str, object]) -> d
     `provenance` may hold versions, models (name to fingerprint), templates (name to sha256), config, data,
     seed, signature and notes. Whatever the summary or the provenance lacks is said to be absent.
     """
-    told = page(summary, provenance)
-    figures = {f"figures/{plot.name}.svg": svg(plot) for plot in told.plots}
-    return {"report.html": html(told), "report.md": markdown(told), **figures}
+    with released("release" in summary):
+        told = page(summary, provenance)
+        figures = {f"figures/{plot.name}.svg": svg(plot) for plot in told.plots}
+        return {"report.html": html(told), "report.md": markdown(told), **figures}
 
 
 def write_report(folder: Path, summary: Mapping[str, object], provenance: Mapping[str, object]) -> list[Path]:

@@ -18,7 +18,7 @@ from robustify.report.blocks import (
     Text,
 )
 from robustify.report.reading import Quantity, at, number, part, quantity, text, texts, whole
-from robustify.report.words import ABSENT, absent, count, percent, plain, rate_cell
+from robustify.report.words import absent, count, missing, percent, plain, rate_cell
 
 Summary = Mapping[str, object]
 CONTROL = "control, not an auditor"
@@ -57,7 +57,7 @@ def _finding(entry: Mapping[str, object]) -> str:
     word = plain(text(entry.get("verdict"), "no verdict"))
     chance, margin = number(entry.get("chance")), number(entry.get("margin"))
     luck = "Chance was not computed" if chance is None else f"Chance is {percent(chance)}"
-    beyond = ABSENT if margin is None else f"{100 * margin:.0f} points"
+    beyond = missing() if margin is None else f"{100 * margin:.0f} points"
     return f"The audit's verdict: {word}. {luck}; the margin is {beyond}."
 
 
@@ -108,7 +108,7 @@ def residual_plot(summary: Summary) -> Plot | None:
     title = "Right answers without the question, on the items kept"
     note = (
         "Certified needs every auditor's interval left of its own chance + margin; its chance is that under "
-        "selection, where that is the lower one."
+        "selection, where that is the lower one. The bars are Wilson's; Clopper-Pearson's, a little wider, decide."
     )
     legend: tuple[tuple[Kind, str], ...] = (("main", "auditor"),)
     if any(a.control and a.rate.value is not None for a in found):
@@ -133,7 +133,7 @@ def _auditors(entry: Mapping[str, object]) -> Table:
             (
                 Cell(a.name),
                 Cell(a.kind),
-                rate_cell(a.rate),
+                rate_cell(a.entry),
                 _luck(a),
                 absent("not asked") if a.control else rate_cell(at(a.entry, "before")),
             )

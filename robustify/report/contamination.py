@@ -6,11 +6,11 @@ from robustify.report.blocks import Block, Cell, Column, Section, Table, Text
 from robustify.report.noise import listed
 from robustify.report.reading import at, number, part, records, text, whole
 from robustify.report.words import (
-    ABSENT,
     absent,
     again,
     count_cell,
     joined,
+    missing,
     model_cell,
     p_cell,
     p_value,
@@ -82,7 +82,7 @@ def _overlap(entry: Entry) -> tuple[Block, ...]:
 def _files(entry: Entry) -> Block:
     found = records(entry.get("files"))
     if not found:
-        return Text(f"The files that were read: {ABSENT}.", quiet=True)
+        return Text(f"The files that were read: {missing()}.", quiet=True)
     heads = (
         Column("File", figures=False),
         Column("Words"),

@@ -7,6 +7,7 @@ from robustify.report import (
     contamination,
     cues,
     findings,
+    level,
     method,
     noise,
     opening,
@@ -28,7 +29,9 @@ def page(summary: Mapping[str, object], provenance: Mapping[str, object]) -> Pag
         name=plain(text(at(summary, "benchmark", "name"), "unnamed benchmark")),
         banner=opening.banner(summary),
         tiles=opening.tiles(summary),
-        sections=(
+        sections=level.alone(summary)
+        or (
+            *level.level(summary),
             removal.luck(summary),
             scores.accuracy(summary),
             pairs.pairs(summary),

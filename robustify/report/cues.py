@@ -6,7 +6,17 @@ from dataclasses import replace
 from robustify.report.blocks import Block, Cell, Column, Kind, Line, Mark, Plot, Row, Section, Table, Text
 from robustify.report.reading import at, named, number, part, quantity
 from robustify.report.scores import chance_line
-from robustify.report.words import count, count_cell, p_cell, p_value, percent, plain, rate_cell, spaced
+from robustify.report.words import (
+    count,
+    count_cell,
+    decimals,
+    p_cell,
+    p_value,
+    percent,
+    plain,
+    rate_cell,
+    spaced,
+)
 
 Summary = Mapping[str, object]
 SPLITS = ("all", "shortcut", "robust", "cloze")
@@ -35,7 +45,7 @@ def heuristics_plot(summary: Summary) -> Plot | None:
     for name in _heuristic_names(summary):
         found = [(kind, quantity(at(summary, "heuristics", split, name))) for kind, split in DRAWN]
         marks = tuple(Mark(q.value, q.lo, q.hi, kind) for kind, q in found if q.value is not None)
-        values = " → ".join(f"{100 * m.value:.1f}" for m in marks)
+        values = " → ".join(f"{100 * m.value:.{decimals()}f}" for m in marks)
         rows += [Row(spaced(name), marks, f"{values} %")] if marks else []
     if not rows:
         return None
@@ -45,7 +55,8 @@ def heuristics_plot(summary: Summary) -> Plot | None:
         tuple(rows),
         (("before", "all items"), ("main", "robust items")),
         chance_line(summary),
-        "Bars are 95 % intervals. A point right of chance is a cue that still pays.",
+        "Bars are 95 % intervals. Of all items a point right of chance is a cue that pays; of what was kept it may be "
+        "what the selection alone leaves to luck, which its p takes off.",
     )
 
 
@@ -67,10 +78,18 @@ def _heuristics(summary: Summary, names: list[str]) -> Table:
             )
             for name in names
         ),
-        "Ties share the credit; their number is that on All. p against chance after Holm's "
-        "correction over the "
-        "family of heuristics.",
+        "Ties share the credit; their number is that on All. p after Holm's correction over the family of "
+        f"heuristics, {_against(summary, names)}",
     )
+
+
+def _against(summary: Summary, names: list[str]) -> str:
+    if any(number(at(summary, "heuristics", "robust", name, "luck")) is not None for name in names):
+        return (
+            "on All against chance, on Robust against luck: what was kept has its key where the voters did not find "
+            "it, so whoever shuns their picks is right more often without any cue."
+        )
+    return "against chance, which on Robust knows nothing of the selection."
 
 
 def _shared_n(summary: Summary, names: list[str], split: str) -> int | None:
@@ -83,11 +102,15 @@ def _shared_n(summary: Summary, names: list[str], split: str) -> int | None:
 
 def _rate(x: object, shared: int | None) -> Cell:
     q = quantity(x)
+    if q.value is None:
+        return rate_cell(x)
     return rate_cell(q if shared is None or q.value is None else replace(q, n=None))
 
 
 def _p(summary: Summary, split: str, name: str) -> Cell:
-    return p_cell(at(summary, "heuristics", split, name, "p_holm"))
+    luck = number(at(summary, "heuristics", split, name, "luck")) if split == "robust" else None
+    beside = "" if luck is None else f"luck {percent(luck)}"
+    return p_cell(at(summary, "heuristics", split, name, "p_holm"), beside)
 
 
 def topics(summary: Summary) -> Section:

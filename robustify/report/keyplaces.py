@@ -7,6 +7,7 @@ from robustify.report.reading import named, number, part, text
 from robustify.report.words import count_cell, joined, p_value, places, plain
 
 Summary = Mapping[str, object]
+LEVEL = 0.05
 TESTS = {"chi-square": "chi-square", "drawn": "keys drawn evenly"}
 
 
@@ -21,8 +22,11 @@ def key_places(summary: Summary) -> tuple[Block, ...]:
 
 
 def _even(entry: Mapping[str, object]) -> str:
-    if number(entry.get("p")) is None:
+    p = number(entry.get("p"))
+    if p is None:
         return "Whether keys stand evenly over the places could not be tested."
+    if p <= LEVEL and "sentence" not in entry:
+        return f"Keys are not spread evenly over the places of the benchmark's own order ({_tested(entry)})."
     return f"Keys may well be spread evenly over the places of the benchmark's own order ({_tested(entry)})."
 
 

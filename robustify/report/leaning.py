@@ -17,6 +17,8 @@ def leaning(summary: Summary) -> tuple[Block, ...]:
         return ()
     said = [(name, plain(text(e.get("sentence")), 500)) for name, e in found if text(e.get("sentence"))]
     nobody = "No model picks a place more or less often than the key stands there, by Holm over the places."
+    if any("sentence" not in e for _, e in found):
+        nobody = "Whether a model leans to a place is told by the p beside each difference."
     return _table(summary, found), Text(" ".join(f"{plain(name)}: {s}" for name, s in said) or nobody)
 
 

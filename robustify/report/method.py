@@ -13,12 +13,15 @@ Provenance = Mapping[str, object]
 SETTINGS = ("asking", "screen", "alternatives", "cloze", "probe", "heads", "limits", "limit")
 STATISTICS = (
     "A rate stands with the number of items it rests on and a 95 % interval: Wilson for counted rates; a bootstrap "
-    "over items (or their groups; none below 10 of them) for the excess and for calibration. A difference on the "
+    "over items (or their groups; none below 10 of them) for the excess, for calibration and for how voters agree; an "
+    "exact bound where nothing varied. A difference on the "
     "same items has Wald's interval with one item added on either side (Bonett and Price), one between items "
     "Newcombe's, or one by groups of items. The audit decides by Clopper-Pearson; so does the guardrail on topics; "
     "that on the excess decides by its p and its bootstrap.",
-    "Where many tests ask one question, p is corrected: Holm for heuristics, pairs of models and memorisation, "
-    "Benjamini and Hochberg for topics. Beside a null result stands the difference that would have been told with "
+    "p is corrected within some families of tests: Holm for heuristics, pairs of models, memorisation and the places "
+    "that one model picks, Benjamini and Hochberg for topics. Each p of random removal (by model), of calibration "
+    "errors, of recall by place and of the excess under other rules stands for itself: of twenty such one is "
+    "below 0.05 by luck on average. Beside a null result stands the difference that would have been told with "
     "80 % power.",
     "Ties (within a relative 1e-6) share the credit. An item is undecided where a missing answer could still "
     "turn its verdict: then it is never kept as robust. A missing answer is never counted as wrong.",

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from robustify.report.blocks import Banner, Tile
-from robustify.report.reading import at, deciding, number, quantity, texts, whole
-from robustify.report.words import ABSENT, between, count, counted, percent, plain, rests_on, verdict
+from robustify.report.reading import Quantity, at, deciding, number, quantity, texts, whole
+from robustify.report.words import between, count, counted, missing, percent, plain, rate, rests_on, verdict
 
 Summary = Mapping[str, object]
 
@@ -25,14 +25,14 @@ def _asked(summary: Summary) -> Tile:
     asked = whole(at(summary, "screen", "asked"))
     asked = whole(at(summary, "splits", "all")) if asked is None else asked
     unanswered = whole(at(summary, "screen", "unanswered"))
-    small = "unanswered: " + (ABSENT if unanswered is None else count(unanswered))
-    return Tile("Items asked", ABSENT if asked is None else count(asked), (small,))
+    small = "left open by missing answers: " + (missing() if unanswered is None else count(unanswered))
+    return Tile("Items asked", missing() if asked is None else count(asked), (small,))
 
 
 def _removed(summary: Summary) -> Tile:
     flagged = quantity(at(summary, "screen", "flagged"))
     if flagged.value is None:
-        return Tile("Removed as shortcuts", ABSENT, ("no screen in this run",))
+        return Tile("Removed as shortcuts", missing(), _why(summary, "no screen in this run"))
     n = whole(at(summary, "splits", "shortcut"))
     items = () if n is None else (counted(n, "item"),)
     return Tile("Removed as shortcuts", percent(flagged.value), (*items, rests_on(flagged)))
@@ -41,30 +41,41 @@ def _removed(summary: Summary) -> Tile:
 def _luck(summary: Summary) -> Tile:
     luck, share = quantity(deciding(at(summary, "screen"), "expected_false_flags")), luck_share(summary)
     if luck.value is None:
-        return Tile("Luck alone would flag", ABSENT, ("no expectation in this run",))
+        return Tile("Luck alone would flag", missing(), _why(summary, "no expectation in this run"))
     ends = () if luck.lo is None or luck.hi is None else (between(luck.lo, luck.hi, 1.0),)
-    estimate = () if share is None else (f"estimate: {percent(share)} of those removed are luck",)
+    estimate = () if share is None else (f"estimate: {rate(share)} of those removed are luck",)
     unit = "item" if luck.value == 1 else "items"
-    return Tile("Luck alone would flag", f"{count(luck.value)} {unit}", (*ends, *estimate))
+    small = (*ends, *estimate) or ("interval not shown",)
+    return Tile("Luck alone would flag", f"{count(luck.value)} {unit}", small)
 
 
-def luck_share(summary: Summary) -> float | None:
+def luck_share(summary: Summary) -> Quantity | None:
     """The estimated share of luck among the flagged: what the latent shortcuts leave of them.
 
     Not expected over flagged: that expectation is of a benchmark without a single shortcut, and an item with
-    one is no false flag. None where nothing was flagged or no latent rate is known.
+    one is no false flag. Its interval is that of the latent rate, for the number removed as it is. None where
+    nothing was flagged or no latent rate is known.
     """
     flagged = quantity(at(summary, "screen", "flagged"))
     latent = quantity(deciding(at(summary, "screen"), "latent_shortcut_rate"))
     if not flagged.value or latent.value is None:
         return None
-    return min(1.0, max(0.0, (flagged.value - latent.value) / flagged.value))
+    removed = flagged.value
+    low, value, high = (
+        None if x is None else min(1.0, max(0.0, (removed - x) / removed))
+        for x in (latent.hi, latent.value, latent.lo)
+    )
+    return Quantity(value, None, low, high)
+
+
+def _why(summary: Summary, otherwise: str) -> tuple[str]:
+    return ("see what is withheld",) if at(summary, "release") is not None else (otherwise,)
 
 
 def _kept(summary: Summary) -> Tile:
     robust, undecided = (whole(at(summary, "splits", name)) for name in ("robust", "undecided"))
-    small = "undecided: " + (ABSENT if undecided is None else count(undecided))
-    return Tile("Kept as robust", ABSENT if robust is None else count(robust), (small,))
+    small = "undecided: " + (missing() if undecided is None else count(undecided))
+    return Tile("Kept as robust", missing() if robust is None else count(robust), (small,))
 
 
 def _left(summary: Summary) -> Tile:
@@ -72,7 +83,7 @@ def _left(summary: Summary) -> Tile:
     voted = at(summary, "residual", "probe_voted") is True
     label = "A probe still gets" if voted else "An outside probe still gets"
     if probe.value is None:
-        return Tile(label, ABSENT, ("no probe on the items kept",))
+        return Tile(label, missing(), _why(summary, "no probe on the items kept"))
     chance = number(at(summary, "residual", "chance"))
     beside = () if chance is None else (f"chance {percent(chance)}",)
     warning = ("it voted, so it is no outside check",) if voted else ()

@@ -9,8 +9,10 @@ from robustify.report.scores import chance_line
 from robustify.report.words import (
     absent,
     again,
+    between,
     count,
     counted,
+    decimals,
     joined,
     model_cell,
     p_value,
@@ -116,12 +118,12 @@ def _mean(entry: Entry) -> Cell:
 
 def _points(x: object) -> Cell:
     value = quantity(x).value
-    return absent() if value is None else Cell(f"{100 * value:.1f} points")
+    return absent() if value is None else Cell(f"{100 * value:.{decimals()}f} points")
 
 
 def _range(entry: Entry) -> Cell:
     lo, hi = _ends(entry)
-    return absent() if lo is None or hi is None else Cell(f"{100 * lo:.1f} to {100 * hi:.1f} %")
+    return absent() if lo is None or hi is None else Cell(f"{between(lo, hi)} %")
 
 
 def _places(summary: Summary, found: Found) -> Block:
@@ -174,8 +176,8 @@ def _recall(entry: Entry) -> Cell:
         cell.main,
         joined(
             "" if n is None else f"n = {count(n)}",
-            "" if sd is None else f"SD {100 * sd:.1f} points",
-            "" if even is None else f"{100 * even:.1f} by noise",
+            "" if sd is None else f"SD {100 * sd:.{decimals()}f} points",
+            "" if even is None else f"{100 * even:.{decimals()}f} by noise",
             "" if p is None else p_value(p),
         ),
     )

@@ -1,15 +1,17 @@
 """What the screen removed, and how much of that luck explains."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from robustify.report.blocks import Block, Cell, Column, Kind, Mark, Plot, Row, Section, Table, Text
 from robustify.report.keyplaces import key_places
 from robustify.report.reading import Quantity, at, named, number, part, quantity, text, whole
 from robustify.report.words import (
-    ABSENT,
     absent,
+    between,
     count,
     count_cell,
+    missing,
     number_cell,
     percent,
     places,
@@ -113,7 +115,7 @@ def _flags(summary: Summary) -> Table:
         (Column("", figures=False), Column("This run's rule"), Column("D.4's rule")),
         tuple(rows),
         f"This run: {rule_words(summary)}. D.4's rule: one order, letter answers, all voters right"
-        + (f"; template {plain(text(d4.get('template'), ABSENT))}." if d4 else "."),
+        + (f"; template {plain(text(d4.get('template'), missing()))}." if d4 else "."),
     )
 
 
@@ -181,10 +183,10 @@ def _independence(screen: Mapping[str, object]) -> Table:
             rate_cell(formula.get("unanimous_by_accuracy")),
         ),
         ("All voters right by blind guessing (product of 1/k)", rate_cell(formula.get("unanimous_by_luck"))),
-        ("Voters that pick the same option: observed", rate_cell(agree.get("observed"))),
+        ("Voters that pick the same option: observed", rate_cell(_agreed(agree, "observed"))),
         ("Voters that pick the same option: were they independent", rate_cell(agree.get("independent"))),
-        ("Observed over independent", number_cell(agree.get("ratio"), 2)),
-        ("Fleiss kappa of being right", number_cell(agree.get("fleiss_kappa"), 2)),
+        ("Observed over independent", _ratio(agree, "ratio")),
+        ("Fleiss kappa of being right", _ratio(agree, "fleiss_kappa")),
         *_all_right(agree),
     )
     return Table(
@@ -198,9 +200,20 @@ def _all_right(agree: Mapping[str, object]) -> tuple[tuple[str, Cell], ...]:
     if "all_right" not in agree:
         return ()
     return (
-        ("Voters that are all right on the same item: observed", rate_cell(agree["all_right"])),
-        ("Observed over the product of their accuracies", number_cell(agree.get("all_right_ratio"), 2)),
+        ("Voters that are all right on the same item: observed", rate_cell(_agreed(agree, "all_right"))),
+        ("Observed over the product of their accuracies", _ratio(agree, "all_right_ratio")),
     )
+
+
+def _agreed(agree: Mapping[str, object], name: str) -> Quantity:
+    found = {"value": agree.get(name), "n": agree.get("n"), "ci": agree.get(f"{name}_ci")}
+    return quantity(found)
+
+
+def _ratio(agree: Mapping[str, object], name: str) -> Cell:
+    cell, q = number_cell(agree.get(name), 2), _agreed(agree, name)
+    ends = "" if q.lo is None or q.hi is None else between(q.lo, q.hi, 1.0, 2)
+    return cell if cell.tone == "absent" else replace(cell, small=ends)
 
 
 def _voters(screen: Mapping[str, object]) -> Block:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from robustify.report import free
 from robustify.report.blocks import Block, Cell, Column, Line, Mark, Plot, Row, Section, Table, Text
 from robustify.report.gaps import gaps
 from robustify.report.reading import Quantity, at, named, number, part, quantity, text
@@ -23,6 +24,9 @@ Summary = Mapping[str, object]
 SPLITS = ("all", "shortcut", "robust")
 VOTER_NOTE = (
     "A voter voted in the filter: its numbers on Robust are low by selection, and those on Shortcut high."
+)
+FREE_NOTE = (
+    "Free: the question without its options, answered in words; there is no chance to hold it against. "
 )
 VIEWS = (
     ("choices_only", "choices only, letters"),
@@ -46,13 +50,17 @@ def accuracy(summary: Summary) -> Section:
     blocks: list[Block] = [Text("Not measured: no model was asked the full question or cloze.", quiet=True)]
     if found:
         plot = accuracy_plot(summary)
-        blocks = [_main(found), *([plot] if plot else []), *_views(found), gaps(found)]
+        blocks = [_main(found), *([plot] if plot else []), *_views(found), gaps(found), *free.tables(found)]
     return Section("scores", "Scores on All, Shortcut, Robust and Cloze", "Scores", tuple(blocks))
 
 
 def _main(found: list[tuple[str, Mapping[str, object]]]) -> Table:
-    heads = ("All", "Shortcut", "Robust", "Cloze")
-    rows = tuple((model_cell(name, e), *(judged_cell(x) for _, x in _four(e))) for name, e in found)
+    words = free.answered(found)
+    heads = ("All", "Shortcut", "Robust", "Cloze", *(["Free"] if words else []))
+    rows = tuple(
+        (model_cell(name, e), *(judged_cell(x) for _, x in _four(e)), *([free.cell(e)] if words else []))
+        for name, e in found
+    )
     noted = f" {VOTER_NOTE}" if any(e.get("is_voter") is True for _, e in found) else ""
     return Table(
         "Accuracy by model",
@@ -60,7 +68,7 @@ def _main(found: list[tuple[str, Mapping[str, object]]]) -> Table:
         rows,
         "All, Shortcut and Robust: the full question, answered by letter in the benchmark's own "
         "order. Cloze: the options scored by their own text per character, on items that can be asked without "
-        f"choices. {_chance_note(x for _, e in found for _, x in _four(e))}{noted}",
+        f"choices. {FREE_NOTE if words else ''}{_chance_note(x for _, e in found for _, x in _four(e))}{noted}",
     )
 
 
@@ -165,7 +173,9 @@ def random_removal(summary: Summary) -> Section:
             rows,
             "Percentile: the share of random removals that left an accuracy no higher than that on Robust; "
             "p: how often they leave one as far from their mean, with the difference that would have been told "
-            "where it is above 0.05. For a voter a low percentile is no news.",
+            "where it is above 0.05. For a voter a low percentile is no news. For a model that errs as the voters do it "
+            "is none either: what it guesses as they do is right where luck flagged an item, so it falls on a set "
+            "without a shortcut too. The p holds for models whose errors are independent of the voters'.",
         )
         if rows
         else Text("Not measured: no model was asked the full question or cloze.", quiet=True),

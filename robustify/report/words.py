@@ -5,7 +5,9 @@ override) is written out as its code and never passed on.
 """
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import PurePath
 
@@ -23,8 +25,10 @@ from robustify.report.reading import (
 )
 
 ABSENT = "not measured"
+NOT_SHOWN = "not shown"
 JOINERS = "\u200c\u200d"
 LONGEST_NAME = 120
+_RELEASED: ContextVar[bool] = ContextVar("released", default=False)
 
 
 def plain(name: str, longest: int = LONGEST_NAME) -> str:
@@ -43,9 +47,29 @@ def spaced(name: str) -> str:
     return plain(name).replace("_", " ")
 
 
+@contextmanager
+def released(on: bool) -> Iterator[None]:
+    """Inside, numbers are written as a restricted run's are: whole percents, and what is absent is not shown."""
+    before = _RELEASED.set(on)
+    try:
+        yield
+    finally:
+        _RELEASED.reset(before)
+
+
+def decimals() -> int:
+    """The decimals of a percent."""
+    return 0 if _RELEASED.get() else 1
+
+
+def missing() -> str:
+    """What is said of a number that is not there."""
+    return NOT_SHOWN if _RELEASED.get() else ABSENT
+
+
 def percent(x: float) -> str:
-    """A share as percent with one decimal."""
-    return f"{signed(100 * x, 1)} %"
+    """A share as percent with one decimal, or as whole percent."""
+    return f"{signed(100 * x, decimals())} %"
 
 
 def signed(x: float, decimals: int) -> str:
@@ -67,13 +91,16 @@ def counted(n: int, one: str, many: str = "") -> str:
 def p_value(p: float | None) -> str:
     """`p = 0.012`, or `p < 0.001`."""
     if p is None:
-        return "p not measured"
+        return f"p {missing()}"
+    if _RELEASED.get():
+        return f"p \u2264 {p:g}"
     return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
-def between(lo: float, hi: float, scale: float = 100.0, decimals: int = 1) -> str:
+def between(lo: float, hi: float, scale: float = 100.0, places: int | None = None) -> str:
     """An interval: `27.2 to 36.8`."""
-    return f"{signed(scale * lo, decimals)} to {signed(scale * hi, decimals)}"
+    n = decimals() if places is None else places
+    return f"{signed(scale * lo, n)} to {signed(scale * hi, n)}"
 
 
 def rests_on(q: Quantity, scale: float = 100.0) -> str:
@@ -86,7 +113,7 @@ def rests_on(q: Quantity, scale: float = 100.0) -> str:
 def rate(q: Quantity) -> str:
     """A rate in a sentence: `31.8 % (n = 360, 27.2 to 36.8)`."""
     if q.value is None:
-        return "no items (n = 0)" if q.n == 0 else ABSENT
+        return "no items (n = 0)" if q.n == 0 else missing()
     small = rests_on(q)
     return percent(q.value) + (f" ({small})" if small else "")
 
@@ -95,14 +122,19 @@ def rate_cell(x: object, tone: Tone = "") -> Cell:
     """A rate in a table."""
     q = x if isinstance(x, Quantity) else quantity(x)
     if q.value is None:
-        return Cell("no items", "n = 0", "absent") if q.n == 0 else absent()
+        return Cell("no items", "n = 0", "absent") if q.n == 0 else absent(_withheld(x))
     return Cell(percent(q.value), rests_on(q), tone)
 
 
 def count_cell(x: object) -> Cell:
     """A count, or an expected count with its interval, in a table."""
     q = x if isinstance(x, Quantity) else quantity(x)
-    return absent() if q.value is None else Cell(count(q.value), rests_on(q, scale=1.0))
+    return absent(_withheld(x)) if q.value is None else Cell(count(q.value), rests_on(q, scale=1.0))
+
+
+def _withheld(x: object) -> str:
+    why = text(at(x, "withheld"))
+    return f"withheld: {plain(why)}" if why else missing()
 
 
 def number_cell(x: object, decimals: int = 3) -> Cell:
@@ -111,9 +143,9 @@ def number_cell(x: object, decimals: int = 3) -> Cell:
     return absent() if found is None else Cell(signed(found, decimals))
 
 
-def absent(why: str = ABSENT) -> Cell:
+def absent(why: str = "") -> Cell:
     """An entry that says that there is nothing."""
-    return Cell(why, tone="absent")
+    return Cell(why or missing(), tone="absent")
 
 
 def again(cell: Cell) -> Cell:
@@ -124,9 +156,9 @@ def again(cell: Cell) -> Cell:
 def points(q: Quantity) -> str:
     """A difference of two shares: `4.2 points (1.0 to 7.4)`."""
     if q.value is None:
-        return ABSENT
+        return missing()
     small = rests_on(q)
-    return f"{signed(100 * q.value, 1)} points" + (f" ({small})" if small else "")
+    return f"{signed(100 * q.value, decimals())} points" + (f" ({small})" if small else "")
 
 
 def model_cell(name: str, entry: object) -> Cell:
@@ -138,15 +170,15 @@ def points_cell(x: object, p: float | None = None) -> Cell:
     """A difference of two shares in a table, with its p and what it would have told, where there is one."""
     q = quantity(x)
     if q.value is None:
-        return Cell("no items", "n = 0", "absent") if q.n == 0 else absent()
+        return Cell("no items", "n = 0", "absent") if q.n == 0 else absent(_withheld(x))
     beside = ("" if p is None else p_value(p), power(at(x, "mde")))
-    return Cell(f"{signed(100 * q.value, 1)} points", joined(rests_on(q), *beside))
+    return Cell(f"{signed(100 * q.value, decimals())} points", joined(rests_on(q), *beside))
 
 
 def power(mde: object) -> str:
     """Beside a null result the difference that would have been told: `80 % power at 12.6 points`."""
     found = number(mde)
-    return "" if found is None else f"80 % power at {signed(100 * found, 1)} points"
+    return "" if found is None else f"80 % power at {signed(100 * found, decimals())} points"
 
 
 def judged_cell(x: object) -> Cell:
@@ -175,7 +207,9 @@ def places(x: object) -> Cell:
     shares = numbers(x)
     if not shares:
         return absent()
-    return Cell(", ".join(f"{chr(65 + i)} {100 * s:.1f}" for i, s in enumerate(shares[:26])) + " %")
+    return Cell(
+        ", ".join(f"{chr(65 + i)} {100 * s:.{decimals()}f}" for i, s in enumerate(shares[:26])) + " %"
+    )
 
 
 def joined(*parts: str) -> str:
@@ -212,13 +246,21 @@ def verdict(summary: Mapping[str, object]) -> tuple[str, Tone, str]:
 
 def closing(summary: Mapping[str, object], folder: str) -> list[str]:
     """The last lines on the terminal: the verdict, what was removed, what of it is luck, the report."""
+    restricted = "release" in summary
+    with released(restricted):
+        whole_set = restricted and at(summary, "release", "published") is not False
+        public = [f"may be published: {PurePath(folder) / 'published'}"] if whole_set else []
+        return [*_closing(summary), f"report: {PurePath(folder) / 'report.html'}", *public]
+
+
+def _closing(summary: Mapping[str, object]) -> list[str]:
     word, _, sentence = verdict(summary)
     flagged = quantity(at(summary, "screen", "flagged"))
     luck = quantity(deciding(at(summary, "screen"), "expected_false_flags"))
     said = "" if luck.value is None else f"; luck alone flags {count(luck.value)} items"
     splits = ("robust", "shortcut", "undecided", "cloze")
     sizes = [
-        f"{name} {ABSENT if n is None else count(n)}"
+        f"{name} {missing() if n is None else count(n)}"
         for name in splits
         for n in [whole(at(summary, "splits", name))]
     ]
@@ -232,5 +274,4 @@ def closing(summary: Mapping[str, object], folder: str) -> list[str]:
         f"flagged: {rate(flagged)}{said}",
         "splits: " + ", ".join(sizes),
         *(f"guardrail {name}: {reason}" for name, reason in failed),
-        f"report: {PurePath(folder) / 'report.html'}",
     ]
