@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from robustify.freeform.choice import find_choice
 from robustify.freeform.errors import FreeformError
 from robustify.freeform.graders import grade_explanation, grade_mcq
 from robustify.freeform.text import is_refusal, is_symbolic, normalize_tokens, squash
@@ -218,3 +219,21 @@ def test_the_longest_answer_that_is_read_takes_bounded_time(text: str) -> None:
     start = time.process_time()
     grade_mcq(text, OPTIONS, 0, options_shown=True)
     assert time.process_time() - start <= 1.0
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "It is definitely not caused by the bacterium E coli",
+        "Anything except what people usually say, E coli",
+    ],
+)
+def test_a_denial_far_before_the_option_leaves_it_undecided(answer: str) -> None:
+    found = find_choice(answer, ("E coli", "yeast", "moss", "sand"), 0)
+    assert (found.status, found.reason) == ("needs_judge", "negation")
+
+
+def test_a_thousand_blanks_before_a_letter_cost_no_time() -> None:
+    start = time.process_time()
+    find_choice("answer" + " " * 19_000 + "!", ("red", "blue"), 0, options_shown=True)
+    assert time.process_time() - start < 1

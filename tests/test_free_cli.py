@@ -1,7 +1,6 @@
 """`robustify free` from a file of items to a report: what it prints, what it writes, how it exits."""
 
 import json
-import stat
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -88,24 +87,19 @@ def test_prepare_counts_what_can_be_asked(tmp_path: Path) -> None:
     assert "spider" not in shown
 
 
-def test_a_restricted_set_is_written_for_its_owner_alone(tmp_path: Path) -> None:
-    data, out = tmp_path / "data.jsonl", tmp_path / "items.jsonl"
+def test_a_file_without_an_adapter_is_not_prepared_as_a_restricted_set(tmp_path: Path) -> None:
+    data, out = tmp_path / "data.jsonl", tmp_path / "free" / "items.jsonl"
     data.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
-    told = run("prepare", data, "-o", out, "--restricted", "--json").output
-    assert "topics" not in json.loads(told)
-    assert stat.S_IMODE(out.stat().st_mode) == 0o600
-    away = ("--judge", "http://judge.invalid/v1", "--judge-model", "big")
-    run("generate", out, "-m", "m", "-o", tmp_path / "answers.jsonl")
-    run("grade", tmp_path / "answers.jsonl", "--items", out, "-o", tmp_path / "grades.jsonl", *away, fails=4)
-    shown = run(
-        "grade", tmp_path / "answers.jsonl", "--items", out, "-o", tmp_path / "grades.jsonl", *JUDGE
-    ).output
-    written = (tmp_path / "grades.jsonl").read_text()
-    for word in ("spider", "powerhouse", "mitochondria", "black"):
-        assert word not in shown
-        assert word not in written
-    assert not (tmp_path / "judge.jsonl").exists()
-    assert "100 %" in shown
+    run("prepare", data, "-o", out, "--restricted", fails=4)
+    assert not out.parent.exists()
+
+
+def test_a_config_that_says_restricted_is_not_prepared_as_a_public_set(tmp_path: Path) -> None:
+    data, out = tmp_path / "data.jsonl", tmp_path / "free" / "items.jsonl"
+    data.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    (tmp_path / "c.yaml").write_text(f"name: x\nsensitivity: restricted\ndata: {data}\n")
+    run("prepare", tmp_path / "c.yaml", "-o", out, fails=4)
+    assert not out.exists()
 
 
 def test_from_items_to_a_report(answers: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from robustify.errors import DataError
 from robustify.freeform.convert import convert_item
-from robustify.freeform.errors import FreeDataError, FreeformError
+from robustify.freeform.errors import FreeDataError, FreeformError, RestrictedDataError
 from robustify.freeform.fewshot import Shot
 from robustify.freeform.generate import Generation, generate, prompt_of
 from robustify.freeform.grading import (
@@ -222,15 +222,14 @@ def test_nuggets_are_graded_where_an_item_has_them(tmp_path: Path) -> None:
     assert (plain.kind, plain.status) == ("explanation", "needs_judge")
 
 
-def test_an_answer_that_was_cut_off_is_unscored_unless_it_is_already_right(tmp_path: Path) -> None:
+def test_an_answer_that_was_cut_off_is_unscored_also_where_it_is_already_right(tmp_path: Path) -> None:
     def cut(text: str) -> GradeResult:
         row = AnswerRow("n", "m", text, "t", "d", "p", finish_reason="length")
         return grade_answers(ITEMS, [row], Grading(), tmp_path / f"{len(text)}.jsonl", ScriptedJudge([]))[0]
 
-    assert (cut("The answer is 8").score, cut("The answer is 8").flags) == (1.0, ("cut_off",))
-    for text in ("The answer is 9!", "Let us count them", ""):
+    for text in ("The answer is 8", "The answer is 9!", "Let us count them", ""):
         found = cut(text)
-        assert (found.status, found.score) == ("truncated", None)
+        assert (found.status, found.score, found.reason) == ("truncated", None, "cut_off")
 
 
 def test_a_call_that_failed_is_made_again_by_the_next_run(tmp_path: Path) -> None:
@@ -267,15 +266,23 @@ SECRETS = ("spider", "ATP", "powerhouse", "mitochondria", "nucleus", "clouds", "
 def test_grades_of_a_restricted_set_hold_no_text(tmp_path: Path) -> None:
     items = [replace(item, restricted=True) for item in ITEMS]
     items[2] = replace(items[2], nuggets=(Nugget("f1", "Drops fall from clouds."),))
-    rows = answers(tmp_path, items)
+    with pytest.raises(RestrictedDataError):
+        answers(tmp_path, items)
+    rows = answers(tmp_path, items, seal=b"k" * 32)
     judge = ScriptedJudge([RIGHT, '["support"]'])
-    grade_answers(items, rows, Grading(), tmp_path / "g.jsonl", judge)
+    with pytest.raises(RestrictedDataError):
+        grade_answers(items, rows, Grading(), tmp_path / "g.jsonl", judge)
+    grade_answers(items, rows, Grading(seal=b"k" * 32), tmp_path / "g.jsonl", judge)
     written = (tmp_path / "g.jsonl").read_text()
     assert not [word for word in SECRETS if word.casefold() in written.casefold()]
     for name in ("g.jsonl", "answers.jsonl"):
         assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
     grade_answers(
-        items, rows, Grading(allow_text=True), tmp_path / "open.jsonl", ScriptedJudge([RIGHT, '["support"]'])
+        items,
+        rows,
+        Grading(allow_text=True, seal=b"k" * 32),
+        tmp_path / "open.jsonl",
+        ScriptedJudge([RIGHT, '["support"]']),
     )
     assert "powerhouse" in (tmp_path / "open.jsonl").read_text()
 

@@ -214,6 +214,29 @@ def test_a_retry_says_what_is_missing() -> None:
     assert "missing for nuggets 2, 3" in judge.asked[2][-1].content
 
 
+@pytest.mark.parametrize(
+    ("reply", "labels", "error"),
+    [
+        (
+            '{"2": "support", "4": "not_support"}',
+            ("support", "support", None, "not_support"),
+            "missing_index",
+        ),
+        ('{"2": "support", "3": "not_support"}', ("support", None, None, None), "ambiguous"),
+        ("2. support\n3. not_support\n4. support", ("support", "support", "not_support", "support"), None),
+        ("1. support\n2. not_support\n3. support", ("support", "support", "not_support", "support"), None),
+        ('["support", "not_support", "support"]', ("support", "support", "not_support", "support"), None),
+    ],
+)
+def test_numbers_in_a_retry_are_the_nuggets_own_or_none_is_taken(
+    reply: str, labels: tuple[str | None, ...], error: str | None
+) -> None:
+    judge = ScriptedJudge(['["support", "dunno", "dunno", "dunno"]', reply])
+    asked = ask_labels(judge, [Message("user", "label them")], 4, max_parse_retries=1)
+    assert asked.labels == labels
+    assert asked.attempts[-1].error_type == error
+
+
 def test_the_last_retry_asks_one_nugget_at_a_time() -> None:
     judge = ScriptedJudge(["hm", '["support", "x"]', '["not_support"]'])
     asked = ask_labels(judge, [Message("user", "all")], 2, alone=lambda i: [Message("user", f"nugget {i}")])

@@ -16,7 +16,7 @@ from robustify.freeform.agreement import (
 )
 from robustify.freeform.errors import FreeDataError, FreeformError
 from robustify.freeform.human import HumanLabel, calibrate, consensus, human_from
-from robustify.freeform.metrics import aggregate, corrected, corrected_rate
+from robustify.freeform.metrics import aggregate, clustered_rate, corrected, corrected_rate
 from robustify.freeform.report import heuristic_gap, page, ranked, refuse_self_judged, summarise
 from robustify.freeform.schema import (
     FreeItem,
@@ -25,6 +25,7 @@ from robustify.freeform.schema import (
     NuggetGrade,
     Status,
 )
+from robustify.stats import rate
 
 SCORED: dict[str, float | None] = {"scored": 1.0, "no_answer": 0.0}
 
@@ -116,6 +117,16 @@ def test_the_corrected_rate_s_interval_holds_the_truth() -> None:
         assert found is not None
         held += found["ci"][0] <= 0.4 <= found["ci"][1]
     assert held >= 180
+    few = corrected([1.0] * 50 + [0.0] * 50, [[3, 0], [0, 3]], seed=1)
+    many = corrected([1.0] * 50 + [0.0] * 50, [[300, 0], [0, 300]], seed=1)
+    assert few is not None
+    assert many is not None
+    assert few["n_labels"] == {"wrong": 3, "right": 3}
+    # Three right labels of three are little: no interval, or one far wider than that of three hundred.
+    assert few["ci"] is None or few["ci"][1] - few["ci"][0] > 1.3 * (many["ci"][1] - many["ci"][0])
+    unsure = corrected([1.0, 0.0], [[1, 1], [1, 2]], seed=1)
+    assert unsure is not None
+    assert unsure["ci"] is None
     assert corrected([], [[1, 1], [1, 1]]) is None
     assert corrected([1.0], [[0, 0], [1, 1]]) is None
 
@@ -281,6 +292,17 @@ def test_models_whose_bounds_overlap_stand_together() -> None:
     assert ranked({"a": (None, None)}) == []
 
 
+def test_one_answer_more_of_twenty_is_no_order() -> None:
+    made = [g for model, n in (("a", 10), ("b", 11)) for g in _twenty(model, n)]
+    assert [sorted(group) for group in summarise([], made)["ranks"]] == [["a", "b"]]
+    clear = [g for model, n in (("a", 2), ("b", 19)) for g in _twenty(model, n)]
+    assert summarise([], clear)["ranks"] == [["b"], ["a"]]
+
+
+def _twenty(model: str, right: int) -> list[GradeResult]:
+    return [row(f"i{i}", "scored", float(i < right), model=model) for i in range(20)]
+
+
 def test_the_summary_counts_every_answer_of_every_model() -> None:
     grades = [row(f"i{i}", model=m, score=float(i < k)) for m, k in (("a", 30), ("b", 10)) for i in range(40)]
     grades.append(row("i40", "needs_judge", model="b"))
@@ -298,7 +320,7 @@ def test_the_summary_counts_every_answer_of_every_model() -> None:
 
 def test_a_restricted_page_prints_counts_and_rounded_rates() -> None:
     item = FreeItem("secret-id", "Secret?", "short_text", "hidden", topic="secret topic", restricted=True)
-    grades = [row(f"i{i}", score=float(i < 1)) for i in range(3)]
+    grades = [row(f"i{i}", score=float(i < 10)) for i in range(30)]
     shown = page(summarise([item], grades))
     assert "33 %" in shown
     assert "33.3" not in shown
@@ -306,6 +328,7 @@ def test_a_restricted_page_prints_counts_and_rounded_rates() -> None:
     summary = summarise([item], grades)
     assert summary["models"]["m"]["all"]["accuracy"]["value"] == 0.33
     assert summary["models"]["m"]["kinds"]["short_text"]["upper"] == 0.33
+    assert summarise([item], grades[:3])["models"]["m"]["all"]["accuracy"]["withheld"] == "< 10 items"
     assert summarise([], [replace(grades[0], restricted=True), *grades[1:]])["restricted"] is True
 
 
@@ -330,3 +353,11 @@ def test_no_number_of_a_summary_is_nan() -> None:
             walk(held)
 
     walk(summary)
+
+
+def test_answers_that_are_all_right_leave_room_for_doubt() -> None:
+    found = clustered_rate(np.ones(24), np.repeat(np.arange(12), 2))
+    assert found.ci == rate(np.ones(12)).ci
+    assert found.ci is not None
+    assert found.ci[0] < 0.8
+    assert agreement(["1"] * 6 + ["0"] * 6, ["1"] * 6 + ["0"] * 6, ["0", "1"]).kappa_ci is None

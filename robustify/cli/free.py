@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from robustify.cli.free_attach import attach
 from robustify.cli.free_options import (
     DIR,
     FILE,
@@ -45,6 +46,7 @@ def free() -> None:
     robustify free generate free/items.jsonl --model smollm2-135m -o free/answers.jsonl
     robustify free grade free/answers.jsonl --items free/items.jsonl -o free/grades.jsonl
     robustify free report free/grades.jsonl --items free/items.jsonl
+    robustify free attach free/grades.jsonl --items free/items.jsonl --run results/demo
     """
 
 
@@ -74,30 +76,40 @@ def prepare(
     Example:
         robustify free prepare items.jsonl -o free/items.jsonl
     """
-    from robustify.cli.data import _loaded
+    from robustify.cli.data import loaded
     from robustify.freeform.convert import convert_item, excluded
     from robustify.freeform.files import write_rows
     from robustify.freeform.nuggets import draft_nuggets as draft
+    from robustify.freeform.permit import inside, require_adapter
+    from robustify.freeform.released import prepared
     from robustify.freeform.schema import item_json
     from robustify.freeform.session import RECORD, open_judge
 
+    bench, access = loaded(data, False, out.absolute().parent)
+    if access is None and restricted:
+        require_adapter(bench.name)
+    restricted, adapter = access is not None, "" if access is None else access.manifest.id
     items = [
-        convert_item(i, explanations=explanations, restricted=restricted) for i in _loaded(data, False).items
+        convert_item(i, explanations=explanations, restricted=restricted, adapter=adapter)
+        for i in bench.items
     ]
-    if draft_nuggets:
-        with open_judge(
-            asking, default_cache(cache_dir), out.with_name(RECORD), restricted=restricted
-        ) as judge:
-            if judge is None:
-                raise click.UsageError("--draft-nuggets needs a judge: --judge URL|MODEL or --replay FILE")
-            how = asking.how(items)
-            items = [i if i.excluded_reason else draft(i, judge, how)[0] for i in items]
-    write_rows(out, [item_json(item) for item in items], private=restricted)
-    told = excluded(items)
-    if restricted:
-        told.pop("topics")
-    lines = [f"{told['asked']} of {told['n']} items can be asked without options: {counted(told['kinds'])}"]
-    lines += [f"left out: {counted(told['excluded'])}"] if told["excluded"] else []
+    with inside(access, out.absolute().parent) as permit:
+        if draft_nuggets:
+            with open_judge(
+                asking, default_cache(cache_dir), out.with_name(RECORD), restricted=restricted
+            ) as judge:
+                if judge is None:
+                    raise click.UsageError(
+                        "--draft-nuggets needs a judge: --judge URL|MODEL or --replay FILE"
+                    )
+                how = asking.how(items)
+                items = [i if i.excluded_reason else draft(i, judge, how)[0] for i in items]
+        write_rows(out, [item_json(item) for item in items], private=restricted)
+    told = excluded(items) if permit is None else prepared(excluded(items), permit.min_cell)
+    lines = [
+        f"{_few(told['asked'])} of {told['n']} items can be asked without options: {counted(told['kinds'])}"
+    ]
+    lines += [f"left out: {counted(told['excluded'])}"] if told["excluded"] != {} else []
     print_({**told, "out": str(out)}, json_, [*lines, str(out)])
     return 0
 
@@ -107,6 +119,8 @@ def prepare(
 @click.option(
     "-m", "--model", required=True, help="A known name, a folder, a GGUF file or hf:owner/name@revision."
 )
+@click.option("--base-url", metavar="URL", help="Ask this OpenAI-compatible server; --model is then its id.")
+@click.option("--key-env", metavar="NAME", help="The environment variable with the server's key.")
 @click.option("--template", help="Ask every item by this template [default: one for each kind].")
 @click.option("--language", help="Ask in this language, e.g. de.")
 @click.option(
@@ -121,6 +135,8 @@ def prepare(
 def generate(
     items_file: Path,
     model: str,
+    base_url: str | None,
+    key_env: str | None,
     template: str | None,
     language: str | None,
     max_tokens: int,
@@ -139,18 +155,27 @@ def generate(
     """
     from robustify.freeform.generate import Generation
     from robustify.freeform.generate import generate as written
-    from robustify.freeform.session import open_writer
+    from robustify.freeform.permit import permitted
+    from robustify.freeform.released import cell
+    from robustify.freeform.session import open_remote_writer, open_writer
     from robustify.freeform.store import get_store
 
-    items = [item for item in read_items(items_file) if not item.excluded_reason][:limit]
-    how = Generation(template, language, max_tokens, store=get_store(template_dir))
+    every = read_items(items_file)
+    items = [item for item in every if not item.excluded_reason][:limit]
     watch = watcher(sys.stderr.isatty() and not json_)
-    with (
-        open_writer(model, default_cache(cache_dir), device) as writer,
-        watch(writer.name, len(items)) as progress,
-    ):
-        rows = written(items, writer, how, out, progress)
-    failed = sum(row.error is not None for row in rows)
+    kept = default_cache(cache_dir)
+    with permitted(every, [items_file], out.absolute().parent) as permit:
+        restricted, seal = permit is not None, None if permit is None else permit.seal
+        how = Generation(template, language, max_tokens, store=get_store(template_dir), seal=seal)
+        with (
+            open_writer(model, kept, device)
+            if base_url is None
+            else open_remote_writer(base_url, model, kept, key_env=key_env, restricted=restricted) as writer,
+            watch(writer.name, len(items)) as progress,
+        ):
+            rows = written(items, writer, how, out, progress)
+    lost = sum(row.error is not None for row in rows)
+    failed = lost if permit is None else cell(lost, permit.min_cell)
     told = {"model": rows[0].model if rows else model, "n": len(rows), "not_asked": failed, "out": str(out)}
     print_(told, json_, [f"{len(rows)} answers, {failed} items did not fit", str(out)])
     return 0
@@ -192,27 +217,36 @@ def grade(
     """
     from robustify.freeform.files import read_rows
     from robustify.freeform.grading import grade_answers
-    from robustify.freeform.report import summarise
+    from robustify.freeform.permit import permitted, smallest
+    from robustify.freeform.released import share
+    from robustify.freeform.report import summarise, unscored_in
     from robustify.freeform.schema import answer_from
     from robustify.freeform.session import RECORD, open_judge, refuse_self_judging
 
     items = read_items(items_file)
     rows = [row for path in answers for row in read_rows(path, answer_from)]
-    restricted = any(item.restricted for item in items)
-    rules = replace(rules, judging=asking.how(items))
     watch = watcher(sys.stderr.isatty() and not json_)
     record = out.with_name(RECORD)
-    with open_judge(asking, default_cache(cache_dir), record, restricted=restricted) as judge:
-        if forbid_self_judging and judge is not None:
-            refuse_self_judging(judge.name, rows)
-        with watch("grading", len(rows)) as progress:
-            grades = grade_answers(items, rows, rules, out, judge, progress)
-    summary = summarise(items, grades, truncated_as_wrong=truncated_as == "wrong")
-    unscored = _unscored(summary)
-    print_({**summary, "unscored": unscored, "out": str(out)}, json_, [*_lines(summary), str(out)])
+    with permitted(items, [items_file, *answers], out.absolute().parent) as permit:
+        rules = replace(rules, judging=asking.how(items), seal=None if permit is None else permit.seal)
+        with open_judge(asking, default_cache(cache_dir), record, restricted=permit is not None) as judge:
+            if forbid_self_judging and judge is not None:
+                refuse_self_judging(judge.name, rows)
+            with watch("grading", len(rows)) as progress:
+                grades = grade_answers(items, rows, rules, out, judge, progress)
+    wrong = truncated_as == "wrong"
+    summary = summarise(items, grades, truncated_as_wrong=wrong, min_cell=smallest(permit))
+    unscored = unscored_in(grades, truncated_as_wrong=wrong)
+    told = unscored if permit is None else share(unscored, len(grades), permit.min_cell)
+    print_(
+        {**summary, "unscored": told, "out": str(out)},
+        json_,
+        [*_lines(summary), str(out)],
+    )
     if unscored > max_unscored:
+        share_told = "too many" if told is None else _percent(told)
         click.echo(
-            f"robustify: {_percent(unscored)} of the answers have no score; at most {_percent(max_unscored)} may"
+            f"robustify: {share_told} of the answers have no score; at most {_percent(max_unscored)} may"
             " (give a judge, or --max-unscored)",
             err=True,
         )
@@ -233,11 +267,13 @@ def agree(grades: tuple[Path, ...], human: Path, seed: int) -> int:
     """
     from robustify.freeform.files import read_rows
     from robustify.freeform.human import calibrate, human_from
-    from robustify.freeform.report import coarse
+    from robustify.freeform.permit import permitted
+    from robustify.freeform.released import coarse
 
     read = read_grades(grades)
-    told = calibrate(read, read_rows(human, human_from), seed)
-    click.echo(json.dumps(coarse(told) if any(grade.restricted for grade in read) else told, indent=2))
+    with permitted([], grades, grades[0].absolute().parent, read) as permit:
+        told = calibrate(read, read_rows(human, human_from), seed)
+    click.echo(json.dumps(told if permit is None else coarse(told, permit.min_cell), indent=2))
     return 0
 
 
@@ -262,20 +298,22 @@ def audit(
         robustify free audit --items free/items.jsonl --judge http://127.0.0.1:8000/v1 --judge-model M -o free/audit.json
     """
     from robustify.freeform.audit import CHECKS, judge_audit
-    from robustify.freeform.report import coarse
+    from robustify.freeform.permit import permitted
+    from robustify.freeform.released import coarse
     from robustify.freeform.session import RECORD, open_judge
     from robustify.run import write_json
 
     items = read_items(items_file)
-    restricted = any(item.restricted for item in items)
-    with open_judge(asking, default_cache(cache_dir), out.with_name(RECORD), restricted=restricted) as judge:
-        if judge is None:
-            raise click.UsageError("free audit needs a judge: --judge URL|MODEL or --replay FILE")
-        told = judge_audit(
-            judge, items, checks=checks or CHECKS, n=n, seed=asking.seed, how=asking.how(items)
-        ).json()
-    told = coarse(told) if restricted else told
-    write_json(out, told)
+    record = out.with_name(RECORD)
+    with permitted(items, [items_file], out.absolute().parent) as permit:
+        with open_judge(asking, default_cache(cache_dir), record, restricted=permit is not None) as judge:
+            if judge is None:
+                raise click.UsageError("free audit needs a judge: --judge URL|MODEL or --replay FILE")
+            told = judge_audit(
+                judge, items, checks=checks or CHECKS, n=n, seed=asking.seed, how=asking.how(items)
+            ).json()
+        told = told if permit is None else coarse(told, permit.min_cell)
+        write_json(out, told)
     click.echo(json.dumps(told, indent=2))
     return 0
 
@@ -285,6 +323,7 @@ def audit(
 @ITEMS
 @HUMAN
 @click.option("--allow-self-judging", is_flag=True, help="Report grades that a model gave its own answers.")
+@click.option("--base", metavar="MODEL", help="Hold every other model to this one, item by item.")
 @click.option("-o", "--out", "--output", type=DIR, help="Also write summary.json and report.md here.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @as_json
@@ -293,6 +332,7 @@ def report(
     items_file: Path,
     human: Path | None,
     allow_self_judging: bool,
+    base: str | None,
     out: Path | None,
     seed: int,
     json_: bool,
@@ -302,37 +342,39 @@ def report(
     \b
     Example:
         robustify free report free/grades.jsonl --items free/items.jsonl -o free/report
+        robustify free report free/base.jsonl free/tuned.jsonl --items free/items.jsonl --base smollm2-135m
     """
     from robustify.freeform.files import read_rows
     from robustify.freeform.human import human_from
+    from robustify.freeform.permit import permitted, smallest
     from robustify.freeform.report import page, refuse_self_judged, summarise
     from robustify.run import write_json, write_text
 
-    read = read_grades(grades)
+    read, items = read_grades(grades), read_items(items_file)
     if not allow_self_judging:
         refuse_self_judged(read)
     labels = read_rows(human, human_from) if human else []
-    summary = summarise(read_items(items_file), read, labels, seed)
-    shown = page(summary)
-    if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        write_json(out / "summary.json", summary)
-        write_text(out / "report.md", shown)
+    with permitted(items, [items_file, *grades], out or items_file.absolute().parent, read) as permit:
+        summary = summarise(items, read, labels, seed, base=base, min_cell=smallest(permit))
+        shown = page(summary)
+        if out is not None:
+            out.mkdir(parents=True, exist_ok=True)
+            write_json(out / "summary.json", summary)
+            write_text(out / "report.md", shown)
     click.echo(json.dumps(summary) if json_ else shown.rstrip())
     return 0
 
 
 free.add_command(templates)
+free.add_command(attach)
 
 
 def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def _unscored(summary: Mapping[str, Any]) -> float:
-    told = [model["all"] for model in summary["models"].values()]
-    asked = sum(t["n"] for t in told)
-    return 1 - sum(t["accuracy"]["n"] for t in told) / asked if asked else 0.0
+def _few(n: int | None) -> str:
+    return "too few to tell" if n is None else str(n)
 
 
 def _lines(summary: Mapping[str, Any]) -> list[str]:

@@ -25,7 +25,7 @@ TEMPLATE_DIR = click.option(
     "--template-dir", multiple=True, type=DIR, help="A folder with templates of your own (repeatable)."
 )
 RESTRICTED = click.option(
-    "--restricted", is_flag=True, help="The set is restricted: its text stays on this machine."
+    "--restricted", is_flag=True, help="Refuse a set that has no adapter of a restricted set (exit 4)."
 )
 _CHOICE = (
     "judge", "judge_model", "judge_key_env", "replay", "votes", "retries", "seed", "language", "domain", "few_shot",
@@ -156,6 +156,8 @@ def print_(told: Mapping[str, Any], json_: bool, lines: list[str]) -> None:
     click.echo(json.dumps(told) if json_ else "\n".join(map(printable, lines)))
 
 
-def counted(counts: Mapping[str, int]) -> str:
-    """Counts in a line."""
+def counted(counts: Mapping[str, int] | None) -> str:
+    """Counts in a line; None where one of them is too small to be told."""
+    if counts is None:
+        return "too few of a kind to tell"
     return ", ".join(f"{name} {n}" for name, n in sorted(counts.items()))

@@ -90,22 +90,26 @@ def compare(
     from robustify.freeform.files import read_rows
     from robustify.freeform.grading import Grading
     from robustify.freeform.human import human_from
-    from robustify.freeform.report import coarse
+    from robustify.freeform.permit import permitted
+    from robustify.freeform.released import coarse
     from robustify.freeform.schema import answer_from
     from robustify.freeform.session import RECORD, open_judge
     from robustify.run import write_json
 
     items = read_items(items_file)
     labels = read_rows(human, human_from) if human else []
-    restricted = any(item.restricted for item in items)
-    with open_judge(asking, default_cache(cache_dir), out.with_name(RECORD), restricted=restricted) as judge:
-        if judge is None:
-            raise click.UsageError("free templates compare needs a judge: --judge URL|MODEL or --replay FILE")
-        rules = Grading(judging=asking.how(items))
-        told = compare_templates(
-            items, read_rows(answers_file, answer_from), ids, judge, labels, rules, asking.seed
-        )
-    told = coarse(told) if restricted else told
-    write_json(out, told)
+    record = out.with_name(RECORD)
+    with permitted(items, [items_file, answers_file], out.absolute().parent) as permit:
+        with open_judge(asking, default_cache(cache_dir), record, restricted=permit is not None) as judge:
+            if judge is None:
+                raise click.UsageError(
+                    "free templates compare needs a judge: --judge URL|MODEL or --replay FILE"
+                )
+            rules = Grading(judging=asking.how(items))
+            told = compare_templates(
+                items, read_rows(answers_file, answer_from), ids, judge, labels, rules, asking.seed
+            )
+        told = told if permit is None else coarse(told, permit.min_cell)
+        write_json(out, told)
     click.echo(json.dumps(told, indent=2))
     return 0

@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 
+from robustify.engines.base import Reply
 from robustify.engines.tokens import Transformers
 from robustify.errors import ModelError
 
@@ -29,10 +30,11 @@ def as_prompt(tokenizer: Any, name: str, text: str) -> list[int]:
     return [*ends[0], *speller.spell([text], special=False)[0], *ends[1]]
 
 
-def reply(model: Any, tokenizer: Any, ids: Sequence[int], max_tokens: int) -> str:
-    """What the model says next, without sampling."""
+def reply(model: Any, tokenizer: Any, ids: Sequence[int], max_tokens: int) -> Reply:
+    """What the model says next, without sampling, and whether it ended by itself."""
     given = torch.tensor([ids], device=model.device)
     stop = model.generation_config.eos_token_id
+    ends = stop if isinstance(stop, list) else [stop]
     with torch.inference_mode():
         out: Any = model.generate(
             given,
@@ -43,6 +45,8 @@ def reply(model: Any, tokenizer: Any, ids: Sequence[int], max_tokens: int) -> st
             temperature=None,
             top_p=None,
             top_k=None,
-            pad_token_id=stop[0] if isinstance(stop, list) else stop,
+            pad_token_id=ends[0],
         )
-    return str(tokenizer.decode(out[0, len(ids) :], skip_special_tokens=True))
+    said = out[0, len(ids) :]
+    ended = len(said) > 0 and int(said[-1]) in ends
+    return Reply(tokenizer.decode(said, skip_special_tokens=True), "stop" if ended else "length")

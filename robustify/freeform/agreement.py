@@ -175,4 +175,5 @@ def _kappa_interval(
         return kappa_of(means.reshape(-1, k, k), weights)
 
     low, high = bootstrap(cells, kappas, groups, seed=seed)
-    return None if math.isnan(low) else (low, high)
+    # Where nobody disagrees, drawing again shows no spread: that is no certainty.
+    return None if math.isnan(low) or low == high else (low, high)

@@ -168,6 +168,7 @@ class _Labelling:
             format_type=self.format_type,
             label_set=self.label_set,
             finish_reason=reply.finish_reason,
+            numbers=[i + 1 for i in missing] if len(missing) < len(self.labels) else None,
         )
         self.attempts.append(_attempt(self.judge, conversation, call, reply, found.error_type))
         for place, label in zip(missing, found.labels or [None] * len(missing), strict=True):

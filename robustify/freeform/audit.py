@@ -20,9 +20,11 @@ from robustify.freeform.errors import FreeformError
 from robustify.freeform.human import judge_verdict
 from robustify.freeform.judge import Judge
 from robustify.freeform.judging import Judging, judged, tolerance_percent
+from robustify.freeform.metrics import clustered_rate
 from robustify.freeform.nuggets import grade_nuggets
 from robustify.freeform.schema import FreeItem, GradeResult, Kind
 from robustify.stats import rate
+from robustify.text import KeptHere
 
 CHECKS = ("self_consistency", "nugget_order", "batch_size", "option_order", "verbosity", "injection")
 REPEATS = 3
@@ -36,7 +38,7 @@ _RANK = {"incorrect": 0.0, "correct": 1.0}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Case:
+class Case(KeptHere):
     """One answer whose verdict is known."""
 
     item: FreeItem
@@ -158,7 +160,7 @@ def _option_order(judge: Judge, cases: Sequence[Case], how: Judging, seed: int) 
                 for order in (case.item.options, shuffled)
             )
         )
-    return _same(pairs)
+    return _same(pairs, range(len(pairs)))
 
 
 def _shown(case: Case, options: Iterable[str]) -> str:
@@ -168,11 +170,11 @@ def _shown(case: Case, options: Iterable[str]) -> str:
     return f"{case.item.question}\n{listed}"
 
 
-def _same(pairs: Sequence[tuple[str | None, ...]]) -> dict[str, Any]:
-    """How often two words are the same, over pairs that could be read."""
-    whole = [p for p in pairs if None not in p]
-    same = np.array([float(p[0] == p[1]) for p in whole], dtype=np.float64)
-    return {"n": len(pairs), "unread": len(pairs) - len(whole), "same": rate(same).json()}
+def _same(pairs: Sequence[tuple[str | None, ...]], groups: Sequence[int]) -> dict[str, Any]:
+    """How often two words are the same, over pairs that could be read; those of a group are drawn together."""
+    same = np.array([np.nan if None in p else float(p[0] == p[1]) for p in pairs])
+    told = clustered_rate(same, np.array(groups, dtype=np.int64))
+    return {"n": len(pairs), "unread": int(np.isnan(same).sum()), "same": told.json()}
 
 
 def _verbosity(judge: Judge, cases: Sequence[Case], how: Judging) -> dict[str, Any]:
@@ -206,14 +208,17 @@ def _injection(judge: Judge, cases: Sequence[Case], how: Judging) -> dict[str, A
     every: list[str | None] = []
     for name, payload in PAYLOADS.items():
         words = [_word(judge, case, how, case.answer + payload) for case in held]
-        payloads[name] = _flips(words)
+        payloads[name] = _flips(words, range(len(held)))
         every += words
-    return {"n_wrong": len(wrong), "n_called_wrong": len(held), **_flips(every), "payloads": payloads}
+    pooled = _flips(every, [*range(len(held))] * len(PAYLOADS))
+    return {"n_wrong": len(wrong), "n_called_wrong": len(held), **pooled, "payloads": payloads}
 
 
-def _flips(words: Sequence[str | None]) -> dict[str, Any]:
-    read = np.array([float(word == "correct") for word in words if word is not None], dtype=np.float64)
-    return {"n": len(words), "unread": len(words) - len(read), "flipped": rate(read).json()}
+def _flips(words: Sequence[str | None], cases: Sequence[int]) -> dict[str, Any]:
+    """How many words turned to right; the words of one case are drawn together."""
+    told = np.array([np.nan if word is None else float(word == "correct") for word in words])
+    flipped = clustered_rate(told, np.array(cases, dtype=np.int64))
+    return {"n": len(words), "unread": int(np.isnan(told).sum()), "flipped": flipped.json()}
 
 
 def _nuggets(
@@ -222,6 +227,7 @@ def _nuggets(
     """The same nuggets in another order, or one at a time instead of ten: every label must stay."""
     rng = random.Random(f"nugget order/{seed}")
     pairs: list[tuple[str | None, ...]] = []
+    groups: list[int] = []
     for place, item in enumerate(items):
         other = rng.sample(item.nuggets, len(item.nuggets)) if reorder else item.nuggets
         # Its own reference supports the nuggets; another item's supports few of them.
@@ -229,7 +235,8 @@ def _nuggets(
             plain = _labels(judge, item, text, item.nuggets, how, template, 10)
             again = _labels(judge, item, text, other, how, template, 10 if reorder else 1)
             pairs += [(plain.get(n.id), again.get(n.id)) for n in item.nuggets]
-    return _same(pairs)
+            groups += [place] * len(item.nuggets)
+    return _same(pairs, groups)
 
 
 def _labels(

@@ -17,7 +17,7 @@ from robustify.freeform.text import is_refusal, is_symbolic, normalize_tokens, p
 
 MOST_LONGER = 12
 """Tokens by which an answer may be longer than the option that it contains."""
-_BESIDE = 3
+_AFTER = 3
 _NEGATIONS = frozenset((
     "not", "no", "never", "non", "neither", "nor", "without", "cannot", "except", "unlike", "isn't",
     "aren't", "wasn't", "weren't", "don't", "doesn't", "didn't", "can't", "won't", "rather", "instead",
@@ -29,8 +29,8 @@ _WHOLE_LETTER = re.compile(
     _LEAD + r"(?:(?:option|choice|answer)\s*:?\s+)?([A-Za-z])[\s*_`)\].:\"'}]*$", re.IGNORECASE
 )
 _SAID_LETTER = re.compile(
-    r"\b(?i:(?:final\s+)?(?:answer|option|choice)\b[*_]*\s*(?:is|:|=)?[*_:]*\s*(?:(?:option|choice)\s+)?)(?:\\boxed\s?\{)?[\s*_`(\[]*"
-    r"([A-Z])(?=[\s*_`)\].:,;}]*(?:$|[\n.,;)]|\s-\s|\s\())"
+    r"\b(?i:(?:final\s+)?(?:answer|option|choice)\b[*_]{0,3}\s{0,3}(?:is|:|=)?[*_:]{0,3}\s{0,3}(?:(?:option|choice)\s{1,3})?)(?:\\boxed\s?\{)?[\s*_`(\[]{0,9}"
+    r"([A-Z])(?=[\s*_`)\].:,;}]{0,9}(?:$|[\n.,;)]|\s-\s|\s\())"
 )
 _LEADING_LETTER = re.compile(r"[\s*_`(\[]*([A-Z])[*_`]*[).:\]][*_`]*\s+(?=\S)")
 
@@ -164,5 +164,6 @@ def _outermost(tokens: tuple[str, ...], wordings: Sequence[tuple[int, tuple[str,
 
 
 def _denied(tokens: tuple[str, ...], match: _Match) -> bool:
-    beside = tokens[max(0, match.start - _BESIDE) : match.start] + tokens[match.end : match.end + _BESIDE]
-    return any(token in _NEGATIONS for token in beside)
+    # What comes before may deny from afar ("not, as many think, caused by ..."); what comes after speaks of its own.
+    around = tokens[: match.start] + tokens[match.end : match.end + _AFTER]
+    return any(token in _NEGATIONS for token in around)

@@ -4,7 +4,7 @@ Both see the same answers through the same judge, so that differences are paired
 agreement is absent, and the result says "uncalibrated": a template that is only cheaper is not better.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -50,10 +50,16 @@ def compare_templates(
     first = found[0].id
     return {
         "judge": judge.name,
-        "status": "calibrated" if labels else UNCALIBRATED,
+        "status": "calibrated" if _agreed(told) else UNCALIBRATED,
         "templates": told,
         "against_first": {t.id: _against(graded[first], graded[t.id], labels, nuggets) for t in found[1:]},
     }
+
+
+def _agreed(told: Mapping[str, Any]) -> bool:
+    """Whether people said anything of what every template judged: labels of other items calibrate nothing."""
+    parts = [(t["agreement"] or {}).values() for t in told.values()]
+    return all(any(part is not None and part["n"] for part in held) for held in parts)
 
 
 def _grade(

@@ -5,7 +5,6 @@ wording does. What cannot be asked is kept with its reason and counted by topic;
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from robustify.cloze import exclusion
@@ -20,7 +19,9 @@ SMALL_COUNT = 20
 _OTHER = "another text"
 
 
-def convert_item(item: Item, *, explanations: bool = False, restricted: bool = False) -> FreeItem:
+def convert_item(
+    item: Item, *, explanations: bool = False, restricted: bool = False, adapter: str = ""
+) -> FreeItem:
     """The question of an item, with its kind, its reference and, where it cannot be asked, the reason.
 
     `explanations` also asks items whose key is longer than 12 words; without it they are excluded as `long_answer`,
@@ -40,6 +41,7 @@ def convert_item(item: Item, *, explanations: bool = False, restricted: bool = F
         restricted=restricted,
         flags=flags,
         excluded_reason=_reason(item, kind, explanations),
+        adapter=adapter,
     )
 
 
@@ -61,7 +63,7 @@ def route(reference: str) -> tuple[Kind, tuple[str, ...]]:
 
 def _reason(item: Item, kind: Kind, explanations: bool) -> str:
     # The reasons are those of the strict cloze profile, but only the key's own words can spoil a free answer.
-    alone = replace(item, choices=(item.choices[item.key], _OTHER), key=0)
+    alone = Item(item.id, item.stem, (item.choices[item.key], _OTHER), 0, item.topic, item.group)
     reason = exclusion(alone, "strict")
     if reason not in (None, "long_answer"):
         return str(reason)

@@ -19,13 +19,14 @@ from robustify.freeform.prompting import Message, rendered
 from robustify.freeform.schema import FreeItem
 from robustify.freeform.store import Template
 from robustify.freeform.text import normalize_tokens
+from robustify.text import KeptHere
 
 SHARED = 13
 """Words in a row that are no accident."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Shot:
+class Shot(KeptHere):
     """One worked case: a question, an answer, and what a good judge replies."""
 
     question: str

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from robustify.freeform.errors import ErrorType
 from robustify.freeform.reasoning import MOST, split_reasoning
 from robustify.freeform.schema import Status
+from robustify.text import KeptHere
 
 LONG = 20_000
 """Characters of an answer without its reasoning past which the rules do not look for a result."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Finding:
+class Finding(KeptHere):
     """A status, a score where there is one, and why. `extracted` is what of the answer was compared."""
 
     status: Status

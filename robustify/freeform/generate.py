@@ -11,14 +11,16 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from robustify.engines.base import Progress, Writer, no_progress
+from robustify.engines.base import Progress, Reply, Writer, no_progress
 from robustify.errors import DataError
-from robustify.freeform.errors import FreeformError
+from robustify.freeform.errors import FreeformError, RestrictedDataError
 from robustify.freeform.files import appending, read_rows
-from robustify.freeform.prompting import prompt_sha256, rendered
+from robustify.freeform.prompting import prompt_sha256, rendered, sealed_digest
 from robustify.freeform.reasoning import split_reasoning
 from robustify.freeform.schema import AnswerRow, FreeItem, answer_from, plain
 from robustify.freeform.store import Template, TemplateStore, get_store
+from robustify.quiet import quieted
+from robustify.text import KeptHere
 
 BATCH = 8
 MISTRAL = "answer/mistral_instruct"
@@ -42,6 +44,8 @@ class Generation:
     max_tokens: int = 512
     batch: int = BATCH
     store: TemplateStore = field(default_factory=get_store, compare=False)
+    seal: bytes | None = field(default=None, repr=False, compare=False)
+    """The subkey under which the digests of a restricted set's prompts are kept."""
 
     def of(self, item: FreeItem) -> Template:
         """The template that asks this item.
@@ -63,7 +67,7 @@ class Generation:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class _Prompt:
+class _Prompt(KeptHere):
     item: FreeItem
     text: str
     sha256: str
@@ -106,13 +110,19 @@ def generate(
     Raises:
         FreeDataError: the file holds something else than answers.
         ResourceError: it cannot be written.
+        RestrictedDataError: restricted items, and no subkey for the digests of their prompts.
     """
+    private = any(item.restricted for item in items)
+    if private and how.seal is None:
+        raise RestrictedDataError(
+            "items: restricted, and no key is at hand; expected one: a plain digest of a prompt tells which item it is"
+        )
     chat = bool(getattr(writer, "has_chat_template", False))
     prompts = [_prompt(item, writer.name, how, chat) for item in items if not item.excluded_reason]
     known = {_key(row): row for row in read_rows(path, answer_from)} if path.is_file() else {}
     left = [p for p in prompts if p.key not in known]
     progress(len(prompts) - len(left))
-    with appending(path, private=any(item.restricted for item in items)) as append:
+    with appending(path, private=private) as append:
         for batch in _batches(left, how.batch):
             for prompt, text, error in _written(batch, writer, how.max_tokens):
                 row = _row(prompt, writer.name, text, error, how.params)
@@ -124,6 +134,8 @@ def generate(
 
 def _prompt(item: FreeItem, model: str, how: Generation, chat: bool) -> _Prompt:
     text, sha256 = prompt_of(item, how, has_chat_template=chat)
+    if item.restricted and how.seal is not None:
+        sha256 = sealed_digest(how.seal, "prompt", sha256)
     return _Prompt(item, text, sha256, how.of(item), answer_key(item.id, model, sha256, how.params))
 
 
@@ -142,7 +154,8 @@ Written = tuple[_Prompt, str, str | None]
 def _written(batch: Sequence[_Prompt], writer: Writer, max_tokens: int) -> Iterator[Written]:
     """The replies of a batch; a prompt that does not fit is told alone, and spoils no other."""
     try:
-        texts = writer.write([p.text for p in batch], max_tokens=max_tokens)
+        with quieted():
+            texts = writer.write([p.text for p in batch], max_tokens=max_tokens)
     except DataError:
         if len(batch) == 1:
             yield batch[0], "", "prompt_too_long"
@@ -158,7 +171,8 @@ def _row(prompt: _Prompt, model: str, text: str, error: str | None, params: Mapp
     return AnswerRow(
         item_id=prompt.item.id,
         model=model,
-        text=text,
+        text=str(text),
+        finish_reason=text.finish_reason if isinstance(text, Reply) else None,
         reasoning=split_reasoning(text).reasoning,
         template_id=prompt.template.id,
         template_sha256=prompt.template.sha256,

@@ -12,7 +12,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 from robustify.errors import DataError
-from robustify.freeform.errors import FreeDataError, FreeformError
+from robustify.freeform.errors import FreeDataError, FreeformError, RestrictedDataError
 from robustify.freeform.files import appending, read_rows, write_rows
 from robustify.freeform.graders import (
     CHOICE,
@@ -28,7 +28,8 @@ from robustify.freeform.judge import Judge
 from robustify.freeform.judging import Judging
 from robustify.freeform.nuggets import NUGGETS, grade_nuggets
 from robustify.freeform.numeric import Percent
-from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult, Kind, grade_from, plain
+from robustify.freeform.prompting import sealed_digest
+from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult, JudgeTrace, Kind, grade_from, plain
 
 GRADERS_GROUP = "robustify.graders"
 Plugin = Callable[[FreeItem, str, Judge | None], GradeResult]
@@ -62,6 +63,8 @@ class Grading:
     grader: str | None = None
     judging: Judging = field(default_factory=Judging)
     allow_text: bool = False
+    seal: bytes | None = field(default=None, repr=False)
+    """The subkey under which the digests of a restricted set's text are kept."""
 
     def templates(self) -> dict[str, str]:
         """The id and digest of every template that may be used."""
@@ -84,6 +87,7 @@ def grade_answers(
         FreeDataError: answers to items that are not there, or two answers of one model to one item and prompt.
         FreeformError: a mode that needs a judge where there is none, or an unknown plug-in.
         JudgeConfigError: the judge can never be asked.
+        RestrictedDataError: restricted items, and no subkey for their digests.
     """
     check_mode(rules.mode, judge)
     by_id = {item.id: item for item in items}
@@ -94,11 +98,15 @@ def grade_answers(
     known = {g.key: g for g in held if g.error_type not in PASSING}
     about = _about(rules, judge)
     private = any(item.restricted for item in items)
+    if private and rules.seal is None:
+        raise RestrictedDataError(
+            "items: restricted, and no key is at hand; expected one: a plain digest of text tells which item it is"
+        )
     out = []
     with appending(path, private=private) as append:
         for row in rows:
             item = by_id[row.item_id]
-            key = _key(item, row, about)
+            key = _kept(_key(item, row, about), "key", item, rules)
             if key not in known:
                 known[key] = _stored(_grade(item, row, rules, judge, plugin), key, item, row, rules)
                 append(known[key].json())
@@ -119,29 +127,24 @@ def _grade(
     item: FreeItem, row: AnswerRow, rules: Grading, judge: Judge | None, plugin: Plugin | None
 ) -> GradeResult:
     if row.error is not None:
-        kind: Kind = item.kind
-        return GradeResult(item.id, row.model, kind, _GRADERS[kind], "truncated", None, None, row.error)
-    cut = row.finish_reason == "length"
+        return _truncated(item, row, row.error)
+    if row.finish_reason == "length":
+        # To count such answers only where they are already right would flatter every rate.
+        return _truncated(item, row, "cut_off")
     if plugin is not None:
         return replace(plugin(item, row.text, judge), item_id=item.id, model=row.model)
     if item.nuggets and judge is not None and rules.mode != "deterministic":
-        graded = grade_nuggets(
+        return grade_nuggets(
             row.text, item.nuggets, question=item.question, judge=judge, template=rules.nugget_template,
             format_type=rules.format_type, batch_size=rules.batch_size, score=rules.nugget_score, how=rules.judging,
             item_id=item.id, model=row.model,
         )  # fmt: skip
-        return _if_cut(graded, row) if cut else graded
-    if cut:
-        # The rules may still find the result of an answer that was cut off after it; a judge is not asked.
-        return _if_cut(_by_kind(item, row, replace(rules, mode="deterministic"), None), row)
     return _by_kind(item, row, rules, judge)
 
 
-def _if_cut(graded: GradeResult, row: AnswerRow) -> GradeResult:
-    """An answer that was cut off counts only where what stands there is already right."""
-    if graded.status == "scored" and graded.score == 1:
-        return replace(graded, flags=(*graded.flags, "cut_off"))
-    return replace(graded, status="truncated", score=None, verdict=None, reason="cut_off")
+def _truncated(item: FreeItem, row: AnswerRow, reason: str) -> GradeResult:
+    kind: Kind = item.kind
+    return GradeResult(item.id, row.model, kind, _GRADERS[kind], "truncated", None, None, reason)
 
 
 def _by_kind(item: FreeItem, row: AnswerRow, rules: Grading, judge: Judge | None) -> GradeResult:
@@ -171,9 +174,33 @@ def _by_kind(item: FreeItem, row: AnswerRow, rules: Grading, judge: Judge | None
 def _stored(grade: GradeResult, key: str, item: FreeItem, row: AnswerRow, rules: Grading) -> GradeResult:
     """A grade as it is written: with its key, and without text where the item is restricted."""
     named = replace(
-        grade, key=key, answer_sha256=answer_digest(row), group=item.group, restricted=item.restricted
+        grade,
+        key=key,
+        answer_sha256=_kept(answer_digest(row), "answer", item, rules),
+        group=item.group,
+        restricted=item.restricted,
+        adapter=item.adapter,
+        judge=grade.judge and _kept_trace(grade.judge, item, rules),
     )
     return named if rules.allow_text or not item.restricted else named.without_text()
+
+
+def _kept_trace(trace: JudgeTrace, item: FreeItem, rules: Grading) -> JudgeTrace:
+    attempts = [
+        replace(
+            attempt,
+            key=_kept(attempt.key, "call", item, rules),
+            prompt_sha256=_kept(attempt.prompt_sha256, "prompt", item, rules),
+            reply_sha256=_kept(attempt.reply_sha256, "reply", item, rules),
+        )
+        for attempt in trace.attempts
+    ]
+    return replace(trace, attempts=tuple(attempts))
+
+
+def _kept(digest: str, what: str, item: FreeItem, rules: Grading) -> str:
+    """A digest as it is written: of a restricted item under the set's key, or whoever has the data finds the item."""
+    return sealed_digest(rules.seal, what, digest) if item.restricted and rules.seal and digest else digest
 
 
 def _check(rows: Sequence[AnswerRow], by_id: Mapping[str, FreeItem]) -> None:
@@ -191,7 +218,8 @@ def _check(rows: Sequence[AnswerRow], by_id: Mapping[str, FreeItem]) -> None:
 
 def _about(rules: Grading, judge: Judge | None) -> str:
     """Everything beside item and answer that a grade depends on."""
-    held = {f.name: getattr(rules, f.name) for f in fields(rules) if f.name not in ("judging", "allow_text")}
+    beside = ("judging", "allow_text", "seal")
+    held = {f.name: getattr(rules, f.name) for f in fields(rules) if f.name not in beside}
     how = {f.name: getattr(rules.judging, f.name) for f in fields(rules.judging) if f.name != "store"}
     how["shots"] = [asdict(shot) for shot in rules.judging.shots]
     asked = judge.name if judge is not None and rules.mode != "deterministic" else None

@@ -21,7 +21,7 @@ from robustify.freeform.prompting import Message
 
 TRIES = 3
 _LARGEST_REPLY = 8_000_000
-_LOCAL_NAMES = ("localhost", "localhost.localdomain", "ip6-localhost")
+_LOCAL_NAMES = ("localhost", "ip6-localhost")
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

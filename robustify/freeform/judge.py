@@ -15,10 +15,11 @@ from typing import Any, Protocol, runtime_checkable
 from robustify.freeform.errors import ErrorType, FreeDataError, JudgeConfigError
 from robustify.freeform.files import Append, appending, read_rows
 from robustify.freeform.prompting import Message, prompt_sha256
+from robustify.text import KeptHere
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Completion:
+class Completion(KeptHere):
     """A judge's reply. `reasoning` is what a server gives apart from the text; it is kept and never parsed."""
 
     text: str

@@ -7,6 +7,7 @@ where nothing contradicts it. Where it is not certain which nugget a label belon
 import re
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from robustify.freeform.candidate import FORMATS, Candidate
@@ -16,7 +17,7 @@ from robustify.freeform.label_lines import line_candidates
 from robustify.freeform.label_xml import xml_candidates
 from robustify.freeform.labels import SUPPORT3, LabelSet
 from robustify.freeform.reasoning import MOST, split_reasoning
-from robustify.freeform.spans import spans
+from robustify.freeform.spans import Span, spans
 
 FORMAT_TYPES = ("json", "markdown", "csv", "yaml", "xml", "adaptive")
 MANY = 20_000
@@ -55,8 +56,12 @@ def parse_labels_multi_format(
     format_type: str = "adaptive",
     label_set: LabelSet = SUPPORT3,
     finish_reason: str | None = None,
+    numbers: Sequence[int] | None = None,
 ) -> LabelParse:
     """Read the labels of a reply; never raises for its text, and takes time linear in it.
+
+    `numbers`: those of the nuggets that were asked about, where they are not all of them: a judge may number its
+    labels by these or from 1, and where both can be meant there is no label.
 
     Raises:
         FreeformError: `expected_count` below 1, or an unknown `format_type`.
@@ -78,6 +83,11 @@ def parse_labels_multi_format(
     last = found[-1]
     if _ambiguous(text, found, expected_count):
         return LabelParse(None, 0, last.format, "ambiguous")
+    if numbers is not None and last.indices is not None:
+        places = _places(last.indices, numbers)
+        if places is None:
+            return LabelParse(None, len(last.labels), last.format, "ambiguous")
+        last = replace(last, indices=places)
     return _aligned(last, expected_count, cut)
 
 
@@ -129,7 +139,7 @@ def _ambiguous(text: str, found: Sequence[Candidate], expected: int) -> bool:
     others = [c for c in found[:-1] if len(c.labels) == expected and _differs(c, last)]
     if not others:
         return False
-    if _inline(text, last) and any(not _inline(text, c) for c in others):
+    if inline(text, last) and any(not inline(text, c) for c in others):
         return True
     if not prose(text[last.end :]):
         return False
@@ -141,12 +151,23 @@ def _differs(a: Candidate, b: Candidate) -> bool:
     return (a.labels, a.indices) != (b.labels, b.indices)
 
 
-def _inline(text: str, candidate: Candidate) -> bool:
+def inline(text: str, structure: Candidate | Span) -> bool:
     """Whether words stand on the lines of a structure besides it."""
     # A reply of one long line must not be read once for each of its structures.
-    before = text[max(0, candidate.start - _BESIDE) : candidate.start].rpartition("\n")[2]
-    after = text[candidate.end : candidate.end + _BESIDE].partition("\n")[0]
+    before = text[max(0, structure.start - _BESIDE) : structure.start].rpartition("\n")[2]
+    after = text[structure.end : structure.end + _BESIDE].partition("\n")[0]
     return prose(before) or prose(after)
+
+
+def _places(indices: Sequence[int | None], numbers: Sequence[int]) -> tuple[int | None, ...] | None:
+    """The numbers of labels as places among the nuggets asked about; None where they can be read in two ways."""
+    own = {number: place for place, number in enumerate(numbers, start=1)}
+    given = {i for i in indices if i is not None}
+    if not given <= own.keys():
+        return tuple(indices)
+    if given <= set(own.values()) and any(own[i] != i for i in given):
+        return None
+    return tuple(None if i is None else own[i] for i in indices)
 
 
 def _aligned(found: Candidate, expected: int, cut: bool) -> LabelParse:

@@ -21,6 +21,8 @@ NUGGET_SCORES = ("strict_vital", "vital", "strict_all", "all", "weighted")
 OKAY_WEIGHT = 0.5
 """What an okay nugget counts in `weighted`, where a vital one counts 1 (ours, not TREC's code)."""
 _DRAWS = 2000
+_LUCKY = 0.025
+"""The share of draws of a judge no better than luck from which on its corrected rate has no interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,9 +161,13 @@ def clustered_rate(scores: Floats, groups: Ints, seed: int = 0) -> Rate:
     plain = rate(scores)
     if len(np.unique(groups[there])) == int(there.sum()) or plain.value is None:
         return plain
+    units = len(np.unique(groups[there]))
     ci: Interval | None = None
-    if len(np.unique(groups[there])) >= FEWEST_CLUSTERS:
+    if units >= FEWEST_CLUSTERS:
         ci = bootstrap(scores[there], groups=groups[there], seed=seed)
+        if ci[0] == ci[1]:
+            # Where all groups say the same, a bootstrap has nothing to vary: each group is one trial.
+            ci = rate(np.full(units, plain.value)).ci
     return Rate(plain.value, plain.n, ci)
 
 
@@ -177,7 +183,9 @@ def corrected(
     """The corrected rate with a bootstrap interval over the judged answers and over the human labels.
 
     `observed` are the judge's 0s and 1s on all answers (n,); `confusion` its word against the human's on the
-    labelled ones, `[[human 0, judge 0], [human 0, judge 1]], [[human 1 ...` as (2, 2) counts.
+    labelled ones, `[[human 0, judge 0], [human 0, judge 1]], [[human 1 ...` as (2, 2) counts. Sensitivity and
+    specificity are drawn with Jeffreys' prior, so that a few labels without an error are not taken for no error;
+    `n_labels` counts them. No interval where so many draws are of a judge no better than luck that it says nothing.
     """
     (tn, fp), (fn, tp) = confusion
     n = len(observed)
@@ -187,12 +195,12 @@ def corrected(
     if value is None:
         return None
     rng = np.random.default_rng(seed)
-    cells = np.array([tn, fp, fn, tp], dtype=np.float64)
-    drawn = rng.multinomial(int(cells.sum()), cells / cells.sum(), size=_DRAWS).astype(np.float64)
+    spec = rng.beta(tn + 0.5, fp + 0.5, size=_DRAWS)
+    sens = rng.beta(tp + 0.5, fn + 0.5, size=_DRAWS)
     share = rng.binomial(n, sum(observed) / n, size=_DRAWS) / n
-    with np.errstate(divide="ignore", invalid="ignore"):
-        spec = drawn[:, 0] / (drawn[:, 0] + drawn[:, 1])
-        sens = drawn[:, 3] / (drawn[:, 2] + drawn[:, 3])
-        draws = np.where(sens + spec > 1, (share + spec - 1) / (sens + spec - 1), np.nan)
-    low, high = interval(np.clip(draws, 0.0, 1.0))
-    return {"value": value, "n": n, "ci": None if math.isnan(low) else [low, high]}
+    better = sens + spec > 1
+    draws = (share[better] + spec[better] - 1) / (sens[better] + spec[better] - 1)
+    told = better.mean() > 1 - _LUCKY
+    low, high = interval(np.clip(draws, 0.0, 1.0)) if told else (math.nan, math.nan)
+    labels = {"wrong": tn + fp, "right": fn + tp}
+    return {"value": value, "n": n, "ci": [low, high] if told else None, "n_labels": labels}

@@ -5,6 +5,7 @@ between marks with a code that it cannot know, so that it cannot end its own quo
 """
 
 import hashlib
+import hmac
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +18,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from robustify.freeform.errors import TemplateVariableError
 from robustify.freeform.store import Template, TemplateStore, get_store, read
+from robustify.text import KeptHere
 
 LANGUAGES = {
     "ar": "Arabic", "de": "German", "en": "English", "es": "Spanish", "fr": "French", "hi": "Hindi", "it": "Italian",
@@ -28,7 +30,7 @@ _NONCE = 12
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Message:
+class Message(KeptHere):
     """One turn of a conversation; `role` is system, user or assistant."""
 
     role: str
@@ -46,6 +48,11 @@ def prompt_sha256(messages: Sequence[Message]) -> str:
     """The digest of a conversation."""
     written = json.dumps([m.json() for m in messages], ensure_ascii=False)
     return hashlib.sha256(written.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def sealed_digest(seal: bytes, what: str, digest: str) -> str:
+    """A digest under a subkey, so that nobody without the key can tell which text has it."""
+    return hmac.digest(seal, f"{what}\0{digest}".encode(), "sha256").hex()
 
 
 def render(template_id: str, **variables: object) -> list[Message]:

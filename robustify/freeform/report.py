@@ -1,7 +1,7 @@
 """What grades say, in one summary and one page: accuracy with its bounds, who judged, and how far to believe it.
 
 It prints counts, rates and names of models and templates, never text of an item or an answer, so that it may be
-printed for a restricted set too; there, every rate is rounded to whole percents (`coarse`).
+printed for a restricted set too; there, what is shown is decided by `released`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,8 +13,10 @@ from robustify.differences import paired_difference
 from robustify.freeform.errors import FreeformError
 from robustify.freeform.human import UNCALIBRATED, HumanLabel, calibrate
 from robustify.freeform.metrics import aggregate, clustered_rate, groups_of
+from robustify.freeform.released import MIN_CELL, released
 from robustify.freeform.schema import DECIDED, FreeItem, GradeResult
-from robustify.stats import Floats, percent
+from robustify.freeform.versus import against_base
+from robustify.stats import Floats, percent, wilson
 
 FORMAT = 1
 
@@ -26,12 +28,15 @@ def summarise(
     seed: int = 0,
     *,
     truncated_as_wrong: bool = False,
+    base: str | None = None,
+    min_cell: int = MIN_CELL,
 ) -> dict[str, Any]:
-    """The numbers of a free-response evaluation.
+    """The numbers of a free-response evaluation; of a restricted set those that `released` lets out, by `min_cell`.
 
     `{"format", "restricted", "models": {MODEL: {"kinds": {KIND: ...}, "all": {accuracy, lower, upper, coverage, by_judge,
     n}, "judges", "templates", "self_judging"}}, "calibration", "ranks": [[MODEL, ...], ...], "differences": {A: {B:
-    ...}}}`. `all` is the mean over all answers, each by the grader of its kind; the kinds stand beside it.
+    ...}}, "against_base"}`. `all` is the mean over all answers, each by the grader of its kind; the kinds stand beside
+    it. `against_base` is that of `versus`, where a base is named.
     """
     models = list(dict.fromkeys(g.model for g in grades))
     by_model = {model: [g for g in grades if g.model == model] for model in models}
@@ -43,21 +48,26 @@ def summarise(
         "n_items": len(items),
         "models": told,
         "calibration": calibrate(grades, labels, seed) if labels else {"status": UNCALIBRATED},
-        "ranks": ranked({model: (t["all"]["lower"], t["all"]["upper"]) for model, t in told.items()}),
+        "ranks": ranked({model: _ends(t["all"]) for model, t in told.items()}),
         "differences": {
             a: {b: _difference(by_model[a], by_model[b]) for b in models if b != a} for a in models
         },
+        "against_base": None if base is None else against_base(grades, base),
     }
-    return dict(coarse(summary)) if restricted else summary
+    if not restricted:
+        return summary
+    shown = released(summary, min_cell)
+    bounds = {model: _ends(t["all"]) for model, t in shown["models"].items()}
+    # The order by the exact bounds would tell more than the bounds that are shown.
+    return {**shown, "ranks": ranked(bounds)}
 
 
-def coarse(told: Any) -> Any:
-    """The same with every number that is no count rounded to two decimals: what may be shown of a restricted set."""
-    if isinstance(told, Mapping):
-        return {name: coarse(held) for name, held in told.items()}
-    if isinstance(told, list | tuple):
-        return [coarse(held) for held in told]
-    return round(told, 2) if isinstance(told, float) else told
+def _ends(part: Mapping[str, Any]) -> tuple[float | None, float | None]:
+    """How low and high an accuracy may lie: its bounds for what is unscored, each with its sampling error (Wilson)."""
+    n, low, high = part["n"], part["lower"], part["upper"]
+    if not n or low is None or high is None:
+        return None, None
+    return wilson(low * n, n)[0], wilson(high * n, n)[1]
 
 
 def _model(grades: Sequence[GradeResult], seed: int, truncated_as_wrong: bool) -> dict[str, Any]:
@@ -102,6 +112,12 @@ def credit_of(grades: Sequence[GradeResult], *, truncated_as_wrong: bool = False
         ],
         dtype=np.float64,
     )
+
+
+def unscored_in(grades: Sequence[GradeResult], *, truncated_as_wrong: bool = False) -> float:
+    """The share of answers without a score; 0 where there are none."""
+    scores = credit_of(grades, truncated_as_wrong=truncated_as_wrong)
+    return float(np.isnan(scores).mean()) if len(scores) else 0.0
 
 
 def by_item(grades: Iterable[GradeResult]) -> dict[str, float]:
@@ -179,8 +195,11 @@ def page(summary: Mapping[str, Any]) -> str:
     lines += ["## Why answers have no score", ""]
     for model, told in summary["models"].items():
         counts = _statuses(told)
-        lines.append(f"- {model}: " + ", ".join(f"{name} {n}" for name, n in counts.items()))
-    lines += ["", *_ranks(summary)]
+        told_counts = [f"{name} {n}" for name, n in (counts or {}).items()]
+        lines.append(
+            f"- {model}: " + ("too few of one status to tell" if counts is None else ", ".join(told_counts))
+        )
+    lines += ["", *_against(summary, restricted), *_ranks(summary)]
     return "\n".join(lines) + "\n"
 
 
@@ -222,9 +241,10 @@ def _calibration(summary: Mapping[str, Any], restricted: bool) -> list[str]:
         shares = ", ".join(
             f"{label} {_percent(share, restricted)}" for label, share in part["base_rates"]["first"].items()
         )
+        people = shares or "too few to tell"
         lines += [
             f"- {name}: n {part['n']}, kappa {_number(part['kappa'], restricted)}, the same word"
-            f" {_rate(part['raw'], restricted)}; people say {shares}; unread by the judge {part['n_judge_unread']}",
+            f" {_rate(part['raw'], restricted)}; people say {people}; unread by the judge {part['n_judge_unread']}",
         ]
         corrected = part.get("corrected_rate")
         if corrected:
@@ -234,12 +254,30 @@ def _calibration(summary: Mapping[str, Any], restricted: bool) -> list[str]:
     return lines
 
 
-def _statuses(told: Mapping[str, Any]) -> dict[str, int]:
+def _statuses(told: Mapping[str, Any]) -> dict[str, int] | None:
+    if "statuses" in told:
+        released_counts: dict[str, int] | None = told["statuses"]
+        return released_counts
     counts: dict[str, int] = {}
     for part in told["kinds"].values():
         for name, n in part["statuses"].items():
             counts[name] = counts.get(name, 0) + n
     return counts
+
+
+def _against(summary: Mapping[str, Any], restricted: bool) -> list[str]:
+    """What became of a base model, item by item."""
+    found = summary["against_base"]
+    if found is None:
+        return []
+    head = "| model | both answered | difference (95 %) | if unscored went against / for it | gained | lost | p (Holm) |"
+    rows = [f"## Against {found['base']}", "", head, "|---|---:|---:|---:|---:|---:|---:|"]
+    for model, told in found["models"].items():
+        p = "-" if told["p_holm"] is None else f"{told['p_holm']:{'g' if restricted else '.4f'}}"
+        bounds = f"{_percent(told['lower'], restricted)} / {_percent(told['upper'], restricted)}"
+        cells = [model, str(told["n_both"]), _rate(told["difference"], restricted), bounds]
+        rows.append(f"| {' | '.join([*cells, *map(_count, (told['gained'], told['lost'])), p])} |")
+    return [*rows, ""]
 
 
 def _ranks(summary: Mapping[str, Any]) -> list[str]:
@@ -248,11 +286,15 @@ def _ranks(summary: Mapping[str, Any]) -> list[str]:
         return []
     shown = "; then ".join(" and ".join(group) for group in groups)
     told = (
-        " Models in one group cannot be told apart: their bounds overlap."
+        " Models in one group cannot be told apart: their bounds, with the luck of the draw, overlap."
         if any(len(g) > 1 for g in groups)
         else ""
     )
     return ["## Order", "", f"{shown}.{told}"]
+
+
+def _count(n: int | None) -> str:
+    return "-" if n is None else str(n)
 
 
 def _percent(value: float | None, restricted: bool) -> str:
@@ -263,7 +305,7 @@ def _percent(value: float | None, restricted: bool) -> str:
 
 def _rate(found: Mapping[str, Any], restricted: bool) -> str:
     if found["value"] is None:
-        return "-"
+        return str(found.get("withheld") or "-")
     ci = found["ci"]
     interval = f" ({_percent(ci[0], restricted)} to {_percent(ci[1], restricted)})" if ci else ""
     return f"{_percent(found['value'], restricted)}{interval}"
@@ -271,7 +313,7 @@ def _rate(found: Mapping[str, Any], restricted: bool) -> str:
 
 def _number(found: Mapping[str, Any], restricted: bool) -> str:
     if found["value"] is None:
-        return "not defined"
+        return str(found.get("withheld") or "not defined")
     digits = 1 if restricted else 2
     ci = found["ci"]
     interval = f" ({ci[0]:.{digits}f} to {ci[1]:.{digits}f})" if ci else ""

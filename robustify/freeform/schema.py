@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 from robustify.freeform.errors import ErrorType, FreeDataError
+from robustify.restricted.ids import PREFIX
+from robustify.text import KeptHere
 
 Kind = Literal["numeric", "short_text", "explanation"]
 KINDS: tuple[Kind, ...] = ("numeric", "short_text", "explanation")
@@ -32,7 +34,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Nugget:
+class Nugget(KeptHere):
     """One fact that an answer should hold. `reviewed`: a person has agreed with its words.
 
     Raises:
@@ -56,11 +58,12 @@ class Nugget:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class FreeItem:
+class FreeItem(KeptHere):
     """One question to be answered in words.
 
     `reference` is the right answer, `unit` the unit a number is wanted in, `options` and `correct` the choices it came
     from (for the grader, never shown), `aliases` other right wordings. `excluded_reason` is "" where it may be asked.
+    `adapter` is the entrance of a restricted item's set, "" of a public one.
 
     Raises:
         FreeDataError: no id, no question, an unknown kind, a correct option out of range.
@@ -80,6 +83,7 @@ class FreeItem:
     restricted: bool = False
     flags: tuple[str, ...] = ()
     excluded_reason: str = ""
+    adapter: str = ""
 
     def __post_init__(self) -> None:
         if not self.id or not self.question.strip():
@@ -94,7 +98,7 @@ class FreeItem:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class AnswerRow:
+class AnswerRow(KeptHere):
     """What a model wrote. `error` says why there is no text: the question was never put to it."""
 
     item_id: str
@@ -150,7 +154,7 @@ class NuggetGrade:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class GradeResult:
+class GradeResult(KeptHere):
     """One answer, graded. `score` is None where the status is not decided: an unscored answer is never a wrong one.
 
     `extracted` and `reference` are what was compared, `reason` why, `det_verdict` what the deterministic grader said
@@ -179,6 +183,7 @@ class GradeResult:
     answer_sha256: str = ""
     group: str = ""
     restricted: bool = False
+    adapter: str = ""
 
     def __post_init__(self) -> None:
         if (self.score is not None) != (self.status in DECIDED):
@@ -219,6 +224,7 @@ def item_from(row: Mapping[str, Any]) -> FreeItem:
     Raises:
         FreeDataError: missing or unusable fields.
     """
+    _require_label(row, "id", "robustify free prepare")
     nuggets = tuple(_made(Nugget, n) for n in row.get("nuggets") or ())
     return _made(FreeItem, {**row, "nuggets": nuggets, **_tuples(row, ("options", "aliases", "flags"))})
 
@@ -243,6 +249,7 @@ def grade_from(row: Mapping[str, Any]) -> GradeResult:
     """
     if row.get("schema") != SCHEMA:
         raise FreeDataError(f"schema {row.get('schema')!r}; expected {SCHEMA}")
+    _require_label(row, "item_id", "robustify free grade")
     held = {name: value for name, value in row.items() if name != "schema"}
     held |= _tuples(held, ("flags",))
     held["nuggets"] = tuple(_made(NuggetGrade, n) for n in held.get("nuggets") or ())
@@ -251,6 +258,19 @@ def grade_from(row: Mapping[str, Any]) -> GradeResult:
         judge["attempts"] = tuple(_made(Attempt, a) for a in judge.get("attempts") or ())
         held["judge"] = _made(JudgeTrace, judge | _tuples(judge, ("votes",)))
     return _made(GradeResult, held)
+
+
+def _require_label(row: Mapping[str, Any], name: str, mend: str) -> None:
+    """A label is read, never supposed: a row without one, or one whose keyed id says that it was taken off, is none."""
+    found = row.get("restricted")
+    if not isinstance(found, bool):
+        raise FreeDataError(
+            f"restricted is {'missing' if found is None else 'no truth value'}; expected true or false ({mend} writes it)"
+        )
+    if not found and str(row.get(name)).startswith(PREFIX):
+        raise FreeDataError(
+            f"a keyed id of a restricted set, labelled public; expected its own label ({mend})"
+        )
 
 
 def _tuples(row: Mapping[str, Any], names: Sequence[str]) -> dict[str, tuple[Any, ...]]:

@@ -5,14 +5,15 @@ they are needed and their memory is given back.
 """
 
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from robustify.engines.base import Writer
+from robustify.engines.base import Metered, Writer
 from robustify.freeform.asking import check_votes
-from robustify.freeform.errors import FreeformError, JudgeConfigError
+from robustify.freeform.errors import FreeformError, JudgeConfigError, RestrictedDataError
 from robustify.freeform.fewshot import Shot, check_leak, pick_shots, read_shots
 from robustify.freeform.http_judge import HttpJudge
 from robustify.freeform.judge import Judge, recording, replaying
@@ -124,6 +125,43 @@ def open_writer(reference: str, cache: Path, device: str = "cpu") -> Iterator[Wr
         if not isinstance(model, Writer):
             raise FreeformError(f"{name}: its engine only scores; expected one that writes")
         yield model
+
+
+@contextmanager
+def open_remote_writer(
+    url: str, model: str, cache: Path, *, key_env: str | None = None, restricted: bool = False
+) -> Iterator[Writer]:
+    """A model behind an OpenAI-compatible server, ready to write; what was sent is told on stderr at the end.
+
+    Raises:
+        FreeformError: no address of a server.
+        RestrictedDataError: a restricted set and a server elsewhere.
+        ModelError: the server cannot write, or fails for good.
+    """
+    from pydantic import ValidationError
+
+    from robustify.engines import open_scorer, remote_host
+    from robustify.engines.openai_model import OpenAIModel
+
+    name = re.sub(r"[^A-Za-z0-9._-]+", "_", model).strip("_.-")[:64] or "model"
+    try:
+        settings = OpenAIModel(name=name, engine="openai", base_url=url, model=model, api_key_env=key_env)
+    except ValidationError as error:
+        told = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
+        raise FreeformError(f"--base-url or --key-env: {told}") from None
+    if restricted and remote_host(settings) is not None:
+        raise RestrictedDataError(
+            "model: the set is restricted and the server is not this machine; serve the model on 127.0.0.1"
+        )
+    with open_scorer(settings, cache) as writer:
+        assert isinstance(writer, Writer)
+        assert isinstance(writer, Metered)
+        yield writer
+        used = writer.usage()
+    print(
+        f"robustify: {name}: {used['requests']} requests, {used['tokens_in']} tokens sent, {used['tokens_out']} written",
+        file=sys.stderr,
+    )
 
 
 def refuse_self_judging(judge: str, answers: Sequence[AnswerRow]) -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from robustify.freeform.errors import ErrorType, FreeformError
 from robustify.freeform.label_json import MOST_SPANS
-from robustify.freeform.label_parse import prose, readable
+from robustify.freeform.label_parse import inline, prose, readable
 from robustify.freeform.labels import VERDICT3, LabelSet
 from robustify.freeform.literal import Pairs, Reader, Undecodable
 from robustify.freeform.spans import Scan, Span, spans
@@ -42,7 +42,7 @@ BINARY = Scale("binary", (0.0, 1.0), boolean=True)
 FIVE = Scale("five", (0.0, 0.25, 0.5, 0.75, 1.0))
 SCALES: Mapping[str, Scale] = {scale.name: scale for scale in (BINARY, FIVE)}
 
-_NUMERIC = re.compile(r"[+-]?\d{1,4}(?:\.\d{0,6})?")
+_NUMERIC = re.compile(r"[+-]?\d{1,4}(?:\.\d{1,6})?")
 _LINE = (
     r"[*_`#\s]{{0,9}}(?:final\s+)?{key}[*_`]{{0,3}}\s{{0,3}}[:=][*_`\s]{{0,5}}"
     r"(?P<value>[\w.+-]{{1,40}}?)[*_`.\s]{{0,9}}"
@@ -146,7 +146,8 @@ def _field(response: str, key: str, finish_reason: str | None, known: Callable[[
     cut = _cut_object(text, scan, key)
     if held:
         return _last(text, held, key, cut)
-    if cut:
+    if cut or finish_reason == "length":
+        # Outside an object nothing shows its end: `Score: 0` may be the beginning of 0.75.
         return _Found(None, "", "truncation")
     last_line = text.rstrip().rpartition("\n")[2]
     if len(last_line) < 200:
@@ -156,7 +157,7 @@ def _field(response: str, key: str, finish_reason: str | None, known: Callable[[
     whole = text.strip().strip("*`_ ")
     if len(whole) < 40 and known(whole):
         return _Found(whole, "", None)
-    return _Found(None, "", "truncation" if finish_reason == "length" else "format_error")
+    return _Found(None, "", "format_error")
 
 
 def _last(text: str, held: list[tuple[Span, Pairs]], key: str, cut: bool) -> _Found:
@@ -167,7 +168,8 @@ def _last(text: str, held: list[tuple[Span, Pairs]], key: str, cut: bool) -> _Fo
     others = [s for s, pairs in held[:-1] if any(not _same(value, values[0]) for value in pairs.all(key))]
     # "Either this or that" on one line is an echoed instruction, not a verdict and its correction.
     together = bool(others) and "\n" not in text[others[-1].end : span.start]
-    if others and (together or prose(text[span.end :])):
+    quoted = inline(text, span) and any(not inline(text, other) for other in others)
+    if others and (together or quoted or prose(text[span.end :])):
         return _Found(None, "", "ambiguous")
     reasons = [value for value in last.all("reasoning") if isinstance(value, str)]
     return _Found(values[0], reasons[-1] if reasons else "", None)

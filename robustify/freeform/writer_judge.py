@@ -6,11 +6,12 @@ not two votes.
 
 from collections.abc import Sequence
 
-from robustify.engines.base import Writer
+from robustify.engines.base import Reply, Writer
 from robustify.errors import DataError
 from robustify.freeform.errors import JudgeConfigError
 from robustify.freeform.judge import Call, Completion, JudgeCallError
 from robustify.freeform.prompting import Message
+from robustify.quiet import quieted
 
 _SPEAKER = {"user": "User", "assistant": "Assistant"}
 
@@ -37,10 +38,12 @@ class WriterJudge:
                 f"judge {self.name}: writes without sampling, so votes would be equal; use --votes 1"
             )
         try:
-            (text,) = self._writer.write([flattened(messages)], max_tokens=call.max_tokens)
+            with quieted():
+                (text,) = self._writer.write([flattened(messages)], max_tokens=call.max_tokens)
         except DataError:
             raise JudgeCallError("unsafe_input") from None
-        return Completion(text, model=self.name)
+        finish = text.finish_reason if isinstance(text, Reply) else None
+        return Completion(str(text), finish_reason=finish, model=self.name)
 
 
 def flattened(messages: Sequence[Message]) -> str:

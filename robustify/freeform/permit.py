@@ -1,0 +1,129 @@
+"""Leave to read and write rows of free response: asked of every command, before a model or a judge is opened.
+
+A restricted set needs the four facts of its adapter, items that have this set's keyed ids, and a process without crash
+dumps; rows that call themselves public are asked by their content. No label is taken on its word.
+"""
+
+import contextlib
+import hmac
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NoReturn
+
+from robustify.errors import AuthorisationError, ItemError
+from robustify.freeform.errors import RestrictedDataError
+from robustify.freeform.released import MIN_CELL
+from robustify.freeform.schema import FreeItem, GradeResult
+from robustify.item import MOST, Item
+from robustify.restricted.access import Access, authorised
+from robustify.restricted.detect import require_ordinary_files
+from robustify.restricted.ids import item_id
+from robustify.restricted.process import confined
+
+_OTHER = "another text"
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """Leave for one restricted set: its smallest cell, and the subkey for digests of its text."""
+
+    min_cell: int
+    seal: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Set:
+    name: str
+    adapter: str | None
+    sensitivity: str = "restricted"
+
+
+@contextlib.contextmanager
+def permitted(
+    items: Sequence[FreeItem], files: Sequence[Path], folder: Path, grades: Sequence[GradeResult] = ()
+) -> Iterator[Permit | None]:
+    """What is done inside may read these rows and write into `folder`; None for a public set.
+
+    `files` are where the rows come from. Inside, a restricted set's process is `confined`.
+
+    Raises:
+        RestrictedDataError: rows of several sets.
+        AuthorisationError: a restricted set without one of its four facts, items that are not that set's under this
+            key, or a public label on content that is recognised as sensitive.
+    """
+    labels = {(i.restricted, i.adapter) for i in items} | {(g.restricted, g.adapter) for g in grades}
+    if len(labels) > 1:
+        raise RestrictedDataError(f"rows: of {len(labels)} sets or labels; expected those of one set alone")
+    restricted, adapter = next(iter(labels), (False, ""))
+    if not restricted:
+        require_ordinary_files("items", [_as_item(item) for item in items], files)
+        yield None
+        return
+    access = leave(adapter, folder)
+    _require_its_own(items, access)
+    with inside(access, folder) as permit:
+        yield permit
+
+
+def leave(adapter: str, folder: Path) -> Access:
+    """The four facts of a restricted set, by its adapter.
+
+    Raises:
+        AuthorisationError: one of them is missing, or the rows name no adapter.
+        DataError, UsageError: as `access.authorised`.
+    """
+    access = authorised(_Set(adapter or "free", adapter or None), folder)
+    assert access is not None
+    return access
+
+
+def require_adapter(name: str) -> NoReturn:
+    """Refuse to call a set restricted that has no entrance.
+
+    Raises:
+        AuthorisationError: always.
+    """
+    raise AuthorisationError(
+        f"{name}: --restricted, but it is no set with an adapter of a restricted set; expected a config with "
+        "`adapter: NAME` (robustify adapter list; robustify adapter new): nothing was written"
+    )
+
+
+def smallest(held: Permit | None) -> int:
+    """The smallest count that is shown."""
+    return MIN_CELL if held is None else held.min_cell
+
+
+@contextlib.contextmanager
+def inside(access: Access | None, folder: Path) -> Iterator[Permit | None]:
+    """A confined process for a restricted set, which may write into `folder`; None for a public one."""
+    if access is None:
+        yield None
+        return
+    with confined(folder):
+        yield Permit(access.manifest.min_cell, access.key.derived("free"))
+
+
+def _require_its_own(items: Sequence[FreeItem], access: Access) -> None:
+    told, key = access.manifest, access.key.derived("ids")
+    other = sum(not _its_own(item, key, told.id, told.version) for item in items)
+    if other:
+        raise AuthorisationError(
+            f"{told.id}: {other} of {len(items)} items do not have the ids of this set under the key {access.key_id}; "
+            "expected the file of `robustify free prepare`, unchanged, and the key it was made with"
+        )
+
+
+def _its_own(item: FreeItem, key: bytes, name: str, version: str) -> bool:
+    try:
+        found = item_id(key, name, version, item.question, item.options)
+    except ItemError:
+        return False
+    return hmac.compare_digest(found.encode(), item.id.encode("utf-8", "surrogatepass"))
+
+
+def _as_item(item: FreeItem) -> Item:
+    """As the signs read it. An item that never had options has its reference beside a word of no meaning."""
+    choices = item.options if 2 <= len(item.options) <= MOST else (item.reference, _OTHER)
+    return Item(item.id, item.question, choices, 0)
