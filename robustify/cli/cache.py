@@ -33,20 +33,24 @@ def verify(cache_dir: Path | None, json_: bool) -> int:
 @cache.command()
 @cache_dir
 def clear(cache_dir: Path | None) -> int:
-    """Forget every score; models stay."""
-    from robustify.engines.cache import Cache
+    """Forget every score, also those of restricted sets; models stay."""
+    from robustify.engines.cache import every
 
-    with Cache(default_cache(cache_dir)) as scores:
-        click.echo(f"{scores.clear()} scores forgotten")
+    with every(default_cache(cache_dir)) as held:
+        click.echo(f"{sum(scores.clear() for scores in held)} scores forgotten")
     return 0
 
 
 def _tell(cache_dir: Path | None, json_: bool, *, verify: bool) -> int:
-    from robustify.engines.cache import Cache
+    from robustify.engines.cache import every
 
-    with Cache(default_cache(cache_dir)) as scores:
-        told = {
-            name: value for name, value in asdict(scores.info(verify=verify)).items() if value is not None
-        }
-    click.echo(json.dumps(told) if json_ else "\n".join(f"{name}: {value}" for name, value in told.items()))
+    with every(default_cache(cache_dir)) as held:
+        parts = [_present(asdict(scores.info(verify=verify))) for scores in held]
+    told = {**parts[0], **({"restricted": parts[1]} if len(parts) > 1 else {})}
+    lines = [f"{name}: {value}" for part in parts for name, value in part.items()]
+    click.echo(json.dumps(told) if json_ else "\n".join(lines))
     return 0
+
+
+def _present(told: "dict[str, object]") -> "dict[str, object]":
+    return {name: value for name, value in told.items() if value is not None}

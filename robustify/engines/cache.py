@@ -4,13 +4,19 @@ A row's key is a digest over the model's fingerprint and the exact context and c
 is the sum and the number of tokens. There is no text, no token and no item id in the file. Every row carries
 a checksum, because SQLite pages have none. A value is never overwritten, because the claim of byte-identical runs
 stands on it; one that comes back further off than rounding is an error.
+
+Scores of a restricted set lie in a file of their own, for its owner alone, and their keys are HMACs under a subkey of
+the evaluator's key: whoever has the file and the questions, but not the key, cannot ask it whether one was scored.
 """
 
 import hashlib
+import hmac
+import os
 import sqlite3
 import struct
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -21,12 +27,14 @@ from robustify.engines.recipe import near
 from robustify.errors import ModelError, ResourceError
 
 FILE = "scores.sqlite"
+SEALED_FILE = "scores-restricted.sqlite"
 APPLICATION = 0x52425354
 _VALUE = struct.Struct("<dI")
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS score(key BLOB PRIMARY KEY, value BLOB NOT NULL, checksum BLOB NOT NULL)"
     " STRICT, WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS path(model BLOB PRIMARY KEY, path TEXT NOT NULL) STRICT, WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID",
 )
 _MANY = 500
 
@@ -44,13 +52,16 @@ class Info:
 class Cache:
     """One SQLite file, shared by any number of runs.
 
+    `seal`: the subkey of a restricted set's owner, under which the keys of its rows are HMACs.
+
     Raises:
         ResourceError: the file cannot be opened or written, or the disk is full; rows committed before stay.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.file = folder / FILE
-        self._db = _opened(self.file)
+    def __init__(self, folder: Path, seal: bytes | None = None) -> None:
+        self.file = folder / (FILE if seal is None else SEALED_FILE)
+        self._seal = seal
+        self._db = _opened(self.file, private=seal is not None)
 
     def __enter__(self) -> "Cache":
         return self
@@ -63,6 +74,15 @@ class Cache:
     def close(self) -> None:
         """Let go of the file."""
         self._db.close()
+
+    @property
+    def label(self) -> str:
+        """Whose scores the file holds: `public` or `restricted`."""
+        return str(self._db.execute("SELECT value FROM meta WHERE name = 'sensitivity'").fetchone()[0])
+
+    def named(self, digest: bytes) -> bytes:
+        """The key of a row whose question has this digest: the digest itself, or its HMAC under the seal."""
+        return digest if self._seal is None else hmac.digest(self._seal, digest, "sha256")
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Logprob]:
         """The values that are there and whole; a damaged row counts as absent and is computed again."""
@@ -137,7 +157,22 @@ class Cache:
         with self._db:
             self._db.execute("DELETE FROM score")
         self._db.execute("VACUUM")
+        # The journal holds what was written before, until it is cut.
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         return n
+
+
+@contextmanager
+def every(folder: Path) -> Iterator[list[Cache]]:
+    """The caches of a folder: the public one and, where there is one, the restricted one. To count and to clear them
+    no key is needed.
+    """
+    with Cache(folder) as scores:
+        if not (folder / SEALED_FILE).is_file():
+            yield [scores]
+            return
+        with Cache(folder, b"") as sealed:
+            yield [scores, sealed]
 
 
 class Kept:
@@ -181,7 +216,7 @@ class Kept:
         digest = self._head.copy()
         for tokens in (request.context, request.continuation):
             _add(digest, struct.pack(f"<{len(tokens)}i", *tokens))
-        return digest.digest()
+        return digest.digest() if self._cache is None else self._cache.named(digest.digest())
 
 
 def _add(digest: "hashlib._Hash", part: bytes) -> None:
@@ -189,7 +224,8 @@ def _add(digest: "hashlib._Hash", part: bytes) -> None:
 
 
 def _alike(kept: Logprob, fresh: Logprob, near: float) -> bool:
-    return kept.n_tokens == fresh.n_tokens and abs(kept.total - fresh.total) <= near
+    # Equal: two numbers that were never told (minus infinity) have no difference.
+    return kept == fresh or (kept.n_tokens == fresh.n_tokens and abs(kept.total - fresh.total) <= near)
 
 
 def _written(value: Logprob) -> bytes:
@@ -204,11 +240,11 @@ def _checksum(key: bytes, value: bytes) -> bytes:
     return hashlib.blake2b(key + value, digest_size=8).digest()
 
 
-def _opened(path: Path) -> sqlite3.Connection:
+def _opened(path: Path, *, private: bool) -> sqlite3.Connection:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            return _connected(path)
+            return _connected(path, private=private)
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError):
                 raise
@@ -217,14 +253,20 @@ def _opened(path: Path) -> sqlite3.Connection:
                 f"robustify: {path.name} is damaged: set aside as {aside.name}, starting a new one",
                 file=sys.stderr,
             )
-            return _connected(path)
+            return _connected(path, private=private)
     except (OSError, sqlite3.OperationalError) as error:
         raise ResourceError(f"{path}: cannot be opened ({error}); choose another --cache-dir") from None
 
 
-def _connected(path: Path) -> sqlite3.Connection:
+def _connected(path: Path, *, private: bool) -> sqlite3.Connection:
+    if private:
+        # Before SQLite makes it: the journal beside a file has the file's own mode.
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+        path.chmod(0o600)
     db = sqlite3.connect(path, timeout=30)
     try:
+        if private:
+            db.execute("PRAGMA secure_delete=ON")
         # A network file system answers with another mode, and then that one is right.
         db.execute("PRAGMA journal_mode=WAL")
         db.execute("PRAGMA synchronous=FULL")
@@ -235,6 +277,10 @@ def _connected(path: Path) -> sqlite3.Connection:
         db.execute(f"PRAGMA application_id={APPLICATION}")
         for table in _TABLES:
             db.execute(table)
+        if db.execute("SELECT count(*) FROM meta").fetchone()[0] == 0:
+            label = "restricted" if private else "public"
+            db.execute("INSERT OR IGNORE INTO meta VALUES ('sensitivity', ?)", (label,))
+            db.commit()
         db.execute("SELECT count(*) FROM score").fetchone()
     except BaseException:
         db.close()

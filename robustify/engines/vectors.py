@@ -4,7 +4,7 @@ The vector of an option is the mean, over the option's own tokens, of the model'
 option follows the neutral context of the text screen: no stem is ever shown, and no other option. What the cache
 folder holds is not computed again, and then torch is not loaded. Vectors say almost as much as the text they come
 from (Morris et al. 2023, arXiv 2310.06816): their files hold no token and no id, are their owner's alone to read,
-and are as sensitive as the benchmark.
+and are as sensitive as the benchmark: those of a restricted set are never kept at all.
 """
 
 import gc
@@ -34,6 +34,7 @@ from robustify.errors import DataError, ModelError, RequestError, ResourceError
 from robustify.heads import CONTROL, HeadSettings, heads
 from robustify.item import Item
 from robustify.models import locate
+from robustify.quiet import quieted
 from robustify.views import template
 
 Vectors = npt.NDArray[np.float32]
@@ -47,11 +48,13 @@ def head_answers(
     cache: Path,
     settings: HeadSettings,
     progress: Progress = no_progress,
+    *,
+    keep: bool = True,
 ) -> list[Answer]:
     """The rows of a model's head and, if `settings` ask for it, of its control, the head on random weights.
 
     Vectors are computed in float32, whatever the model's dtype is. `progress` is told choices as they are done,
-    those of the control too.
+    those of the control too. `keep`: write the vectors to the cache folder.
 
     Raises:
         DataError: choices that do not fit into the model or have no tokens, by item.
@@ -59,9 +62,10 @@ def head_answers(
         ResourceError: a batch does not fit into memory.
     """
     folder = locate(model.reference, cache)
-    rows = heads(items, option_vectors(items, model, folder, cache, None, progress), model.name, settings)
+    own = option_vectors(items, model, folder, cache, None, progress, keep=keep)
+    rows = heads(items, own, model.name, settings)
     if settings.control:
-        random = option_vectors(items, model, folder, cache, settings.seed, progress)
+        random = option_vectors(items, model, folder, cache, settings.seed, progress, keep=keep)
         rows += heads(items, random, model.name + CONTROL, settings)
     return rows
 
@@ -73,11 +77,13 @@ def option_vectors(
     cache: Path,
     random_seed: int | None,
     progress: Progress = no_progress,
+    *,
+    keep: bool = True,
 ) -> Vectors:
     """One vector for each choice of each item, in their order, (sum of k, d).
 
     NaN for every choice of an item with an empty one. `random_seed`: not the model's own weights but random ones
-    for its architecture.
+    for its architecture. Without `keep` nothing is looked up and nothing written.
     """
     parts = recipe(folder, model.device, "float32", model.budget)
     speller, length = _speller(folder, parts, cache)
@@ -86,10 +92,11 @@ def option_vectors(
     )
     asked = _encoded([item for item in items if all(c.strip() for c in item.choices)], speller, length, model)
     place = cache / "vectors" / f"{_key(parts, random_seed, asked)}.npy"
-    found = _read(place) if asked else np.zeros((0, 1), dtype=np.float32)
+    found = np.zeros((0, 1), dtype=np.float32) if not asked else _read(place) if keep else None
     if found is None:
         found = _computed(asked, model, folder, random_seed, progress)
-        _write(place, found)
+        if keep:
+            _write(place, found)
     else:
         progress(len(asked))
     progress(int((~there).sum()))
@@ -119,7 +126,7 @@ def _speller(folder: Path, parts: dict[str, str], cache: Path) -> tuple[Speller,
     except Exception as error:
         raise ModelError(
             f"{folder}: transformers cannot load its tokenizer ({type(error).__name__}); expected a model's folder"
-        ) from error
+        ) from None
     save(tokenizer, length, place)
     return Transformers(tokenizer), length
 
@@ -160,7 +167,7 @@ def _computed(
         with _threads():
             network = _network(folder, random_seed, device)
             try:
-                with torch.inference_mode():
+                with torch.inference_mode(), quieted():
                     out = _forwarded(network.get_decoder(), asked, model.budget, device, progress)
             finally:
                 del network

@@ -1,0 +1,165 @@
+"""`robustify split`: hashed splits of restricted sets, out of a run and back to the items of a local copy."""
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from robustify.cli.options import as_json, printable
+
+if TYPE_CHECKING:
+    from robustify.restricted.split import Split
+
+NEW_KEY = "ROBUSTIFY_NEW_KEY_FILE"
+FILE = click.argument("file", metavar="SPLIT", type=click.Path(path_type=Path))
+DATA = click.option(
+    "--data",
+    required=True,
+    metavar="ADAPTER",
+    help="The set's adapter, by name or folder; its data are local.",
+)
+
+
+@click.group()
+def split() -> None:
+    """Hashed splits of a restricted set: keyed ids and nothing else.
+
+    Whoever has the set, its licence and the key ($ROBUSTIFY_KEY_FILE) finds the items again; nobody else does.
+    """
+
+
+@split.command()
+@click.argument("folder", metavar="RUN", type=click.Path(path_type=Path))
+@click.option(
+    "--split", "name", required=True, type=click.Choice(["robust", "shortcut", "undecided"]),
+    help="Which split.",
+)  # fmt: skip
+@click.option("-o", "--out", "--output", required=True, type=click.Path(path_type=Path), help="A new file.")
+@click.option(
+    "--level",
+    type=click.Choice(["evaluator", "published"]),
+    default="published",
+    show_default=True,
+    help="For whom it is; nothing is published that a guardrail halts.",
+)
+@click.option(
+    "--previous",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A split that was published before, of any name; refused if together they tell of single items. Repeatable.",
+)
+def emit(folder: Path, name: str, out: Path, level: str, previous: tuple[Path, ...]) -> int:
+    """Write one split of RUN, to be published.
+
+    What was published before is not remembered: name it with --previous.
+
+    \b
+    Example:
+        robustify split emit results/mock --split robust -o robust.json
+    """
+    from robustify.restricted.emitting import emitted
+    from robustify.restricted.local import write_new
+    from robustify.run import open_run
+
+    made = emitted(open_run(folder), name, level, previous)
+    write_new(out, made.text)
+    click.echo(f"{_named(made)}: {len(made.ids):,} ids under key {made.key_id}: {printable(str(out))}")
+    return 0
+
+
+@split.command()
+@FILE
+@DATA
+@click.option(
+    "-o", "--out", "--output", required=True, type=click.Path(path_type=Path), help="A new private file."
+)
+def apply(file: Path, data: str, out: Path) -> int:
+    """Write the items of SPLIT from the local copy, with their text, for your own eyes (mode 0600).
+
+    \b
+    Example:
+        robustify split apply robust.json --data wmdp-bio -o ~/private/robust.jsonl
+    """
+    from robustify.restricted.local import items, opened_for, write_private
+    from robustify.restricted.split import found, read_split
+
+    told = read_split(file)
+    there = found(told, items(opened_for(told, data)))
+    write_private(out, there)
+    click.echo(f"{_named(told)}: {len(there):,} of {len(told.ids):,} ids matched: {printable(str(out))}")
+    return 0
+
+
+@split.command()
+@FILE
+@DATA
+@as_json
+def verify(file: Path, data: str, json_: bool) -> int:
+    """Count how many ids of SPLIT the local copy holds; exit 3 unless it holds all of them.
+
+    \b
+    Example:
+        robustify split verify robust.json --data wmdp-bio
+    """
+    from robustify.restricted.local import items, opened_for
+    from robustify.restricted.split import read_split
+
+    told = read_split(file)
+    held = items(opened_for(told, data))
+    matched = len(set(told.ids) & {item.id for item in held})
+    if json_:
+        click.echo(
+            json.dumps({"split": told.name, "ids": len(told.ids), "matched": matched, "items": len(held)})
+        )
+    else:
+        click.echo(
+            f"{_named(told)}: {matched:,} of {len(told.ids):,} ids matched, among {len(held):,} local items"
+        )
+    return 0 if matched == len(told.ids) else 3
+
+
+@split.command()
+@FILE
+@DATA
+@click.option("-o", "--out", "--output", required=True, type=click.Path(path_type=Path), help="A new file.")
+@click.option(
+    "--new-key-file",
+    type=click.Path(path_type=Path),
+    help=f"The file of the new key [default: ${NEW_KEY}]; the old one is $ROBUSTIFY_KEY_FILE.",
+)
+def rekey(file: Path, data: str, out: Path, new_key_file: Path | None) -> int:
+    """Write SPLIT anew under another key; it takes the data, because an HMAC cannot be converted.
+
+    A key that leaked has told its splits: a new key does not take that back.
+
+    \b
+    Example:
+        robustify split rekey robust.json --data wmdp-bio --new-key-file ~/keys/new.key -o robust-2.json
+    """
+    from robustify.errors import AuthorisationError
+    from robustify.restricted.keys import load_key
+    from robustify.restricted.local import items, opened_for, write_new
+    from robustify.restricted.split import read_split, rekeyed
+
+    place = str(new_key_file) if new_key_file is not None else os.environ.get(NEW_KEY)
+    if not place:
+        raise AuthorisationError(f"no new key: expected --new-key-file FILE or ${NEW_KEY}")
+    told = read_split(file)
+    access = opened_for(told, data)
+    new = load_key(place)
+    if new.id == told.key_id:
+        raise AuthorisationError(
+            f"the new key is the old one ({new.id}); expected another: robustify key new"
+        )
+    made = rekeyed(told, items(access), items(access, new), new.id)
+    write_new(out, made.text)
+    click.echo(
+        f"{_named(made)}: {len(made.ids):,} ids, key {told.key_id} -> {made.key_id}: {printable(str(out))}"
+    )
+    return 0
+
+
+def _named(told: "Split") -> str:
+    return f"{told.dataset} {told.version}, split {told.name}"

@@ -1,0 +1,126 @@
+"""The record of accepted terms: who accepted which text of which set, and when; a changed text voids it, and so does a
+changed manifest, for it names the hosts that may receive the items and the cells that are shown.
+
+It is attestation, not authentication: the real access control is the file system. Nothing is accepted in passing:
+without a terminal the digest of the text must be typed too.
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from robustify import __version__
+from robustify.errors import AuthorisationError, ResourceError, UsageError
+from robustify.restricted.adapters import Adapter
+from robustify.restricted.strict_yaml import read_regular
+
+FORMAT = "robustify.licences/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """One accepted text, under the manifest as it was then."""
+
+    id: str
+    licence_sha256: str
+    name: str
+    at: str
+    robustify: str
+    manifest_sha256: str = ""
+
+
+def record() -> Path:
+    """Where acceptances are kept: `$XDG_CONFIG_HOME/robustify/licences.json`, else below ~/.config."""
+    return settings_folder() / "licences.json"
+
+
+def settings_folder() -> Path:
+    """The user's own folder of this program."""
+    base = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(base) if base else Path.home() / ".config") / "robustify"
+
+
+def accepted() -> list[Acceptance]:
+    """What was accepted on this account.
+
+    Raises:
+        AuthorisationError: the record is no regular file, or is damaged.
+    """
+    place = record()
+    if not place.exists() and not place.is_symlink():
+        return []
+    try:
+        held: Any = json.loads(read_regular(place, "the record of accepted terms"))
+        if held["format"] != FORMAT:
+            raise ValueError
+        return [Acceptance(**row) for row in held["accepted"]]
+    except (UsageError, ValueError, KeyError, TypeError):
+        raise AuthorisationError(
+            f"{place}: no record of accepted terms as robustify writes it; move it away and accept again: "
+            "robustify licence accept ID"
+        ) from None
+
+
+def require(adapter: Adapter) -> Acceptance:
+    """The acceptance in force of a set's terms.
+
+    Raises:
+        AuthorisationError: not accepted, or the text or the manifest has changed since.
+    """
+    name, digest = adapter.manifest.id, sha256(adapter.licence.encode()).hexdigest()
+    mine = [row for row in accepted() if row.id == name]
+    same = [row for row in mine if row.licence_sha256 == digest]
+    found = next((row for row in same if row.manifest_sha256 == adapter.sha256), None)
+    if found is None:
+        why = "were changed since they were accepted" if mine else "are not accepted"
+        why = "were accepted under another manifest, which was changed since" if same else why
+        raise AuthorisationError(
+            f"{name}: is a restricted set, and its terms {why}; read and accept them: robustify licence accept {name}"
+        )
+    return found
+
+
+def accept(adapter: Adapter, name: str) -> Acceptance:
+    """Record that `name` accepts the terms as they are now.
+
+    Raises:
+        UsageError: no name.
+        ResourceError: the record cannot be written.
+    """
+    called = " ".join(name.split())
+    if not called or not called.isprintable() or len(called) > 100:
+        raise UsageError("the name is empty, too long or not printable; expected the name of whoever accepts")
+    digest = sha256(adapter.licence.encode()).hexdigest()
+    now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    new = Acceptance(adapter.manifest.id, digest, called, now, __version__, adapter.sha256)
+    others = [row for row in accepted() if (row.id, row.licence_sha256) != (new.id, digest)]
+    write_private(record(), {"format": FORMAT, "accepted": [asdict(row) for row in (*others, new)]})
+    return new
+
+
+def write_private(place: Path, tree: Mapping[str, object]) -> None:
+    """JSON in a file of mode 0600 in a folder of mode 0700, whole or not at all.
+
+    Raises:
+        ResourceError: it cannot be written.
+    """
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        made, part = tempfile.mkstemp(prefix=f".{place.name}.", dir=place.parent)
+        try:
+            with os.fdopen(made, "w", encoding="utf-8") as file:
+                json.dump(tree, file, indent=1)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(part, place)
+        except BaseException:
+            Path(part).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise ResourceError(f"{place}: cannot be written ({error.strerror})") from None

@@ -1,0 +1,174 @@
+"""Canonical text and keyed ids: the same words give the same id anywhere, and no two parts can be confused."""
+
+import base64
+import hashlib
+import hmac
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from robustify.errors import DataError, ItemError
+from robustify.item import Item
+from robustify.loaders import Defect, Loaded
+from robustify.restricted.canonical import canonical
+from robustify.restricted.ids import item_id, prefixed, sealed
+
+KEY = hashlib.sha256(b"a subkey for tests").digest()
+GOLDEN = [
+    ("plain words", "plain words"),
+    ("  two   spaces ", "two spaces"),
+    ("tab\tand\nline\r\nend", "tab and line end"),
+    ("Case Is Kept", "Case Is Kept"),
+    ("non\u00a0breaking\u2009thin\u3000wide", "non breaking thin wide"),
+    ("line\u2028and\u2029paragraph\u0085next", "line and paragraph next"),
+    ("soft\u00adhyphen", "softhyphen"),
+    ("zero\u200bwidth\u200djoiner\u2060s", "zerowidthjoiners"),
+    ("\ufeffmark", "mark"),
+    ("\u202ebidi\u202c \u2066isolate\u2069", "bidi isolate"),
+    ("e\u0301", "\u00e9"),
+    ("e\u200d\u0301", "\u00e9"),
+    ("\ufb01ne \u2460 \u00bd", "fine 1 1\u20442"),
+    ("\uff21\uff22\uff23", "ABC"),
+    ("H\u2082O x\u00b2", "H2O x2"),
+    ("\u212b \u2126", "\u00c5 \u03a9"),
+    ("\u1100\u1161", "\uac00"),
+    ("\u6c34 \u0416 \u03bb", "\u6c34 \u0416 \u03bb"),
+    ("emoji \U0001f701\ufe0f", "emoji \U0001f701"),
+    ("unit\x1fseparator", "unit\x1fseparator"),
+    ("", ""),
+]
+GOLDEN_ID = "rb1_syucv2y7ni3doarwxi3yqeew3u"
+
+
+def by_hand(key: bytes, dataset: str, version: str, stem: str, choices: list[str]) -> str:
+    """The formula of reference/safety.md, section 3.4, written out."""
+    parts = ["item", dataset, version, stem, str(len(choices)), *sorted(choices)]
+    message = b"".join(len(p.encode()).to_bytes(8, "big") + p.encode() for p in parts)
+    digest = hmac.new(key, message, hashlib.sha256).digest()[:16]
+    return "rb1_" + base64.b32encode(digest).decode("ascii").rstrip("=").lower()
+
+
+@pytest.mark.parametrize(("text", "expected"), GOLDEN)
+def test_the_canonical_form_of_golden_strings(text: str, expected: str) -> None:
+    assert canonical(text) == expected
+
+
+ASSIGNED = st.text(st.characters(exclude_categories=("Cs", "Cn"), exclude_characters="\0"), max_size=30)
+
+
+@given(ASSIGNED)
+def test_a_canonical_form_is_its_own(text: str) -> None:
+    once = canonical(text)
+    assert canonical(once) == once
+    assert unicodedata.is_normalized("NFKC", once)
+
+
+@given(ASSIGNED)
+def test_the_way_a_text_is_normalised_makes_no_difference(text: str) -> None:
+    forms = {canonical(unicodedata.normalize(form, text)) for form in ("NFC", "NFD", "NFKC", "NFKD")}
+    assert forms == {canonical(text)}
+
+
+@pytest.mark.parametrize("text", ["a\ud800b", "a\0b", "a\u0378b", "\ufffe"])
+def test_what_has_no_stable_form_is_refused_and_not_shown(text: str) -> None:
+    with pytest.raises(ItemError, match=r"U\+[0-9A-F]{4}\), which has no canonical form") as told:
+        canonical(f"vodaki {text}")
+    assert "vodaki" not in str(told.value)
+
+
+def test_an_id_is_the_formula_of_the_design() -> None:
+    choices = ["merun", "Vodak", "\u00e9l"]
+    assert item_id(KEY, "mock", "1", "which lamp?", choices) == by_hand(
+        KEY, "mock", "1", "which lamp?", choices
+    )
+
+
+def test_a_golden_id() -> None:
+    assert item_id(KEY, "mock", "1", "which lamp?", ["one", "two"]) == GOLDEN_ID
+
+
+WORDS = st.text("ab |\x1f", min_size=0, max_size=4)
+
+
+@given(st.lists(WORDS, min_size=2, max_size=5), st.randoms())
+def test_the_order_of_the_choices_makes_no_difference(choices: list[str], random) -> None:
+    moved = list(choices)
+    random.shuffle(moved)
+    assert item_id(KEY, "m", "1", "s", choices) == item_id(KEY, "m", "1", "s", moved)
+
+
+@given(st.lists(st.text(max_size=3), max_size=4), st.lists(st.text(max_size=3), max_size=4))
+def test_no_two_lists_of_parts_give_the_same_bytes(a: list[str], b: list[str]) -> None:
+    assert (b"".join(map(prefixed, a)) == b"".join(map(prefixed, b))) == (a == b)
+
+
+def test_everything_but_the_key_of_the_item_is_in_its_id() -> None:
+    base = ("mock", "1", "which lamp?", ["one", "two"])
+    others = [
+        ("mock2", "1", "which lamp?", ["one", "two"]),
+        ("mock", "2", "which lamp?", ["one", "two"]),
+        ("mock", "1", "Which lamp?", ["one", "two"]),
+        ("mock", "1", "which lamp?", ["one", "too"]),
+        ("mock", "1", "which lamp?", ["one", "two", "two"]),
+        ("moc", "k1", "which lamp?", ["one", "two"]),
+    ]
+    ids = {item_id(KEY, *parts) for parts in (base, *others)}
+    assert len(ids) == len(others) + 1
+    assert item_id(bytes(32), *base) not in ids
+
+
+def bench(*items: Item) -> Loaded:
+    n = len(items)
+    defects = tuple(Defect("repeated_stem", 9, i.id, "f") for i in items[:1])
+    return Loaded("b", "l", items, tuple(range(1, n + 1)), defects, (), "0" * 64, "f", ("f",) * n)
+
+
+def test_sealing_leaves_no_plain_id_anywhere() -> None:
+    items = [
+        Item(f"source-{i}", f"which lamp {i}?", ("one", "two"), 0, "t", f"passage-{i}") for i in range(3)
+    ]
+    done = sealed(bench(*items), KEY, "mock", "1")
+    assert [i.id for i in done.items] == [item_id(KEY, "mock", "1", i.stem, i.choices) for i in items]
+    assert [d.item for d in done.defects] == [done.items[0].id]
+    assert [i.group for i in done.items] == ["p0001", "p0002", "p0003"]
+    assert [(i.stem, i.choices, i.key, i.topic) for i in done.items] == [
+        (i.stem, i.choices, i.key, i.topic) for i in items
+    ]
+
+
+def test_items_that_share_a_passage_still_do() -> None:
+    items = [Item(f"{i}", f"which lamp {i}?", ("one", "two"), 0, "", "shared" if i else "") for i in range(3)]
+    assert [i.group for i in sealed(bench(*items), KEY, "m", "1").items] == ["", "p0001", "p0001"]
+
+
+TWINS = (
+    Item("a", "which lamp?", ("one", "two"), 0),
+    Item("b", "which \u00a0lamp?", ("two", "one"), 1),
+    Item("c", "which  lamp?", ("one", "two"), 1),
+)
+
+
+def test_two_items_with_one_id_are_refused_by_line_and_without_text() -> None:
+    with pytest.raises(DataError) as told:
+        sealed(bench(*TWINS), KEY, "m", "1")
+    assert [line.split(";")[0] for line in told.value.lines] == [
+        "f:2: the same item as f:1, with the same key",
+        "f:3: the same item as f:1, with another key",
+    ]
+    assert "lamp" not in str(told.value)
+
+
+def test_later_ones_of_them_can_be_set_aside() -> None:
+    other = Item("d", "which kettle?", ("one", "two"), 0)
+    done = sealed(bench(*TWINS, other), KEY, "m", "1", skip_bad=True)
+    assert [i.stem for i in done.items] == ["which lamp?", "which kettle?"]
+    assert done.lines == (1, 4)
+    assert [(q.line, q.file) for q in done.quarantined] == [(2, "f"), (3, "f")]
+    assert len(done.items) + len(done.quarantined) == 4
+
+
+def test_text_without_a_canonical_form_refuses_the_file_by_line() -> None:
+    with pytest.raises(DataError, match=r"^f:2: text holds an unassigned code point"):
+        sealed(bench(TWINS[0], Item("x", "which \u0378?", ("one", "two"), 0)), KEY, "m", "1")
