@@ -1,45 +1,69 @@
-"""One multiple-choice question, checked at birth. Its text stays inside the process: repr shows the id alone."""
+"""One multiple-choice question, checked at birth. Its text stays inside the process: repr shows the id alone.
+
+The text is sealed (`text.py`): `asdict`, `vars`, pickling and JSON of an item, or of anything that holds items, give
+an error or `<text redacted>`. The properties `stem` and `choices` are the one place that opens it.
+"""
 
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from robustify.errors import ItemError
+from robustify.text import KeptHere, Text
 
 FEWEST, MOST = 2, 26
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Item:
+@dataclass(frozen=True, slots=True, repr=False, init=False)
+class Item(KeptHere):
     """One question.
 
     `choices` are the options in the benchmark's own order, `key` the index of the right one from 0,
     `topic` the benchmark's own category ("" where it has none), `group` names what several items share
-    (a passage): intervals are clustered by it ("" where the item stands alone).
+    (a passage): intervals are clustered by it ("" where the item stands alone). `sealed` is how
+    `dataclasses.replace` hands on the text that it does not change; nobody else gives it.
 
     Raises:
         ItemError: fewer than 2 or more than 26 choices, or a key out of range.
     """
 
     id: str
-    stem: str
-    choices: tuple[str, ...]
     key: int
-    topic: str = ""
-    group: str = ""
+    topic: str
+    group: str
+    sealed: Text
 
-    def __post_init__(self) -> None:
-        n = len(self.choices)
-        if not self.id:
-            raise ItemError("id is empty; expected a name that no other item has")
-        if not self.stem.strip():
-            raise ItemError("stem is empty; expected the text of the question")
-        if not FEWEST <= n <= MOST:
-            raise ItemError(f"{n} choice{'s' if n != 1 else ''}; expected {FEWEST} to {MOST}")
-        if isinstance(self.key, bool) or not isinstance(self.key, int):
-            raise ItemError(f"key is a {type(self.key).__name__}; expected a whole number from 0 to {n - 1}")
-        if not 0 <= self.key < n:
-            raise ItemError(f"key {self.key}, but only {n} choices (0 to {n - 1})")
+    def __init__(
+        self,
+        id: str,
+        stem: str | None = None,
+        choices: tuple[str, ...] | None = None,
+        key: int = -1,
+        topic: str = "",
+        group: str = "",
+        sealed: Text | None = None,
+    ) -> None:
+        if sealed is None or stem is not None or choices is not None:
+            was, were = sealed.open_text() if sealed is not None else ("", ())
+            stem, choices = was if stem is None else stem, were if choices is None else choices
+            sealed = Text(stem, choices)
+        _check(id, sealed, key)
+        keep = object.__setattr__
+        keep(self, "id", id)
+        keep(self, "key", key)
+        keep(self, "topic", topic)
+        keep(self, "group", group)
+        keep(self, "sealed", sealed)
+
+    @property
+    def stem(self) -> str:
+        """The question without its choices: open text."""
+        return self.sealed.open_text()[0]
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The options: open text."""
+        return self.sealed.open_text()[1]
 
     def __repr__(self) -> str:
         return f"Item(id={self.id!r}, {len(self.choices)} choices)"
@@ -53,13 +77,29 @@ class Item:
         """The same item with choice `order[j]` at place j; the key follows its choice."""
         if sorted(order) != list(range(self.k)):
             raise ItemError(f"order {tuple(order)} is no permutation of {self.k} choices")
-        choices = tuple(self.choices[i] for i in order)
-        return replace(self, choices=choices, key=list(order).index(self.key))
+        choices = self.choices
+        moved = tuple(choices[i] for i in order)
+        return Item(self.id, self.stem, moved, list(order).index(self.key), self.topic, self.group)
 
     def key_text_repeated(self) -> bool:
         """Whether another choice has the key's text, so that no text scoring can tell them apart."""
         texts = [unspaced(c) for c in self.choices]
         return texts.count(texts[self.key]) > 1
+
+
+def _check(id: str, text: Text, key: int) -> None:
+    stem, choices = text.open_text()
+    n = len(choices)
+    if not id:
+        raise ItemError("id is empty; expected a name that no other item has")
+    if not stem.strip():
+        raise ItemError("stem is empty; expected the text of the question")
+    if not FEWEST <= n <= MOST:
+        raise ItemError(f"{n} choice{'s' if n != 1 else ''}; expected {FEWEST} to {MOST}")
+    if isinstance(key, bool) or not isinstance(key, int):
+        raise ItemError(f"key is a {type(key).__name__}; expected a whole number from 0 to {n - 1}")
+    if not 0 <= key < n:
+        raise ItemError(f"key {key}, but only {n} choices (0 to {n - 1})")
 
 
 def unspaced(text: str) -> str:

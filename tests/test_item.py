@@ -1,9 +1,26 @@
+import ast
+import copy
+import dataclasses
+import json
+import pickle
+import pprint
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from robustify.engines.base import Request
+from robustify.engines.plan import Encoded
 from robustify.errors import ItemError
+from robustify.freeform.schema import AnswerRow, FreeItem
 from robustify.item import Item, folded
+from robustify.loaders.loaded import Loaded
+from robustify.loaders.rows import Raw, Row
+from robustify.orders import own
+from robustify.text import REDACTED, Text
+from robustify.views import template
 
 
 @st.composite
@@ -43,6 +60,127 @@ def test_what_cannot_be_an_item_is_refused_at_birth(choices: tuple[str, ...], ke
 
 def test_a_repr_shows_no_text() -> None:
     assert repr(Item("i7", "secret stem", ("secret one", "secret two"), 0)) == "Item(id='i7', 2 choices)"
+
+
+SEALED = Item("i7", "secret stem", ("secret one", "secret two"), 0)
+WORDS = template("full").requests(SEALED, own(2))
+HOLDERS: dict[str, object] = {
+    "an item": SEALED,
+    "a list of items": [SEALED],
+    "its text": SEALED.sealed,
+    "a request": WORDS[0],
+    "what was loaded": Loaded("b", "l", (SEALED,), (1,), (), (), "", ""),
+    "a row": Row(1, 1, {"stem": "secret stem"}),
+    "a raw item": Raw("secret stem", ("secret one",), "secret one"),
+    "a free item": FreeItem("f", "secret stem", "short_text", "secret one"),
+    "an answer": AnswerRow("f", "m", "secret one", "t", "", ""),
+}
+
+
+@pytest.mark.parametrize("name", HOLDERS)
+@pytest.mark.parametrize(
+    "written", [repr, str, "{}".format, "{!s:>40}".format, "%s".__mod__, pprint.pformat, ascii]
+)
+def test_what_holds_text_shows_none(name: str, written: Callable[[object], str]) -> None:
+    assert "secret" not in written((HOLDERS[name],) if written == "%s".__mod__ else HOLDERS[name])
+
+
+@pytest.mark.parametrize("name", HOLDERS)
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_what_holds_text_is_not_pickled(name: str, protocol: int) -> None:
+    with pytest.raises(TypeError, match="never pickled") as error:
+        pickle.dumps(HOLDERS[name], protocol)
+    assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", HOLDERS)
+def test_what_holds_text_is_no_json_and_gives_none_to_default(name: str) -> None:
+    with pytest.raises(TypeError) as error:
+        json.dumps(HOLDERS[name])
+    assert "secret" not in str(error.value)
+    assert "secret" not in json.dumps(HOLDERS[name], default=repr)
+
+
+def test_an_item_taken_apart_gives_its_text_sealed() -> None:
+    apart = dataclasses.asdict(SEALED)
+    assert apart == {"id": "i7", "key": 0, "topic": "", "group": "", "sealed": SEALED.sealed}
+    assert "secret" not in repr((apart, dataclasses.astuple(SEALED), SEALED.__getstate__()))
+    assert f"{SEALED.sealed}" == f"{SEALED.sealed:>99}" == str(SEALED.sealed) == REDACTED
+    for broken in (
+        lambda: vars(SEALED.sealed),
+        lambda: list(SEALED.sealed),
+        lambda: SEALED.sealed + "",
+        lambda: SEALED.sealed[0],
+    ):
+        with pytest.raises(TypeError) as error:
+            broken()
+        assert "secret" not in str(error.value)
+
+
+def test_a_copy_is_the_item_itself_and_replacing_keeps_the_rest() -> None:
+    assert copy.copy(SEALED) is SEALED
+    assert copy.deepcopy([SEALED])[0] is SEALED
+    moved = dataclasses.replace(SEALED, choices=("a", "b", "c"), key=2)
+    assert (moved.id, moved.stem, moved.choices, moved.key) == ("i7", "secret stem", ("a", "b", "c"), 2)
+    assert dataclasses.replace(SEALED, id="x").choices == SEALED.choices
+    assert dataclasses.replace(SEALED, stem="s").stem == "s"
+    assert dataclasses.replace(SEALED) == SEALED
+    with pytest.raises(ItemError):
+        dataclasses.replace(SEALED, choices=("a",))
+
+
+def test_items_are_equal_by_their_text() -> None:
+    same = Item("i7", "secret stem", ("secret one", "secret two"), 0)
+    assert same == SEALED
+    assert hash(same) == hash(SEALED)
+    assert Item("i7", "secret stem", ("secret one", "secret 2"), 0) != SEALED
+    assert Text("a", ("b",)) != ("a", ("b",))
+    assert Item("i", "s", ("a", "b"), 0).sealed == Text("s", ("a", "b"))
+
+
+def test_an_item_without_text_is_refused() -> None:
+    for said in ({}, {"stem": "s"}, {"choices": ("a", "b")}):
+        with pytest.raises(ItemError):
+            Item("i", key=0, **said)
+
+
+def test_tokens_are_counted_and_not_shown() -> None:
+    assert repr(Encoded((1, 22), (333,))) == "Encoded(2 + 1 tokens)"
+    assert repr(Request("abc", " d")) == "Request(3 + 2 characters)"
+
+
+TELLING = {"stem", "choices", "question", "options", "aliases", "continuation", "contexts", "continuations",
+           "prompt", "prompts", "passage", "cells", "reference", "extracted", "stems"}  # fmt: skip
+"""Names of fields that hold the text of items or answers, wherever they stand."""
+
+
+def generated_reprs() -> Iterator[tuple[str, set[str]]]:
+    """Every dataclass of the package whose repr shows all fields, and the names of those that are strings."""
+    root = Path(__file__).parent.parent / "robustify"
+    for path in root.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.ClassDef):
+                continue
+            marks = [ast.unparse(d) for d in node.decorator_list if "dataclass" in ast.unparse(d)]
+            own = any(isinstance(s, ast.FunctionDef) and s.name == "__repr__" for s in node.body)
+            if marks and "repr=False" not in marks[0] and not own:
+                fields = {
+                    s.target.id
+                    for s in node.body
+                    if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)
+                    and {"str", "object", "Any"} & set(ast.unparse(s.annotation).replace("[", " ").replace("]", " ")
+                                                        .replace(",", " ").split())
+                    and "repr=False" not in ast.unparse(s)
+                }  # fmt: skip
+                yield f"{path.relative_to(root)}:{node.name}", fields
+
+
+def test_a_dataclass_with_text_has_a_repr_of_its_own() -> None:
+    found = dict(generated_reprs())
+    assert len(found) > 80
+    # `choices` of a table are names of its columns, given on the command line.
+    del found["imports/columns.py:Columns"]
+    assert {name: fields & TELLING for name, fields in found.items() if fields & TELLING} == {}
 
 
 def test_an_order_that_is_no_permutation_is_refused() -> None:

@@ -7,24 +7,30 @@ import errno
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from types import FrameType
 from typing import NoReturn
 
 import click
 from click_default_group import DefaultGroup
 
-from robustify import __version__
+from robustify import __version__, firewall
+from robustify.cli.adapter import adapter
 from robustify.cli.cache import cache
+from robustify.cli.compare import compare
 from robustify.cli.data import heuristics, validate
 from robustify.cli.export import export
 from robustify.cli.free import free
 from robustify.cli.gate import gate
 from robustify.cli.importing import import_
 from robustify.cli.judging import check, judge, report
+from robustify.cli.key import key
+from robustify.cli.licence import licence
 from robustify.cli.models import models
-from robustify.cli.options import printable
 from robustify.cli.run import run
 from robustify.cli.simulate import simulate
+from robustify.cli.split import split
+from robustify.cli.telling import click_lines, help_of, tell
 from robustify.errors import RobustifyError
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -56,10 +62,15 @@ for command in (
     judge,
     check,
     report,
+    compare,
     export,
     simulate,
     free,
     gate,
+    adapter,
+    key,
+    licence,
+    split,
     models,
     cache,
 ):
@@ -68,39 +79,57 @@ for command in (
 
 def main() -> NoReturn:
     """The console script: one place turns errors into one line on stderr and an exit code."""
+    firewall.up()
     signal.signal(signal.SIGTERM, _terminated)
     try:
         result = cli.main(standalone_mode=False)
         sys.stdout.flush()
         code = result if isinstance(result, int) else 0
-    except RobustifyError as error:
-        code = _told(error.lines, error.exit_code)
-    except click.exceptions.Abort:
-        code = _told(["interrupted; run the same command again"], 130)
-    except KeyboardInterrupt:
-        code = _told(["interrupted; run the same command again"], 130)
-    except click.ClickException as error:
-        error.show()
-        code = error.exit_code
-    except BrokenPipeError:
-        # The reader had enough; what is left in the buffer has nowhere to go.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        code = _told([f"the disk is full ({error.strerror}); free space and run the same command again"], 6)
-    except MemoryError:
-        code = _told(["memory is used up; expected more, or a smaller --limit or max_batch_tokens"], 6)
+    # Whatever it is: what is not caught here would be printed with its message.
+    except BaseException as error:
+        code = _code(error)
     sys.exit(code)
 
 
-def _told(lines: "tuple[str, ...] | list[str]", code: int) -> int:
-    for line in lines:
-        click.echo(f"robustify: {printable(line)}", err=True)
+def _code(error: BaseException) -> int:
+    """The exit code of an error, once it has been told."""
+    match error:
+        case RobustifyError():
+            return _told(error.lines, error.exit_code)
+        case KeyboardInterrupt() | click.exceptions.Abort():
+            return _told(["interrupted; run the same command again"], 130)
+        case click.exceptions.Exit():
+            return error.exit_code
+        case click.ClickException():
+            lines = click_lines(error)
+            if not lines:
+                click.echo(help_of(error), nl=False, err=True)
+            return _told(lines, error.exit_code)
+        case SystemExit(code=int(code)):
+            return code
+        case SystemExit(code=None):
+            return 0
+        case BrokenPipeError():
+            # The reader had enough; what is left in the buffer has nowhere to go.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+        case OSError(errno=errno.ENOSPC | errno.EDQUOT):
+            return _told(
+                [f"the disk is full ({error.strerror}); free space and run the same command again"], 6
+            )
+        case OSError(errno=errno.EIO):
+            return _told(["a disk failed (input/output error); run the same command on another one"], 6)
+        case MemoryError():
+            return _told(["memory is used up; expected more, or a smaller --limit or max_batch_tokens"], 6)
+        case _:
+            return _told(firewall.told(error), 1)
+
+
+def _told(lines: Sequence[str], code: int) -> int:
+    tell(lines, sys.argv[1:])
     return code
 
 
 def _terminated(_signal: int, _frame: FrameType | None) -> None:
-    click.echo("robustify: terminated; run the same command again", err=True)
+    _told(["terminated; run the same command again"], 143)
     raise SystemExit(143)

@@ -1,6 +1,5 @@
 """Options that several commands share, and the watch that shows progress."""
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -77,11 +76,13 @@ def watcher(shown: bool) -> Callable[[str, int], AbstractContextManager[Callable
     """A watch with one progress bar a model on stderr; silent when not shown."""
     from tqdm import tqdm
 
+    from robustify.quiet import TALK
+
     @contextmanager
     def watch(label: str, total: int) -> Iterator[Callable[[int], None]]:
         bar: tqdm[Any]
         with tqdm(
-            total=total, desc=label, unit="req", file=sys.stderr, disable=not shown, dynamic_ncols=True
+            total=total, desc=label, unit="req", file=TALK, disable=not shown, dynamic_ncols=True
         ) as bar:
             yield lambda n: _advance(bar, n)
 

@@ -1,0 +1,109 @@
+"""Silence around code of others that is given item text: what it prints goes nowhere, what we say is heard.
+
+It mutes this process and the children that it starts meanwhile. It cannot keep a library from writing files.
+"""
+
+import io
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TextIO
+
+_kept: TextIO | None = None
+
+
+@contextmanager
+def quieted() -> Iterator[None]:
+    """What the code inside prints, from Python, from C or from a child, goes nowhere; `TALK` is heard all the same.
+
+    For code of others that is given item text.
+    """
+    global _kept
+    if _kept is not None:
+        yield
+        return
+    outer = sys.stdout, sys.stderr
+    _flush(*outer)
+    saved = {fd: copy for fd in (1, 2) if (copy := _copy(fd)) is not None}
+    _kept = _unmuted(sys.stderr, saved.get(2))
+    with open(os.devnull, "w") as nowhere:
+        for fd in saved:
+            os.dup2(nowhere.fileno(), fd)
+        sys.stdout = sys.stderr = nowhere
+        try:
+            yield
+        finally:
+            # What was printed waits in the buffers of C and of streams that somebody kept, and would be heard when
+            # the way out is open again.
+            _flush(*outer, *filter(None, (sys.__stdout__, sys.__stderr__)))
+            _flush_c()
+            sys.stdout, sys.stderr = outer
+            for fd, copy in saved.items():
+                os.dup2(copy, fd)
+                os.close(copy)
+            if _kept is not outer[1]:
+                _kept.close()
+            _kept = None
+
+
+class Talk(io.TextIOBase):
+    """stderr as it was before anything was quieted: for our own messages, progress bars and log lines."""
+
+    @property
+    def _now(self) -> TextIO:
+        return sys.stderr if _kept is None else _kept
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """That of stderr."""
+        return getattr(self._now, "encoding", None) or "utf-8"
+
+    def write(self, text: str) -> int:
+        """As of a file."""
+        return self._now.write(text)
+
+    def flush(self) -> None:
+        """As of a file."""
+        self._now.flush()
+
+    def isatty(self) -> bool:
+        """Whether somebody looks at it."""
+        return self._now.isatty()
+
+    def fileno(self) -> int:
+        """The number of the file that is heard."""
+        return self._now.fileno()
+
+
+TALK = Talk()
+
+
+def _copy(fd: int) -> int | None:
+    try:
+        return os.dup(fd)
+    except OSError:
+        return None
+
+
+def _unmuted(stream: TextIO, copy: int | None) -> TextIO:
+    """A stream that is heard while file 2 is muted."""
+    try:
+        if copy is None or stream.fileno() != 2:
+            return stream
+    except (OSError, ValueError, AttributeError):
+        return stream
+    return open(os.dup(copy), "w", encoding=stream.encoding, errors="backslashreplace", buffering=1)
+
+
+def _flush(*streams: TextIO) -> None:
+    for stream in streams:
+        with suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+
+
+def _flush_c() -> None:
+    import ctypes
+
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).fflush(None)

@@ -1,0 +1,55 @@
+"""Item text as a value that gives nothing away: in a message, a log or a pickle it is `<text redacted>` or an error.
+
+`Item` keeps its stem and choices in a `Text` and opens it in one place, the properties `Item.stem` and
+`Item.choices`; a test holds that nobody else does. What is opened is plain `str`, on purpose. A `str` that redacts
+itself would be half sealed (the C code of `json` and `re` reads it all the same) and dangerous where it works: a
+template engine that calls `str()` on it would ask a model `<text redacted>`, and the score would look like one.
+So a value at rest is sealed here, and what is opened is kept from the outside by `firewall.py`.
+"""
+
+from typing import NoReturn
+
+REDACTED = "<text redacted>"
+
+
+class KeptHere:
+    """The base of frozen values that hold text: they are not pickled, and a copy of one is itself."""
+
+    __slots__ = ()
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError(f"{type(self).__name__} holds item text; it is never pickled")
+
+    def __copy__(self) -> "KeptHere":
+        return self
+
+    def __deepcopy__(self, memo: object) -> "KeptHere":
+        return self
+
+
+class Text(KeptHere):
+    """A stem and its choices. Equal texts are equal; that is all one may learn of it but by `open_text`."""
+
+    __slots__ = ("__held",)
+
+    def __init__(self, stem: str, choices: tuple[str, ...]) -> None:
+        self.__held = (stem, choices)
+
+    def __repr__(self) -> str:
+        return REDACTED
+
+    def __format__(self, spec: str) -> str:
+        return REDACTED
+
+    def __getstate__(self) -> NoReturn:
+        raise TypeError("item text is never pickled")
+
+    def __eq__(self, other: object) -> bool:
+        return self.__held == other.__held if isinstance(other, Text) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.__held)
+
+    def open_text(self) -> tuple[str, tuple[str, ...]]:
+        """The stem and the choices. `Item` alone may ask."""
+        return self.__held
