@@ -9,6 +9,7 @@ the benchmark's own order for the full view).
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -164,7 +165,7 @@ class Answers:
         """A table of these rows, in this order."""
         held = list(rows)
         # Typed columns at once: a table made of lists of lists guesses its types row by row.
-        columns = [pa.array([getattr(r, f.name) for r in held], type=f.type) for f in SCHEMA]
+        columns = [pa.array(list(map(attrgetter(f.name), held)), type=f.type) for f in SCHEMA]
         return cls(pa.table(columns, schema=SCHEMA))
 
     @classmethod
@@ -209,29 +210,47 @@ class Answers:
 
     @cached_property
     def _encoded(self) -> pa.DictionaryArray:
-        column = self.table["item"].dictionary_encode()
-        return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        return _one(self.table["item"].dictionary_encode())
+
+    @cached_property
+    def _item_of(self) -> Ints:
+        return np.asarray(self._encoded.indices, dtype=np.int64)
 
     def askings(self) -> list[tuple[str, str, str]]:
         """The distinct (view, model, template) in the order of their first row."""
-        return list(self._askings)
+        return list(self._rows)
 
     @cached_property
-    def _askings(self) -> list[tuple[str, str, str]]:
-        names = ["view", "model", "template"]
-        # Without threads the groups come in the order of their first row.
-        groups = self.table.group_by(names, use_threads=False).aggregate([])
-        return list(zip(*(groups[c].to_pylist() for c in names), strict=True))
+    def _rows(self) -> dict[tuple[str, str, str], Ints]:
+        """The rows of each (view, model, template), in the order of their first row."""
+        names: list[list[str]] = []
+        asking = np.zeros(len(self), dtype=np.int64)
+        for column in ("view", "model", "template"):
+            encoded = _one(self.table[column].dictionary_encode())
+            names.append(encoded.dictionary.to_pylist())
+            asking = asking * len(names[-1]) + np.asarray(encoded.indices, dtype=np.int64)
+        kinds, first, which = np.unique(asking, return_index=True, return_inverse=True)
+        sorted_rows = np.argsort(which, kind="stable")
+        parts = np.split(sorted_rows, np.cumsum(np.bincount(which, minlength=len(kinds)))[:-1])
+        sizes = [len(held) for held in names]
+        found = {}
+        for kind in np.argsort(first).tolist():
+            places = np.unravel_index(int(kinds[kind]), sizes)
+            view, model, template = (held[int(at)] for held, at in zip(names, places, strict=True))
+            found[view, model, template] = parts[kind]
+        return found
 
     def block(self, view: str, model: str, template: str | None = None) -> Block:
         """The rows of one model under one view (and one template), in table order, as arrays."""
-        mask = pc.and_(pc.equal(self.table["view"], view), pc.equal(self.table["model"], model))
-        if template is not None:
-            mask = pc.and_(mask, pc.equal(self.table["template"], template))
-        rows = np.flatnonzero(
-            mask.to_numpy(zero_copy_only=False) if hasattr(mask, "to_numpy") else np.array(mask)
-        )
-        part = self.table.take(pa.array(rows)).combine_chunks()
+        held = [
+            rows
+            for (v, m, t), rows in self._rows.items()
+            if (v, m) == (view, model) and template in (None, t)
+        ]
+        rows = np.sort(np.concatenate([np.empty(0, dtype=np.int64), *held]))
+        # Rows that stand together are not copied.
+        whole = len(rows) and rows[-1] - rows[0] + 1 == len(rows)
+        part = self.table.slice(int(rows[0]), len(rows)) if whole else self.table.take(pa.array(rows))
         order, k = _padded(part["order"], fill=-1)
         width = order.shape[1]
         lists = {
@@ -239,7 +258,7 @@ class Answers:
             for c in ("scores", "n_chars", "n_bytes", "n_tokens")
         }
         return Block(
-            item=np.asarray(self._encoded.indices.take(pa.array(rows)), dtype=np.int64),
+            item=self._item_of[rows],
             key=_ints(part["key"]),
             pick=_ints(part["pick"]),
             correct=np.asarray(part["correct"].to_numpy(zero_copy_only=False), dtype=np.float64),
@@ -248,6 +267,10 @@ class Answers:
             order=order.astype(np.int64),
             **lists,
         )
+
+
+def _one(column: pa.ChunkedArray | pa.DictionaryArray) -> pa.DictionaryArray:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def _ints(column: pa.ChunkedArray) -> Ints:

@@ -22,6 +22,7 @@ from robustify.judge import Facts, judge
 from robustify.loaders import Loaded, Source, load_many
 from robustify.printing import Asked, print_run, rules
 from robustify.probe import probe
+from robustify.restricted.detect import require_ordinary_files
 from robustify.run import Run, locked, refuse_foreign
 from robustify.voters import same_model
 
@@ -55,6 +56,7 @@ def import_logs(
     with _no_collector():
         read = read_logs(logs, told)
         found = gather(read, bench)
+        _require_ordinary(logs, data, read, found, name)
         config = _config(read, found, bench, data, name, overrides or {})
         asked = _asked(config, read, found, bench)
     twins = same_model(asked.fingerprints, config.screen.voters)
@@ -64,6 +66,16 @@ def import_logs(
         )
     with locked(folder):
         return print_run(folder, config, asked, judge(asked.answers, asked.facts, rules(config), asked.items))
+
+
+def _require_ordinary(
+    given: Sequence[Given], data: Sequence[Path], logs: Sequence[Log], found: Gathered, name: str | None
+) -> None:
+    """Refuse logs of a set that is recognised as sensitive, by its text, its files or its names."""
+    called = [*dict.fromkeys(log.task for log in logs), *([name] if name else [])]
+    require_ordinary_files(
+        called[-1] if called else UNNAMED, found.items or (), [*(log.path for log in given), *data], called
+    )
 
 
 @contextlib.contextmanager
@@ -118,8 +130,8 @@ def _asked(config: Config, logs: Sequence[Log], found: Gathered, bench: Loaded |
     tables = [found.answers]
     if found.items is not None:
         screened = bool(config.screen.voters) or config.screen.probe_vote != "none"
-        own = [*guess(found.items), *(probe(found.items, config.probe) if screened else ())]
-        tables.insert(0, Answers.of(own))
+        looked = Answers.of(probe(found.items, config.probe) if screened else ())
+        tables = [guess(found.items), looked, *tables]
     n_items = len(found.topics)
     defects = [{"kind": d.kind, "line": d.line, "item": d.item, "file": d.file} for d in found.defects]
     set_aside = [*(bench.quarantined if bench else ()), *found.set_aside]

@@ -291,7 +291,7 @@ def test_from_items_and_a_file_to_the_summary_without_a_word_of_them(
 ) -> None:
     path = tmp_path / "page.txt"
     path.write_text(f"12) {toys[3].stem}\nAnswer: {toys[3].choices[toys[3].key]}", encoding="utf-8")
-    answers = Answers.of(guess(toys))
+    answers = guess(toys)
     kept = json.loads(json.dumps(overlap(toys, [path]).json()))
     mask = np.array([True] * 4 + [False] * 4)
     tree = contamination(answers, roll(answers, [i.id for i in toys]), Overlap.of(kept), mask, ~mask)

@@ -22,10 +22,10 @@ torch = pytest.importorskip("torch", reason="the engine needs torch: the hf extr
 from safetensors.torch import load_file, save_file  # noqa: E402
 from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: E402
 
-from robustify.engines import layout, local, tree  # noqa: E402
+from robustify.engines import layout, local, paths, tree  # noqa: E402
 from robustify.engines.cache import Cache  # noqa: E402
 from robustify.engines.hf import HF  # noqa: E402
-from robustify.engines.plan import Encoded, plan  # noqa: E402
+from robustify.engines.plan import Encoded  # noqa: E402
 from robustify.engines.replies import as_prompt  # noqa: E402
 from robustify.engines.tokens import Saved, Transformers, encode, save  # noqa: E402
 
@@ -176,10 +176,8 @@ def test_a_path_that_is_wrong_for_prefixes_too_ends_in_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tiny_bloom(tmp_path)
-    scored = local.score_prefixes
-    monkeypatch.setattr(
-        local, "score_prefixes", lambda *a: ({r: t - 1 for r, t in fresh.items()} for fresh in scored(*a))
-    )
+    scored = local.score_contexts
+    monkeypatch.setattr(local, "score_contexts", lambda *a: {r: t - 1 for r, t in scored(*a).items()})
     with HF("bloom", folder) as engine:
         assert totals(engine, REQUESTS) == pytest.approx(one_by_one(folder, REQUESTS), abs=1e-4)
         assert engine.path == "rows"
@@ -189,13 +187,13 @@ def test_rows_longer_than_the_window_are_tried_by_themselves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held: list[list[bool]] = []
-    agrees = local.Local._agrees
+    agrees = paths.Paths._agrees
 
-    def spy(self: local.Local, fresh: dict[Encoded, float]) -> bool:
+    def spy(self: paths.Paths, fresh: dict[Encoded, float]) -> bool:
         held.append([len(r.row) > 16 for r in fresh])
         return agrees(self, fresh)
 
-    monkeypatch.setattr(local.Local, "_agrees", spy)
+    monkeypatch.setattr(paths.Paths, "_agrees", spy)
     folder = tiny_gemma(tmp_path, window=16)
     requests = [Request("the cat " * 12, " sat"), Request("the cat " * 12, " mat on"), *REQUESTS]
     with HF("gemma", folder) as engine:
@@ -206,11 +204,8 @@ def test_rows_longer_than_the_window_are_tried_by_themselves(
 
 
 @pytest.mark.parametrize("section", [1, 2, 64])
-def test_sections_and_what_batches_hand_on_change_nothing(
-    llama: Path, section: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(local, "plan", lambda requests, budget: plan(requests, budget, section))
-    with HF("tiny", llama, max_batch_tokens=64) as engine:
+def test_sections_and_what_batches_hand_on_change_nothing(llama: Path, section: int) -> None:
+    with HF("tiny", llama, max_batch_tokens=64, section=section) as engine:
         assert totals(engine, REQUESTS) == pytest.approx(one_by_one(llama, REQUESTS), abs=1e-4)
 
 

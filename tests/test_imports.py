@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from robustify import cli, pipeline
+from robustify import cli, exporting, pipeline
 from robustify.cli.importing import import_
 from robustify.config import Config, parse
 from robustify.engines.replay import ReplayModel, replayed
@@ -169,6 +169,28 @@ def test_rows_with_the_id_but_not_the_content_of_an_item_are_not_joined(tmp_path
     eval_zip(path, inspect_tree([inspect_sample(i, "A") for i in others]))
     with pytest.raises(DataError, match="though one has this id"):
         import_logs([Given(path)], tmp_path / "out", data=[data])
+
+
+def test_a_row_at_the_index_of_an_item_but_with_another_content_is_set_aside_and_counted(
+    tmp_path: Path, items: list[Item], data: Path
+) -> None:
+    shown = [*items[:5], *(replace(i, stem=f"{SECRET} {n}") for n, i in enumerate(items[5:]))]
+    # Rows that stand at each other's index are told by their content too.
+    shown[0], shown[1] = shown[1], shown[0]
+    run = import_logs(
+        [Given(logged(tmp_path / "logs", "one", shown, PICKS["one"]))], tmp_path / "out", data=[data]
+    )
+    assert {r[1]: r[3] for r in rows(run)} == {
+        items[1].id: 0, items[0].id: 1, items[2].id: 2, items[3].id: 3, items[4].id: 0,
+    }  # fmt: skip
+    aside = [json.loads(line) for line in (run.folder / "quarantine.jsonl").read_text().splitlines()]
+    assert [row["line"] for row in aside] == [6, 7, 8]
+    assert all("no item of the data has this content" in row["reason"] for row in aside)
+    assert SECRET not in (run.folder / "quarantine.jsonl").read_text()
+    notes = run.manifest["config"]["notes"]
+    assert any(
+        note.startswith("rows that show no item of this run") and note.endswith(": 3") for note in notes
+    )
 
 
 def test_another_key_in_the_data_is_counted_and_the_data_s_own_is_taken(
@@ -347,7 +369,7 @@ def test_a_run_without_items_is_opened_checked_judged_and_printed_again(tmp_path
 def test_a_run_without_items_cannot_be_exported(tmp_path: Path) -> None:
     run = import_logs([Given(blind(tmp_path, VOTES, KEYS))], tmp_path / "out")
     with pytest.raises(DataError, match="holds no text of its items"):
-        pipeline.export_lm_eval(run, tmp_path / "tasks", force=True)
+        exporting.export_lm_eval(run, tmp_path / "tasks", force=True)
 
 
 def test_topics_that_were_changed_by_hand_are_found(tmp_path: Path) -> None:

@@ -118,8 +118,11 @@ def test_zstd_frames_are_read_one_after_the_other_and_never_without_end() -> Non
 def test_without_a_reader_of_zstd_the_mend_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = eval_zip(tmp_path / "a.eval", inspect_tree([inspect_sample(boxes()[0], "B")]), method=93)
     monkeypatch.setattr(zipped, "has_zstd", lambda: False)
-    with pytest.raises(DataError, match="inspect log convert --to json"):
+    with pytest.raises(
+        DataError, match=r"pip install --upgrade pyarrow.*inspect log convert --to json"
+    ) as caught:
         read_log(path, Wanted())
+    assert len(caught.value.lines) == 1
 
 
 def test_of_several_epochs_the_first_counts_and_it_is_said(tmp_path: Path) -> None:

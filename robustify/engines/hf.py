@@ -6,31 +6,66 @@ refuses prompts that do not fit and numbers that are no log-probabilities.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from robustify.engines.base import Logprob, Progress, Request, no_progress
 from robustify.engines.cache import Cache, Kept
-from robustify.engines.plan import Encoded
+from robustify.engines.paths import Scored
+from robustify.engines.plan import SECTION, Encoded
 from robustify.engines.recipe import recipe, tokenizer_key
 from robustify.engines.tokens import Saved, Speller, Transformers, encode, save
 from robustify.errors import DataError, ModelError, RequestError, ResourceError, UsageError
-from robustify.models.folder import check, read_record
-
-if TYPE_CHECKING:
-    from robustify.engines.local import Local
+from robustify.models.folder import check, has_chat_template, read_record
 
 DTYPES = ("float32", "bfloat16", "float16")
 LEAST_TOKENS = 64
 """A batch that does not fit into memory is halved down to this."""
 
 
+class Opened(Protocol):
+    """A model that can be asked now: in this process (`Local`), or on workers (`Remote`)."""
+
+    @property
+    def tokenizer(self) -> Any:
+        """As transformers loads it."""
+        ...
+
+    @property
+    def max_length(self) -> int:
+        """The model's context in tokens."""
+        ...
+
+    @property
+    def path(self) -> str:
+        """By which path it is scored."""
+        ...
+
+    def score(self, requests: Sequence[Encoded], known: frozenset[Encoded], budget: int) -> Iterator[Scored]:
+        """See `Paths.score`."""
+        ...
+
+    def replies(self, prompts: Sequence[Sequence[int]], max_tokens: int) -> list[str]:
+        """What the model says next after each prompt, given in tokens."""
+        ...
+
+    def close(self) -> None:
+        """Give its memory back."""
+        ...
+
+
+Elsewhere = Callable[[Mapping[str, str], str | None], Opened]
+"""Opens a model of this recipe that was scored by this path before, or by none."""
+
+
 class HF:
     """A causal language model from a local folder, in memory from the first request that is not cached to `close`.
 
-    `device` and `dtype` are torch's names; `max_batch_tokens` bounds the tokens of one forward pass.
+    `device` and `dtype` are torch's names; `max_batch_tokens` bounds the tokens of one forward pass; a section of a
+    plan has `section` batches; `n_threads` compute, as many as `recipe.threads` says unless given. `elsewhere` opens
+    the model on other machines.
 
     Raises:
         UsageError: an unknown device or dtype.
@@ -45,6 +80,10 @@ class HF:
         dtype: str = "float32",
         max_batch_tokens: int = 2048,
         cache: Cache | None = None,
+        *,
+        section: int = SECTION,
+        n_threads: int | None = None,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
         if dtype not in DTYPES:
             raise UsageError(f"dtype {dtype!r}: expected one of {', '.join(DTYPES)}")
@@ -52,10 +91,11 @@ class HF:
         self.name = name
         self._folder, self._device, self._dtype = folder, device, dtype
         self._budget = max_batch_tokens
+        self._section, self._n_threads, self._elsewhere = section, n_threads, elsewhere
         self._cache = cache
-        self._recipe = recipe(folder, device, dtype, max_batch_tokens)
+        self._recipe = recipe(folder, device, dtype, max_batch_tokens, section=section, n_threads=n_threads)
         self._kept = Kept(cache, self._recipe, name)
-        self._local: Local | None = None
+        self._opened: Opened | None = None
         self._speller, self.max_length = self._tokens()
 
     def __enter__(self) -> "HF":
@@ -72,13 +112,13 @@ class HF:
     @property
     def path(self) -> str:
         """By which path the numbers were computed."""
-        return (self._local.path if self._local else self._kept.path) or "untried"
+        return (self._opened.path if self._opened else self._kept.path) or "untried"
 
     def close(self) -> None:
         """Give the model's memory back. Closing twice does nothing."""
-        if self._local is not None:
-            self._local.close()
-            self._local = None
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
 
     def loglikelihoods(self, requests: Sequence[Request], progress: Progress = no_progress) -> list[Logprob]:
         """One result for each request, in the order of the requests; equal requests are computed once.
@@ -106,13 +146,18 @@ class HF:
         licence = record.licence if record else "see the model's own files"
         return {**self._recipe, "path": self.path, "licence": licence}
 
+    @property
+    def has_chat_template(self) -> bool:
+        """Whether `write` puts the model's chat template around a prompt."""
+        return has_chat_template(self._folder)
+
     def write(self, prompts: Sequence[str], *, max_tokens: int) -> list[str]:
         """One greedy reply for each prompt, through the model's chat template where it has one.
 
         Raises:
             DataError: prompts that leave no room for the reply, named by their positions.
         """
-        from robustify.engines.replies import as_prompt, reply
+        from robustify.engines.replies import as_prompt
 
         local = self._loaded()
         encoded = [as_prompt(local.tokenizer, self.name, prompt) for prompt in prompts]
@@ -123,7 +168,7 @@ class HF:
         ]
         if faults:
             raise DataError.gather(faults)
-        return [reply(local.model, local.tokenizer, ids, max_tokens) for ids in encoded]
+        return local.replies(encoded, max_tokens)
 
     def _growing(self, requests: Sequence[Encoded]) -> Iterator[Mapping[Encoded, Logprob]]:
         """What is known, and then every batch; where batches are halved, all of it again."""
@@ -147,8 +192,8 @@ class HF:
         self._keep_path()
 
     def _keep_path(self) -> None:
-        if self._local is not None and self._kept.path != self._local.path:
-            self._kept.path = self._local.path
+        if self._opened is not None and self._kept.path != self._opened.path:
+            self._kept.path = self._opened.path
 
     def _halve(self, error: Exception) -> None:
         from robustify.engines.local import is_out_of_memory
@@ -167,12 +212,19 @@ class HF:
         self._kept = Kept(self._cache, self._recipe, self.name)
         self._loaded(path)
 
-    def _loaded(self, path: str | None = None) -> "Local":
-        if self._local is None:
-            from robustify.engines.local import Local
+    def _loaded(self, path: str | None = None) -> Opened:
+        if self._opened is None:
+            self._opened = self._open(path or self._kept.path)
+        return self._opened
 
-            self._local = Local(self._folder, self._device, self._dtype, path or self._kept.path)
-        return self._local
+    def _open(self, path: str | None) -> Opened:
+        if self._elsewhere is not None:
+            return self._elsewhere(self._recipe, path)
+        from robustify.engines.local import Local
+
+        return Local(
+            self._folder, self._device, self._dtype, path, section=self._section, n_threads=self._n_threads
+        )
 
     def _tokens(self) -> tuple[Speller, int]:
         place = None

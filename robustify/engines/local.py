@@ -1,58 +1,61 @@
-"""A model in memory, and the paths by which it can be scored: trees, shared prefixes, plain rows.
-
-The fastest path that is exact is used. What is exact is found by trial: the first batch of a model is held to
-scoring one by one, and again the first one with rows longer than a sliding window.
-"""
+"""A model in memory, which computes what its paths tell it: sections of trees, shared prefixes, rows."""
 
 import gc
-import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import torch
 
+from robustify.engines.batches import Together, context_batches, row_batches
 from robustify.engines.opening import device_of, keep_memory, max_length, opened
-from robustify.engines.plan import Encoded, plan
-from robustify.engines.prefixes import score_prefixes
-from robustify.engines.recipe import near, threads
+from robustify.engines.paths import Paths, Pieces, Refused, Scored
+from robustify.engines.plan import SECTION, Batch, Encoded, Plan
+from robustify.engines.prefixes import score_contexts
+from robustify.engines.recipe import threads
+from robustify.engines.replies import reply
 from robustify.engines.rows import score_alone, score_rows
 from robustify.engines.tree import Trees, attending, fits, window
 
-_LOG = logging.getLogger(__name__)
-_WORDS = {
-    "prefixes untried": ("trees", "shared prefixes, which is slower"),
-    "rows": ("shared prefixes", "plain rows, which is slower still"),
-}
-_HELD_TO = 4
-"""Requests of a batch that are scored one by one as well."""
-Scored = dict[Encoded, float]
-"""Requests and their summed log-probabilities."""
-
 
 class Local:
-    """A causal language model with transformers.
+    """A causal language model with transformers; `path` as in `Paths`.
 
-    `path` is how it was scored before, or None; `untried`, `trees`, `prefixes` or `rows` from then on.
+    `n_threads`: of this process, as many as `recipe.threads` says unless given.
 
     Raises:
         UsageError: a device that torch cannot use.
         ModelError: transformers cannot load the folder.
     """
 
-    def __init__(self, folder: Path, device: str, dtype: str, path: str | None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        device: str,
+        dtype: str,
+        path: str | None,
+        *,
+        section: int = SECTION,
+        n_threads: int | None = None,
+    ) -> None:
         self.device = device_of(device)
-        torch.set_num_threads(threads())
+        torch.set_num_threads(n_threads or threads())
         if self.device.type == "cpu":
             keep_memory()
-        self.dtype = getattr(torch, dtype)
-        self.tokenizer, self.model = opened(folder, self.dtype, self.device)
+        self.dtype = dtype
+        self.tokenizer, self.model = opened(folder, getattr(torch, dtype), self.device)
         self.max_length = max_length(self.model.config, self.tokenizer)
-        self.path = path or ("untried" if fits(self.model) else "prefixes untried")
+        self.kind = type(self.model).__name__
+        self.fits = fits(self.model)
+        self.window = window(self.model.config.get_text_config())
         self._trees: Trees | None = None
         self._budget = 0
-        self._untried = {False, True}
-        """Kinds of requests whose first results are still to be held to scoring one by one."""
+        self._paths = Paths(self, path, section)
+
+    @property
+    def path(self) -> str:
+        """By which path the model is scored."""
+        return self._paths.path
 
     def close(self) -> None:
         """Give the memory back."""
@@ -63,103 +66,69 @@ class Local:
             torch.cuda.empty_cache()
 
     def score(self, requests: Sequence[Encoded], known: frozenset[Encoded], budget: int) -> Iterator[Scored]:
-        """Requests that are not `known`, in batches of about `budget` tokens.
-
-        Batches are planned from all requests before anything is left out, so that a run which is resumed
-        computes in the same batches, to the same bits; what is known may come back as well.
-        """
+        """See `Paths.score`."""
         with torch.inference_mode():
-            if self.path in ("untried", "trees"):
-                yield from self._by_trees(requests, known, budget)
-            if self.path in ("prefixes untried", "prefixes"):
-                yield from self._by_prefixes(requests, known, budget)
-            if self.path == "rows":
-                yield from score_rows(self.model, requests, known, budget, self.device)
+            yield from self._paths.score(requests, known, budget)
 
-    def _by_trees(
-        self, requests: Sequence[Encoded], known: frozenset[Encoded], budget: int
-    ) -> Iterator[Scored]:
-        planned = plan(requests, budget)
-        needed = [any(requests[want.request] not in known for want in b.wants) for b in planned.batches]
-        left = [len(r.continuation) for r in requests]
-        totals = [0.0] * len(requests)
-        with attending(self.model):
+    def trees(self, planned: Plan, needed: Sequence[bool], budget: int) -> Iterator[Pieces]:
+        """See `Work`."""
+        asked = iter(needed)
+        for number, section in enumerate(planned.sections):
+            for pieces in self.section(section, [next(asked) for _ in section], budget):
+                yield number, pieces
+
+    def section(
+        self, batches: Sequence[Batch], needed: Sequence[bool], budget: int
+    ) -> Iterator[list[tuple[int, float]]]:
+        """See `Trees.score`."""
+        with attending(self.model), _refusing():
             if self._trees is None or self._budget != budget:
                 self._trees, self._budget = Trees(self.model, self.device, budget), budget
-            for unit in self._tried(self._trees.score(planned, needed), lambda: self.path == "untried"):
-                if unit is None:
-                    break
-                fresh = {}
-                for number, logprob in unit:
-                    totals[number] += logprob
-                    left[number] -= 1
-                    if left[number] == 0:
-                        fresh[requests[number]] = totals[number]
-                if not self._holds(fresh, _is_deep(self.model)):
-                    break
-                # The end of one long continuation may be all that some batches hold.
-                if fresh:
-                    self.path = "trees"
-                    yield fresh
-            else:
-                return
-        self._go_on_with("prefixes untried")
+            yield from self._trees.score(batches, needed)
 
-    def _by_prefixes(
+    def prefixes(
         self, requests: Sequence[Encoded], known: frozenset[Encoded], budget: int
     ) -> Iterator[Scored]:
-        batches = score_prefixes(self.model, requests, known, budget, self.device)
-        # Some models take a context and then have no cache to go on from.
-        for fresh in self._tried(batches, lambda: True in self._untried):
-            if fresh is None or not self._holds(fresh, lambda request: len(request.continuation) > 1):
-                break
-            self.path = "prefixes"
-            yield fresh
-        else:
-            return
-        self._go_on_with("rows")
+        """See `Work`."""
+        yield from self.contexts(context_batches(requests, known, budget))
 
-    def _go_on_with(self, path: str) -> None:
-        _LOG.warning("%s: %s are not exact for this model or refused by it; going on with %s",
-                     type(self.model).__name__, *_WORDS[path])  # fmt: skip
-        self.path = path
-        self._untried = {False, True}
+    def rows(self, requests: Sequence[Encoded], known: frozenset[Encoded], budget: int) -> Iterator[Scored]:
+        """See `Work`."""
+        yield from self.plain_rows(row_batches(requests, known, budget))
 
-    def _tried(self, batches: Iterator[Any], still: Callable[[], bool]) -> Iterator[Any]:
-        """The batches; None where a model that is `still` on trial refuses to be run in this way."""
-        try:
-            yield from batches
-        except _REFUSALS as error:
-            if not still() or is_out_of_memory(error):
-                raise
-            yield None
+    def contexts(self, batches: Iterable[Together]) -> Iterator[Scored]:
+        """The totals of batches of contexts, batch by batch."""
+        with _refusing():
+            for batch in batches:
+                yield score_contexts(self.model, batch, self.device)
 
-    def _holds(self, fresh: Scored, kind: Callable[[Encoded], bool]) -> bool:
-        """Whether the first results of either kind are what scoring one by one gives."""
-        for one in sorted(self._untried & {kind(request) for request in fresh}):
-            if not self._agrees({r: total for r, total in fresh.items() if kind(r) == one}):
-                return False
-            self._untried.remove(one)
-        return True
+    def plain_rows(self, batches: Iterable[Together]) -> Iterator[Scored]:
+        """The totals of batches of rows, batch by batch."""
+        for batch in batches:
+            yield score_rows(self.model, batch, self.device)
 
-    def _agrees(self, fresh: Scored) -> bool:
-        held = list(fresh)[:: max(1, len(fresh) // _HELD_TO)][:_HELD_TO]
+    def alone(self, requests: Sequence[Encoded]) -> list[float]:
+        """See `Work`."""
         with attending(self.model, plainly=True):
-            alone = [score_alone(self.model, r, self.device) for r in held]
-        # NaN is near nothing, and then the fault is the model's, not the path's.
-        return all(
-            not (abs(a - fresh[r]) > near(str(self.dtype).removeprefix("torch.")))
-            for a, r in zip(alone, held, strict=True)
-        )
+            return [score_alone(self.model, request, self.device) for request in requests]
 
-
-def _is_deep(model: Any) -> Callable[[Encoded], bool]:
-    """Whether a row is longer than the sliding window, where there is one."""
-    seen = window(model.config.get_text_config())
-    return lambda request: seen is not None and len(request.row) > seen
+    def replies(self, prompts: Sequence[Sequence[int]], max_tokens: int) -> list[str]:
+        """What the model says next after each prompt, given in tokens."""
+        return [reply(self.model, self.tokenizer, ids, max_tokens) for ids in prompts]
 
 
 _REFUSALS = (RuntimeError, TypeError, ValueError, IndexError, KeyError, AttributeError, AssertionError)
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """What a model raises that cannot be run in this way, as `Refused`."""
+    try:
+        yield
+    except _REFUSALS as error:
+        if is_out_of_memory(error):
+            raise
+        raise Refused from error
 
 
 def is_out_of_memory(error: BaseException) -> bool:

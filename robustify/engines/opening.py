@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
 from robustify.errors import ModelError, UsageError
@@ -35,10 +35,7 @@ def opened(folder: Path, dtype: torch.dtype, device: torch.device) -> tuple[Any,
         )
     # transformers, tokenizers and safetensors raise many kinds of error; all mean the same here.
     except Exception as error:
-        first = (str(error).splitlines() or [""])[0][:200]
-        raise ModelError(
-            f"{folder}: transformers cannot load this model ({type(error).__name__}: {first})"
-        ) from error
+        raise _cannot_load(folder, error) from None
     finally:
         if bar:
             transformers_logging.enable_progress_bar()
@@ -47,6 +44,27 @@ def opened(folder: Path, dtype: torch.dtype, device: torch.device) -> tuple[Any,
             f"{folder}: {n} tensors are missing or misshapen; expected all that the config names"
         )
     return tokenizer, model.to(device).eval()
+
+
+def opened_tokenizer(folder: Path) -> tuple[Any, int]:
+    """Only the tokenizer, and the model's context in tokens.
+
+    Raises:
+        ModelError: transformers cannot load them.
+    """
+    where = {"local_files_only": True, "trust_remote_code": False}
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder, **where)
+        config = AutoConfig.from_pretrained(folder, **where)
+    # As in `opened`: errors of many kinds, of one meaning.
+    except Exception as error:
+        raise _cannot_load(folder, error) from None
+    return tokenizer, max_length(config, tokenizer)
+
+
+def _cannot_load(folder: Path, error: Exception) -> ModelError:
+    first = (str(error).splitlines() or [""])[0][:200]
+    return ModelError(f"{folder}: transformers cannot load this model ({type(error).__name__}: {first})")
 
 
 def max_length(config: Any, tokenizer: Any) -> int:
@@ -68,10 +86,10 @@ def device_of(name: str) -> torch.device:
     try:
         device = torch.device(name)
         torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
+    except (RuntimeError, AssertionError):
         raise UsageError(
             f"device {name!r}: torch cannot use it here; expected cpu, cuda or another that torch has"
-        ) from error
+        ) from None
     return device
 
 

@@ -20,12 +20,15 @@ SECTION = 64
 """Batches a section has, before those that compute its trunk anew."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Encoded:
-    """A request in tokens. Neither part is empty."""
+    """A request in tokens. Neither part is empty. Tokens are text in another alphabet: repr counts them."""
 
     context: Tokens
     continuation: Tokens
+
+    def __repr__(self) -> str:
+        return f"Encoded({len(self.context)} + {len(self.continuation)} tokens)"
 
     @property
     def row(self) -> Tokens:
@@ -42,7 +45,7 @@ class Want:
     following: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Batch:
     """n nodes in depth-first order, below a trunk of t tokens that the batch before has handed on.
 

@@ -4,49 +4,18 @@ For models whose attention cannot be replaced (ALiBi, attention of their own) bu
 repeats what contexts share among themselves, which trees do not.
 """
 
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from robustify.engines.plan import Encoded, Tokens
+from robustify.engines.batches import Together
+from robustify.engines.plan import Encoded
 from robustify.engines.rows import logits_at
 
-Same = tuple[Tokens, list[Encoded]]
-"""A context and its requests."""
 
-
-def score_prefixes(
-    model: Any, requests: Sequence[Encoded], known: frozenset[Encoded], most_tokens: int, device: torch.device
-) -> Iterator[dict[Encoded, float]]:
-    """The summed log-probability of each distinct request, batch by batch, longest contexts first.
-
-    A batch has contexts of one length, and at most `most_tokens` tokens in the cache of its continuations; one
-    whose requests are all `known` is left out.
-    """
-    distinct = sorted(set(requests), key=lambda r: (-len(r.context), r.context, r.continuation))
-    contexts = [(context, list(same)) for context, same in groupby(distinct, key=lambda r: r.context)]
-    for _, alike in groupby(contexts, key=lambda c: len(c[0])):
-        for batch in _batches(list(alike), most_tokens):
-            if not all(request in known for _, same in batch for request in same):
-                yield _score(model, batch, device)
-
-
-def _batches(contexts: Sequence[Same], most_tokens: int) -> Iterator[list[Same]]:
-    batch: list[Same] = []
-    held = 0
-    for context, same in contexts:
-        needs = sum(len(request.row) for request in same)
-        if batch and held + needs > most_tokens:
-            yield batch
-            batch, held = [], 0
-        batch.append((context, same))
-        held += needs
-    yield batch
-
-
-def _score(model: Any, batch: Sequence[Same], device: torch.device) -> dict[Encoded, float]:
+def score_contexts(model: Any, batch: Together, device: torch.device) -> dict[Encoded, float]:
+    """The summed log-probability of each request of a batch, whose contexts have one length."""
     length = len(batch[0][0])
     wants = [(b, request) for b, (_, same) in enumerate(batch) for request in same]
     ids = torch.tensor([context for context, _ in batch], device=device)

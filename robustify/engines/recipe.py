@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 
+from robustify.engines.plan import SECTION
 from robustify.models.folder import digests
 
 VERSION = "hf-2"
@@ -14,15 +15,25 @@ _WEIGHTS = (".safetensors",)
 _TOKENIZER = ("tokenizer", "vocab", "merges", "special_tokens", "chat_template", "added_tokens")
 
 
-def recipe(folder: Path, device: str, dtype: str, max_batch_tokens: int) -> dict[str, str]:
+def recipe(
+    folder: Path,
+    device: str,
+    dtype: str,
+    max_batch_tokens: int,
+    *,
+    section: int = SECTION,
+    n_threads: int | None = None,
+) -> dict[str, str]:
     """Everything that a change of numbers would have to come from, by name."""
     return {
         "engine": VERSION,
         **file_digests(folder),
         "dtype": dtype,
         "device": device,
-        "threads": str(threads()),
+        "threads": str(n_threads or threads()),
         "max_batch_tokens": str(max_batch_tokens),
+        # Left out where it is as it always was: caches of that time stay good.
+        **({"section": str(section)} if section != SECTION else {}),
         "torch": version("torch"),
         "transformers": version("transformers"),
     }

@@ -3,29 +3,13 @@
 The fall-back for models that trees are not exact for, and the measure that trees are held to.
 """
 
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from robustify.engines.plan import Encoded, Tokens
-
-
-def score_rows(
-    model: Any, requests: Sequence[Encoded], known: frozenset[Encoded], most_tokens: int, device: torch.device
-) -> Iterator[dict[Encoded, float]]:
-    """The summed log-probability of each distinct request, batch by batch, longest rows first.
-
-    A batch whose requests are all `known` is left out.
-    """
-    distinct = sorted(set(requests), key=lambda r: (-len(r.row), r.row, r.continuation))
-    rows = [(row, list(same)) for row, same in groupby(distinct, key=lambda r: r.row)]
-    while rows:
-        size = max(1, most_tokens // len(rows[0][0]))
-        batch, rows = rows[:size], rows[size:]
-        if not all(request in known for _, same in batch for request in same):
-            yield _score(model, batch, device)
+from robustify.engines.batches import Together
+from robustify.engines.plan import Encoded
 
 
 def score_alone(model: Any, request: Encoded, device: torch.device) -> float:
@@ -36,9 +20,8 @@ def score_alone(model: Any, request: Encoded, device: torch.device) -> float:
     return float(sum(logprobs[first + i, token].item() for i, token in enumerate(request.continuation)))
 
 
-def _score(
-    model: Any, batch: Sequence[tuple[Tokens, list[Encoded]]], device: torch.device
-) -> dict[Encoded, float]:
+def score_rows(model: Any, batch: Together, device: torch.device) -> dict[Encoded, float]:
+    """The summed log-probability of each request of a batch, whose longest row comes first."""
     # Padding stands to the right and attention looks to the left: no mask is needed, as in lm-eval.
     ids = torch.zeros(len(batch), len(batch[0][0]), dtype=torch.long)
     for b, (row, _) in enumerate(batch):

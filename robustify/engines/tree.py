@@ -1,4 +1,4 @@
-"""Executes a plan: tokens of many requests in one row, each seeing its own ancestors and nothing else.
+"""Executes the sections of a plan: tokens of many requests in one row, each seeing its own ancestors and nothing else.
 
 Linear layers run over all nodes of a batch at once. Attention runs through a function of ours that transformers
 calls in every layer, over the blocks of a `Layout`. The keys and values of the path that the next batch hangs
@@ -19,7 +19,7 @@ from robustify.engines.head import Head
 from robustify.engines.layout import BLOCK, Layout, Shape, laid_out
 from robustify.engines.lean import Lean
 from robustify.engines.packed import Packed, can_pack
-from robustify.engines.plan import Batch, Plan
+from robustify.engines.plan import Batch
 
 NAME = "robustify_tree"
 HEAD_TOKENS = 4096
@@ -117,7 +117,7 @@ def fits(model: Any) -> bool:
 
 
 class Trees:
-    """Scores plans with one model, in batches of at most `budget` nodes; the model's attention is `attending`."""
+    """Scores sections with one model, in batches of at most `budget` nodes; the model's attention is `attending`."""
 
     def __init__(self, model: Any, device: torch.device, budget: int) -> None:
         self.decoder = model.get_decoder()
@@ -134,24 +134,20 @@ class Trees:
         self._lean = Lean(self.decoder) if plain else None
         self._packed = Packed(self.decoder, -(-budget // BLOCK) * BLOCK) if plain and can_pack() else None
 
-    def score(self, plan: Plan, needed: Sequence[bool]) -> Iterator[list[tuple[int, float]]]:
+    def score(self, section: Sequence[Batch], needed: Sequence[bool]) -> Iterator[list[tuple[int, float]]]:
         """(request, log-probability of one token of its continuation) for every want of some batches in a row,
-        wherever one of them is `needed`. Batches before them in their section are run too, for the trunk that
-        they hand on."""
-        asked = iter(needed)
-        for section in plan.sections:
-            wanted = [next(asked) for _ in section]
-            trunk: KV = {}
-            for start in range(0, len(section), self._together):
-                if not any(wanted[start:]):
-                    break
-                unit = section[start : start + self._together]
-                shown = []
-                for batch in unit:
-                    hidden, trunk = self._pass(batch, trunk)
-                    shown.append(hidden[sorted({want.node for want in batch.wants})])
-                if any(wanted[start : start + self._together]):
-                    yield self._scored(unit, torch.cat(shown))
+        wherever one of them is `needed`. Batches before them are run too, for the trunk that they hand on."""
+        trunk: KV = {}
+        for start in range(0, len(section), self._together):
+            if not any(needed[start:]):
+                break
+            unit = section[start : start + self._together]
+            shown = []
+            for batch in unit:
+                hidden, trunk = self._pass(batch, trunk)
+                shown.append(hidden[sorted({want.node for want in batch.wants})])
+            if any(needed[start : start + self._together]):
+                yield self._scored(unit, torch.cat(shown))
 
     def _scored(self, unit: Sequence[Batch], hidden: Tensor) -> list[tuple[int, float]]:
         nodes = sorted({(number, want.node) for number, batch in enumerate(unit) for want in batch.wants})

@@ -37,5 +37,7 @@ def mostly_letters(replies: Iterable[object]) -> bool:
 def are_letters(texts: Sequence[str]) -> bool:
     """Whether these are the letters from A on, or the numbers from 1 on, in whatever brackets."""
     bare = [text.strip().strip("().:").strip() for text in texts]
+    if bare[:1] not in ([], ["A"], ["1"]):
+        return False
     numbers = [str(n) for n in range(1, len(bare) + 1)]
     return bare in (list(ascii_uppercase[: len(bare)]), numbers)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from robustify.loaders.rows import Fault
 from robustify.loaders.source import FieldMap
+from robustify.text import KeptHere
 from robustify.views import View
 
 
@@ -41,7 +42,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Shown:
+class Shown(KeptHere):
     """An item as a log shows it: its text, where the log has any, and its key, where the log says so.
 
     `k` choices; `choices` are empty where there is no text. `name` is what the log calls the item, `id` the
@@ -59,7 +60,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Reply:
+class Reply(KeptHere):
     """One answer of one model. `pick` and `scores` are by place as shown; `scores` are log-probabilities.
 
     `by_text`: what was scored is the text of each choice, of `n_chars` characters, and length counts; else the
@@ -81,7 +82,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Log:
+class Log(KeptHere):
     """One file: its replies, the rows that could not be read, and what it says of its own making.
 
     `facts` (a task's name, versions, dtype) describe every model of the log. `templates`: sha256 by

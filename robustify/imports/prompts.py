@@ -12,6 +12,7 @@ from robustify.imports.letters import are_letters
 from robustify.imports.log import Shown, Wanted
 from robustify.item import Item, unspaced
 from robustify.orders import own
+from robustify.text import KeptHere
 from robustify.views import View, names, template
 
 LOOKED_AT = 50
@@ -20,7 +21,7 @@ BLIND: tuple[View, ...] = ("choices_only", "choices_only_text")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Prompt:
+class Prompt(KeptHere):
     """What was put before a model: one context and one continuation a choice, and the item they show."""
 
     shown: Shown

@@ -91,8 +91,8 @@ def unzstd(data: bytes, most: int) -> bytes:
 
 def _unreadable(name: str, how: str) -> DataError:
     return DataError(
-        f"{name}: is compressed with {how}; expected deflate or zstd: "
-        "run `inspect log convert --to json --output-dir DIR FILE` and import what it writes"
+        f"{name}: is compressed with {how}; expected deflate or zstd: run `pip install --upgrade pyarrow`, whose "
+        "wheels read zstd, or `inspect log convert --to json --output-dir DIR FILE` and import what it writes"
     )
 
 

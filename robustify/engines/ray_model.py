@@ -1,0 +1,62 @@
+"""The settings of a model that is run by workers of a Ray cluster, on this machine or on many."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+LOCAL = "local"
+
+
+class RayModel(BaseModel):
+    """A model of which each of several workers holds a copy, run with transformers as the engine hf runs it.
+
+    `model`, `device`, `dtype` and `max_batch_tokens` as for the engine hf; `threads` of each worker, a device `cuda`
+    takes one GPU a worker. `address`: of a running cluster (`auto` finds this machine's own), none for one that is
+    started here and ended with the run. Work is handed out by sections of a plan, of `section` batches each: they
+    and `threads` are part of what the numbers depend on, `workers` is not. `start_seconds`: how long the first worker
+    may take to begin.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
+    engine: Literal["ray"]
+    model: str = ""
+    role: Literal["voter", "under_test"] = "voter"
+    device: str = "cpu"
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    max_batch_tokens: int | None = Field(default=None, ge=64)
+    section: int = Field(default=4, ge=1, le=4096, strict=True)
+    workers: int = Field(default=2, ge=1, le=4096, strict=True)
+    threads: int = Field(default=1, ge=1, le=1024, strict=True)
+    address: str | None = None
+    start_seconds: int = Field(default=600, ge=1, strict=True)
+
+    @property
+    def budget(self) -> int:
+        """Tokens of one forward pass."""
+        return self.max_batch_tokens or (2048 if self.device == "cpu" else 8192)
+
+    @property
+    def reference(self) -> str:
+        """What `robustify.models` looks up."""
+        return self.model or self.name
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of each worker."""
+        return 1 if self.device.startswith("cuda") else 0
+
+
+def cluster_host(model: RayModel) -> str | None:
+    """The cluster that requests, as token ids, are sent to; None where it is started here and ends with the run.
+
+    On a cluster they lie in its object store while they are asked, and Ray may write that to its machines' disks. A
+    cluster that runs already is not known to be of this machine alone.
+    """
+    return None if model.address in (None, LOCAL) else model.address
+
+
+def spills_to_remote(model: RayModel) -> bool:
+    """Whether requests may reach other machines."""
+    return cluster_host(model) is not None
