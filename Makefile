@@ -6,7 +6,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c .c
 DEMO   := results/benign_demo
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow check fix bench bench-demo calibrate clean
+.PHONY: help setup demo test test-slow test-inspect check fix bench bench-demo calibrate leak-test clean
 
 help: ## print the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -36,6 +36,13 @@ test-slow: $(VENV)/.dev ## the proofs that take minutes
 	$(BIN)/robustify models pull smollm2-135m gemma3-270m
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m slow
 
+test-inspect: $(VENV)/.dev ## exported tasks and metadata read by real inspect-ai and mlcroissant, in .venv-inspect
+	test -x $(VENV)-inspect/bin/python || $(PYTHON) -m venv $(VENV)-inspect
+	$(VENV)-inspect/bin/python -m pip install --quiet --disable-pip-version-check -e '.[inspect]' mlcroissant
+	ROBUSTIFY_TEST_INSPECT_PYTHON=$(CURDIR)/$(VENV)-inspect/bin/python \
+	ROBUSTIFY_TEST_CROISSANT_PYTHON=$(CURDIR)/$(VENV)-inspect/bin/python \
+		$(BIN)/python -m pytest tests/test_export_inspect.py tests/test_export_hf.py
+
 check: $(VENV)/.dev ## format, lint, types, layers, docs
 	$(BIN)/ruff format --check robustify tests
 	$(BIN)/ruff check robustify tests
@@ -57,8 +64,11 @@ bench: $(VENV)/.dev ## our scoring beside lm-eval's and how cost grows: about an
 bench-demo: $(VENV)/.dev ## how long the demo takes, by step, on this machine; writes results/bench/demo.json
 	$(BIN)/python -m tests.bench.demo
 
+leak-test: $(VENV)/.dev ## every command and fault with canaries planted, every byte searched: about 15 minutes; writes results/bench/leak.json
+	HF_HUB_OFFLINE=1 $(BIN)/python -m tests.leak
+
 calibrate: $(VENV)/.dev ## intervals and tests on known truth: about 20 minutes; writes results/calibration
 	$(BIN)/python -m tests.calibrate
 
 clean: ## remove the environment and what the tools left
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-inspect .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -13,10 +13,11 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from robustify import orders
 from robustify.answers import Answer, answer, unanswered
-from robustify.engines.base import Logprob, Progress, Request, Scorer, no_progress
+from robustify.engines.base import UNSEEN, Logprob, Progress, Request, Scorer, no_progress
 from robustify.errors import DataError, RequestError
 from robustify.item import Item
 from robustify.orders import Order
+from robustify.quiet import quieted
 from robustify.views import Template, View, template
 
 
@@ -89,16 +90,22 @@ def plan(items: Sequence[Item], asking: Asking) -> list[Planned]:
     ]
 
 
-def ask(planned: Sequence[Planned], scorer: Scorer, progress: Progress = no_progress) -> Iterator[Answer]:
+def ask(
+    planned: Sequence[Planned], scorer: Scorer, progress: Progress = no_progress, *, named: bool = True
+) -> Iterator[Answer]:
     """One row for each planned asking, in the order of the plan.
 
     Raises:
-        DataError: prompts that do not fit into the model, by item and view.
+        DataError: prompts that do not fit into the model, by item and view; unless `named`, by view and number alone.
         ModelError: numbers that are no log-probabilities.
     """
     try:
-        scored = iter(scorer.loglikelihoods([r for p in planned for r in p.requests], progress))
+        # Engines are other people's code, and a word that they print would be an item's.
+        with quieted():
+            scored = iter(scorer.loglikelihoods([r for p in planned for r in p.requests], progress))
     except RequestError as error:
+        if not named:
+            raise DataError(_counted(planned, error.faults, scorer.name)) from None
         raise DataError.gather(_named(planned, error.faults) or error.lines) from None
     for p in planned:
         yield _row(p, scorer.name, [next(scored) for _ in p.requests])
@@ -112,6 +119,19 @@ def _named(planned: Sequence[Planned], faults: Mapping[int, str]) -> list[str]:
         item, words = owners[place].item, owners[place].template
         first.setdefault((item.id, f"{words.view} ({words.name})"), fault)
     return [f"item {item}, {words}: {fault}" for (item, words), fault in first.items()]
+
+
+def _counted(planned: Sequence[Planned], faults: Mapping[int, str], model: str) -> str:
+    """The same in one line without an id or a length: of a restricted set a length is a way to find the item."""
+    owners = [p for p in planned for _ in p.requests]
+    items: dict[str, set[str]] = {}
+    for place in faults:
+        items.setdefault(owners[place].template.view, set()).add(owners[place].item.id)
+    said = ", ".join(f"{len(held):,} in the view {view}" for view, held in items.items()) or "some"
+    return (
+        f"{model}: items that it cannot be asked, because they are too long for it or have no tokens: {said}; "
+        "expected a model with a longer context, or fewer shots"
+    )
 
 
 def _asked_in_several_orders(items: Sequence[Item], asking: Asking) -> set[str]:
@@ -155,6 +175,9 @@ def _planned(item: Item, words: Template, order: Order, shots: Sequence[Item]) -
 def _row(p: Planned, model: str, scored: Sequence[Logprob]) -> Answer:
     if p.refusal is not None:
         return unanswered(p.item.id, p.template.view, model, p.order, p.template.name, p.item.key, p.refusal)
+    if UNSEEN in scored:
+        why = "letter_not_shown"
+        return unanswered(p.item.id, p.template.view, model, p.order, p.template.name, p.item.key, why)
     back = sorted(range(p.item.k), key=p.order.__getitem__)
     totals = [scored[j].total for j in back]
     n_chars = [len(c) for c in p.item.choices]

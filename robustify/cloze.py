@@ -116,8 +116,9 @@ def _cross_reference(item: Item) -> str | None:
 
 
 def _names_choices(text: str, k: int) -> bool:
-    letters = re.findall(r"\b[A-Z]\b", text.upper())
-    return _LETTERS.fullmatch(text) is not None and all(ord(c) - ord("A") < k for c in letters)
+    if _LETTERS.fullmatch(text) is None:
+        return False
+    return all(ord(c) - ord("A") < k for c in re.findall(r"\b[A-Z]\b", text.upper()))
 
 
 _SEED_STEM = re.compile(r"\bwhich of the following\b", re.IGNORECASE)

@@ -13,21 +13,34 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
+from robustify import firewall
 from robustify.ask import Asking
 from robustify.cloze import ClozeSettings
 from robustify.consensus import ScreenRules
 from robustify.engines import HFModel
+from robustify.engines.openai_model import OpenAIModel
+from robustify.engines.ray_model import RayModel
 from robustify.engines.replay import ReplayModel
+from robustify.engines.vllm_model import VLLMModel
 from robustify.errors import AuthorisationError, UsageError
 from robustify.guardrails import Limits
 from robustify.heads import HeadSettings
 from robustify.loaders import Source
 from robustify.overlap import ContaminationSettings
 from robustify.probe import ProbeSettings
+from robustify.restricted import adapters
 
-Model = HFModel | ReplayModel
+Model = HFModel | ReplayModel | OpenAIModel | VLLMModel | RayModel
 
 
 def _named(value: object) -> object:
@@ -54,6 +67,8 @@ class Config(BaseModel):
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
     sensitivity: Literal["public", "restricted"]
+    adapter: str | None = None
+    """A sensitive set's entrance, by name or folder: it says the data, their fields and the sensitivity."""
     data: Annotated[
         tuple[Annotated[Source, BeforeValidator(_from_path)], ...],
         BeforeValidator(_listed),
@@ -77,12 +92,22 @@ class Config(BaseModel):
     @classmethod
     def _one_of_each(cls, models: tuple[Model, ...]) -> tuple[Model, ...]:
         names = [m.name for m in models]
-        references = [(m.reference, m.dtype if isinstance(m, HFModel) else "") for m in models]
+        references = [
+            (m.reference, m.dtype if isinstance(m, HFModel | VLLMModel | RayModel) else "") for m in models
+        ]
         if len(set(names)) < len(names):
             raise ValueError("two models have one name; expected a name for each")
         if len(set(references)) < len(references):
             raise ValueError("one model stands twice; a model must not vote twice")
         return models
+
+    @model_validator(mode="after")
+    def _restricted_sets_are_local(self) -> "Config":
+        if self.sensitivity == "restricted" and any(source.hub for source in self.data):
+            raise ValueError(
+                "a restricted set is read from local files only; expected data with `path`, not `hub`"
+            )
+        return self
 
     @property
     def voters(self) -> tuple[str, ...]:
@@ -97,9 +122,10 @@ def find(name: str) -> Path:
         UsageError: neither; the shipped configs are listed, with the nearest one as a suggestion.
     """
     path = Path(name)
-    if path.is_file():
+    # Of os.path, because a name that is too long for any file is no error there.
+    if os.path.isfile(name):
         return path
-    if path.is_dir():
+    if os.path.isdir(name):
         raise UsageError(f"{name}: is a folder; expected a config (a YAML file)")
     known = {p.name: p for p in sorted(shipped().glob("*.yaml"))}
     for candidate in (name, f"{name}.yaml"):
@@ -112,7 +138,9 @@ def find(name: str) -> Path:
 
 def is_shipped(name: str) -> bool:
     """Whether a bare name, with or without its ending, is that of a config that ships with the package."""
-    return not Path(name).exists() and any((shipped() / n).is_file() for n in (name, f"{name}.yaml"))
+    return not os.path.exists(name) and bool(
+        {name, f"{name}.yaml"} & {p.name for p in shipped().glob("*.yaml")}
+    )
 
 
 def skipping_bad(config: Config) -> Config:
@@ -137,7 +165,7 @@ def load(path: Path, overrides: Mapping[str, object] | None = None) -> Config:
     tree = _tree(path, ())
     for dotted, value in (overrides or {}).items():
         _set(tree, dotted.split("."), value)
-    return parse(tree, path.name)
+    return parse(_adapted(tree, path.name), path.name)
 
 
 def parse(tree: Mapping[str, Any], name: str) -> Config:
@@ -146,6 +174,22 @@ def parse(tree: Mapping[str, Any], name: str) -> Config:
         return Config.model_validate(tree)
     except ValidationError as error:
         raise UsageError(*(f"{name}: {_fault(e)}" for e in _distinct(error))) from None
+
+
+def _adapted(tree: dict[str, Any], name: str) -> dict[str, Any]:
+    """The config with what its adapter says; a config may raise an adapter's label and never lower it."""
+    if tree.get("adapter") is None:
+        return tree
+    if "data" in tree:
+        raise UsageError(f"{name}: data: the adapter says it; expected one of the two")
+    adapter = adapters.find(str(tree["adapter"]))
+    told = adapter.manifest
+    if told.restricted and tree.get("sensitivity", "restricted") != "restricted":
+        raise AuthorisationError(
+            f"{name}: sensitivity: {told.id} is a restricted set; a config never lowers the label of an adapter"
+        )
+    sources = [source.model_dump() for source in adapters.unplaced(adapter)]
+    return {"name": told.id, "sensitivity": told.sensitivity, **tree, "data": sources}
 
 
 def _tree(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
@@ -161,15 +205,30 @@ def _tree(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path.name}: cannot be read ({type(error).__name__})") from None
+    # Whoever pastes a question into a config must not find it in an error.
+    firewall.beware(tree)
     if not isinstance(tree, dict):
         raise UsageError(f"{path.name}: a {type(tree).__name__}; expected keys and values")
     parent = tree.pop("extends", None)
+    match tree.get("adapter"):
+        case str(name) if adapters.is_path(name):
+            tree["adapter"] = str(adapters.place(_resolved(name, path)).resolve())
     if tree.get("sensitivity") != "restricted":
         _anchor(tree, path)
     if parent is None:
         return tree
-    beside = path.parent / str(parent)
-    return _merged(_tree(beside if beside.is_file() else find(str(parent)), (*seen, path)), tree)
+    below: dict[str, Any] = {}
+    for one in parent if isinstance(parent, list) else [parent]:
+        below = _merged(below, _tree(_parent(str(one), path), (*seen, path)))
+    return _merged(below, tree)
+
+
+def _parent(name: str, path: Path) -> Path:
+    """What a config extends: a file beside it, else one that ships with the package."""
+    for folder in (path.parent, shipped()):
+        if (folder / name).is_file():
+            return folder / name
+    return find(name)
 
 
 def _anchor(tree: dict[str, Any], path: Path) -> None:
@@ -181,7 +240,7 @@ def _anchor(tree: dict[str, Any], path: Path) -> None:
             tree["contamination"]["files"] = [_resolved(str(file), path) for file in files]
     match tree.get("models"):
         case list(models):
-            tree["models"] = [_with_logs(model, path) for model in models]
+            tree["models"] = [_with_files(model, path) for model in models]
     data = tree.get("data")
     match data:
         case str():
@@ -202,8 +261,11 @@ def _anchored(one: object, path: Path) -> object:
     return one
 
 
-def _with_logs(model: object, path: Path) -> object:
+def _with_files(model: object, path: Path) -> object:
     match model:
+        case {"model": str(folder), **rest} if "$" in folder:
+            # A variable that is not set stays as it is: what asks no model must not need one.
+            return {**rest, "model": os.path.expandvars(folder)}
         case {"logs": str(log), **rest}:
             return {**rest, "logs": _resolved(log, path)}
         case {"logs": list(logs), **rest}:
@@ -253,7 +315,7 @@ def _distinct(error: ValidationError) -> list[dict[str, Any]]:
 def _fault(e: Mapping[str, Any]) -> str:
     match e["loc"]:
         # pydantic names the engine between a model's place and its key; the file does not.
-        case ("models", int(i), "hf" | "replay", *rest):
+        case ("models", int(i), "hf" | "replay" | "openai" | "vllm" | "ray", *rest):
             loc: tuple[str | int, ...] = ("models", i, *rest)
         case other:
             loc = tuple(other)
@@ -274,9 +336,17 @@ def _fault(e: Mapping[str, Any]) -> str:
             return f"{where}: {str(e['msg'])[0].lower()}{str(e['msg'])[1:]}"
 
 
+_ENGINES: dict[str, type[BaseModel]] = {
+    "replay": ReplayModel,
+    "openai": OpenAIModel,
+    "vllm": VLLMModel,
+    "ray": RayModel,
+}
+
+
 def _known(loc: Sequence[str | int]) -> list[str]:
     sections: dict[str, type[BaseModel]] = {
-        "models": ReplayModel if "replay" in loc else HFModel,
+        "models": next((kind for name, kind in _ENGINES.items() if name in loc), HFModel),
         "data": Source,
         "asking": Asking,
         "screen": ScreenRules,

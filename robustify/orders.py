@@ -4,6 +4,7 @@ Every order is a function of the item's id alone. One generator that runs down t
 every later item as soon as one item is dropped, and cached answers would be scored against the wrong key.
 """
 
+import functools
 import hashlib
 import math
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ Order = tuple[int, ...]
 """`order[j]` is the choice, in the item's own numbering, that stands at place j."""
 
 
+@functools.cache
 def own(k: int) -> Order:
     """The benchmark's own order of k choices."""
     return tuple(range(k))

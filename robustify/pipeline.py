@@ -3,10 +3,11 @@ consensus of the choices-only answers gives the split, and the run's folder is p
 """
 
 import json
-import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,10 @@ from robustify.ask import ask, plan
 from robustify.cloze import read_labels
 from robustify.config import Config, parse
 from robustify.engines import HFModel, check_model, open_scorer
-from robustify.engines.base import Progress, no_progress
+from robustify.engines.base import Metered, Progress, no_progress
 from robustify.engines.replay import ReplayModel, check_logs, replayed
-from robustify.errors import AuthorisationError, DataError, GuardrailError, ResourceError, UsageError
-from robustify.export.lm_eval import write_tasks
+from robustify.errors import AuthorisationError, DataError, ResourceError, UsageError
+from robustify.free_scores import FreeGrades
 from robustify.heuristics import guess
 from robustify.judge import Judgement, judge
 from robustify.loaders import Loaded, load_many
@@ -26,7 +27,12 @@ from robustify.overlap import Overlap, overlap
 from robustify.printing import Asked, asked_again, data_tree, facts, print_run, rules
 from robustify.probe import probe
 from robustify.report import write_report
-from robustify.run import SPLIT_FILES, Run, locked, open_run, refuse_foreign, replacing
+from robustify.restricted.access import Access, authorised
+from robustify.restricted.detect import require_ordinary
+from robustify.restricted.egress import require_inside
+from robustify.restricted.printing import print_restricted, reprint_restricted
+from robustify.restricted.process import confined
+from robustify.run import FREE, SPLIT_FILES, Run, locked, open_run, refuse_foreign, replacing
 from robustify.textfiles import require_files
 from robustify.voters import same_model
 
@@ -45,13 +51,19 @@ def robustify(config: Config, folder: Path, cache: Path, watch: Watch = unwatche
     Raises:
         RobustifyError: as each step says; nothing in the folder changes unless the asking has ended.
     """
-    authorise(config)
-    foresee(config, cache)
-    refuse_foreign(folder)
-    with locked(folder):
-        bench = load_bench(config)
-        asked = ask_models(config, bench, cache, watch)
-        return print_run(folder, config, asked, judged(config, asked))
+    access = authorise(config, folder)
+    with nullcontext() if access is None else confined(folder):
+        foresee(config, cache)
+        refuse_foreign(folder)
+        with locked(folder):
+            bench = load_bench(config, access)
+            spent: list[Mapping[str, object]] = []
+            asked = ask_models(config, bench, cache, watch, access, spent)
+            if access is not None:
+                return print_restricted(folder, config, asked, judged(config, asked), access)
+            done = print_run(folder, config, asked, judged(config, asked))
+            log_spent(folder, spent)
+            return done
 
 
 def judged(config: Config, asked: Asked) -> Judgement:
@@ -59,17 +71,17 @@ def judged(config: Config, asked: Asked) -> Judgement:
     return judge(asked.answers, asked.facts, rules(config), asked.items)
 
 
-def authorise(config: Config) -> None:
-    """Refuse a restricted set before anything is read.
+def authorise(config: Config, folder: Path | None = None) -> Access | None:
+    """Leave to read a restricted set and to write its results into this folder; None for a public set.
 
     Raises:
-        AuthorisationError: restricted sets need an adapter, and this version has none.
+        AuthorisationError: one of the facts is missing, or a model would send its prompts to a host that the
+            adapter does not name. No item was read then.
     """
-    if config.sensitivity == "restricted":
-        raise AuthorisationError(
-            f"{config.name}: is a restricted set; expected an adapter with licence, key and private folder, "
-            "which this version does not have yet: nothing was read"
-        )
+    access = authorised(config, folder)
+    if access is not None:
+        require_inside(config.models, access.manifest)
+    return access
 
 
 def foresee(config: Config, cache: Path) -> None:
@@ -110,7 +122,7 @@ def foresee(config: Config, cache: Path) -> None:
             case ReplayModel():
                 check_logs(model, asked if asks else ())
             case _:
-                digests[model.name] = check_model(model, cache) or {}
+                digests[model.name] = check_model(model, cache, told) or {}
     refuse_twins(config, digests)
 
 
@@ -118,9 +130,17 @@ def _in_reach(config: Config) -> dict[str, HFModel]:
     return {model.name: model for model in config.models if isinstance(model, HFModel)}
 
 
-def load_bench(config: Config) -> Loaded:
-    """The items of all sources, cut to the config's limit."""
-    bench = load_many(config.data)
+def load_bench(config: Config, access: Access | None = None) -> Loaded:
+    """The items of all sources, cut to the config's limit; those of a restricted set under keyed ids.
+
+    Raises:
+        AuthorisationError: a set that calls itself public and is recognised as a sensitive one.
+    """
+    if access is None:
+        bench = load_many(config.data)
+        require_ordinary(bench, config.data, config.adapter, [config.name])
+    else:
+        bench = access.sealed(load_many(access.sources))
     items = bench.items[: config.limit]
     kept = {item.id for item in items}
     defects = tuple(d for d in bench.defects if d.item in kept)
@@ -130,9 +150,20 @@ def load_bench(config: Config) -> Loaded:
     )
 
 
-def ask_models(config: Config, bench: Loaded, cache: Path, watch: Watch) -> Asked:
-    """Heuristics and probe first, because they are free; then one model after the other."""
-    tables = [Answers.of([*guess(bench.items), *probe(bench.items, config.probe)])]
+def ask_models(
+    config: Config,
+    bench: Loaded,
+    cache: Path,
+    watch: Watch,
+    access: Access | None = None,
+    spent: list[Mapping[str, object]] | None = None,
+) -> Asked:
+    """Heuristics and probe first, because they are free; then one model after the other.
+
+    `spent` is given what each server counted and costs: nothing of a warm run, so it is no part of the answers.
+    """
+    opened = open_scorer if access is None else partial(open_scorer, seal=access.seal)
+    tables = [guess(bench.items), Answers.of(probe(bench.items, config.probe))]
     planned = plan(bench.items, config.asking)
     n_requests = sum(len(p.requests) for p in planned)
     fingerprints: dict[str, Mapping[str, str]] = {}
@@ -145,11 +176,13 @@ def ask_models(config: Config, bench: Loaded, cache: Path, watch: Watch) -> Aske
                 fingerprints[model.name] = found.fingerprint
                 templates |= found.templates
             case _:
-                with open_scorer(model, cache) as scorer, watch(model.name, n_requests) as progress:
-                    tables.append(Answers.of(ask(planned, scorer, progress)))
+                with opened(model, cache) as scorer, watch(model.name, n_requests) as progress:
+                    tables.append(Answers.of(ask(planned, scorer, progress, named=access is None)))
                     fingerprints[model.name] = scorer.fingerprint()
+                    if spent is not None and isinstance(scorer, Metered):
+                        spent.append(scorer.usage())
     refuse_twins(config, fingerprints)
-    tables.extend(ask_heads(config, bench, cache, watch))
+    tables.extend(ask_heads(config, bench, cache, watch, keep=access is None))
     found_in = overlapping(config, bench)
     return Asked(
         items=bench.items,
@@ -161,7 +194,27 @@ def ask_models(config: Config, bench: Loaded, cache: Path, watch: Watch) -> Aske
     )
 
 
-def ask_heads(config: Config, bench: Loaded, cache: Path, watch: Watch) -> Iterator[Answers]:
+def log_spent(folder: Path, spent: Sequence[Mapping[str, object]]) -> None:
+    """Requests, tokens and cost of this run, one line of run.log for each server; it is outside the run's claim.
+
+    Raises:
+        ResourceError: it cannot be written; the run itself is there.
+    """
+    if not spent:
+        return
+    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    try:
+        with open(folder / "run.log", "a", encoding="utf-8") as log:
+            log.writelines(json.dumps({"at": now, **told}) + "\n" for told in spent)
+    except OSError as error:
+        raise ResourceError(
+            f"{folder / 'run.log'}: cannot be written ({error.strerror}); the run is whole"
+        ) from None
+
+
+def ask_heads(
+    config: Config, bench: Loaded, cache: Path, watch: Watch, *, keep: bool = True
+) -> Iterator[Answers]:
     """Linear heads on the option vectors of the models that `heads` names; they audit and never vote."""
     models = _in_reach(config)
     n = sum(item.k for item in bench.items) * (2 if config.heads.control else 1)
@@ -170,7 +223,17 @@ def ask_heads(config: Config, bench: Loaded, cache: Path, watch: Watch) -> Itera
         from robustify.engines.vectors import head_answers
 
         with watch(f"{name}, vectors", n) as progress:
-            yield Answers.of(head_answers(bench.items, models[name], cache, config.heads, progress))
+            try:
+                rows = head_answers(bench.items, models[name], cache, config.heads, progress, keep=keep)
+            except DataError:
+                if keep:
+                    raise
+                # Of a restricted set no line names an item or a length.
+                raise DataError(
+                    f"{name}, heads: items with choices that are too long for it or have no tokens; expected a model "
+                    "with a longer context"
+                ) from None
+            yield Answers.of(rows)
 
 
 def overlapping(config: Config, bench: Loaded) -> Overlap | None:
@@ -197,9 +260,14 @@ def refuse_twins(config: Config, fingerprints: Mapping[str, Mapping[str, str]]) 
 
 def rejudge(run: Run, overrides: Mapping[str, object], folder: Path) -> Run:
     """Judge a run's answers under other rules (dotted config names), into the same or another folder."""
+    if run.restricted:
+        raise AuthorisationError(
+            f"{run.folder}: is a restricted run, which keeps no answers of single items; run the same command with "
+            "other rules: the answers come from the cache"
+        )
     # A run without text has its topics in verdicts.csv alone; elsewhere judging again mends that file.
     topics = () if run.holds_text else ("verdicts.csv",)
-    run.require_unchanged("answers.parquet", "quarantine.jsonl", *topics, *SPLIT_FILES)
+    run.require_unchanged("answers.parquet", "quarantine.jsonl", FREE, *topics, *SPLIT_FILES)
     refuse_foreign(folder)
     tree = json.loads(json.dumps(run.manifest["config"]))
     for dotted, value in overrides.items():
@@ -211,8 +279,25 @@ def rejudge(run: Run, overrides: Mapping[str, object], folder: Path) -> Run:
         return print_run(folder, config, asked, judged(config, asked))
 
 
+def attach_free(run: Run, grades: FreeGrades, folder: Path) -> Run:
+    """Put grades of answers in free words beside a run's other scores, into the same or another folder.
+
+    They take the place of those that the run held. Nothing is asked, and no verdict changes.
+    """
+    run.require_unchanged("answers.parquet", "quarantine.jsonl", *SPLIT_FILES)
+    refuse_foreign(folder)
+    config = parse(run.manifest["config"], "run.json config")
+    asked = asked_again(run, config)
+    asked = replace(asked, facts=replace(asked.facts, free=grades))
+    with locked(folder):
+        return print_run(folder, config, asked, judged(config, asked))
+
+
 def reprint(run: Run) -> Run:
     """Print a run's report again, from its summary alone."""
+    if run.restricted:
+        with locked(run.folder):
+            return reprint_restricted(run)
     run.require_unchanged("summary.json")
     notes = run.manifest["config"].get("notes", [])
     with (
@@ -221,42 +306,6 @@ def reprint(run: Run) -> Run:
     ):
         write_report(place, run.summary, {**_without_files(run), "notes": notes})
     return open_run(run.folder)
-
-
-def export_lm_eval(run: Run, folder: Path, force: bool) -> list[Path]:
-    """A run's splits as lm-eval tasks with their data beside them.
-
-    Raises:
-        DataError: the run does not hold the text of its items (it was imported without).
-        GuardrailError: a guardrail halts the export and `force` is not given.
-    """
-    if not run.holds_text:
-        raise DataError(
-            f"{run.folder}: holds no text of its items (imported without); import the logs with --data ITEMS"
-        )
-    halted = [g for g in run.summary["guardrails"] if g["halts_export"] and not g["passed"]]
-    if halted and not force:
-        raise GuardrailError(
-            *(f"{g['name']}: {g['reason']}; export halted (--force exports all the same)" for g in halted)
-        )
-    names = [f"{name}.jsonl" for name in ("robust", "shortcut", "undecided", "cloze")]
-    run.require_unchanged("summary.json", *names)
-    clash = [n for n in (*names, "lm_eval_tasks") if (folder / n).exists()]
-    if clash:
-        raise UsageError(f"{folder}: holds {clash[0]} already; expected a folder without it (-o DIR)")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name in names:
-            shutil.copyfile(run.folder / name, folder / name)
-    except OSError as error:
-        raise ResourceError(
-            f"{folder}: cannot be written ({error.strerror}); expected a folder of yours (-o DIR)"
-        ) from None
-    warning = "; ".join(f"FORCED although {g['name']}: {g['reason']}" for g in halted)
-    benchmark = str(run.manifest["config"]["name"])
-    return write_tasks(
-        folder / "lm_eval_tasks", benchmark, signature=run.manifest["signature"], warning=warning
-    )
 
 
 def _without_files(run: Run) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from robustify.overlap import Overlap
 from robustify.report import write_report
 from robustify.run import (
     FORMAT,
+    FREE,
     Run,
     open_run,
     replacing,
@@ -65,6 +66,8 @@ def print_run(folder: Path, config: Config, asked: Asked, judgement: Judgement) 
         if asked.items is not None:
             for name, items in splits(asked.items, judgement).items():
                 write_items(place / f"{name}.jsonl", items)
+        if asked.facts.free is not None:
+            write_json(place / FREE, asked.facts.free.json())
         write_json(place / "summary.json", summary)
         write_report(place, summary, {**manifest, "notes": list(config.notes)})
         if not halted and asked.items is not None:
@@ -137,6 +140,7 @@ def asked_again(run: Run, config: Config) -> Asked:
             n_quarantined=len(data["quarantined"]),
             defects=data["defects"],
             overlap=Overlap.of(data["overlap"]) if data.get("overlap") else None,
+            free=run.free,
         ),
         data=data,
         answers=run.answers,
@@ -177,6 +181,7 @@ def signature(config: Config, asked: Asked) -> str:
         if told.probe_vote == "none"
         else f"{told.probe_vote}@{told.probe_confidence}",
         "cloze": f"chars/{config.cloze.profile}",
+        **({} if asked.facts.free is None else {"free": asked.facts.free.sha256[:8]}),
         **({"shots": config.asking.shots} if asked.origin is None else {"import": asked.origin["formats"]}),
         "robustify": __version__,
     }
@@ -206,6 +211,8 @@ def _without_folders(config: Config) -> dict[str, Any]:
     # Where the data lies differs from one machine to the next; its digest says what it was.
     tree = config.model_dump(mode="json")
     tree["data"] = [{**source, "path": Path(source["path"]).name} for source in tree["data"]]
+    if tree["adapter"] is not None:
+        tree["adapter"] = Path(tree["adapter"]).name
     if tree["contamination"] is not None:
         tree["contamination"]["files"] = [Path(file).name for file in tree["contamination"]["files"]]
     for model in tree["models"]:

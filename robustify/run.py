@@ -14,7 +14,7 @@ import os
 import platform
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -22,15 +22,20 @@ from typing import Any
 
 from robustify import __version__
 from robustify.answers import Answers
+from robustify.cells import neutral, original
 from robustify.consensus import Verdict
 from robustify.errors import DataError, ResourceError, UsageError
+from robustify.free_scores import FreeGrades
 from robustify.item import Item
 from robustify.loaders import Quarantined
 from robustify.models.folder import sha256
+from robustify.restricted.seal import marked, require_seal
 
 FORMAT = 1
 MANIFEST = "run.json"
 _WRITING = ".run.writing"
+FREE = "free.json"
+"""Grades of answers in free words that were put beside a run."""
 OUTSIDE_THE_CLAIM = ("run.log", ".run.lock", _WRITING)
 SPLIT_FILES = ("robust.jsonl", "shortcut.jsonl", "undecided.jsonl")
 
@@ -43,6 +48,11 @@ class Run:
     manifest: Mapping[str, Any]
 
     @property
+    def restricted(self) -> bool:
+        """Whether it is the run of a restricted set, which holds no row of a single item."""
+        return marked(self.manifest)
+
+    @property
     def summary(self) -> dict[str, Any]:
         """`summary.json`."""
         return dict(_read_json(self.folder / "summary.json"))
@@ -51,6 +61,11 @@ class Run:
     def answers(self) -> Answers:
         """`answers.parquet`."""
         return Answers.read(self.folder / "answers.parquet")
+
+    @property
+    def free(self) -> FreeGrades | None:
+        """`free.json`; None where no grades were put beside this run."""
+        return FreeGrades.of(_read_json(self.folder / FREE)) if FREE in self.manifest["files"] else None
 
     @property
     def holds_text(self) -> bool:
@@ -72,7 +87,7 @@ class Run:
         path = self.folder / "verdicts.csv"
         try:
             with path.open(encoding="utf-8", errors="surrogatepass", newline="") as file:
-                return {row["item"]: row["topic"] for row in csv.DictReader(file)}
+                return {original(row["item"]): original(row["topic"]) for row in csv.DictReader(file)}
         except (OSError, ValueError, KeyError, TypeError, csv.Error):
             raise DataError(
                 f"{path}: no verdicts of a run; expected the file as robustify wrote it"
@@ -108,6 +123,7 @@ def open_run(folder: Path) -> Run:
     Raises:
         UsageError: no such folder, or one without `run.json` (unfinished or none of ours).
         DataError: a `run.json` of another format.
+        AuthorisationError: a restricted run whose seal does not hold, or no key to tell.
     """
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such folder; expected a run's folder")
@@ -122,6 +138,8 @@ def open_run(folder: Path) -> Run:
         raise DataError(
             f"{folder / MANIFEST}: no run of format {FORMAT}; expected one written by this version"
         )
+    if marked(manifest):
+        require_seal(folder, manifest)
     return Run(folder, manifest)
 
 
@@ -177,12 +195,15 @@ def refuse_foreign(folder: Path) -> None:
 
 @contextlib.contextmanager
 def replacing(
-    folder: Path, manifest: Mapping[str, Any], beside: Mapping[str, str] | None = None
+    folder: Path,
+    manifest: Mapping[str, Any],
+    beside: Mapping[str, str] | None = None,
+    finish: Callable[[dict[str, Any]], dict[str, Any]] = dict,
 ) -> Iterator[Path]:
     """A staging folder whose files take the place of the run's own, with `run.json` (and its digests) last.
 
     `beside`: digests of files that stay as they are (a report printed again); without it what the run no
-    longer has is removed.
+    longer has is removed. `finish` seals run.json once all digests are known.
 
     Raises:
         ResourceError: the disk is full or the folder cannot be written; the old run is then gone or whole,
@@ -208,7 +229,7 @@ def replacing(
             if beside is None:
                 _remove_stale(folder, before - set(names))
             digests = dict(sorted({**(beside or {}), **digests}.items()))
-            write_json(staging / MANIFEST, {**manifest, "files": digests})
+            write_json(staging / MANIFEST, finish({**manifest, "files": digests}))
             os.replace(staging / MANIFEST, folder / MANIFEST)
             (folder / _WRITING).unlink()
         finally:
@@ -255,15 +276,15 @@ def read_items(path: Path) -> Iterator[Item]:
 def write_verdicts(
     path: Path, verdicts: Sequence[Verdict], cloze_excluded: Mapping[str, str], topics: Mapping[str, str]
 ) -> None:
-    """`verdicts.csv`: one row an item, in the order asked."""
+    """`verdicts.csv`: one row an item, in the order asked; names that look like formulas are quoted (`cells`)."""
     out = io.StringIO()
     rows = csv.writer(out, lineterminator="\n")
     rows.writerow(["item", "topic", "verdict", "votes", "of", "reason", "cloze_excluded"])
     for v in verdicts:
         rows.writerow(
             [
-                v.item,
-                topics.get(v.item, ""),
+                neutral(v.item),
+                neutral(topics.get(v.item, "")),
                 v.verdict,
                 v.votes,
                 v.of,

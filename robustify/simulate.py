@@ -92,7 +92,7 @@ class Drawn:
         ]
         for t, name in enumerate(self.world.tested_names):
             parts += [self._full(t, name), self._cloze(t, name)]
-        return Answers.concat([*parts, Answers.of(guess(items or ()))])
+        return Answers.concat([*parts, guess(items or ())])
 
     def _screen(self, person: int, name: str) -> Answers:
         own = self.world.asked == "own"

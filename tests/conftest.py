@@ -1,10 +1,12 @@
 """Made-up items that every test may use, and the paths of real data where there are any."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from robustify import firewall
 from robustify.item import Item
 
 
@@ -14,6 +16,13 @@ def shared_data() -> Path | None:
         if place and Path(place).is_dir():
             return Path(place)
     return None
+
+
+@pytest.fixture(autouse=True)
+def no_firewall_stays_up() -> Iterator[None]:
+    """A command that ran in this process must not withhold what the next test's failure says."""
+    yield
+    firewall.down()
 
 
 @pytest.fixture(scope="session")

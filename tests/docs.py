@@ -12,7 +12,15 @@ from pathlib import Path
 
 import click
 
-from tests import docs_freeform, docs_gate, docs_validity
+from tests import (
+    docs_adapters,
+    docs_freeform,
+    docs_gate,
+    docs_leak,
+    docs_release,
+    docs_sources,
+    docs_validity,
+)
 from tests.docs_bench import bench_growth, bench_judging, bench_profile, bench_scoring
 
 ROOT = Path(__file__).parent.parent
@@ -44,7 +52,10 @@ def settings() -> str:
     from robustify.config import Config
     from robustify.consensus import ScreenRules
     from robustify.engines import HFModel
+    from robustify.engines.openai_model import OpenAIModel
+    from robustify.engines.ray_model import RayModel
     from robustify.engines.replay import ReplayModel
+    from robustify.engines.vllm_model import VLLMModel
     from robustify.guardrails import Limits
     from robustify.heads import HeadSettings
     from robustify.loaders import Source
@@ -53,6 +64,8 @@ def settings() -> str:
 
     sections = {
         "(top level)": Config, "data": Source, "models": HFModel, "models with engine: replay": ReplayModel,
+        "models with engine: openai": OpenAIModel, "models with engine: vllm": VLLMModel,
+        "models with engine: ray": RayModel,
         "asking": Asking, "screen, alternatives": ScreenRules,
         "cloze": ClozeSettings, "probe": ProbeSettings, "heads": HeadSettings,
         "contamination": ContaminationSettings, "limits": Limits,
@@ -140,6 +153,10 @@ GENERATED: dict[str, Callable[[], str]] = {
     "validity-not-holding": docs_validity.validity_not_holding,
     "validity-lost": docs_validity.validity_lost,
     **docs_freeform.BLOCKS,
+    **docs_sources.BLOCKS,
+    **docs_adapters.BLOCKS,
+    **docs_release.BLOCKS,
+    **docs_leak.BLOCKS,
     "gate-rules": docs_gate.gate_rules,
     "bench-gate": docs_gate.bench_gate,
 }

@@ -12,31 +12,33 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "robustify"
 
 FLOORS: list[set[str]] = [
-    {"errors", "stats", "orders", "wordcodes", "__version__"},
-    {"item", "answers", "engines.base", "models", "gate", "worlds", "differences", "criteria",
+    {"errors", "quiet", "stats", "orders", "text", "wordcodes", "cells", "__version__"},
+    {"firewall", "item", "answers", "engines.base", "models", "gate", "worlds", "differences", "criteria",
      "voters", "places", "independence", "textfiles", "wordsearch"},
     {"views", "loaders", "engines", "features", "chance", "topics", "roll", "overlap", "odds", "wording"},
-    {"cloze", "duplicates", "guardrails", "imports"},
+    {"cloze", "cues", "duplicates", "guardrails", "imports"},
     {"picks", "prior", "aflite", "position_bias"},
     {"ballot", "heuristics", "probe", "calibration", "engines.replay"},
     {"consensus", "accuracy", "variants", "stability", "contamination", "heads"},
-    {"residual", "summary", "pairs", "noise", "engines.vectors"},
-    {"sensitivity", "ask", "truth"},
-    {"judge", "freeform"},
-    {"run", "report", "export", "simulate"},
+    {"residual", "summary", "pairs", "noise", "free_scores", "engines.vectors"},
+    {"sensitivity", "ask", "truth", "restricted"},
+    {"judge", "freeform", "explain"},
+    {"run", "report", "simulate"},
+    {"export"},
     {"config"},
     {"printing", "proof"},
-    {"pipeline", "importing"},
+    {"restricted.printing", "restricted.tasks", "restricted.emitting"},
+    {"pipeline", "importing", "exporting", "comparing"},
     {"cli", "planted"},
     {"__main__"},
 ]  # fmt: skip
 # Within a package modules may import one another, but not in a circle.
 JUDGE = {
     "answers", "stats", "consensus", "chance", "accuracy", "residual", "summary", "judge", "heuristics", "probe",
-    "features", "cloze", "ballot", "duplicates", "sensitivity", "stability", "calibration", "topics", "guardrails",
+    "features", "cloze", "cues", "ballot", "duplicates", "sensitivity", "stability", "calibration", "topics", "guardrails",
     "report", "differences", "criteria", "voters", "places", "independence", "roll", "picks", "prior", "variants",
     "pairs", "noise", "contamination", "overlap", "wordcodes", "wordsearch", "textfiles", "heads", "aflite",
-    "position_bias",
+    "position_bias", "free_scores",
 }  # fmt: skip
 HEAVY = {"torch", "transformers", "accelerate", "gguf", "safetensors", "vllm", "ray", "openai"}
 

@@ -36,7 +36,7 @@ def to_safetensors(gguf: Path, folder: Path) -> None:
         first = (str(e).splitlines() or [""])[0][:200]
         raise ModelError(
             f"{gguf.name}: transformers cannot convert this GGUF file ({type(e).__name__}: {first})"
-        ) from e
+        ) from None
     finally:
         transformers_logging.set_verbosity(level)
 

@@ -92,6 +92,18 @@ def check(folder: Path) -> None:
         _check_digests(folder, record)
 
 
+def has_chat_template(folder: Path) -> bool:
+    """Whether the model's tokenizer brings a chat template, told from its files: nothing is loaded."""
+    if any((folder / name).is_file() for name in ("chat_template.jinja", "chat_template.json")):
+        return True
+    try:
+        return bool(
+            json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8")).get("chat_template")
+        )
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
 def digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
     """The sha256 of these files. A file whose size and time are as last seen is not read again."""
     seen = _read_seen(folder)
