@@ -64,7 +64,7 @@ bench: $(VENV)/.dev ## our scoring beside lm-eval's and how cost grows: about an
 bench-demo: $(VENV)/.dev ## how long the demo takes, by step, on this machine; writes results/bench/demo.json
 	$(BIN)/python -m tests.bench.demo
 
-leak-test: $(VENV)/.dev ## every command and fault with canaries planted, every byte searched: about 15 minutes; writes results/bench/leak.json
+leak-test: $(VENV)/.dev ## every command and fault with canaries planted, every byte searched: about 10 minutes; writes results/bench/leak.json
 	HF_HUB_OFFLINE=1 $(BIN)/python -m tests.leak
 
 calibrate: $(VENV)/.dev ## intervals and tests on known truth: about 20 minutes; writes results/calibration
