@@ -27,13 +27,15 @@ def test_every_config_on_the_page_loads(block: str) -> None:
     assert parse(tree, "docs/engines.md")
 
 
-def test_the_page_shows_every_setting_of_a_server_and_of_vllm() -> None:
+def test_the_page_shows_every_setting_of_a_server_of_vllm_and_of_a_cluster() -> None:
     from robustify.engines.openai_model import OpenAIModel
+    from robustify.engines.ray_model import RayModel
     from robustify.engines.vllm_model import VLLMModel
 
     shown = {name for block in blocks("yaml") for m in yaml.safe_load(block).get("models", ()) for name in m}
     told = set(re.findall(r"`([a-z_]+)", PAGE))
     assert set(OpenAIModel.model_fields) <= shown | told
+    assert set(RayModel.model_fields) <= shown | told
     assert set(VLLMModel.model_fields) - {"gpu_memory", "eager"} <= shown | told
 
 

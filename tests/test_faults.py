@@ -285,7 +285,15 @@ cli.main()
 
 
 @pytest.mark.parametrize("earlier", [False, True], ids=["new", "over an earlier run"])
-@pytest.mark.parametrize("moves", [0, 1, 7, -1], ids=["before", "first", "middle", "run.json"])
+@pytest.mark.parametrize(
+    "moves",
+    [
+        pytest.param(0, id="before", marks=pytest.mark.slow),
+        pytest.param(1, id="first", marks=pytest.mark.slow),
+        pytest.param(7, id="middle"),
+        pytest.param(-1, id="run.json"),
+    ],
+)
 def test_a_run_killed_while_its_folder_is_written_can_be_repeated(
     bench: Bench, tmp_path: Path, moves: int, earlier: bool
 ) -> None:
@@ -322,8 +330,8 @@ import sys
 from robustify import cli
 from robustify.engines import cache
 connected, pages = cache._connected, sys.argv.pop(1)
-def small(path):
-    db = connected(path)
+def small(path, **how):
+    db = connected(path, **how)
     db.execute(f"PRAGMA max_page_count={pages}")
     return db
 cache._connected = small
@@ -356,8 +364,8 @@ def test_a_call_that_fills_the_disk_keeps_nothing_of_itself(
 
     connected = caches._connected
 
-    def small(path: Path) -> sqlite3.Connection:
-        db = connected(path)
+    def small(path: Path, *, private: bool) -> sqlite3.Connection:
+        db = connected(path, private=private)
         db.execute("PRAGMA max_page_count=8")
         return db
 

@@ -113,7 +113,8 @@ def _trust(there: Found) -> list[Text]:
 
 def _left_out(entry: Mapping[str, object]) -> str:
     reasons = part(entry, "free", "left_out")
-    return ", ".join(f"{plain(str(name)).replace('_', ' ')} {whole(n)}" for name, n in reasons.items())
+    told = {name: n for name, value in reasons.items() if (n := whole(value)) is not None}
+    return ", ".join(f"{plain(str(name)).replace('_', ' ')} {n}" for name, n in told.items())
 
 
 def _status(entry: Mapping[str, object]) -> str:

@@ -47,7 +47,8 @@ def main(pairs: int, items: int) -> int:
             print(json.dumps(rows[-1]), flush=True)
     result = {
         "says": f"{MODEL}, ARC-Challenge, {items} items, full and cloze, float32; {WORKERS} workers of 1 thread "
-        f"against 1 process of {WORKERS} threads; batches of {BUDGET} tokens, sections of {SECTION} of them on workers",
+        f"against 1 process of {WORKERS} threads; batches of 2,048 tokens alone, of {BUDGET} on workers, in sections of "
+        f"{SECTION}",
         "goal": GOAL,
         **{name: _ratio(rows, parts) for name, parts in _KINDS.items()},
         "max_abs_diff": max(abs(a - b) for one in totals for a, b in zip(totals[0], one, strict=True)),
@@ -122,7 +123,7 @@ def _engine(side: str, folder: Path) -> HF:
     from robustify.engines.ray_remote import Remote
 
     if side == "local":
-        return HF(MODEL, folder, max_batch_tokens=BUDGET)
+        return HF(MODEL, folder)
     model = RayModel(name=MODEL, engine="ray", section=SECTION, workers=WORKERS, max_batch_tokens=BUDGET)
     return HF(
         MODEL,
