@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import resource
 import signal
 import subprocess
 import sys
@@ -219,14 +220,14 @@ def test_every_command_has_help_and_an_example() -> None:
 
 
 def test_help_is_instant() -> None:
-    start = time.perf_counter()
-    best = 9.9
+    spent = []
     for _ in range(5):
-        start = time.perf_counter()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([sys.executable, "-m", "robustify", "--help"], check=True, capture_output=True)
-        best = min(best, time.perf_counter() - start)
-    # The goal is 0.25 s on a quiet machine; a shared one gets some room.
-    assert best < 0.6
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    # Of the processor, because the clock of a shared machine tells of others; the goal is 0.25 s, slow ones get room.
+    assert min(spent) < 0.5
 
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

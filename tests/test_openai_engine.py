@@ -602,6 +602,7 @@ def robustify(*words: str) -> Any:
 # threads
 
 
+@pytest.mark.slow
 def test_the_server_is_kept_as_busy_as_by_a_plain_client(tmp_path: Path) -> None:
     from tests.bench.openai_rate import GOAL, measured
 
