@@ -4,8 +4,8 @@ import contextlib
 import json
 import os
 import re
-import shutil
 import resource
+import shutil
 import signal
 import subprocess
 import sys
