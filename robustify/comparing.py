@@ -4,7 +4,6 @@ It reads folders and asks nobody. Items are compared by id only where both runs 
 from the same file; of a restricted run nothing is compared item by item.
 """
 
-import csv
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -13,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from robustify.cells import original
-from robustify.errors import DataError
 from robustify.run import Run, open_run
 from robustify.stats import rate
 
@@ -72,7 +69,7 @@ def _pair(i: int, j: int, runs: Sequence[Run]) -> Tree:
     why_not = _apart(one, two)
     if why_not is not None:
         return {**named, "why_not": why_not}
-    first, second = _verdicts(one), _verdicts(two)
+    first, second = one.verdicts, two.verdicts
     common = _same_items(one, two, first, second)
     if not common:
         return {**named, "why_not": "no item is in both"}
@@ -104,12 +101,3 @@ def _same_items(one: Run, two: Run, first: Mapping[str, str], second: Mapping[st
         return both
     texts = [{i.id: (i.stem, i.choices, i.key) for i in run.items or ()} for run in (one, two)]
     return [i for i in both if i in texts[0] and texts[0][i] == texts[1].get(i)]
-
-
-def _verdicts(run: Run) -> dict[str, str]:
-    path = run.folder / TABLE
-    try:
-        with path.open(encoding="utf-8", errors="surrogatepass", newline="") as file:
-            return {original(row["item"]): row["verdict"] for row in csv.DictReader(file)}
-    except (OSError, ValueError, KeyError, TypeError, csv.Error):
-        raise DataError(f"{path}: no verdicts of a run; expected the file as robustify wrote it") from None

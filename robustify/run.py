@@ -84,10 +84,18 @@ class Run:
     @property
     def topics(self) -> dict[str, str]:
         """The topic of every item, "" where it has none, as `verdicts.csv` says."""
+        return self._column("topic")
+
+    @property
+    def verdicts(self) -> dict[str, str]:
+        """The verdict of every item, as `verdicts.csv` says."""
+        return self._column("verdict")
+
+    def _column(self, name: str) -> dict[str, str]:
         path = self.folder / "verdicts.csv"
         try:
             with path.open(encoding="utf-8", errors="surrogatepass", newline="") as file:
-                return {original(row["item"]): original(row["topic"]) for row in csv.DictReader(file)}
+                return {original(row["item"]): original(row[name]) for row in csv.DictReader(file)}
         except (OSError, ValueError, KeyError, TypeError, csv.Error):
             raise DataError(
                 f"{path}: no verdicts of a run; expected the file as robustify wrote it"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from robustify.cli.compare import compare
+from robustify.cli import cli
 from robustify.comparing import compared
 from robustify.errors import DataError, UsageError
 from robustify.models.folder import sha256
@@ -69,7 +69,7 @@ def test_every_rate_is_printed_with_its_n_and_chance(run: Run) -> None:
 
 
 def test_one_run_is_no_comparison(run: Run) -> None:
-    found = CliRunner().invoke(compare, [str(run.folder)])
+    found = CliRunner().invoke(cli, ["compare", str(run.folder)])
     assert isinstance(found.exception, UsageError)
-    both = CliRunner().invoke(compare, ["--json", str(run.folder), str(run.folder)])
+    both = CliRunner().invoke(cli, ["compare", "--json", str(run.folder), str(run.folder)])
     assert json.loads(both.stdout)["pairs"][0]["n_common"] == 60

@@ -20,10 +20,10 @@ from robustify.freeform.grading import (
     grade_answer,
     grade_answers,
     refuse_twice_graded,
-    unscored_share,
 )
 from robustify.freeform.judge import JudgeCallError, ScriptedJudge, recording, replaying
 from robustify.freeform.judging import Judging
+from robustify.freeform.report import unscored_in
 from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult, Nugget
 from robustify.loaders import Source, load
 
@@ -139,7 +139,7 @@ def test_rules_grade_first_and_a_judge_the_rest(tmp_path: Path) -> None:
         ("needs_judge", None),
         ("needs_judge", None),
     ]
-    assert unscored_share(plain) == pytest.approx(2 / 3)
+    assert unscored_in(plain) == pytest.approx(2 / 3)
     judge = ScriptedJudge([RIGHT, '{"score": 0}'])
     full = grade_answers(ITEMS, rows, Grading(), tmp_path / "full.jsonl", judge)
     assert [g.score for g in full] == [1.0, 1.0, 0.0]

@@ -17,7 +17,7 @@ from robustify.engines.base import Logprob, Request
 from robustify.engines.cache import Cache
 from robustify.engines.paths import _Sums
 from robustify.engines.plan import Encoded
-from robustify.engines.ray_model import RayModel, spills_to_remote
+from robustify.engines.ray_model import RayModel
 from robustify.engines.ray_pool import MOST, Pool
 from robustify.errors import ModelError, ResourceError, UsageError
 from tests.fake_ray import FakeRay
@@ -141,7 +141,6 @@ def test_only_a_cluster_of_our_own_keeps_requests_here() -> None:
     others = [
         RayModel(name="m", engine="ray", address=a) for a in ("auto", "10.0.0.7:6379", "ray://head:10001")
     ]
-    assert [spills_to_remote(m) for m in (*own, *others)] == [False, False, True, True, True]
     assert [remote_host(m) for m in (*own, *others)] == [
         None,
         None,

@@ -55,8 +55,3 @@ def cluster_host(model: RayModel) -> str | None:
     cluster that runs already is not known to be of this machine alone.
     """
     return None if model.address in (None, LOCAL) else model.address
-
-
-def spills_to_remote(model: RayModel) -> bool:
-    """Whether requests may reach other machines."""
-    return cluster_host(model) is not None

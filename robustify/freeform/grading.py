@@ -275,8 +275,3 @@ def refuse_twice_graded(grades: Sequence[GradeResult]) -> None:
         seen.add(grade.answer_sha256)
     if twice:
         raise FreeDataError(*DataError.gather(twice).lines)
-
-
-def unscored_share(grades: Sequence[GradeResult]) -> float:
-    """The share of grades without a score; 0 where there are none."""
-    return sum(g.score is None for g in grades) / len(grades) if grades else 0.0

@@ -108,8 +108,3 @@ def _value(node: ast.expr) -> Any:
             )
         case _:
             raise ValueError
-
-
-def scalar(value: Any) -> bool:
-    """Whether a decoded value is a word or a number, not a list or an object."""
-    return value is None or isinstance(value, str | int | float)
