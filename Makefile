@@ -25,7 +25,7 @@ setup: $(VENV)/.dev ## make the development environment in .venv
 demo: $(VENV)/.run ## audit the demo benchmark with two real models; prints where the report lies
 	$(BIN)/robustify models pull smollm2-135m gemma3-270m
 	$(BIN)/robustify demo_benign.yaml --out $(DEMO)
-	$(BIN)/python -m robustify.planted $(DEMO)
+	$(BIN)/python -m tools.planted $(DEMO)
 	@echo "report: $(CURDIR)/$(DEMO)/report.html"
 
 test: $(VENV)/.dev ## the whole suite: pulls the models once, then runs offline
@@ -41,34 +41,34 @@ test-inspect: $(VENV)/.dev ## exported tasks and metadata read by real inspect-a
 	$(VENV)-inspect/bin/python -m pip install --quiet --disable-pip-version-check -e '.[inspect]' mlcroissant
 	ROBUSTIFY_TEST_INSPECT_PYTHON=$(CURDIR)/$(VENV)-inspect/bin/python \
 	ROBUSTIFY_TEST_CROISSANT_PYTHON=$(CURDIR)/$(VENV)-inspect/bin/python \
-		$(BIN)/python -m pytest tests/test_export_inspect.py tests/test_export_hf.py
+		$(BIN)/python -m pytest tests/export/test_inspect.py tests/export/test_hf.py
 
 check: $(VENV)/.dev ## format, lint, types, layers, docs
-	$(BIN)/ruff format --check robustify tests
-	$(BIN)/ruff check robustify tests
+	$(BIN)/ruff format --check robustify tests bench tools
+	$(BIN)/ruff check robustify tests bench tools
 	$(BIN)/mypy
 	$(BIN)/python -m pytest tests/test_layers.py tests/test_docs.py
 
 fix: $(VENV)/.dev ## mend what can be mended: format, lint, generated docs
-	$(BIN)/ruff check --fix robustify tests
-	$(BIN)/ruff format robustify tests
-	$(BIN)/python -m tests.docs
+	$(BIN)/ruff check --fix robustify tests bench tools
+	$(BIN)/ruff format robustify tests bench tools
+	$(BIN)/python -m tools.docs.build
 
 bench: $(VENV)/.dev ## our scoring beside lm-eval's and how cost grows: about an hour; writes results/bench
 	$(BIN)/robustify models pull smollm2-135m
-	HF_HUB_OFFLINE=1 $(BIN)/python -m tests.bench.scoring
-	HF_HUB_OFFLINE=1 $(BIN)/python -m tests.bench.growth
-	HF_HUB_OFFLINE=1 $(BIN)/python -m tests.bench.profile
-	$(BIN)/python -m tests.bench.judging
+	HF_HUB_OFFLINE=1 $(BIN)/python -m bench.scoring
+	HF_HUB_OFFLINE=1 $(BIN)/python -m bench.growth
+	HF_HUB_OFFLINE=1 $(BIN)/python -m bench.profile
+	$(BIN)/python -m bench.judging
 
 bench-demo: $(VENV)/.dev ## how long the demo takes, by step, on this machine; writes results/bench/demo.json
-	$(BIN)/python -m tests.bench.demo
+	$(BIN)/python -m bench.demo
 
 leak-test: $(VENV)/.dev ## every command and fault with canaries planted, every byte searched: about 10 minutes; writes results/bench/leak.json
-	HF_HUB_OFFLINE=1 $(BIN)/python -m tests.leak
+	HF_HUB_OFFLINE=1 $(BIN)/python -m tools.leak
 
 calibrate: $(VENV)/.dev ## intervals and tests on known truth: about 20 minutes; writes results/calibration
-	$(BIN)/python -m tests.calibrate
+	$(BIN)/python -m bench.calibrate
 
 clean: ## remove the environment and what the tools left
 	rm -rf $(VENV) $(VENV)-inspect .mypy_cache .ruff_cache .pytest_cache .hypothesis

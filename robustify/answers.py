@@ -18,8 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from robustify.arrays import Floats, Ints
 from robustify.errors import DataError
-from robustify.stats import tied_best
+from robustify.stats.ties import tied_best
 
 SCHEMA = pa.schema(
     [
@@ -39,9 +40,6 @@ SCHEMA = pa.schema(
         ("error", pa.string()),
     ]
 )
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

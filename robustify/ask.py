@@ -7,18 +7,22 @@ sort it, and shows one progress bar. Choices shown in another order are put back
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from robustify import orders
 from robustify.answers import Answer, answer, unanswered
-from robustify.engines.base import UNSEEN, Logprob, Progress, Request, Scorer, no_progress
+from robustify.baselines.linear_probes import CONTROL, HeadSettings, heads
+from robustify.engines import HFModel
+from robustify.engines.protocols import UNSEEN, Logprob, Progress, Scorer, no_progress
 from robustify.errors import DataError, RequestError
 from robustify.item import Item
+from robustify.models import locate
 from robustify.orders import Order
-from robustify.quiet import quieted
-from robustify.views import Template, View, template
+from robustify.redaction.silence import quieted
+from robustify.views import Request, Template, View, template
 
 
 class Asking(BaseModel):
@@ -197,3 +201,33 @@ def _row(p: Planned, model: str, scored: Sequence[Logprob]) -> Answer:
         n_bytes=[len(c.encode("utf-8", "surrogatepass")) for c in p.item.choices],
         n_tokens=[scored[j].n_tokens for j in back],
     )
+
+
+def head_answers(
+    items: Sequence[Item],
+    model: HFModel,
+    cache: Path,
+    settings: HeadSettings,
+    progress: Progress = no_progress,
+    *,
+    keep: bool = True,
+) -> list[Answer]:
+    """The rows of a model's head and, if `settings` ask for it, of its control, the head on random weights.
+
+    Vectors are computed in float32, whatever the model's dtype is. `progress` is told choices as they are done,
+    those of the control too. `keep`: write the vectors to the cache folder.
+
+    Raises:
+        DataError: choices that do not fit into the model or have no tokens, by item.
+        ModelError: the model is missing, damaged or refused, or gives numbers that are none.
+        ResourceError: a batch does not fit into memory.
+    """
+    from robustify.engines.local.vectors import option_vectors
+
+    folder = locate(model.reference, cache)
+    own = option_vectors(items, model, folder, cache, None, progress, keep=keep)
+    rows = heads(items, own, model.name, settings)
+    if settings.control:
+        random = option_vectors(items, model, folder, cache, settings.seed, progress, keep=keep)
+        rows += heads(items, random, model.name + CONTROL, settings)
+    return rows

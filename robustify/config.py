@@ -23,22 +23,22 @@ from pydantic import (
     model_validator,
 )
 
-from robustify import firewall
 from robustify.ask import Asking
-from robustify.cloze import ClozeSettings
-from robustify.consensus import ScreenRules
+from robustify.baselines.artifact_probe import ProbeSettings
+from robustify.baselines.linear_probes import HeadSettings
 from robustify.engines import HFModel
-from robustify.engines.openai_model import OpenAIModel
-from robustify.engines.ray_model import RayModel
-from robustify.engines.replay import ReplayModel
-from robustify.engines.vllm_model import VLLMModel
+from robustify.engines.openai.settings import OpenAIModel
+from robustify.engines.ray.settings import RayModel
+from robustify.engines.vllm.settings import VLLMModel
 from robustify.errors import AuthorisationError, UsageError
-from robustify.guardrails import Limits
-from robustify.heads import HeadSettings
+from robustify.judge.cloze import ClozeSettings
+from robustify.judge.guardrails import Limits
 from robustify.loaders import Source
-from robustify.overlap import ContaminationSettings
-from robustify.probe import ProbeSettings
+from robustify.logs.replay import ReplayModel
+from robustify.ngrams.overlap import ContaminationSettings
+from robustify.redaction import firewall
 from robustify.restricted import adapters
+from robustify.screen.consensus import ScreenRules
 
 Model = HFModel | ReplayModel | OpenAIModel | VLLMModel | RayModel
 

@@ -14,17 +14,17 @@ from pathlib import Path
 from typing import Any
 
 from robustify.answers import Answers
+from robustify.baselines.artifact_probe import probe
+from robustify.baselines.heuristics import guess
 from robustify.config import Config, parse
 from robustify.errors import UsageError
-from robustify.heuristics import guess
-from robustify.imports import Gathered, Given, Log, Wanted, fingerprint, gather, read_logs, together
-from robustify.judge import Facts, judge
+from robustify.judge.judgement import Facts, judge
 from robustify.loaders import Loaded, Source, load_many
-from robustify.printing import Asked, print_run, rules
-from robustify.probe import probe
+from robustify.logs import Gathered, Given, Log, Wanted, fingerprint, gather, read_logs, together
 from robustify.restricted.detect import require_ordinary_files
 from robustify.run import Run, locked, refuse_foreign
-from robustify.voters import same_model
+from robustify.screen.voters import same_model
+from robustify.writers.public import Asked, print_run, rules
 
 SCREENS = {"choices_only": "letter", "choices_only_text": "text"}
 UNNAMED = "imported"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from robustify.errors import ItemError
-from robustify.text import KeptHere, Text
+from robustify.redaction.text import KeptHere, Text
 
 FEWEST, MOST = 2, 26
 

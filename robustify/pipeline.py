@@ -12,29 +12,29 @@ from pathlib import Path
 from typing import Any
 
 from robustify.answers import Answers
-from robustify.ask import ask, plan
-from robustify.cloze import read_labels
+from robustify.ask import ask, head_answers, plan
+from robustify.baselines.artifact_probe import probe
+from robustify.baselines.heuristics import guess
 from robustify.config import Config, parse
 from robustify.engines import HFModel, check_model, open_scorer
-from robustify.engines.base import Metered, Progress, no_progress
-from robustify.engines.replay import ReplayModel, check_logs, replayed
+from robustify.engines.protocols import Metered, Progress, no_progress
 from robustify.errors import AuthorisationError, DataError, ResourceError, UsageError
-from robustify.free_scores import FreeGrades
-from robustify.heuristics import guess
-from robustify.judge import Judgement, judge
+from robustify.judge.cloze import read_labels
+from robustify.judge.free_response import FreeGrades
+from robustify.judge.judgement import Judgement, judge
 from robustify.loaders import Loaded, load_many
-from robustify.overlap import Overlap, overlap
-from robustify.printing import Asked, asked_again, data_tree, facts, print_run, rules
-from robustify.probe import probe
+from robustify.logs.replay import ReplayModel, check_logs, replayed
+from robustify.ngrams.overlap import Overlap, overlap
+from robustify.ngrams.text_files import require_files
 from robustify.report import write_report
 from robustify.restricted.access import Access, authorised
 from robustify.restricted.detect import require_ordinary
 from robustify.restricted.egress import require_inside
-from robustify.restricted.printing import print_restricted, reprint_restricted
 from robustify.restricted.process import confined
 from robustify.run import FREE, SPLIT_FILES, Run, locked, open_run, refuse_foreign, replacing
-from robustify.textfiles import require_files
-from robustify.voters import same_model
+from robustify.screen.voters import same_model
+from robustify.writers.public import Asked, asked_again, data_tree, facts, print_run, rules
+from robustify.writers.restricted import print_restricted, reprint_restricted
 
 Watch = Callable[[str, int], AbstractContextManager[Progress]]
 """Called with a label and the number of requests; gives the progress to report to."""
@@ -219,9 +219,6 @@ def ask_heads(
     models = _in_reach(config)
     n = sum(item.k for item in bench.items) * (2 if config.heads.control else 1)
     for name in config.heads.models:
-        # torch is loaded here and not where it is only judged.
-        from robustify.engines.vectors import head_answers
-
         with watch(f"{name}, vectors", n) as progress:
             try:
                 rows = head_answers(bench.items, models[name], cache, config.heads, progress, keep=keep)

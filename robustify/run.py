@@ -23,13 +23,13 @@ from typing import Any
 from robustify import __version__
 from robustify.answers import Answers
 from robustify.cells import neutral, original
-from robustify.consensus import Verdict
 from robustify.errors import DataError, ResourceError, UsageError
-from robustify.free_scores import FreeGrades
 from robustify.item import Item
+from robustify.judge.free_response import FreeGrades
 from robustify.loaders import Quarantined
 from robustify.models.folder import sha256
 from robustify.restricted.seal import marked, require_seal
+from robustify.screen.consensus import Verdict
 
 FORMAT = 1
 MANIFEST = "run.json"

@@ -16,10 +16,10 @@ import jinja2
 import yaml
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from robustify.engines.base import Request
 from robustify.errors import UsageError
 from robustify.item import Item
 from robustify.orders import Order
+from robustify.redaction.text import KeptHere
 
 View = Literal[
     "choices_only", "choices_only_text", "full", "cloze", "no_choices", "gold_repeated", "empty_choices"
@@ -45,6 +45,21 @@ DEFAULT_TEMPLATE: dict[View, str] = {
 }
 
 _JINJA = ImmutableSandboxedEnvironment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Request(KeptHere):
+    """How likely is `continuation` after `context`?
+
+    The continuation carries its own leading space. Trailing blanks of the context belong to the
+    continuation; an engine moves them there as lm-eval does (`_encode_pair`).
+    """
+
+    context: str
+    continuation: str
+
+    def __repr__(self) -> str:
+        return f"Request({len(self.context)} + {len(self.continuation)} characters)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from robustify import firewall
 from robustify.item import Item
+from robustify.redaction import firewall
 
 # A machine shared with others is slow at times, which is no failure of a property.
 settings.register_profile("shared machine", deadline=None, max_examples=50)

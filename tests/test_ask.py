@@ -5,10 +5,11 @@ import pytest
 from robustify import orders
 from robustify.answers import Answers
 from robustify.ask import Asking, ask, plan
-from robustify.engines.base import Logprob, Progress, Request, no_progress
+from robustify.engines.protocols import Logprob, Progress, no_progress
 from robustify.errors import DataError, RequestError
 from robustify.item import Item
-from tests.fake_scorer import FakeScorer, finds, likes_long_texts, likes_the_letter
+from robustify.views import Request
+from tests.support.fake_scorer import FakeScorer, finds, likes_long_texts, likes_the_letter
 
 
 def rows_of(items: list[Item], taste, asking: Asking | None = None) -> Answers:

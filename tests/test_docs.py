@@ -8,7 +8,7 @@ import pytest
 from robustify import config as configs
 from robustify.errors import AuthorisationError
 from robustify.pipeline import authorise
-from tests import docs
+from tools.docs import build as docs
 
 ROOT = docs.ROOT
 CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))

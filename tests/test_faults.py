@@ -23,7 +23,7 @@ from robustify.engines import cache as caches
 from robustify.engines.cache import FILE, Cache
 from robustify.item import Item
 from robustify.run import OUTSIDE_THE_CLAIM, write_items
-from tests.model_cache import tiny_llama
+from tests.support.model_cache import tiny_llama
 
 pytest.importorskip("torch", reason="the engine needs torch: the hf extra is not installed")
 
@@ -359,7 +359,7 @@ def test_a_full_disk_is_one_line_and_what_was_kept_stays(bench: Bench, tmp_path:
 def test_a_call_that_fills_the_disk_keeps_nothing_of_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from robustify.engines.base import Logprob
+    from robustify.engines.protocols import Logprob
     from robustify.errors import ResourceError
 
     connected = caches._connected

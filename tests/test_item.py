@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robustify.engines.base import Request
 from robustify.engines.plan import Encoded
 from robustify.errors import ItemError
 from robustify.freeform.schema import AnswerRow, FreeItem
@@ -19,8 +18,8 @@ from robustify.item import Item, folded
 from robustify.loaders.loaded import Loaded
 from robustify.loaders.rows import Raw, Row
 from robustify.orders import own
-from robustify.text import REDACTED, Text
-from robustify.views import template
+from robustify.redaction.text import REDACTED, Text
+from robustify.views import Request, template
 
 
 @st.composite
@@ -179,7 +178,7 @@ def test_a_dataclass_with_text_has_a_repr_of_its_own() -> None:
     found = dict(generated_reprs())
     assert len(found) > 80
     # `choices` of a table are names of its columns, given on the command line.
-    del found["imports/columns.py:Columns"]
+    del found["logs/columns.py:Columns"]
     assert {name: fields & TELLING for name, fields in found.items() if fields & TELLING} == {}
 
 

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from robustify import pipeline, printing
+from robustify import pipeline
 from robustify.config import Config, parse
 from robustify.errors import AuthorisationError, DataError, ResourceError, UsageError
 from robustify.item import Item
 from robustify.models.folder import sha256
 from robustify.run import Run, locked, open_run, write_items
-from tests.fake_scorer import FakeScorer, finds, likes_the_letter
+from robustify.writers import public as printing
+from tests.support.fake_scorer import FakeScorer, finds, likes_the_letter
 
 FILES = {
     "answers.parquet", "verdicts.csv", "robust.jsonl", "shortcut.jsonl", "undecided.jsonl", "cloze.jsonl",

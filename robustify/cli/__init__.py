@@ -14,7 +14,7 @@ from typing import NoReturn
 import click
 from click_default_group import DefaultGroup
 
-from robustify import __version__, firewall
+from robustify import __version__
 from robustify.cli.adapter import adapter
 from robustify.cli.cache import cache
 from robustify.cli.compare import compare
@@ -32,6 +32,7 @@ from robustify.cli.simulate import simulate
 from robustify.cli.split import split
 from robustify.cli.telling import click_lines, help_of, tell
 from robustify.errors import RobustifyError
+from robustify.redaction import firewall
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 

@@ -18,9 +18,9 @@ def compare(folders: tuple[Path, ...], json_: bool) -> int:
     Example:
         robustify compare results/demo results/demo_letters
     """
-    from robustify.comparing import compared
     from robustify.errors import UsageError
     from robustify.report.compared import lines
+    from robustify.report.comparing import compared
 
     if len(folders) < 2:
         raise UsageError(f"compare: {len(folders)} run; expected two or more folders")

@@ -67,7 +67,7 @@ def validate(data: str, skip_bad: bool, explain: bool, json_: bool) -> int:
     asking = _asking(data) if explain else None
     bench, access = loaded(data, skip_bad)
     if access is not None:
-        from robustify.restricted.told import described
+        from robustify.disclosure.told import described
 
         few = described(bench, access.manifest.min_cell)
         click.echo(json.dumps(few) if json_ else "\n".join(map(printable, _lines(few))))
@@ -75,7 +75,7 @@ def validate(data: str, skip_bad: bool, explain: bool, json_: bool) -> int:
     told = describe(bench)
     lines = _lines(told)
     if asking is not None:
-        from robustify.explain import explain as explained
+        from robustify.cli.explain import explain as explained
 
         told["explained"] = shown = explained(bench, asking)
         lines += _explained(shown)
@@ -140,12 +140,12 @@ def heuristics(data: str, skip_bad: bool, json_: bool) -> int:
     Example:
         robustify heuristics items.jsonl
     """
-    from robustify.heuristics import table
+    from robustify.baselines.heuristics import table
 
     bench, access = loaded(data, skip_bad)
     found: Mapping[str, Any] = table(bench.items)
     if access is not None:
-        from robustify.restricted.told import cues
+        from robustify.disclosure.told import cues
 
         few = cues(found, access.manifest.min_cell)
         click.echo(json.dumps(few) if json_ else "\n".join(_lines(few)))

@@ -47,7 +47,7 @@ def lm_eval(folder: Path, out: Path, force: bool) -> int:
         robustify export lm-eval results/demo -o tasks
         cd tasks && lm_eval run --include_path lm_eval_tasks --tasks demo_benign_robust
     """
-    from robustify.exporting import export_lm_eval
+    from robustify.export.writing import export_lm_eval
     from robustify.run import open_run
 
     return _told(export_lm_eval(open_run(folder), out, force))
@@ -65,7 +65,7 @@ def inspect_(folder: Path, out: Path, force: bool) -> int:
         robustify export inspect results/demo -o tasks
         inspect eval tasks/robust.py --model MODEL
     """
-    from robustify.exporting import export_inspect
+    from robustify.export.writing import export_inspect
     from robustify.run import open_run
 
     return _told(export_inspect(open_run(folder), out, force))
@@ -93,7 +93,7 @@ def hf(
         robustify export hf results/demo -o dataset --licence mit
     """
     from robustify.export.card import Publication
-    from robustify.exporting import export_hf
+    from robustify.export.writing import export_hf
     from robustify.run import open_run
 
     day = (published or datetime.now(timezone.utc)).strftime("%Y-%m-%d")
@@ -129,7 +129,7 @@ def instruct(folder: Path, out: Path, force: bool, form: str, split: str) -> int
     Example:
         robustify export instruct results/demo -o train --form free
     """
-    from robustify.exporting import export_instruct
+    from robustify.export.writing import export_instruct
     from robustify.run import open_run
 
     return _told(export_instruct(open_run(folder), out, force, form=cast("Form", form), split=split))

@@ -33,7 +33,7 @@ from robustify.cli.free_templates import templates
 from robustify.cli.options import as_json, cache_dir, default_cache, watcher
 
 if TYPE_CHECKING:
-    from robustify.freeform.grading import Grading
+    from robustify.freeform.grade.grading import Grading
     from robustify.freeform.session import JudgeChoice
 
 
@@ -79,7 +79,7 @@ def prepare(
     from robustify.cli.data import loaded
     from robustify.freeform.convert import convert_item, excluded
     from robustify.freeform.files import write_rows
-    from robustify.freeform.nuggets import draft_nuggets as draft
+    from robustify.freeform.judge.nuggets import draft_nuggets as draft
     from robustify.freeform.permit import inside, require_adapter
     from robustify.freeform.released import prepared
     from robustify.freeform.schema import item_json
@@ -155,10 +155,10 @@ def generate(
     """
     from robustify.freeform.generate import Generation
     from robustify.freeform.generate import generate as written
+    from robustify.freeform.judge.store import get_store
     from robustify.freeform.permit import permitted
     from robustify.freeform.released import cell
     from robustify.freeform.session import open_remote_writer, open_writer
-    from robustify.freeform.store import get_store
 
     every = read_items(items_file)
     items = [item for item in every if not item.excluded_reason][:limit]
@@ -216,7 +216,7 @@ def grade(
         robustify free grade free/answers.jsonl --items free/items.jsonl -o free/grades.jsonl
     """
     from robustify.freeform.files import read_rows
-    from robustify.freeform.grading import grade_answers
+    from robustify.freeform.grade.grading import grade_answers
     from robustify.freeform.permit import permitted, smallest
     from robustify.freeform.released import share
     from robustify.freeform.report import summarise, unscored_in

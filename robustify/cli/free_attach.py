@@ -68,7 +68,7 @@ def attach(
 
 
 def _beside(model: str, found: Mapping[str, Any]) -> str:
-    from robustify.stats import percent
+    from robustify.stats.intervals import percent
 
     whole = found["all"]
     if whole["value"] is None:

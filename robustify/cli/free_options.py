@@ -83,7 +83,7 @@ def grading(command: F) -> Callable[..., object]:
 
     @functools.wraps(command)
     def wrapped(**given: Any) -> object:
-        from robustify.freeform.grading import Grading
+        from robustify.freeform.grade.grading import Grading
 
         prompt = given.pop("prompt_type")
         rules = Grading(
@@ -143,7 +143,7 @@ def read_items(path: Path) -> "list[FreeItem]":
 def read_grades(paths: tuple[Path, ...]) -> "list[GradeResult]":
     """The grades of these files, each answer once."""
     from robustify.freeform.files import read_rows
-    from robustify.freeform.grading import refuse_twice_graded
+    from robustify.freeform.grade.grading import refuse_twice_graded
     from robustify.freeform.schema import grade_from
 
     grades = [grade for path in paths for grade in read_rows(path, grade_from)]

@@ -23,7 +23,7 @@ def templates() -> None:
 @as_json
 def list_(template_dir: tuple[Path, ...], json_: bool) -> int:
     """Every template, its versions and digests."""
-    from robustify.freeform.store import get_store
+    from robustify.freeform.judge.store import get_store
 
     store = get_store(template_dir)
     rows = [{"id": t.id, "reads": t.reads, "sha256": t.sha256, "languages": t.languages()} for t in store]
@@ -39,7 +39,7 @@ def list_(template_dir: tuple[Path, ...], json_: bool) -> int:
 @TEMPLATE_DIR
 def show(template_id: str, template_dir: tuple[Path, ...]) -> int:
     """The files of one template, as they are."""
-    from robustify.freeform.store import get_store, read
+    from robustify.freeform.judge.store import get_store, read
 
     template = get_store(template_dir).get(template_id)
     for name in template.files:
@@ -52,7 +52,7 @@ def show(template_id: str, template_dir: tuple[Path, ...]) -> int:
 def verify(template_dir: tuple[Path, ...]) -> int:
     """Hold every released template to its digest; exit 3 when one was changed."""
     from robustify.freeform.errors import TemplateIntegrityError
-    from robustify.freeform.store import get_store
+    from robustify.freeform.judge.store import get_store
 
     store = get_store(template_dir)
     faults = store.verify()
@@ -88,7 +88,7 @@ def compare(
     """
     from robustify.freeform.compare import compare_templates
     from robustify.freeform.files import read_rows
-    from robustify.freeform.grading import Grading
+    from robustify.freeform.grade.grading import Grading
     from robustify.freeform.human import human_from
     from robustify.freeform.permit import permitted
     from robustify.freeform.released import coarse

@@ -72,7 +72,7 @@ def import_(
         robustify import logs/samples_*.jsonl --data items.jsonl -o results/imported
     """
     from robustify.importing import import_logs
-    from robustify.imports import Wanted, given, mapping
+    from robustify.logs import Wanted, given, mapping
     from robustify.report.words import closing
 
     asked_as = cast("View | None", view)

@@ -76,7 +76,7 @@ def watcher(shown: bool) -> Callable[[str, int], AbstractContextManager[Callable
     """A watch with one progress bar a model on stderr; silent when not shown."""
     from tqdm import tqdm
 
-    from robustify.quiet import TALK
+    from robustify.redaction.silence import TALK
 
     @contextmanager
     def watch(label: str, total: int) -> Iterator[Callable[[int], None]]:

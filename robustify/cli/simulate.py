@@ -66,10 +66,10 @@ def simulate(out: Path, options: tuple[int, ...], json_: bool, **world: object) 
     """
     from pydantic import ValidationError
 
-    from robustify import proof
     from robustify.errors import UsageError
-    from robustify.simulate import draw
-    from robustify.worlds import World
+    from robustify.simulate import proof
+    from robustify.simulate.drawing import draw
+    from robustify.simulate.parameters import World
 
     try:
         drawn = draw(World.model_validate({**world, "options": options or (4,)}))

@@ -59,7 +59,7 @@ def emit(folder: Path, name: str, out: Path, level: str, previous: tuple[Path, .
     Example:
         robustify split emit results/mock --split robust -o robust.json
     """
-    from robustify.restricted.emitting import emitted
+    from robustify.export.hashed_split import emitted
     from robustify.restricted.local import write_new
     from robustify.run import open_run
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 import click
 
 from robustify.cli.options import printable
-from robustify.firewall import LONG_VALUES, MOST_CHARS, MOST_WORDS, may_be_text
-from robustify.quiet import TALK
+from robustify.redaction.firewall import LONG_VALUES, MOST_CHARS, MOST_WORDS, may_be_text
+from robustify.redaction.silence import TALK
 
 _WORDS, _CHARS = 4, 40
 """So much of a long argument in a message is enough to withhold the message."""

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from robustify.engines import openai_model
-from robustify.engines.base import Scorer
-from robustify.engines.openai_model import Asked, OpenAIModel
-from robustify.engines.ray_model import RayModel, cluster_host
-from robustify.engines.vllm_model import VLLMModel
+from robustify.engines.openai import settings as openai_model
+from robustify.engines.openai.settings import Asked, OpenAIModel
+from robustify.engines.protocols import Scorer
+from robustify.engines.ray.settings import RayModel, cluster_host
+from robustify.engines.vllm.settings import VLLMModel
 
 if TYPE_CHECKING:
     from robustify.engines.cache import Cache
@@ -68,17 +68,17 @@ def check_model(model: Runnable, cache: Path, told: Sequence[Asked] = ()) -> dic
         case HFModel():
             return _files(model.reference, cache)
         case VLLMModel():
-            from robustify.engines.vllm_offline import require_vllm
+            from robustify.engines.vllm.engine import require_vllm
 
             require_vllm(model.name)
             return _files(model.reference, cache)
         case RayModel():
-            from robustify.engines.ray_cluster import require_ray
+            from robustify.engines.ray.cluster import require_ray
 
             require_ray(model.name)
             return _files(model.reference, cache)
         case OpenAIModel():
-            from robustify.engines.openai import check_server
+            from robustify.engines.openai.engine import check_server
 
             return check_server(model, cache, told)
 
@@ -95,7 +95,7 @@ def open_scorer(model: Runnable, cache: Path, seal: bytes | None = None) -> Iter
     with _scores(cache, seal) as scores:
         match model:
             case HFModel():
-                from robustify.engines.hf import HF
+                from robustify.engines.local.hf import HF
                 from robustify.models import locate
 
                 folder = locate(model.reference, cache)
@@ -104,19 +104,19 @@ def open_scorer(model: Runnable, cache: Path, seal: bytes | None = None) -> Iter
                 ) as local:
                     yield local
             case RayModel():
-                from robustify.engines.ray_remote import open_remote
+                from robustify.engines.ray.engine import open_remote
                 from robustify.models import locate
 
                 with open_remote(model, locate(model.reference, cache), scores) as remote:
                     yield remote
             case VLLMModel():
-                from robustify.engines.vllm_offline import VLLM
+                from robustify.engines.vllm.engine import VLLM
                 from robustify.models import locate
 
                 with VLLM(model, locate(model.reference, cache), scores) as offline:
                     yield offline
             case OpenAIModel():
-                from robustify.engines.openai import OpenAIServer
+                from robustify.engines.openai.engine import OpenAIServer
 
                 with OpenAIServer(model, cache, scores) as server:
                     yield server

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-from robustify.engines.base import Logprob
 from robustify.engines.plan import Encoded
+from robustify.engines.protocols import Logprob
 from robustify.engines.recipe import near
 from robustify.errors import ModelError, ResourceError
 

@@ -13,9 +13,9 @@ from typing import Any, Protocol
 
 import tokenizers
 
-from robustify.engines.base import Request
 from robustify.engines.plan import Encoded, Tokens
 from robustify.errors import ModelError, RequestError
+from robustify.views import Request
 
 
 def split_blanks(request: Request) -> tuple[str, str]:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 import jinja2
 
 from robustify.export.heading import Heading, one_line
-from robustify.report.printing import markdown
+from robustify.report.environment import markdown
 from robustify.report.reading import at, deciding, named, number, quantity, records, text, texts, whole
-from robustify.report.removal import rule_words
+from robustify.report.sections.removal import rule_words
 from robustify.report.words import count, p_value, plain, points, rate, spaced, verdict
 
 Summary = Mapping[str, object]

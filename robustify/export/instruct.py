@@ -15,7 +15,7 @@ from robustify.export.free import FreeRows, free_rows
 from robustify.export.heading import Heading
 from robustify.item import Item
 from robustify.orders import own
-from robustify.report.printing import markdown
+from robustify.report.environment import markdown
 from robustify.run import write_text
 from robustify.views import template
 

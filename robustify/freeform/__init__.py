@@ -5,13 +5,22 @@ judge that cannot be read is an error of the instrument: unscored, counted, and 
 scikit-learn stays in its own modules: `agreement`, `human`, `audit`, `compare`, `report`.
 """
 
-from robustify.freeform.asking import Asked, ask_labels
 from robustify.freeform.convert import convert_item, excluded
 from robustify.freeform.generate import Generation, generate
-from robustify.freeform.graders import grade_explanation, grade_mcq, grade_numeric
-from robustify.freeform.grading import Grading, grade_answers
-from robustify.freeform.http_judge import HttpJudge
-from robustify.freeform.judge import (
+from robustify.freeform.grade.graders import grade_explanation, grade_mcq, grade_numeric
+from robustify.freeform.grade.grading import Grading, grade_answers
+from robustify.freeform.grade.quantities import Quantity, parse_quantities
+from robustify.freeform.grade.reasoning import (
+    ReasoningSplit,
+    split_reasoning,
+    strip_thinking_reasoning_blocks,
+)
+from robustify.freeform.judge.asking import Asked, ask_labels
+from robustify.freeform.judge.http_judge import HttpJudge
+from robustify.freeform.judge.judging import Judging
+from robustify.freeform.judge.nuggets import draft_nuggets, grade_nuggets
+from robustify.freeform.judge.prompting import Message, render
+from robustify.freeform.judge.protocol import (
     Call,
     Completion,
     Judge,
@@ -21,18 +30,20 @@ from robustify.freeform.judge import (
     recording,
     replaying,
 )
-from robustify.freeform.judging import Judging
-from robustify.freeform.label_parse import LabelParse, parse_labels_multi_format
-from robustify.freeform.labels import IMPORTANCE, SUPPORT2, SUPPORT3, VERDICT3, LabelSet
+from robustify.freeform.judge.store import TemplateStore, get_store
+from robustify.freeform.judge.verdicts import (
+    BINARY,
+    FIVE,
+    ScoreParse,
+    majority_vote,
+    parse_score,
+    parse_verdict,
+)
+from robustify.freeform.judge.writer_judge import WriterJudge
+from robustify.freeform.labels.label_parse import LabelParse, parse_labels_multi_format
+from robustify.freeform.labels.sets import IMPORTANCE, SUPPORT2, SUPPORT3, VERDICT3, LabelSet
 from robustify.freeform.metrics import Summary, aggregate, corrected_rate, score_nuggets
-from robustify.freeform.nuggets import draft_nuggets, grade_nuggets
-from robustify.freeform.prompting import Message, render
-from robustify.freeform.quantities import Quantity, parse_quantities
-from robustify.freeform.reasoning import ReasoningSplit, split_reasoning, strip_thinking_reasoning_blocks
 from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult, Nugget
-from robustify.freeform.store import TemplateStore, get_store
-from robustify.freeform.verdicts import BINARY, FIVE, ScoreParse, majority_vote, parse_score, parse_verdict
-from robustify.freeform.writer_judge import WriterJudge
 
 __all__ = [
     "BINARY",

@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from robustify.errors import DataError
-from robustify.free_scores import FreeGrades, FreeRow
 from robustify.freeform.errors import FreeDataError, RestrictedDataError
 from robustify.freeform.human import UNCALIBRATED, HumanLabel, calibrate
 from robustify.freeform.schema import FreeItem, GradeResult
 from robustify.item import Item
+from robustify.judge.free_response import FreeGrades, FreeRow
 
 NOT_PREPARED = "not_prepared"
 """Of an item of the run that stands in no file of `free prepare`."""

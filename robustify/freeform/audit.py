@@ -14,17 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from robustify.freeform.agreement import krippendorff_alpha
 from robustify.freeform.attacks import PADDING, PAYLOADS
 from robustify.freeform.errors import FreeformError
 from robustify.freeform.human import judge_verdict
-from robustify.freeform.judge import Judge
-from robustify.freeform.judging import Judging, judged, tolerance_percent
+from robustify.freeform.judge.judging import Judging, judged, tolerance_percent
+from robustify.freeform.judge.nuggets import grade_nuggets
+from robustify.freeform.judge.protocol import Judge
 from robustify.freeform.metrics import clustered_rate
-from robustify.freeform.nuggets import grade_nuggets
 from robustify.freeform.schema import FreeItem, GradeResult, Kind
-from robustify.stats import rate
-from robustify.text import KeptHere
+from robustify.redaction.text import KeptHere
+from robustify.stats.agreement import krippendorff_alpha
+from robustify.stats.intervals import rate
 
 CHECKS = ("self_consistency", "nugget_order", "batch_size", "option_order", "verbosity", "injection")
 REPEATS = 3

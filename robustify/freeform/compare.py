@@ -10,14 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from robustify.differences import paired_difference
+from robustify.arrays import Floats
 from robustify.freeform.errors import FreeformError
-from robustify.freeform.grading import Grading, grade_answer
+from robustify.freeform.grade.grading import Grading, grade_answer
 from robustify.freeform.human import UNCALIBRATED, HumanLabel, calibrate, consensus, judge_words, units_of
-from robustify.freeform.judge import Judge
+from robustify.freeform.judge.protocol import Judge
+from robustify.freeform.judge.store import Template
 from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult
-from robustify.freeform.store import Template
-from robustify.stats import FEWEST_CLUSTERS, Floats, Interval, bootstrap, rate
+from robustify.stats.differences import paired_difference
+from robustify.stats.intervals import FEWEST_CLUSTERS, Interval, bootstrap, rate
 
 
 def compare_templates(

@@ -7,10 +7,10 @@ wording does. What cannot be asked is kept with its reason and counted by topic;
 from collections.abc import Iterable
 from typing import Any
 
-from robustify.cloze import exclusion
-from robustify.freeform.quantities import whole_quantity
+from robustify.freeform.grade.quantities import whole_quantity
 from robustify.freeform.schema import FreeItem, Kind
 from robustify.item import Item
+from robustify.judge.cloze import exclusion
 
 SHORT, MIDDLE = 5, 12
 """Words of a key that make a short text; up to `MIDDLE` it is asked and flagged `check_unique`."""

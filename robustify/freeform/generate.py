@@ -11,16 +11,16 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from robustify.engines.base import Progress, Reply, Writer, no_progress
+from robustify.engines.protocols import Progress, Reply, Writer, no_progress
 from robustify.errors import DataError
 from robustify.freeform.errors import FreeformError, RestrictedDataError
 from robustify.freeform.files import appending, read_rows
-from robustify.freeform.prompting import prompt_sha256, rendered, sealed_digest
-from robustify.freeform.reasoning import split_reasoning
+from robustify.freeform.grade.reasoning import split_reasoning
+from robustify.freeform.judge.prompting import prompt_sha256, rendered, sealed_digest
+from robustify.freeform.judge.store import Template, TemplateStore, get_store
 from robustify.freeform.schema import AnswerRow, FreeItem, answer_from, plain
-from robustify.freeform.store import Template, TemplateStore, get_store
-from robustify.quiet import quieted
-from robustify.text import KeptHere
+from robustify.redaction.silence import quieted
+from robustify.redaction.text import KeptHere
 
 BATCH = 8
 MISTRAL = "answer/mistral_instruct"

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from robustify.freeform.agreement import Agreement, agreement, cohen_kappa, kendall_tau, krippendorff_alpha
 from robustify.freeform.errors import FreeDataError
-from robustify.freeform.labels import SUPPORT3
+from robustify.freeform.labels.sets import SUPPORT3
 from robustify.freeform.metrics import corrected
 from robustify.freeform.schema import GradeResult
+from robustify.stats.agreement import Agreement, agreement, cohen_kappa, kendall_tau, krippendorff_alpha
 
 UNCALIBRATED = "uncalibrated"
 """What a report prints beside a judge's number where no person has labelled its answers."""

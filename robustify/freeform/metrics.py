@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from robustify.arrays import Floats, Ints
 from robustify.freeform.errors import FreeformError
-from robustify.freeform.labels import SUPPORT3
+from robustify.freeform.labels.sets import SUPPORT3
 from robustify.freeform.schema import GradeResult, NuggetGrade
-from robustify.stats import FEWEST_CLUSTERS, Floats, Interval, Ints, Rate, bootstrap, interval, rate
+from robustify.stats.intervals import FEWEST_CLUSTERS, Interval, Rate, bootstrap, interval, rate
 
 NUGGET_SCORES = ("strict_vital", "vital", "strict_all", "all", "weighted")
 OKAY_WEIGHT = 0.5

@@ -7,7 +7,7 @@ parts beside it are not told either, so that nothing is found by subtraction.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from robustify.restricted.coarse import FINEST, one_digit_up, plain_rate, rounded, withheld
+from robustify.disclosure.coarse import FINEST, one_digit_up, plain_rate, rounded, withheld
 
 MIN_CELL = 10
 """The smallest count that is shown, where no manifest says another."""

@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from robustify.differences import paired_difference
+from robustify.arrays import Floats
 from robustify.freeform.errors import FreeformError
 from robustify.freeform.human import UNCALIBRATED, HumanLabel, calibrate
 from robustify.freeform.metrics import aggregate, clustered_rate, groups_of
 from robustify.freeform.released import MIN_CELL, released
 from robustify.freeform.schema import DECIDED, FreeItem, GradeResult
 from robustify.freeform.versus import against_base
-from robustify.stats import Floats, percent, wilson
+from robustify.stats.differences import paired_difference
+from robustify.stats.intervals import percent, wilson
 
 FORMAT = 1
 

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 from robustify.freeform.errors import ErrorType, FreeDataError
+from robustify.redaction.text import KeptHere
 from robustify.restricted.ids import PREFIX
-from robustify.text import KeptHere
 
 Kind = Literal["numeric", "short_text", "explanation"]
 KINDS: tuple[Kind, ...] = ("numeric", "short_text", "explanation")

@@ -11,16 +11,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from robustify.engines.base import Metered, Writer
-from robustify.freeform.asking import check_votes
+from robustify.engines.protocols import Metered, Writer
 from robustify.freeform.errors import FreeformError, JudgeConfigError, RestrictedDataError
-from robustify.freeform.fewshot import Shot, check_leak, pick_shots, read_shots
-from robustify.freeform.http_judge import HttpJudge
-from robustify.freeform.judge import Judge, recording, replaying
-from robustify.freeform.judging import Judging
+from robustify.freeform.judge.asking import check_votes
+from robustify.freeform.judge.fewshot import Shot, check_leak, pick_shots, read_shots
+from robustify.freeform.judge.http_judge import HttpJudge
+from robustify.freeform.judge.judging import Judging
+from robustify.freeform.judge.protocol import Judge, recording, replaying
+from robustify.freeform.judge.store import TemplateStore, get_store
+from robustify.freeform.judge.writer_judge import WriterJudge
 from robustify.freeform.schema import AnswerRow, FreeItem
-from robustify.freeform.store import TemplateStore, get_store
-from robustify.freeform.writer_judge import WriterJudge
 
 RECORD = "judge.jsonl"
 """Where prompts and replies of a judge stand, beside the grades that name them by their keys."""
@@ -141,7 +141,7 @@ def open_remote_writer(
     from pydantic import ValidationError
 
     from robustify.engines import open_scorer, remote_host
-    from robustify.engines.openai_model import OpenAIModel
+    from robustify.engines.openai.settings import OpenAIModel
 
     name = re.sub(r"[^A-Za-z0-9._-]+", "_", model).strip("_.-")[:64] or "model"
     try:

@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from robustify.differences import paired_difference, sign_flip
+from robustify.arrays import Floats, Ints
 from robustify.freeform.errors import FreeformError
 from robustify.freeform.schema import GradeResult
-from robustify.stats import Floats, holm
+from robustify.stats.differences import paired_difference, sign_flip
+from robustify.stats.tests import holm
 
-Ints = npt.NDArray[np.int64]
 QUARTERS = 4
 """Scores stand on quarters: right, wrong, and the five-point scale. Others have no exact test."""
 

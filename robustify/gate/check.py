@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import date
 
+from robustify.gate.decode.unpack import MOST_BYTES
 from robustify.gate.findings import Finding, refused
-from robustify.gate.fingerprints import Fingerprints
+from robustify.gate.fingerprints.matching import Fingerprints
 from robustify.gate.policy import Policy, digest_of
 from robustify.gate.scan import Found, scan
 from robustify.gate.sources import Content
-from robustify.gate.unpack import MOST_BYTES
 
 
 @dataclass(slots=True)

@@ -15,13 +15,13 @@ from pathlib import Path
 from robustify.errors import AuthorisationError, RobustifyError, UsageError
 from robustify.gate import options, telling
 from robustify.gate.check import check
-from robustify.gate.fingerprints import Fingerprints
+from robustify.gate.decode.unpack import MOST_BYTES
+from robustify.gate.fingerprints.keys import load_key, work_tree
+from robustify.gate.fingerprints.matching import Fingerprints
 from robustify.gate.git import Repository
-from robustify.gate.keys import load_key, work_tree
 from robustify.gate.policy import NAME, Policy, parsed, safe_demo
 from robustify.gate.rules import BY_ID, BY_NAME, RULES, explained
 from robustify.gate.sources import Content, of_commits, of_entries, of_files, of_message, of_stdin
-from robustify.gate.unpack import MOST_BYTES
 
 INDEX_VARIABLE = "ROBUSTIFY_GATE_INDEX"
 
@@ -71,7 +71,7 @@ def run(argv: Sequence[str]) -> int:
     """Run the command. Raises the errors that `main` tells."""
     match list(argv[:1]):
         case ["index"]:
-            from robustify.gate.registering import index
+            from robustify.gate.fingerprints.registering import index
 
             return index(options.indexing(argv[1:]))
         case ["allow"]:
@@ -114,7 +114,7 @@ def _for_others(asked: Namespace) -> bool:
 
 def fingerprints(asked: Namespace) -> tuple[Fingerprints | None, str]:
     """The fingerprint layer, or None and why it cannot run."""
-    from robustify.gate.sealed import read
+    from robustify.gate.fingerprints.sealed import read
 
     index = asked.index or os.environ.get(INDEX_VARIABLE)
     key = load_key(asked.key)

@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from itertools import compress, count
 from operator import ne
 
+from robustify.gate.decode.readings import Reader, Reading, Unread
+from robustify.gate.decode.unpack import Columns
+from robustify.gate.detect.lexicon import LEAST, lexicon
+from robustify.gate.detect.state import states
+from robustify.gate.detect.structure import Shapes
 from robustify.gate.findings import Finding
-from robustify.gate.fingerprints import Fingerprints, Match
-from robustify.gate.lexicon import LEAST, lexicon
-from robustify.gate.readings import Reader, Reading, Unread
+from robustify.gate.fingerprints.matching import Fingerprints, Match
+from robustify.gate.fingerprints.words import streams
 from robustify.gate.rules import BY_ID
-from robustify.gate.state import states
-from robustify.gate.structure import Shapes
-from robustify.gate.unpack import Columns
-from robustify.gate.words import streams
 
 _NEAR = 6
 """Lines around an unwrapped one in which words are looked for again."""

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from robustify.errors import UsageError
+from robustify.gate.decode.unpack import MOST_BYTES
 from robustify.gate.findings import shown
 from robustify.gate.git import Entry, Repository
-from robustify.gate.unpack import MOST_BYTES
 
 SCISSORS = b"# ------------------------ >8 ------------------------"
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from robustify.loaders.source import KeyKind
-from robustify.text import KeptHere
+from robustify.redaction.text import KeptHere
 
 Cells = Mapping[str, object]
 """One row by field name."""

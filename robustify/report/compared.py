@@ -11,7 +11,7 @@ _PARTS = ("all", "robust")
 
 
 def lines(tree: Mapping[str, Any]) -> Iterator[str]:
-    """What `robustify.comparing.compared` found."""
+    """What `robustify.report.comparing.compared` found."""
     for place, run in enumerate(tree["runs"], start=1):
         yield from _run(place, run)
     for pair in tree["pairs"]:

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 
-from robustify.report import (
+from robustify.report.blocks import Page
+from robustify.report.reading import at, text
+from robustify.report.sections import (
     audit,
     contamination,
-    cues,
     findings,
     level,
     method,
@@ -18,8 +19,7 @@ from robustify.report import (
     rules,
     scores,
 )
-from robustify.report.blocks import Page
-from robustify.report.reading import at, text
+from robustify.report.sections import surface as cues
 from robustify.report.words import plain
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from robustify.report.blocks import Kind, Mark, Plot, Row
-from robustify.report.printing import environment, safe
+from robustify.report.environment import environment, safe
 from robustify.report.words import between, percent
 
 STEPS = (0.02, 0.05, 0.1, 0.2, 0.25, 0.5)

@@ -3,8 +3,8 @@
 from importlib.resources import files
 
 from robustify.report.blocks import Page, Plot
+from robustify.report.environment import environment, safe
 from robustify.report.figures import NARROW, WIDE, Layout, svg
-from robustify.report.printing import environment, safe
 
 
 def html(page: Page) -> str:

@@ -1,7 +1,7 @@
 """Prints a report as GitHub-flavoured Markdown: the same blocks as the page, with links to the figures."""
 
 from robustify.report.blocks import Page
-from robustify.report.printing import markdown_environment
+from robustify.report.environment import markdown_environment
 
 
 def markdown(page: Page) -> str:

@@ -12,17 +12,7 @@ from dataclasses import replace
 from pathlib import PurePath
 
 from robustify.report.blocks import Cell, Tone
-from robustify.report.reading import (
-    Quantity,
-    at,
-    deciding,
-    number,
-    numbers,
-    quantity,
-    records,
-    text,
-    whole,
-)
+from robustify.report.reading import Quantity, at, deciding, number, numbers, quantity, records, text, whole
 
 ABSENT = "not measured"
 NOT_SHOWN = "not shown"

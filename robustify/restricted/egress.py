@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from robustify import engines
-from robustify.engines.openai_model import OpenAIModel
-from robustify.engines.replay import ReplayModel
+from robustify.engines.openai.settings import OpenAIModel
 from robustify.errors import AuthorisationError
+from robustify.logs.replay import ReplayModel
 from robustify.restricted.manifest import Manifest
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Literal
 
 from robustify.errors import AuthorisationError, ResourceError, UsageError
-from robustify.gate import keys as gate_keys
-from robustify.gate.keys import key_id, work_tree
+from robustify.gate.fingerprints import keys as gate_keys
+from robustify.gate.fingerprints.keys import key_id, work_tree
 
 FILE_VARIABLE = "ROBUSTIFY_KEY_FILE"
 VARIABLE = "ROBUSTIFY_KEY"

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from robustify.cloze import ClozeSettings, excluded
 from robustify.errors import AuthorisationError, DataError
+from robustify.judge.cloze import ClozeSettings, excluded
 from robustify.restricted.local import items, opened_for
 from robustify.restricted.split import Split, found, read_split
 

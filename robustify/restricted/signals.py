@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Literal
 
 from robustify.errors import AuthorisationError, DataError
-from robustify.gate.fingerprints import Fingerprints
-from robustify.gate.keys import load_key
-from robustify.gate.lexicon import LEAST, lexicon
-from robustify.gate.sealed import read
-from robustify.gate.words import streams
+from robustify.gate.detect.lexicon import LEAST, lexicon
+from robustify.gate.fingerprints.keys import load_key
+from robustify.gate.fingerprints.matching import Fingerprints
+from robustify.gate.fingerprints.sealed import read
+from robustify.gate.fingerprints.words import streams
 from robustify.item import Item
 from robustify.restricted.manifest import Manifest
 from robustify.restricted.registered import matches

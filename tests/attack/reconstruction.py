@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
+from robustify.arrays import Bools, Floats
+
 Path = tuple[str, ...]
 
 

@@ -1,0 +1,246 @@
+"""One made-up benchmark, judged by the production code and held against its truth."""
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from bench.calibrate.arms import Cell
+from robustify.judge.parts import excess, expected, flagged_rate, screen
+from robustify.screen.consensus import measured
+from robustify.screen.votes import cast_votes, roll
+from robustify.simulate.drawing import Drawn, draw
+from robustify.simulate.parameters import World, right
+from robustify.simulate.proof import judged
+from robustify.simulate.proof import rules as voting_rules
+from robustify.simulate.truth import at, beside, values
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """One interval: the estimator it belongs to, whether it holds the truth, its error and its width."""
+
+    estimator: str
+    inside: bool
+    error: float
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What one benchmark gave: its intervals, which tests raised an alarm, and numbers to be averaged."""
+
+    cell: int
+    intervals: list[Interval]
+    alarms: dict[str, bool]
+    numbers: dict[str, float] = field(default_factory=dict)
+
+
+def trial(index: int, cell: Cell, seed: int) -> Trial:
+    """Make the benchmark of this seed and judge it to the cell's depth."""
+    world = cell.world.model_copy(update={"seed": seed})
+    drawn = draw(world)
+    if cell.depth == "screen":
+        summary = screened(drawn)
+        robust = shortcut = None
+    else:
+        items = drawn.items() if cell.depth == "worded" else None
+        found_ = judged(drawn, drawn.answers(items), items)
+        summary = found_.summary
+        verdict = np.array([v.verdict for v in found_.verdicts])
+        robust, shortcut = verdict == "robust", verdict == "shortcut"
+    true = true_values(cell.world)
+    found = [
+        Interval(estimator(e.path), e.inside, e.value - e.truth, e.high - e.low)
+        for e in beside(true, summary)
+    ]
+    if robust is not None and shortcut is not None and world.asked == "rotated":
+        found += _given_the_split(drawn, summary, {"robust": robust, "shortcut": shortcut})
+    clean = not world.shortcut_rate and not world.knowing
+    if clean:
+        found += _null_intervals(summary)
+    return Trial(index, found, alarms(summary), numbers(drawn, summary))
+
+
+@lru_cache(maxsize=8)
+def true_values(world: World) -> dict[str, float]:
+    """The true values of a world, once for all its benchmarks."""
+    return values(world)
+
+
+def screened(drawn: Drawn) -> dict[str, Any]:
+    """The screen's part of summary.json, without what the other parts cost."""
+    rules, answers = voting_rules(drawn.world), drawn.answers()
+    held = roll(answers, answers.items)
+    votes = cast_votes(answers, rules.screen, held)
+    tree: dict[str, Any] = {
+        "screen": screen(answers, held, votes, rules.screen, measured(votes, rules.screen)),
+        "sensitivity": [{}],
+    }
+    if drawn.world.voters > 2:
+        luck = measured(votes, rules.alternatives[0])
+        by = luck.by_place and {"expected": expected(luck.by_place), "excess": excess(luck.by_place)}
+        told = {"flagged": flagged_rate(luck).json(), "expected": expected(luck), "excess": excess(luck)}
+        tree["sensitivity"].append({**told, "by_place": by})
+    return tree
+
+
+def estimator(path: str) -> str:
+    """The estimator that a path of summary.json belongs to: names of models, topics and rules left out."""
+    match path.split("/"):
+        case ["screen", "voters", _, _]:
+            return "voter_choices_only_accuracy"
+        case [*_, "by_place", name]:
+            return f"{name}_by_place" if path.startswith("screen") else f"majority_{name}_by_place"
+        case ["screen", "d4_rule", name]:
+            return f"d4_{name}"
+        case ["screen", name]:
+            return "flagged_rate" if name == "flagged" else name
+        case ["sensitivity", _, name]:
+            return f"majority_{name}"
+        case ["accuracy", _, measure, "heuristic_gap"]:
+            return f"heuristic_gap_{measure}"
+        case ["accuracy", _, measure, split]:
+            return f"accuracy_{measure}_{split}"
+        case ["heuristics", split, _]:
+            return f"heuristic_rate_{split}"
+        case ["topics", *_]:
+            return "topic_retention"
+        case ["residual", _, _, "before"]:
+            return "residual_before"
+        case ["residual", kind, *_]:
+            return f"residual_{kind}"
+        case ["accuracy", _, "format_gap"]:
+            return "format_gap"
+        case ["pairs", _, _, split, _]:
+            return f"pair_difference_{split}"
+        case ["calibration", _, _, name]:
+            return name
+        case ["permutation", _, name]:
+            return "mean_over_orders" if name == "mean" else name
+        case ["position_bias", *_, name]:
+            return f"position_{name}"
+        case ["label_noise", name]:
+            return f"label_noise_{name}"
+    raise ValueError(path)
+
+
+def _given_the_split(drawn: Drawn, summary: Any, splits: dict[str, Any]) -> list[Interval]:
+    """The same rates held against the mean chance of the very items that this split holds."""
+    world, out = drawn.world, []
+    loose = 1 - world.firmness
+    full = np.array([right(world, kind)[0] for kind in drawn.kind]) * world.firmness + loose / drawn.k
+    for name in world.tested_names:
+        for split, mask in splits.items():
+            node: Any = at(summary, f"accuracy/{name}/full/{split}")
+            if mask.any() and node["ci"] is not None:
+                truth, (low, high) = float(full[mask].mean()), node["ci"]
+                inside, error = low <= truth <= high, node["value"] - truth
+                out.append(Interval(f"accuracy_full_{split}_given_the_split", inside, error, high - low))
+    return out
+
+
+def _null_intervals(summary: Any) -> list[Interval]:
+    """Intervals of what chance does, on sets where nothing but chance is at work."""
+    out = []
+    for name, path in (("expected_flags", "screen"), ("d4_expected_flags", "screen/d4_rule")):
+        node: Any = at(summary, path)
+        luck: Any = (node.get("by_place") or node)["expected_false_flags"] if node else None
+        if luck:
+            low, high = luck["ci"]
+            n = node["flagged"]["n"]
+            flagged = round(node["flagged"]["value"] * n)
+            error = (luck["value"] - flagged) / n
+            out.append(Interval(name, low <= flagged <= high, error, (high - low) / n))
+    removal: Any = summary.get("random_removal") or {}
+    for row in removal.values():
+        low, high = row["ci"]
+        value = row["robust"]["value"]
+        out.append(Interval("random_removal", low <= value <= high, row["mean"] - value, high - low))
+    return out
+
+
+def alarms(summary: Any) -> dict[str, bool]:
+    """Which tests said yes. What a summary does not hold is left out."""
+    out: dict[str, bool] = {}
+    for name, path in (
+        ("excess", "screen/excess_over_chance"),
+        ("d4_excess", "screen/d4_rule/excess_over_chance"),
+        ("majority_excess", "sensitivity/1/excess"),
+    ):
+        parent, leaf = path.rsplit("/", 1)
+        evenly: Any = at(summary, path)
+        # Where voters could see places, luck that knows them decides.
+        node: Any = at(summary, f"{parent}/by_place/{leaf}") or evenly
+        if node and node["p"] is not None:
+            out[f"{name}_p"] = node["p"] <= 0.05
+            out[f"{name}_told_from_luck"] = out[f"{name}_p"] and bool(node["ci"] and node["ci"][0] > 0)
+            if node is not evenly:
+                out[f"{name}_p_without_places"] = evenly["p"] <= 0.05
+    audit: Any = at(summary, "residual/verdict")
+    if audit:
+        out["residual_not_certified"] = audit == "not certified"
+        out["residual_certified"] = audit == "certified"
+    failed = [c["name"] for c in summary.get("guardrails", ()) if not c["passed"]]
+    if "guardrails" in summary:
+        out |= {name: name in failed for name in ("topic_collapse", "topic_drift")}
+        out["topic_mix_p"] = summary["topics"]["p"] <= 0.05
+        adjusted = [
+            row["p_bh"] for row in summary["topics"].values() if isinstance(row, dict) and row.get("p_bh")
+        ]
+        if adjusted:
+            out["topic_any_p_bh"] = min(adjusted) <= 0.05
+    for split in ("all", "robust"):
+        rules: Any = at(summary, f"heuristics/{split}")
+        if rules:
+            out[f"heuristics_holm_{split}"] = any((r["p_holm"] or 1) <= 0.05 for r in rules.values())
+    removal: Any = summary.get("random_removal")
+    first = next(iter(removal.values())) if removal else {}
+    if first.get("p") is not None:
+        out["random_removal_p"] = first["p"] <= 0.05
+    leaning: Any = summary.get("position_bias") or {}
+    one = next((found for found in leaning.values() if found), None)
+    if one:
+        out["position_bias_holm"] = min(place["p_holm"] for place in one["places"]) <= 0.05
+    compared: Any = summary.get("pairs") or {}
+    leaves = [view[split] for pair in compared.values() for name, view in pair.items()
+              if name in ("full", "cloze_chars") and view for split in ("all", "robust")]  # fmt: skip
+    if leaves:
+        out["pairs_mcnemar_p"] = leaves[0]["p"] is not None and leaves[0]["p"] <= 0.05
+        out["pairs_mcnemar_holm_any"] = any(
+            leaf["p_holm"] is not None and leaf["p_holm"] <= 0.05 for leaf in leaves
+        )
+    return out
+
+
+def numbers(drawn: Drawn, summary: Any) -> dict[str, float]:
+    """What is averaged and not judged: the latent rate, other ways to it, and clean items that were lost."""
+    node: Any = summary["screen"]
+    n = node["flagged"]["n"]
+    if not n:
+        return {}
+    flagged = node["flagged"]["value"]
+    latent = (node.get("by_place") or node)["latent_shortcut_rate"]["value"]
+    accuracy = [v["choices_only_accuracy"]["value"] for v in node["voters"].values()]
+    world = drawn.world
+    # Where every voter sees every shortcut and answers, each of them is flagged.
+    whole = world.sight == 1 and not (world.ties or world.unanswered)
+    shortcuts = np.mean([kind not in ("clean", "hidden") for kind in drawn.kind])
+    lost = {"clean_flagged": flagged - float(shortcuts)} if whole else {}
+    return lost | {
+        "latent": latent,
+        "latent_by_independence": by_independence(accuracy, flagged),
+        "expected_share": node["expected_false_flags"]["value"] / n,
+        "found_beyond_latent": flagged - latent,
+    }
+
+
+def by_independence(accuracy: list[float], flagged: float) -> float:
+    """The shortcut rate s of p_m = s + (1 - s) g_m and F = s + (1 - s) prod g_m, as if voters erred alone."""
+    low, high = 0.0, min([*accuracy, flagged])
+    for _ in range(50):
+        s = (low + high) / 2
+        luck = float(np.prod([(p - s) / (1 - s) for p in accuracy])) if s < 1 else 0.0
+        low, high = (s, high) if s + (1 - s) * luck < flagged else (low, s)
+    return (low + high) / 2

@@ -1,0 +1,78 @@
+"""The work that the speed table of the design names, as requests: real items under our own templates."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from robustify.ask import Asking, plan
+from robustify.item import Item
+from robustify.loaders import Source, load
+from robustify.views import Request, View
+from tests.conftest import shared_data
+
+SHOTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One row of the table: what is asked, of how many items, and the ratio to reach."""
+
+    name: str
+    items: int
+    goal: float
+    says: str
+    requests: Callable[[], list[Request]]
+
+
+def arc(n: int) -> list[Item]:
+    """The first n items of ARC-Challenge's test file."""
+    return list(load(Source(path=str(folder() / "arc" / "ARC-Challenge-Test.jsonl"))).items[:n])
+
+
+def history(n: int) -> list[Item]:
+    """The first n items of MMLU's US history: stems of several hundred tokens."""
+    return list(load(Source(path=str(folder() / "mmlu" / "high_school_us_history_test.csv"))).items[:n])
+
+
+def folder() -> Path:
+    """Where the real benchmark files are.
+
+    Raises:
+        SystemExit: they are not here.
+    """
+    found = shared_data()
+    if found is None:
+        raise SystemExit("the real benchmark files are absent: no ../shared/data and no ROBUSTIFY_DATA")
+    return found
+
+
+def asked(items: list[Item], views: tuple[View, ...], shots: int = 0) -> list[Request]:
+    """The requests of these views, items in their own order. The first `shots` items are shown and not asked, as a
+    few-shot split is, so that all the others share one header."""
+    shown = {item.id for item in items[:shots]}
+    askings = plan(items, Asking(views=views, orders=1, shots=shots))
+    return [request for asking in askings if asking.item.id not in shown for request in asking.requests]
+
+
+def _case(
+    name: str,
+    n: int,
+    goal: float,
+    says: str,
+    items: Callable[[int], list[Item]],
+    views: tuple[View, ...],
+    shots: int = 0,
+) -> Case:
+    return Case(name, n, goal, says, lambda: asked(items(n + shots), views, shots))
+
+
+_TWO: tuple[View, ...] = ("full", "cloze")
+_AUDIT: tuple[View, ...] = ("choices_only", "full", "cloze")
+
+CASES = (
+    _case("zero_shot", 100, 2.5, "cloze + full, ARC-Challenge", arc, _TWO),
+    _case("long_stems", 50, 3.5, "cloze + full, MMLU US history", history, _TWO),
+    _case("five_shot", 30, 10.0, "cloze + full, ARC-Challenge, five-shot", arc, _TWO, SHOTS),
+    _case("audit", 30, 2.0, "whole audit, ARC-Challenge", arc, _AUDIT),
+    _case("audit_five_shot", 12, 8.0, "whole audit, ARC-Challenge, five-shot", arc, _AUDIT, SHOTS),
+)

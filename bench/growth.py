@@ -1,0 +1,196 @@
+"""How cost grows with items, options and stem length: writes results/bench/growth.json and its plot.
+
+`python -m bench.growth` measures every point in its own process, so that each has its own peak of memory;
+`--quick` takes 3 items a point and writes nothing; a point's name measures that one and prints one line. It
+refuses numbers of a run that the plan does not describe.
+"""
+
+import json
+import os
+import random
+import resource
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from bench.cases import arc, asked
+from robustify.item import Item
+from robustify.views import Request
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "results" / "bench" / "growth.json"
+MODEL = "smollm2-135m"
+SERIES = {"items": (50, 200, 1000), "options": (4, 8, 10), "stem": (20, 200, 1000)}
+"""What grows, and to what."""
+ITEMS = {"options": 30, "stem": 20}
+"""Items a point, where they are not what grows."""
+QUICK = 3
+_WARM_UP = 8
+"""Requests that are scored before the clock starts."""
+_FIRST = [
+    "Amber",
+    "Birch",
+    "Cedar",
+    "Delta",
+    "Ember",
+    "Fern",
+    "Grove",
+    "Hazel",
+    "Iris",
+    "Juniper",
+    "Kelp",
+    "Lotus",
+    "Maple",
+    "North",
+    "Olive",
+    "Pebble",
+    "Quartz",
+    "River",
+    "Stone",
+    "Thistle",
+]
+_FILLER = (
+    "The library opens at nine and closes at six.",
+    "A path leads from the gate to the old mill.",
+    "In spring the gardeners plant beans along the wall.",
+    "Two boats lie at the pier, one of them painted white.",
+    "The baker counts the loaves and writes the number down.",
+    "Most visitors come by train and walk the last mile.",
+    "On Sundays the band plays in the small square.",
+    "A clock on the tower strikes every quarter of an hour.",
+)
+
+
+def points() -> list[tuple[str, int]]:
+    """Every series and place on its axis."""
+    return [(series, x) for series, places in SERIES.items() for x in places]
+
+
+def made(series: str, x: int, n: int, tokenizer: Any) -> list[Item]:
+    """The items of a point: real ones, with more options or with made stems where these grow."""
+    match series:
+        case "items":
+            return arc(n)
+        case "options":
+            return with_options(x, n)
+        case _:
+            return with_stems(x, n, tokenizer)
+
+
+def with_options(k: int, n: int) -> list[Item]:
+    """Items of four choices, with further choices of other items up to k: those of 8 are the first of 10."""
+    every = arc(1000)
+    pool = list(dict.fromkeys(choice for item in every for choice in item.choices))
+    out = []
+    for item in [item for item in every if item.k == 4][:n]:
+        others = random.Random(f"growth/{item.id}").sample(pool, k + item.k)
+        more = [choice for choice in others if choice not in item.choices]
+        out.append(replace(item, choices=(*item.choices, *more[: k - item.k])))
+    return out
+
+
+def with_stems(length: int, n: int, tokenizer: Any) -> list[Item]:
+    """Items of four choices under stems of about `length` tokens, of which each begins with a word of its own."""
+    items = [item for item in arc(200) if item.k == 4][:n]
+    return [replace(item, stem=stem(i, length, tokenizer)) for i, item in enumerate(items)]
+
+
+def stem(i: int, length: int, tokenizer: Any) -> str:
+    words, sentence = _FIRST[i], 0
+    while len(ids := tokenizer(words, add_special_tokens=False)["input_ids"]) < length:
+        words += " " + _FILLER[(i + sentence) % len(_FILLER)]
+        sentence += 1
+    cut: str = tokenizer.decode(ids[:length])
+    return cut.strip()
+
+
+def measure(series: str, x: int, *, quick: bool) -> dict[str, Any]:
+    """One point, in this process: the model loaded and warm, no score cache."""
+    from transformers import AutoTokenizer
+
+    from robustify.engines.local.hf import HF
+    from robustify.models import cache_folder
+    from robustify.models.locate import locate
+
+    folder = locate(MODEL, cache_folder())
+    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    n = QUICK if quick else ITEMS.get(series, x)
+    items = made(series, x, n, tokenizer)
+    requests = asked(items, ("full", "cloze"))
+    with HF(MODEL, folder) as scorer:
+        scorer.loglikelihoods(requests[:_WARM_UP])
+        start = time.perf_counter()
+        scorer.loglikelihoods(requests)
+        seconds = time.perf_counter() - start
+        said = scorer.fingerprint()
+    if said["path"] != "trees":
+        raise SystemExit(f"{MODEL} was scored by {said['path']}; expected trees, which the plan counts")
+    return {
+        "series": series,
+        "x": x,
+        "items": len(items),
+        "requests": len(requests),
+        **_counted(requests, tokenizer, int(said["max_batch_tokens"])),
+        "seconds": round(seconds, 3),
+        # In kilobytes on Linux.
+        "peak_gib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 3),
+    }
+
+
+def _counted(requests: list[Request], tokenizer: Any, budget: int) -> dict[str, int]:
+    from robustify.engines.plan import plan
+    from robustify.engines.tokens import Transformers, encode
+
+    encoded = encode(Transformers(tokenizer), requests)
+    planned = plan(encoded, budget)
+    return {
+        "planned": planned.planned,
+        "distinct": planned.distinct,
+        # lm-eval runs a context once for all continuations of one token, as the letters are.
+        "rows": sum(len(row) for row in {request.row for request in encoded}),
+        "naive": planned.naive,
+    }
+
+
+def gathered(*, quick: bool) -> dict[str, Any]:
+    """All points, each by a process of its own."""
+    machine = {"cores": len(os.sched_getaffinity(0)), "load_before": round(os.getloadavg()[0], 2)}
+    found = []
+    for series, x in points():
+        command = [
+            sys.executable,
+            "-m",
+            "bench.growth",
+            f"{series}-{x}",
+            *(["--quick"] if quick else []),
+        ]
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+        found.append(json.loads(done.stdout.splitlines()[-1]))
+        print(json.dumps(found[-1]), flush=True)
+    return {"machine": machine, "points": found}
+
+
+def main(words: list[str]) -> int:
+    quick = "--quick" in words
+    named = [word for word in words if word != "--quick"]
+    if named:
+        known = {f"{series}-{x}": (series, x) for series, x in points()}
+        if len(named) > 1 or named[0] not in known:
+            raise SystemExit(f"point {named[0]!r}: expected one of {', '.join(known)}")
+        print(json.dumps(measure(*known[named[0]], quick=quick)))
+        return 0
+    measured = gathered(quick=quick)
+    if not quick:
+        from bench import growth_plot
+
+        RESULTS.parent.mkdir(parents=True, exist_ok=True)
+        RESULTS.write_text(json.dumps(measured, indent=2) + "\n", encoding="utf-8")
+        growth_plot.write(RESULTS)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

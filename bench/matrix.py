@@ -1,0 +1,72 @@
+"""Our share of the machine's own float32 matrix rate, both measured in one run, a moment apart."""
+
+import statistics
+import time
+from typing import Any
+
+from bench.cases import CASES
+from robustify.engines.local.hf import HF
+from robustify.engines.plan import plan
+from robustify.engines.tokens import encode
+from robustify.models import cache_folder, locate
+
+SIDE = 2048
+RUNS = 5
+PRODUCTS = 8
+"""After every batch, so that both see the same of a machine that changes its speed."""
+GOAL = 0.75
+
+
+def matrix_rate(model: str) -> dict[str, Any]:
+    """The share, counted in distinct prefix tokens: the linear layers once for each, the output head once for each
+    position that is scored; nothing for attention. The matrix rate is that of one large float32 product, timed
+    after every batch; its time is not ours.
+    """
+    import torch
+
+    a, b = torch.randn(SIDE, SIDE), torch.randn(SIDE, SIDE)
+    out = torch.mm(a, b)
+    flops_each = 2 * SIDE**3
+    requests = next(case for case in CASES if case.name == "zero_shot").requests()
+    with HF(model, locate(model, cache_folder())) as engine:
+        flops, tokens = _needed(engine, requests)
+        engine.loglikelihoods(requests[:50])
+        shares, used, measured = [], [], []
+        for _ in range(RUNS):
+            products: list[float] = []
+
+            def product(_: int, products: list[float] = products) -> None:
+                for _ in range(PRODUCTS):
+                    start = time.perf_counter()
+                    torch.mm(a, b, out=out)
+                    products.append(time.perf_counter() - start)
+
+            start = time.perf_counter()
+            engine.loglikelihoods(requests, product)
+            seconds = time.perf_counter() - start - sum(products)
+            used.append(flops / seconds / 1e9)
+            measured.append(flops_each * len(products) / sum(products) / 1e9)
+            shares.append(used[-1] / measured[-1])
+    return {
+        "share": round(statistics.median(shares), 3),
+        "share_range": [round(min(shares), 3), round(max(shares), 3)],
+        "goal": GOAL,
+        "runs": RUNS,
+        "gflops_measured": round(statistics.median(measured)),
+        "gflops_used": round(statistics.median(used)),
+        "distinct_tokens": tokens,
+        "says": "cloze + full, ARC-Challenge, 100 items",
+    }
+
+
+def _needed(engine: HF, requests: Any) -> tuple[float, int]:
+    import torch
+
+    model = engine._loaded().model
+    encoded = list(dict.fromkeys(encode(engine._speller, requests)))
+    planned = plan(encoded)
+    scored = {(i, want.node) for i, batch in enumerate(planned.batches) for want in batch.wants}
+    layers = [m for m in model.get_decoder().modules() if isinstance(m, torch.nn.Linear)]
+    per_token = 2 * sum(layer.weight.numel() for layer in layers)
+    per_position = 2 * model.get_output_embeddings().weight.numel()
+    return float(per_token * planned.distinct + per_position * len(scored)), planned.distinct

@@ -1,0 +1,123 @@
+"""Where the engine's time goes on the zero-shot case, by part: writes results/bench/profile.json.
+
+`python -m bench.profile [CHECKOUT]`: with another checkout of this project, its engine is timed on the same
+work, in turns with ours.
+"""
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from bench.cases import CASES
+from robustify.engines.local import hf, layout, local, tree
+from robustify.engines.local.hf import HF
+from robustify.models import cache_folder, locate
+
+ROOT = Path(__file__).parents[1]
+RESULT = ROOT / "results" / "bench" / "profile.json"
+MODEL = "smollm2-135m"
+RUNS = 3
+TIMED = """
+import sys, time
+from robustify.engines.base import Request
+from robustify.engines.hf import HF
+from robustify.models import cache_folder, locate
+import json
+requests = [Request(*pair) for pair in json.load(sys.stdin)]
+with HF("m", locate("smollm2-135m", cache_folder())) as engine:
+    engine.loglikelihoods(requests[:50])
+    start = time.perf_counter()
+    engine.loglikelihoods(requests)
+    print(time.perf_counter() - start)
+"""
+
+
+def main(before: str | None = None) -> int:
+    """Measure the parts, and both engines in turns."""
+    requests = next(case for case in CASES if case.name == "zero_shot").requests()
+    result: dict[str, Any] = {"says": "cloze + full, ARC-Challenge, 100 items, zero-shot", "model": MODEL}
+    with HF(MODEL, locate(MODEL, cache_folder())) as engine:
+        engine.loglikelihoods(requests[:50])
+        with _watched(engine) as seconds:
+            start = time.perf_counter()
+            engine.loglikelihoods(requests)
+            total = time.perf_counter() - start
+    seconds["norms, gates, rotary positions, residuals, the interpreter"] = total - sum(seconds.values())
+    result["total_seconds"] = round(total, 2)
+    result["parts"] = [
+        {"name": name, "share": round(spent / total, 3)}
+        for name, spent in sorted(seconds.items(), key=lambda part: -part[1])
+    ]
+    if before is not None:
+        pairs = json.dumps([(r.context, r.continuation) for r in requests])
+        turns = [(_elsewhere(before, pairs), _elsewhere(str(ROOT), pairs)) for _ in range(RUNS)]
+        result["before"] = {
+            "seconds_before": round(statistics.median(old for old, _ in turns), 2),
+            "seconds_now": round(statistics.median(new for _, new in turns), 2),
+            "ratio_median": round(statistics.median(old / new for old, new in turns), 2),
+            "pairs": RUNS,
+        }
+    RESULT.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    print(RESULT.read_text(encoding="utf-8"))
+    return 0
+
+
+def _elsewhere(checkout: str, pairs: str) -> float:
+    done = subprocess.run(
+        [sys.executable, "-c", TIMED], input=pairs, cwd=checkout, check=True, capture_output=True, text=True
+    )
+    return float(done.stdout)
+
+
+@contextmanager
+def _watched(engine: HF) -> Iterator[dict[str, float]]:
+    """Seconds spent by part, from here on."""
+    import torch
+
+    seconds: dict[str, float] = defaultdict(float)
+
+    def timed(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
+        def spent(*args: Any, **named: Any) -> Any:
+            start = time.perf_counter()
+            try:
+                return work(*args, **named)
+            finally:
+                seconds[name] += time.perf_counter() - start
+
+        return spent
+
+    places: list[tuple[Any, str, str]] = [
+        (hf, "encode", "tokenisation"),
+        (local, "plan", "planning"),
+        (tree, "laid_out", "layout of the batches"),
+        (layout.Layout, "attend", "attention over the blocks"),
+        (tree.Head, "logprobs", "output head"),
+    ]
+    began: list[float] = []
+    with ExitStack() as put_back:
+        for home, attribute, name in places:
+            before = getattr(home, attribute)
+            setattr(home, attribute, timed(name, before))
+            put_back.callback(setattr, home, attribute, before)
+        for layer in engine._loaded().model.get_decoder().modules():
+            if isinstance(layer, torch.nn.Linear):
+                put_back.callback(
+                    layer.register_forward_pre_hook(lambda *_: began.append(time.perf_counter())).remove
+                )
+                put_back.callback(layer.register_forward_hook(lambda *_: _add(seconds, began)).remove)
+        yield seconds
+
+
+def _add(seconds: dict[str, float], began: list[float]) -> None:
+    seconds["linear layers"] += time.perf_counter() - began.pop()
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:2]))

@@ -1,0 +1,144 @@
+"""Our scoring beside lm-eval's, on the same work in one run: writes results/bench/scoring.json.
+
+Every case is paired A B A B: lm-eval's `hf` at its best batch size of 8, 16 and 32, then our engine without its
+score cache, the same float32 weights in memory on both sides, tokenisation included. Ratios are of neighbours, so
+that a machine which slows down slows both.
+
+`python -m bench.scoring [CASE...]` measures these cases only and leaves the others in the file as they were.
+"""
+
+import gc
+import json
+import os
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
+from importlib.metadata import version
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from bench.cases import CASES, Case
+from bench.matrix import matrix_rate
+from bench.warm import warm
+from robustify.engines.local.hf import HF
+from robustify.models import cache_folder, locate
+from robustify.views import Request
+
+ROOT = Path(__file__).parents[1]
+RESULT = ROOT / "results" / "bench" / "scoring.json"
+MODEL = "smollm2-135m"
+PAIRS = 3
+BATCH_SIZES = (8, 16, 32)
+TRIED_ON = 40
+"""Requests, spread over a case, on which lm-eval's batch sizes are compared."""
+
+
+def main(wanted: Sequence[str]) -> int:
+    """Measure the cases named, or all."""
+    result = json.loads(RESULT.read_text(encoding="utf-8")) if RESULT.is_file() else {}
+    todo: dict[str, Callable[[], dict[str, Any]]] = {"matrix_rate": lambda: matrix_rate(MODEL)}
+    todo |= {case.name: lambda case=case: _measured(case) for case in CASES}
+    todo |= {"warm": lambda: warm(MODEL)}
+    if unknown := set(wanted) - set(todo):
+        print(f"unknown: {', '.join(sorted(unknown))}; expected some of {', '.join(todo)}", file=sys.stderr)
+        return 2
+    for name, measure in todo.items():
+        if wanted and name not in wanted:
+            continue
+        load = round(os.getloadavg()[0], 2)
+        result[name] = {**measure(), "load_before": load}
+        result["machine"] = _machine()
+        RESULT.parent.mkdir(parents=True, exist_ok=True)
+        RESULT.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+        print(name, json.dumps(result[name]), flush=True)
+        gc.collect()
+    return 0
+
+
+def _machine() -> dict[str, Any]:
+    return {
+        "cores": len(os.sched_getaffinity(0)),
+        "cpu": platform.machine(),
+        "model": MODEL,
+        "dtype": "float32",
+        **{package.replace("-", "_"): version(package) for package in ("torch", "transformers", "lm-eval")},
+        "date": datetime.now(timezone.utc).date().isoformat(),
+    }
+
+
+def _measured(case: Case) -> dict[str, Any]:
+    from lm_eval.models.huggingface import HFLM
+
+    requests = case.requests()
+    folder = locate(MODEL, cache_folder())
+    peer = HFLM(str(folder), device="cpu", dtype="float32", batch_size=BATCH_SIZES[0])
+    with HF(MODEL, folder) as engine:
+        sizes = _best_batch_size(peer, requests)
+        engine.loglikelihoods(requests[:: len(requests) // TRIED_ON])
+        pairs = []
+        for _ in range(PAIRS):
+            theirs, seconds_peer = _timed(lambda: _peer(peer, requests))
+            ours, seconds_ours = _timed(lambda: [s.total for s in engine.loglikelihoods(requests)])
+            pairs.append((seconds_peer, seconds_ours))
+            print(f"  {case.name}: {seconds_peer:.1f} s against {seconds_ours:.1f} s", flush=True)
+        assert engine.path == "trees"
+    ratios = [peer_ / our for peer_, our in pairs]
+    return {
+        "says": f"{case.says}, {case.items} items",
+        "requests": len(requests),
+        "ratio_median": round(statistics.median(ratios), 2),
+        "ratio_range": [round(min(ratios), 2), round(max(ratios), 2)],
+        "goal": case.goal,
+        "pairs": PAIRS,
+        "seconds_ours": round(statistics.median(our for _, our in pairs), 2),
+        "seconds_peer": round(statistics.median(peer_ for peer_, _ in pairs), 2),
+        "max_abs_diff": float(f"{max(abs(a - b) for a, b in zip(ours, theirs, strict=True)):.2g}"),
+        "picks_that_differ": _other_picks(requests, ours, theirs),
+        "batch_size": min(sizes, key=lambda n: sizes[n]),
+        "batch_size_trial_seconds": {str(n): round(seconds, 1) for n, seconds in sizes.items()},
+    }
+
+
+def _best_batch_size(peer: Any, requests: Sequence[Request]) -> dict[int, float]:
+    part = requests[:: max(1, len(requests) // TRIED_ON)]
+    _peer(peer, part[:8])
+    seconds = {}
+    for size in BATCH_SIZES:
+        peer.batch_size_per_gpu = size
+        _, seconds[size] = _timed(lambda: _peer(peer, part))
+    peer.batch_size_per_gpu = min(seconds, key=lambda size: seconds[size])
+    return seconds
+
+
+def _peer(peer: Any, requests: Sequence[Request]) -> list[float]:
+    from lm_eval.api.instance import Instance
+
+    instances = [
+        Instance("loglikelihood", {}, (request.context, request.continuation), i)
+        for i, request in enumerate(requests)
+    ]
+    return [total for total, _ in peer.loglikelihood(instances, disable_tqdm=True)]
+
+
+def _timed(work: Callable[[], list[float]]) -> tuple[list[float], float]:
+    start = time.perf_counter()
+    done = work()
+    return done, time.perf_counter() - start
+
+
+def _other_picks(requests: Sequence[Request], ours: Sequence[float], theirs: Sequence[float]) -> int:
+    # The options of one asking stand together and share their context.
+    other = 0
+    for _, places in groupby(range(len(requests)), key=lambda i: requests[i].context):
+        numbers = list(places)
+        picks = {max(numbers, key=lambda i: side[i]) for side in (ours, theirs)}
+        other += len(picks) > 1
+    return other
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""What needs no reference model: heuristics, the artifact probe, linear probes."""

@@ -1,0 +1,199 @@
+"""What can be seen of a choice without its question: length, wording, punctuation, likeness to the others.
+
+The heuristics and the artifact probe read these. Nothing here looks at a stem, at a key or at the place where
+a choice stands: a cue of place is the business of the rotations and of the position heuristics.
+"""
+
+import math
+import re
+import statistics
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from robustify.arrays import Floats, Ints
+from robustify.item import Item, folded
+
+_WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_UNIT = re.compile(
+    r"\d\s*(?:%|°|(?:[kcmµn]?m|[kmµ]?g|ml|l|s|ms|min|hours?|h|days?|weeks?|months?|years?|[kmg]?hz|"
+    r"[km]?w|[km]?v|[km]?j|k?pa|mol|kcal|miles?|feet|ft|inch(?:es)?|pounds?|tons?|percent|degrees?)\b)",
+    re.IGNORECASE,
+)
+_POINTER = re.compile(
+    r"\b(?:all|none|both|neither|any|either|each|some|two|three|one) (?:of )?(?:the |these |those )?"
+    r"(?:above|below|preceding|following|foregoing|other (?:choices|options|answers))\b"
+    r"|^(?=.*\b(?:these|those|them|choices|options|answers|statements)\b)"
+    r"(?:all|none|both|neither|any|either|each)(?: of)?(?: (?:these|those|them|the))?"
+    r"(?: (?:choices|options|answers|statements))?(?: (?:is|are) (?:correct|true|right))?\W*$",
+    re.IGNORECASE,
+)
+
+
+def _set(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+HEDGES = _set(
+    "may might could can often usually sometimes generally typically likely probably possibly some most many "
+    "tend tends mostly commonly perhaps partly approximately relatively normally frequently mainly largely "
+    "roughly somewhat several varies depends"
+)
+ABSOLUTES = _set(
+    "always never all none every only entirely completely totally must cannot nobody nothing everyone "
+    "everybody everything absolutely solely purely exclusively invariably impossible certainly definitely "
+    "any anything wholly forever without no"
+)
+NEGATIONS = _set("not no nor never none neither without cannot lack lacks fails")
+ARTICLES = _set("a an the")
+FUNCTION_WORDS = ARTICLES | _set(
+    "of in on at by for to from with and or as that which it its is are was were be been this these than "
+    "into their they he she his her has have had"
+)
+
+
+def words(text: str) -> list[str]:
+    """The words of a text, case folded; a hyphen or an apostrophe joins."""
+    return _WORD.findall(text.casefold())
+
+
+def numbers(text: str) -> int:
+    """How many numbers a text holds."""
+    return len(_NUMBER.findall(text))
+
+
+# One of these stands in whatever the pattern finds. None has an i: the pattern ignores case as `re` does, for which
+# a dotless one is an i, and `casefold` does not.
+_POINTING = re.compile("the|above|below|preced|follow|forego|cho|opt|answers|statements|those")
+
+
+def points_elsewhere(choice: str) -> bool:
+    """Whether a choice speaks of the other choices ("all of the above")."""
+    if _POINTING.search(choice.casefold()) is None:
+        return False
+    return _POINTER.search(choice.strip()) is not None
+
+
+def likeness(choices: Sequence[str]) -> list[list[float]]:
+    """The Jaccard index of the word sets of every two choices, (k, k); 1 for two without words."""
+    held = [frozenset(words(c)) for c in choices]
+    return [[jaccard(a, b) for b in held] for a in held]
+
+
+def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
+    """Shared over joint size of two sets; 1 when both are empty."""
+    shared = len(a & b)
+    joint = len(a) + len(b) - shared
+    return shared / joint if joint else 1.0
+
+
+def oddness(choices: Sequence[str]) -> tuple[int, ...]:
+    """For each choice, in how many yes-or-no traits of form it differs from how many of the others."""
+    forms = [form(c) for c in choices]
+    return tuple(sum(a != b for other in forms for a, b in zip(form, other, strict=True)) for form in forms)
+
+
+def form(choice: str) -> tuple[bool, ...]:
+    """The yes-or-no traits of a choice's form."""
+    text = choice.strip()
+    return (
+        text[:1].isupper(),
+        text.endswith((".", "!", "?", ";")),
+        bool(_NUMBER.search(text)),
+        "," in text,
+        "(" in text,
+        "-" in text or "–" in text,
+        len(text.split()) == 1,
+        text.isupper(),
+    )
+
+
+def _traits(choice: str) -> tuple[float, ...]:
+    text = choice.strip()
+    found = words(text)
+    n, letters = max(len(found), 1), max(sum(c.isalpha() for c in text), 1)
+    return (
+        math.log1p(len(text)),
+        math.log1p(len(text.split())),
+        sum(map(len, found)) / n,
+        max(map(len, found), default=0),
+        sum(c.isdigit() for c in text),
+        numbers(text),
+        bool(_UNIT.search(text)),
+        sum(w in HEDGES for w in found),
+        sum(w in ABSOLUTES for w in found),
+        sum(w in NEGATIONS for w in found),
+        sum(w in FUNCTION_WORDS for w in found) / n,
+        text.count(","),
+        sum(text.count(c) for c in ";:\"'“”!?—–"),
+        text.count("(") + text.count("["),
+        text.endswith("."),
+        text[:1].isupper(),
+        sum(c.isupper() for c in text) / letters,
+        bool(found) and found[0] in ARTICLES,
+        1 - len(set(found)) / n,
+        points_elsewhere(text),
+    )
+
+
+def _contrasts(choices: Sequence[str]) -> list[tuple[float, ...]]:
+    like = likeness(choices)
+    sizes = [len(c.strip()) for c in choices]
+    opened = [c.casefold().split()[:1] for c in choices]
+    closed = [c.casefold().split()[-1:] for c in choices]
+    texts = [folded(c) for c in choices]
+    odd, middle = oddness(choices), _distance_from_middle(texts)
+    rows: list[tuple[float, ...]] = []
+    for j in range(len(choices)):
+        others = [i for i in range(len(choices)) if i != j]
+        rows.append(
+            (
+                statistics.fmean(like[j][i] for i in others),
+                max(like[j][i] for i in others),
+                math.log((sizes[j] + 1) / (max(sizes[i] for i in others) + 1)),
+                math.log((sizes[j] + 1) / (min(sizes[i] for i in others) + 1)),
+                sum(opened[i] == opened[j] for i in others),
+                sum(closed[i] == closed[j] for i in others),
+                sum(bool(texts[i]) and texts[i] in texts[j] for i in others),
+                odd[j],
+                middle[j],
+            )
+        )
+    return rows
+
+
+def _distance_from_middle(texts: Sequence[str]) -> list[float]:
+    """Where every choice opens with a number: how far each stands from the middle of their ranks; else 0."""
+    found = [_NUMBER.search(t) for t in texts]
+    values = [float(m.group().replace(",", "")) for m in found if m and m.group().count(".") <= 1]
+    if len(values) < len(texts):
+        return [0.0] * len(texts)
+    ranks = [sum(v < w for v in values) + sum(v == w for v in values) / 2 for w in values]
+    return [abs(r - len(texts) / 2) for r in ranks]
+
+
+def _described(item: Item) -> list[tuple[float, ...]]:
+    pairs = zip(map(_traits, item.choices), _contrasts(item.choices), strict=True)
+    return [(*own, *beside) for own, beside in pairs]
+
+
+def matrix(items: Sequence[Item], describe: Callable[[Item], list[tuple[float, ...]]] = _described) -> Floats:
+    """The features of all choices of all items, one after the other, (sum of k, features).
+
+    Each feature is standardised within its item (mean 0, deviation 1; all 0 where the choices do not differ),
+    so that only what tells the choices of one item apart is left.
+    """
+    raw = np.array([row for item in items for row in describe(item)], dtype=np.float64)
+    return standardised(raw, np.array([item.k for item in items], dtype=np.int64))
+
+
+def standardised(raw: Floats, k: Ints) -> Floats:
+    """`raw` (sum of k, f) with mean 0 and deviation 1 within each run of `k` rows; 0 where all are equal."""
+    starts = np.cumsum(k) - k
+    size = k[:, None].astype(np.float64)
+    centred = raw - np.repeat(np.add.reduceat(raw, starts) / size, k, axis=0)
+    spread = np.sqrt(np.add.reduceat(centred**2, starts) / size)
+    # A spread that is rounding noise must not be blown up to 1.
+    alive = spread > 1e-9
+    return np.asarray(centred * np.repeat(alive / np.where(alive, spread, 1.0), k, axis=0))

@@ -1,0 +1,213 @@
+"""What blind rules score: the longest answer, the first place, the odd one out, and their kind.
+
+A heuristic gives each choice a number and picks the best; equal numbers share the credit, so that no place is
+favoured in silence. It reads the text of an item and no model, and writes ordinary answer rows, as columns.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from scipy.special import ndtr
+
+from robustify.answers import SCHEMA, Answers, Block
+from robustify.arrays import Bools, Floats, Ints
+from robustify.baselines.surface import Cues, look
+from robustify.item import MOST, Item
+from robustify.scoring import best, credit
+from robustify.stats.intervals import rate
+from robustify.stats.tests import holm
+
+VIEW = "heuristic"
+TEMPLATE = "heuristic-v1"
+
+Scores = tuple[float, ...]
+Rule = Callable[[Cues], Floats | Ints]
+
+LATTICE = 1 << 18
+"""Points up to which the exact distribution of a heuristic's score is computed; beyond, its normal limit."""
+LEAST_P = 1e-12
+"""Below this the transform's rounding is larger than the probability, so no smaller p is reported."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heuristic:
+    """A blind rule: `rule` gives every choice of every item a number, and the largest is its pick.
+
+    `fitted` says that the rule was chosen after looking at the keys of the set it is measured on.
+    """
+
+    name: str
+    says: str
+    rule: Rule
+    fitted: bool = False
+
+    def scores(self, items: Sequence[Item]) -> list[Scores]:
+        """The numbers of each item's choices."""
+        cues = look(items)
+        flat = np.asarray(self.rule(cues), dtype=np.float64).tolist()
+        return [tuple(flat[a : a + k]) for a, k in zip(cues.starts.tolist(), cues.k.tolist(), strict=True)]
+
+
+def _common_place(cues: Cues) -> Ints:
+    return np.asarray(np.bincount(cues.key, minlength=MOST)[cues.place], dtype=np.int64)
+
+
+HEURISTICS: tuple[Heuristic, ...] = (
+    Heuristic("longest_answer", "most characters", lambda c: c.chars),
+    Heuristic("shortest_answer", "fewest characters", lambda c: -c.chars),
+    Heuristic("longest_words", "most words", lambda c: c.split),
+    Heuristic("shortest_words", "fewest words", lambda c: -c.split),
+    Heuristic("first_option", "the first place", lambda c: -c.place.astype(np.float64)),
+    Heuristic("last_option", "the last place", lambda c: c.place),
+    Heuristic("most_common_position", "where the key stands most often", _common_place, fitted=True),
+    Heuristic("alphabetical_first", "first in the alphabet, case folded", lambda c: -c.alphabet),
+    Heuristic("most_numeric", "most numbers", lambda c: c.numbers),
+    Heuristic("odd_one_out", "differs most from the others in form", lambda c: c.oddness),
+    Heuristic("most_overlap", "shares most words with the other choices", lambda c: c.overlap),
+    Heuristic("least_overlap", "shares fewest words with the other choices", lambda c: -c.overlap),
+    Heuristic("stem_overlap", "largest share of its words stands in the stem", lambda c: c.in_stem),
+    Heuristic("least_stem_overlap", "smallest share of its words stands in the stem", lambda c: -c.in_stem),
+    Heuristic("fewest_absolutes", "fewest words like always, never, only", lambda c: -c.absolutes),
+    Heuristic("most_hedges", "most words like may, often, usually", lambda c: c.hedges),
+    Heuristic("all_of_the_above", "speaks of the other choices", lambda c: c.points),
+)
+
+
+def guess(items: Sequence[Item]) -> Answers:
+    """One row an item and heuristic, all items of one heuristic after the other."""
+    cues = look(items)
+    shared = _shared_columns(items, cues)
+    return Answers.concat(Answers(_table(h, cues, shared)) for h in HEURISTICS)
+
+
+def table(items: Sequence[Item]) -> dict[str, object]:
+    """What `robustify heuristics --json` prints: n, chance, and each heuristic's tie-fair accuracy.
+
+    `ties` counts the items whose best choice is shared.
+    """
+    cues = look(items)
+    found: dict[str, object] = {}
+    for h in HEURISTICS:
+        won, _, tie = _credit(_flat(h, cues), cues)
+        found[h.name] = {**rate(won).json(), "ties": int(np.count_nonzero(tie > 1))}
+    chance = float(np.mean(1 / cues.k)) if len(cues.k) else None
+    return {"n": len(items), "chance_accuracy": chance, "heuristics": found}
+
+
+def measured(answers: Answers, keep: Bools, could: Bools | None = None) -> dict[str, dict[str, object]]:
+    """Each heuristic on the items where `keep` (one entry for each of `answers.items`) is true.
+
+    `{NAME: {value, n, ci, ties, chance, luck, p, p_holm}}`. p is one-sided (better than luck) under exchangeable
+    keys: had any choice of an item been its key with the same probability. `could` (items, K): the choices that as
+    the key would have brought the item among these, where the key had a say in that (None: all of them). What a
+    filter keeps has its key where the voters did not pick, so a rule that shuns their picks is right more often
+    than `chance`, the mean of 1/k, by luck alone; `luck` is what the selection leaves it. Holm (1979) over the
+    family. For a heuristic that was chosen after looking at the keys, p is multiplied by the places it could
+    choose from.
+    """
+    names = [model for view, model, _ in answers.askings() if view == VIEW]
+    blocks = {name: answers.block(VIEW, name) for name in names}
+    kept = {name: block.where(keep[block.item] & (block.pick >= 0)) for name, block in blocks.items()}
+    free = {name: _free(block, could) for name, block in kept.items()}
+    p = {name: _p(name, block, *free[name]) for name, block in kept.items() if len(block)}
+    corrected = dict(zip(p, holm(list(p.values())), strict=True))
+    return {
+        name: {
+            **rate(block.correct).json(),
+            "ties": int(np.count_nonzero(block.tie > 1)),
+            "chance": float(np.mean(1 / block.k)) if len(block) else None,
+            "luck": float(np.mean(free[name][0] / (block.tie * free[name][1]))) if len(block) else None,
+            "p": p.get(name),
+            "p_holm": corrected.get(name),
+        }
+        for name, block in kept.items()
+    }
+
+
+def _flat(h: Heuristic, cues: Cues) -> Floats:
+    return np.asarray(h.rule(cues), dtype=np.float64)
+
+
+def _credit(flat: Floats, cues: Cues) -> tuple[Floats, Ints, Ints]:
+    padded = np.full((len(cues.k), int(cues.k.max(initial=0))), np.nan)
+    padded[np.arange(padded.shape[1]) < cues.k[:, None]] = flat
+    return credit(padded, cues.key, cues.k)
+
+
+def _shared_columns(items: Sequence[Item], cues: Cues) -> dict[str, pa.Array]:
+    """The columns that all heuristics share."""
+    n = len(items)
+    stops = pa.array(np.append(cues.starts, cues.k.sum()), type=pa.int32())
+    none = pa.ListArray.from_arrays(pa.array(np.zeros(n + 1), type=pa.int32()), pa.array([], type=pa.int32()))
+    return {
+        "item": pa.array([item.id for item in items], type=pa.string()),
+        "view": pa.repeat(VIEW, n),
+        "order": pa.ListArray.from_arrays(stops, pa.array(cues.place, type=pa.int16())),
+        "template": pa.repeat(TEMPLATE, n),
+        "key": pa.array(cues.key, type=pa.int16()),
+        "scores": stops,
+        **dict.fromkeys(("n_chars", "n_bytes", "n_tokens"), none),
+        "error": pa.nulls(n, pa.string()),
+    }
+
+
+def _table(h: Heuristic, cues: Cues, shared: Mapping[str, pa.Array]) -> pa.Table:
+    flat = _flat(h, cues)
+    won, pick, tie = _credit(flat, cues)
+    columns = {
+        **shared,
+        "model": pa.repeat(h.name, len(cues.k)),
+        "pick": pa.array(pick, type=pa.int16()),
+        "correct": pa.array(won, type=pa.float64()),
+        "scores": pa.ListArray.from_arrays(shared["scores"], pa.array(flat)),
+        "tie": pa.array(tie, type=pa.int16()),
+    }
+    return pa.table([columns[name] for name in SCHEMA.names], schema=SCHEMA)
+
+
+def _free(block: Block, could: Bools | None) -> tuple[Ints, Ints]:
+    """Of each row's choices that may be the key, how many share its pick, and how many there are, (r,) each."""
+    if could is None:
+        return block.tie.astype(np.int64), block.k.astype(np.int64)
+    shared, there = best(block.scores, block.k), could[block.item]
+    wide = max(shared.shape[1], there.shape[1])
+    shared, there = (np.pad(x, ((0, 0), (0, wide - x.shape[1]))) for x in (shared, there))
+    return (shared & there).sum(axis=1), there.sum(axis=1)
+
+
+def _p(name: str, block: Block, hit: Ints, of: Ints) -> float:
+    looks = int(block.k.max()) if any(h.name == name and h.fitted for h in HEURISTICS) else 1
+    return min(1.0, looks * luck(float(block.correct.sum()), block.tie, of, hit))
+
+
+def luck(total: float, tie: Ints, k: Ints, hit: Ints | None = None) -> float:
+    """P(credit of all items >= `total`) when each item's key is any of k choices, equally likely.
+
+    `tie`, `k` (n,): an item's credit is 1/tie with probability tie/k, else 0; where only some of the choices may
+    be the key, `k` counts these and `hit` (n,) those of them that share the pick. Exact, by the characteristic
+    function on the lattice of the common denominator; the normal limit where that lattice is too large. Never below 1e-12.
+    """
+    hit = tie if hit is None else hit
+    unit = math.lcm(*np.unique(tie).tolist())
+    size = unit * len(tie) + 1
+    if size > LATTICE:
+        often = hit / k
+        variance = float(np.sum(often * (1 - often) / tie**2))
+        if variance <= 0:
+            return 1.0
+        return max(LEAST_P, float(ndtr(-(total - float(np.sum(often / tie))) / math.sqrt(variance))))
+    wave = -2j * np.pi * np.arange(size // 2 + 1) / size
+    log_cf = np.zeros(len(wave), dtype=np.complex128)
+    base = int(max(k.max(initial=0), tie.max(initial=0))) + 1
+    kinds, count = np.unique((tie * base + hit) * base + k, return_counts=True)
+    # A factor of 0 (a fair coin, half round the circle) is a true 0: log gives -inf, exp brings it back.
+    with np.errstate(divide="ignore"):
+        for kind, n in zip(kinds.tolist(), count.tolist(), strict=True):
+            rest, options = divmod(kind, base)
+            t, hits = divmod(rest, base)
+            log_cf += n * np.log(1 - hits / options + hits / options * np.exp(wave * (unit // t)))
+    pmf = np.fft.irfft(np.exp(log_cf), size)
+    return float(np.clip(pmf[math.ceil(total * unit - 1e-6) :].sum(), LEAST_P, 1.0))

@@ -1,0 +1,120 @@
+"""Linear heads on a frozen model's option vectors: what supervised fitting gets right from the choices alone.
+
+A head is the artifact probe with other features: where the probe counts words, it reads the vectors that a model
+has for each option, asked without stem and without the other options. Most of its power is the fitting, not the
+model, so the head on random weights stands beside it. It never votes; too few items and it says so in the row.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+from scipy.linalg import eigh
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from robustify import orders
+from robustify.answers import Answer, answer, unanswered
+from robustify.arrays import Floats
+from robustify.baselines.artifact_probe import FEWEST_ITEMS, UNFITTED, ProbeSettings, crossfit, folds
+from robustify.baselines.features import standardised
+from robustify.item import Item
+
+VIEW = "head"
+TEMPLATE = "head-v1"
+CONTROL = "@random"
+"""Ends the name of the head on random weights; no model of a config can be called so."""
+
+ITEMS_PER_AXIS = 4
+"""Items fitted on for each column that is kept."""
+
+
+class HeadSettings(BaseModel):
+    """Which models' vectors are audited with. Names are those of `models`; heads never vote.
+
+    `control`: also a head on the same architecture with random weights. `folds` and `seed` of the cross-fit, as
+    for the probe; the seed makes the random weights too.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    models: tuple[str, ...] = ()
+    control: bool = True
+    folds: int = Field(default=5, ge=2, le=20)
+    seed: int = Field(default=0, ge=0)
+
+    @field_validator("models")
+    @classmethod
+    def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(names)) < len(names):
+            raise ValueError("a name stands twice; expected each once")
+        return names
+
+
+def heads(
+    items: Sequence[Item], vectors: npt.NDArray[np.floating], name: str, settings: HeadSettings
+) -> list[Answer]:
+    """One row an item, under the name of the model that the vectors come from.
+
+    `vectors` (sum of k, d): one for each choice of each item, in their order; NaN for an item that could not be
+    asked. Scores are cross-fitted log probabilities whose exponentials sum to 1; the folds are the probe's.
+
+    Raises:
+        ValueError: not one vector for each choice.
+    """
+    k = np.array([item.k for item in items], dtype=np.int64)
+    if vectors.ndim != 2 or len(vectors) != k.sum():
+        raise ValueError(f"{vectors.shape} vectors for {k.sum()} choices")
+    ends = np.cumsum(k)
+    asked = ~np.logical_or.reduceat(np.isnan(vectors).any(axis=1), ends - k) if len(items) else k > 0
+    held = [item for item, there in zip(items, asked.tolist(), strict=True) if there]
+    scores = np.full(len(vectors), np.nan)
+    if len(held) >= FEWEST_ITEMS:
+        rows = np.repeat(asked, k)
+        x = standardised(vectors[rows].astype(np.float64), k[asked])
+        key = np.array([item.key for item in held], dtype=np.int64)
+        fold = folds(held, ProbeSettings(folds=settings.folds, seed=settings.seed))
+        # One thread: the same bits on any number of cores, and no threads that wait for each other on busy ones.
+        with threadpool_limits(1, "blas"):
+            scores[rows] = crossfit(x, k[asked], key, fold, on_few_axes)
+    why = UNFITTED if len(held) >= FEWEST_ITEMS else f"{len(held)} items; a head needs {FEWEST_ITEMS}"
+    return [
+        _row(item, name, scores[end - item.k : end], why if there else "empty_choice")
+        for item, end, there in zip(items, ends.tolist(), asked.tolist(), strict=True)
+    ]
+
+
+def on_few_axes(train: Floats, test: Floats, n_items: int) -> tuple[Floats, Floats]:
+    """Rows (r, d) and (t, d) on the first principal axes of the former, one for every four of its `n_items`.
+
+    Untouched where there are that few columns anyway. All axes are scaled by one number, so that a column varies
+    as much as one of the probe's features does and the ridge weighs the same. Fixed before any model was tried.
+    """
+    wanted = max(1, n_items // ITEMS_PER_AXIS)
+    if wanted >= train.shape[1]:
+        return train, test
+    axes = _principal(train, wanted)
+    on = train @ axes
+    size = float(np.sqrt(np.mean(on**2))) or 1.0
+    return on / size, test @ axes / size
+
+
+def _principal(x: Floats, wanted: int) -> Floats:
+    """The `wanted` directions (d, q) in which rows (r, d) of mean 0 vary most; fewer where fewer vary at all."""
+    narrow = x.shape[1] <= x.shape[0]
+    # Of the two products that share their eigenvalues, the smaller one.
+    product = x.T @ x if narrow else x @ x.T
+    values, vectors = eigh(product, subset_by_index=(max(0, len(product) - wanted), len(product) - 1))
+    chosen = np.flatnonzero(values > 1e-9 * max(float(values[-1]), 1e-300))[::-1]
+    if not len(chosen):
+        return np.eye(x.shape[1], 1)
+    if narrow:
+        return np.asarray(vectors[:, chosen])
+    return np.asarray(x.T @ vectors[:, chosen] / np.sqrt(values[chosen]))
+
+
+def _row(item: Item, name: str, scores: Floats, why: str) -> Answer:
+    own = orders.own(item.k)
+    if np.isnan(scores).any():
+        return unanswered(item.id, VIEW, name, own, TEMPLATE, item.key, why)
+    return answer(item.id, VIEW, name, own, TEMPLATE, item.key, scores.tolist())

@@ -1,0 +1,1 @@
+"""What may go out of a restricted run."""

@@ -1,0 +1,200 @@
+"""The parts of a summary that are made anew for a release, from counts that are released anyway.
+
+Topics are counted again after the small ones were merged, so that no divergence, p or guardrail tells of a topic
+that is not shown; cues go out by class; sentences are not passed on, for they name topics and exact numbers.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from robustify.disclosure.coarse import (
+    FINEST,
+    flagged_rate,
+    one_digit_up,
+    plain_rate,
+    rounded,
+    three_digits,
+    withheld,
+)
+from robustify.disclosure.partition import Part
+from robustify.disclosure.select import Measure, Tree
+from robustify.disclosure.shown import CUES
+from robustify.judge.topics import TAKEN, topics
+from robustify.stats.intervals import wilson
+
+REASON = "judged on the exact numbers, which this release level does not show"
+UNJUDGED = "not judged: this run holds nothing to judge it by"
+
+
+def topic_table(parts: Sequence[Part]) -> Tree:
+    """`topics` of the summary for these parts: a function of their counts alone."""
+    topic_of = [p.name for p in parts for _ in range(p.before)]
+    kept = [i < p.after for p in parts for i in range(p.before)]
+    out: Tree = {}
+    for name, row in topics(topic_of, np.array(kept, dtype=bool)).items():
+        if name in TAKEN:
+            out[name] = None if row is None else _taken(name, row)
+        elif isinstance(row, dict):
+            out[name] = {
+                **{end: row[end] for end in ("before", "after")},
+                "retention": _percents(row["before"], row["after"]),
+                **{p: None if row[p] is None else one_digit_up(row[p]) for p in ("p", "p_bh")},
+            }
+    return out
+
+
+def cues(found: object, measure: Measure) -> Tree | None:
+    """`heuristics` of the summary by class of cue; each class by its strongest member on all items.
+
+    The strongest is the one with the smallest p after Holm over all cues, so that the choice is paid for.
+    """
+    if not isinstance(found, Mapping):
+        return None
+    everywhere = found.get("all")
+    best = {} if not isinstance(everywhere, Mapping) else _strongest(everywhere)
+    return {
+        split: None
+        if not isinstance(rows, Mapping)
+        else {c: _cue(rows[name], str(split), measure) for c, name in best.items() if name in rows}
+        for split, rows in found.items()
+        if split in ("all", "robust", "shortcut", "cloze")
+    }
+
+
+def _strongest(rows: Mapping[str, object]) -> dict[str, str]:
+    out = {}
+    for cue, members in CUES.items():
+        there = [(_rarity(rows[m]), i, m) for i, m in enumerate(members) if m in rows]
+        if there:
+            out[cue] = min(there)[2]
+    return out
+
+
+def _rarity(row: object) -> float:
+    p = row.get("p_holm") if isinstance(row, Mapping) else None
+    return float(p) if isinstance(p, int | float) else 2.0
+
+
+def _cue(row: object, split: str, measure: Measure) -> Tree | None:
+    if not isinstance(row, Mapping):
+        return None
+    if split in ("all", "cloze"):
+        p = row.get("p_holm")
+        rare = one_digit_up(float(p)) if isinstance(p, int | float) else None
+        return {**plain_rate(row, measure.k), "ties": row.get("ties"), "p_holm": rare}
+    step = measure.steps["cues"]
+    if step is None:
+        return withheld("bit budget")
+    size = measure.sizes["robust" if split == "robust" else "shortcut"]
+    return flagged_rate(row, size, measure.k, step)
+
+
+def flagged(answered: object, n_shortcut: int, k: int) -> Tree:
+    """The share flagged, from two counts that are shown."""
+    if not isinstance(answered, int) or answered - n_shortcut < k or n_shortcut < k:
+        return withheld(f"< {k}")
+    return {**_percents(answered, n_shortcut)}
+
+
+def expect(rule: object, flagged: object) -> None:
+    """Put the flags that luck explains into a released rule: those flagged less the excess, both as shown."""
+    if not isinstance(rule, dict) or not isinstance(flagged, dict):
+        return
+    for node in (rule, rule.get("by_place")):
+        for excess, expected in (("excess_over_chance", "expected_false_flags"), ("excess", "expected")):
+            over = node.get(excess) if isinstance(node, dict) else None
+            if not isinstance(node, dict) or not isinstance(over, dict):
+                continue
+            share, n, above = flagged.get("value"), flagged.get("n"), over.get("value")
+            if isinstance(share, float) and isinstance(n, int) and isinstance(above, float):
+                node[expected] = {"value": max(0, round((share - above) * n)), "ci": None}
+            else:
+                node[expected] = withheld(str(over.get("withheld") or flagged.get("withheld") or "not told"))
+
+
+def bins(found: object, k: int) -> list[Tree]:
+    """The bins of a reliability plot; one of fewer than k items is empty."""
+    empty: Tree = {"confidence": None, "accuracy": None, "n": None, "ci": None}
+    out = []
+    for one in found if isinstance(found, list) else []:
+        if not isinstance(one, Mapping):
+            continue
+        n, right, sure = (one.get(name) for name in ("n", "accuracy", "confidence"))
+        if not isinstance(n, int) or n < k or right is None or sure is None:
+            out.append(empty)
+        else:
+            out.append(
+                {"confidence": rounded(sure, FINEST), "accuracy": rounded(right, FINEST), "n": n,
+                 "ci": [rounded(end, FINEST) for end in wilson(right * n, n)]}
+            )  # fmt: skip
+    return out
+
+
+def few_without_cloze(out: Tree, every: int, k: int) -> None:
+    """Where fewer than k items cannot be asked as cloze, their number comes from no subtraction: the cloze split's size
+    is not shown, and n of numbers on it is rounded down to a multiple of k.
+    """
+    splits = out.get("splits")
+    size = splits.get("cloze") if isinstance(splits, dict) else None
+    if isinstance(splits, dict) and isinstance(size, int) and 0 < every - size < k:
+        splits["cloze"] = withheld(f"< {k} cannot be asked so")
+        _round_down(out, every, k, inside=False)
+
+
+def _round_down(node: object, every: int, k: int, *, inside: bool) -> None:
+    if isinstance(node, list):
+        for one in node:
+            _round_down(one, every, k, inside=inside)
+    if not isinstance(node, dict):
+        return
+    for name in ("n", "ties", "tied"):
+        n = node.get(name)
+        # The bins of a reliability plot add up to the whole.
+        if inside and isinstance(n, int) and (0 < every - n < k or "confidence" in node):
+            node[name] = n // k * k
+    for name, one in node.items():
+        on_cloze = name.startswith("cloze") or name == "format_gap"
+        _round_down(one, every, k, inside=inside or on_cloze)
+
+
+def guardrails(shown: object, exact: object, table: Mapping[str, object] | None) -> list[Tree]:
+    """The outcome of each guardrail; of the topics the lowest share kept that the table shows.
+
+    `exact` are those of the summary, which say whether there was anything to judge.
+    """
+    rows = [row for row in shown if isinstance(row, dict)] if isinstance(shown, list) else []
+    told = [row for row in exact if isinstance(row, Mapping)] if isinstance(exact, list) else []
+    return [
+        {
+            **row,
+            "value": _lowest(table) if row.get("name") == "topic_collapse" else None,
+            "reason": UNJUDGED if str(was.get("reason")).startswith("not judged") else REASON,
+        }
+        for row, was in zip(rows, told, strict=False)
+    ]
+
+
+def failed(checks: Sequence[Mapping[str, object]]) -> list[str]:
+    """The reasons of a released certificate: which guardrails said no."""
+    return [f"guardrail {row.get('name')} said no" for row in checks if row.get("passed") is False]
+
+
+def _lowest(table: Mapping[str, object] | None) -> float | None:
+    found = [
+        float(row["retention"]["value"])
+        for row in (table or {}).values()
+        if isinstance(row, dict) and isinstance(row["retention"], dict)
+    ]
+    return min(found, default=None)
+
+
+def _percents(n: int, x: int) -> Tree:
+    ci = wilson(x, n)
+    return {"value": rounded(x / n, FINEST), "n": n, "ci": [rounded(end, FINEST) for end in ci]}
+
+
+def _taken(name: str, x: object) -> float | None:
+    if not isinstance(x, int | float):
+        return None
+    return one_digit_up(x) if name == "p" else three_digits(x)

@@ -1,0 +1,1 @@
+"""A model in this process, scored by prefix trees."""

@@ -1,0 +1,204 @@
+"""Executes the sections of a plan: tokens of many requests in one row, each seeing its own ancestors and nothing else.
+
+Linear layers run over all nodes of a batch at once. Attention runs through a function of ours that transformers
+calls in every layer, over the blocks of a `Layout`. The keys and values of the path that the next batch hangs
+from are handed on.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+from robustify.engines.local.head import Head
+from robustify.engines.local.layout import BLOCK, Layout, Shape, laid_out
+from robustify.engines.local.lean import Lean
+from robustify.engines.local.packed import Packed, can_pack
+from robustify.engines.plan import Batch
+
+NAME = "robustify_tree"
+HEAD_TOKENS = 4096
+"""Tokens after which the output head runs, for all positions that are wanted of them: for few it is slow."""
+_MOST_TOGETHER = 8
+"""Batches at most, so that a run that is killed never loses many."""
+KV = dict[int, tuple[Tensor, Tensor]]
+"""Per layer the keys and values of a trunk, each (tokens, kv heads, width)."""
+
+
+@dataclass(slots=True)
+class _Pass:
+    """What the attention function needs of the pass that is running."""
+
+    layout: Layout | None = None
+    near: tuple[bool, ...] = ()
+    trunk: KV = field(default_factory=dict)
+    carry: Tensor | None = None
+    carried: KV = field(default_factory=dict)
+
+
+_running = _Pass()
+
+
+def tree_attention(
+    module: torch.nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    **_: Any,
+) -> tuple[Tensor, None]:
+    """Attention of one layer over the running batch; the model's own mask is not used.
+
+    `query` is (1, heads, n, width), `key` and `value` (1, kv heads, n, width); returns (1, n, heads, width).
+    """
+    layer = int(module.layer_idx)
+    # Families leave keys and values lying token by token, so that this is a view.
+    key, value = key[0].transpose(0, 1), value[0].transpose(0, 1)
+    if _running.trunk:
+        trunk_key, trunk_value = _running.trunk[layer]
+        key, value = torch.cat([trunk_key, key]), torch.cat([trunk_value, value])
+    if (carry := _running.carry) is not None:
+        _running.carried[layer] = key.index_select(0, carry), value.index_select(0, carry)
+    assert _running.layout is not None
+    return _running.layout.attend(query, key, value, scaling, _running.near[layer]), None
+
+
+@contextmanager
+def attending(model: Any, *, plainly: bool = False) -> Iterator[None]:
+    """The model with tree attention in place of its own; put back on leaving. `plainly`: a stretch inside with
+    torch's attention again."""
+    ALL_ATTENTION_FUNCTIONS.register(NAME, tree_attention)
+    before = model.config._attn_implementation
+    if plainly and before != NAME:
+        yield
+        return
+    model.set_attn_implementation("sdpa" if plainly else NAME)
+    try:
+        yield
+    finally:
+        model.set_attn_implementation(before)
+
+
+def window(config: Any) -> int | None:
+    """The sliding window of a model that has one, in tokens; None where every layer sees everything."""
+    if getattr(config, "use_sliding_window", True) is False:
+        return None
+    found = getattr(config, "sliding_window", None)
+    return int(found) if found else None
+
+
+def sliding(config: Any) -> tuple[bool, ...]:
+    """Which layers see only the window."""
+    kinds = getattr(config, "layer_types", None) or ["sliding_attention"] * config.num_hidden_layers
+    return tuple(window(config) is not None and kind == "sliding_attention" for kind in kinds)
+
+
+def fits(model: Any) -> bool:
+    """Whether trees are worth a trial: attention that can be replaced, in every layer, and nothing inside it.
+
+    The trial itself decides; this only spares it to models that are known to fail (recurrent layers, ALiBi,
+    a soft cap inside the attention).
+    """
+    config = model.config
+    kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
+    return bool(
+        getattr(model, "_supports_attention_backend", False)
+        and kinds <= {"full_attention", "sliding_attention"}
+        and not getattr(config, "attn_logit_softcapping", None)
+        and not getattr(config, "alibi", False)
+    )
+
+
+class Trees:
+    """Scores sections with one model, in batches of at most `budget` nodes; the model's attention is `attending`."""
+
+    def __init__(self, model: Any, device: torch.device, budget: int) -> None:
+        self.decoder = model.get_decoder()
+        self.device = device
+        self._head = Head(model, device)
+        config, dtype = self.decoder.config, self.decoder.dtype
+        share = config.num_attention_heads // (
+            getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+        )
+        self._shape = Shape(share, window(config), dtype, device)
+        self._near = sliding(config)
+        self._together = max(1, min(_MOST_TOGETHER, HEAD_TOKENS // budget))
+        plain = dtype == torch.float32 and device.type == "cpu"
+        self._lean = Lean(self.decoder) if plain else None
+        self._packed = Packed(self.decoder, -(-budget // BLOCK) * BLOCK) if plain and can_pack() else None
+
+    def score(self, section: Sequence[Batch], needed: Sequence[bool]) -> Iterator[list[tuple[int, float]]]:
+        """(request, log-probability of one token of its continuation) for every want of some batches in a row,
+        wherever one of them is `needed`. Batches before them are run too, for the trunk that they hand on."""
+        trunk: KV = {}
+        for start in range(0, len(section), self._together):
+            if not any(needed[start:]):
+                break
+            unit = section[start : start + self._together]
+            shown = []
+            for batch in unit:
+                hidden, trunk = self._pass(batch, trunk)
+                shown.append(hidden[sorted({want.node for want in batch.wants})])
+            if any(needed[start : start + self._together]):
+                yield self._scored(unit, torch.cat(shown))
+
+    def _scored(self, unit: Sequence[Batch], hidden: Tensor) -> list[tuple[int, float]]:
+        nodes = sorted({(number, want.node) for number, batch in enumerate(unit) for want in batch.wants})
+        slot = {node: i for i, node in enumerate(nodes)}
+        wants = [(number, want) for number, batch in enumerate(unit) for want in batch.wants]
+        at = torch.tensor(
+            [slot[number, want.node] for number, want in wants], dtype=torch.long, device=self.device
+        )
+        tokens = torch.tensor([want.following for _, want in wants], dtype=torch.long, device=self.device)
+        chosen = self._head.logprobs(hidden, at, tokens).tolist()
+        return [(want.request, logprob) for (_, want), logprob in zip(wants, chosen, strict=True)]
+
+    def _pass(self, batch: Batch, trunk: KV) -> tuple[Tensor, KV]:
+        """(n, width): the last hidden state of every node, and the trunk of the next batch."""
+        global _running
+        rows = self._rows(len(batch.tokens))
+        layout = laid_out(batch, rows, self._shape)
+        _running = running = _Pass(layout, self._near, trunk, self._carry(batch, layout))
+        # A mask of four dimensions, or one a kind of layer, is taken as it is; our attention does not read it.
+        unread = torch.zeros(1, 1, 1, 1, dtype=torch.bool, device=self.device)
+        kinds = set(getattr(self.decoder.config, "layer_types", None) or [])
+        mask: Any = dict.fromkeys(kinds, unread) if len(kinds) > 1 else unread
+        packed = self._packed if self._packed and rows == self._packed.rows else None
+        try:
+            with (
+                packed.used() if packed else nullcontext(),
+                self._lean.used() if self._lean else nullcontext(),
+            ):
+                out = self.decoder(
+                    input_ids=self._in_order(batch.tokens, layout),
+                    position_ids=self._in_order(batch.depths, layout),
+                    attention_mask=mask,
+                    use_cache=False,
+                )
+        finally:
+            _running = _Pass()
+        seats = torch.from_numpy(layout.seat[: len(batch.tokens)]).to(self.device)
+        return out.last_hidden_state[0].index_select(0, seats), running.carried
+
+    def _carry(self, batch: Batch, layout: Layout) -> Tensor | None:
+        trunk = len(batch.trunk_ends)
+        seats = [seat if seat < trunk else trunk + int(layout.seat[seat - trunk]) for seat in batch.carry]
+        return torch.tensor(seats, device=self.device) if seats else None
+
+    def _in_order(self, numbers: Sequence[int], layout: Layout) -> Tensor:
+        """(1, rows): the numbers of the nodes by row, with 0 for those that fill up."""
+        filled = np.zeros(len(layout.order), dtype=np.int64)
+        filled[: len(numbers)] = numbers
+        return torch.from_numpy(filled[layout.order])[None].to(self.device)
+
+    def _rows(self, n: int) -> int:
+        """Up to whole blocks; up to the packed size where that costs less than it saves."""
+        rows = -(-n // BLOCK) * BLOCK
+        return self._packed.rows if self._packed and rows >= 0.8 * self._packed.rows else rows

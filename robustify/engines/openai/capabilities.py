@@ -1,0 +1,172 @@
+"""What a server can be asked, found out with a harmless text before any item is sent; and whether its numbers hold.
+
+Echoes are known that are shifted by one token, that are left out or ignored, and prompts that are cut in silence. So the
+server's own next-token log-probabilities are held against those that it gives for the same token in a prompt. A server
+whose two answers differ, or that serves another model than it was asked for, is refused.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+from robustify.engines.openai.client import Refusal
+from robustify.engines.openai.questions import Form, Questions
+from robustify.engines.openai.replies import PART, Token, covers
+from robustify.engines.tokens import Speller
+from robustify.errors import ModelError
+
+TEXT = "The capital of France is Paris, and the capital of Italy is"
+LETTERS = (
+    "The following are multiple choice questions (with answers).\n\n"
+    "Which of these is a colour?\nA. seven\nB. red\nC. slowly\nD. under\nAnswer:"
+)
+TOLERANCE = 0.25
+"""Nats between two computations of one log-probability at one server: half precision wanders, a shift is off by more."""
+TOPS = (20, 5)
+"""How many likely tokens are asked for: what most servers give at most, and what OpenAI's completions do."""
+_FORMS: tuple[Form, ...] = ("prompt_logprobs", "echo")
+_CHECKED, _LEAST = 3, 2
+"""Tokens that are held against each other, where the server shows as many that can be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """How a server can be asked.
+
+    `form`: in which it tells the log-probabilities of a prompt, None where it does not. `top`: how many likely next
+    tokens it shows. `base`: what it says the model is. `max_length` in tokens, where it says so. `probe`:
+    log-probabilities of the harmless text, by which the model is known again.
+    """
+
+    form: Form | None
+    top: int
+    base: str
+    max_length: int | None
+    probe: tuple[float, ...]
+
+
+def shake_hands(questions: Questions, speller: Speller | None) -> Found:
+    """What the server can be asked. `speller`: the tokenizer by which prompts will be sent as tokens, if they will.
+
+    Raises:
+        ModelError: another model, numbers that do not hold, or a tokenizer that is not the server's.
+    """
+    base, longest = _listed(questions)
+    form, tokens = _form(questions)
+    top, likely = _likely(questions)
+    if form is not None:
+        _hold_against(questions, form, tokens, likely)
+        if speller is not None:
+            _take_tokens(questions, form, speller)
+        return Found(form, top, base, longest, tuple(t.logprob for t in tokens if t.logprob is not None))
+    return Found(None, top, base, longest, _letters(questions, top) if top else ())
+
+
+def _listed(questions: Questions) -> tuple[str, int | None]:
+    """What the server says that the model is, and its longest prompt."""
+    wire, served = questions.wire, questions.wire.model.served
+    try:
+        data = wire.models().get("data")
+    except Refusal:
+        return served, None
+    entries = [e for e in data if isinstance(e, dict)] if isinstance(data, list) else []
+    mine: Mapping[str, Any] | None = next((e for e in entries if e.get("id") == served), None)
+    if mine is None:
+        listed = ", ".join(str(e.get("id"))[:100] for e in entries[:10]) or "none"
+        raise ModelError(
+            f"{wire.model.name}: its server lists no model {served!r}; found {listed} (`model: ID`)"
+        )
+    root, longest = mine.get("root"), mine.get("max_model_len")
+    named = root if isinstance(root, str) and root else served
+    # A path says where the files lie; its last part is the model's name.
+    return (PurePath(named).name if PurePath(named).is_absolute() else named), (
+        longest if isinstance(longest, int) and longest > 0 else None
+    )
+
+
+def _form(questions: Questions) -> tuple[Form | None, Sequence[Token]]:
+    for form in _FORMS:
+        try:
+            tokens = questions.prompt(TEXT, form)
+        except Refusal:
+            continue
+        # Only what it wrote itself: the prompt's tokens are left out.
+        if not tokens or (len(tokens) == 1 and form == "echo"):
+            continue
+        if not covers(tokens, TEXT):
+            raise ModelError(
+                f"{questions.wire.model.name}: its server tells of {len(tokens)} tokens that are not those of the prompt "
+                f"({len(TEXT)} characters); expected all of it: prompts are cut or changed"
+            )
+        return form, tokens
+    return None, ()
+
+
+def _likely(questions: Questions) -> tuple[int, Mapping[str, float]]:
+    for top in TOPS:
+        try:
+            seen = questions.following(TEXT, top)
+        except Refusal:
+            continue
+        if not seen:
+            return 0, {}
+        if sum(map(math.exp, seen.values())) > 1.01:
+            raise ModelError(
+                f"{questions.wire.model.name}: its server's likeliest tokens have a probability of more than 1 together; "
+                "expected natural logarithms of probabilities"
+            )
+        return top, seen
+    return 0, {}
+
+
+def _hold_against(
+    questions: Questions, form: Form, alone: Sequence[Token], likely: Mapping[str, float]
+) -> None:
+    """The log-probability of a likely next token, and of the same token once it stands in the prompt."""
+    name, checked = questions.wire.model.name, 0
+    for text, own in sorted(likely.items(), key=lambda pair: -pair[1]):
+        tokens = questions.prompt(TEXT + text, form) if text.strip() and PART not in text else None
+        # Otherwise the token has grown together with what stands before it.
+        if not tokens or [t.text for t in tokens] != [*(t.text for t in alone), text]:
+            continue
+        claimed = tokens[-1].logprob
+        if claimed is None or abs(claimed - own) > TOLERANCE:
+            raise ModelError(
+                f"{name}: its server gives {'nothing' if claimed is None else f'{claimed:.2f}'} to a token of the prompt "
+                f"({form}), and {own:.2f} to the same token as the next one; expected the same within {TOLERANCE:g}: its "
+                "prompt log-probabilities are shifted or scaled and cannot be used"
+            )
+        checked += 1
+        if checked == _CHECKED:
+            return
+    if checked < _LEAST:
+        raise ModelError(
+            f"{name}: its server tells log-probabilities of a prompt, and {len(likely)} likely next tokens to hold them "
+            f"against; expected at least {_LEAST} that can be compared"
+        )
+
+
+def _take_tokens(questions: Questions, form: Form, speller: Speller) -> None:
+    name, called = questions.wire.model.name, questions.wire.model.tokenizer
+    ids = speller.spell([TEXT], special=True)[0]
+    try:
+        tokens = questions.prompt(ids, form) or []
+    except Refusal as refusal:
+        raise ModelError(
+            f"{name}: its server takes no prompts as tokens ({refusal.status}); leave out `tokenizer`"
+        ) from None
+    known = all(t.id in (None, i) for t, i in zip(tokens, ids, strict=False))
+    if len(tokens) != len(ids) or not known or not covers(tokens, TEXT):
+        raise ModelError(f"{name}: tokenizer {called!r} is not that of its server; expected the model's own")
+
+
+def _letters(questions: Questions, top: int) -> tuple[float, ...]:
+    seen = questions.following(LETTERS, top) or {}
+    if not {" A", " B", " C", " D"} & set(seen):
+        raise ModelError(
+            f"{questions.wire.model.name}: its server shows {len(seen)} likely tokens and no letter among them where one "
+            "is asked for; expected ` A`: nothing could be answered"
+        )
+    return tuple(sorted(seen.values(), reverse=True)[:5])

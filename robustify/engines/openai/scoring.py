@@ -1,0 +1,216 @@
+"""From requests to questions and from replies to scores: which prompt says how likely which continuation is.
+
+The letters of one context are one question, what comes next; what that does not show, and every other continuation, is
+read from the prompt that holds it. A letter that is not shown has no number where only next tokens are told: it is not
+made up. A token that lies across the end of the context is refused, because its probability is of both sides.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from robustify.engines.openai.capabilities import Found
+from robustify.engines.openai.client import Refusal
+from robustify.engines.openai.questions import Prompt, Questions
+from robustify.engines.openai.replies import PART, Token, covers
+from robustify.engines.plan import Encoded
+from robustify.engines.protocols import UNSEEN, Logprob
+from robustify.engines.tokens import Speller, encode, split_blanks
+from robustify.errors import ModelError
+from robustify.views import Request
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Wanted:
+    """One continuation of a job. `key`: by which its score is kept; of a request sent as tokens, the tokens."""
+
+    continuation: str
+    key: Encoded
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Job:
+    """What one thread does in one go: letters of one context, or one other continuation of it."""
+
+    context: str
+    wanted: tuple[Wanted, ...]
+    letters: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """Why a request cannot be asked, without its text."""
+
+    why: str
+
+
+Scored = dict[Encoded, Logprob | Unfit]
+
+
+def keys_of(requests: Sequence[Request], speller: Speller | None) -> list[Encoded]:
+    """By what each score is kept: the tokens of a request, or the bytes of its text where the server makes the tokens.
+
+    Raises:
+        RequestError: a continuation without tokens of its own.
+    """
+    if speller is not None:
+        return encode(speller, requests)
+    return [Encoded(*(_bytes(part) for part in split_blanks(request))) for request in requests]
+
+
+def jobs_of(requests: Sequence[Request], keys: Sequence[Encoded]) -> list[Job]:
+    """The jobs in the order of the requests, each distinct request in one of them."""
+    letters: dict[str, dict[Encoded, str]] = {}
+    others: dict[Encoded, tuple[str, str]] = {}
+    for request, key in zip(requests, keys, strict=True):
+        context, continuation = split_blanks(request)
+        if len(continuation.strip()) == 1 and context:
+            letters.setdefault(context, {})[key] = continuation
+        else:
+            others.setdefault(key, (context, continuation))
+    several = [
+        Job(context, tuple(Wanted(text, key) for key, text in told.items()), letters=True)
+        for context, told in letters.items()
+    ]
+    return several + [Job(c, (Wanted(text, key),), letters=False) for key, (c, text) in others.items()]
+
+
+@dataclass(frozen=True, slots=True)
+class Scoring:
+    """Scores of jobs, from a server of which the handshake has found how it can be asked."""
+
+    questions: Questions
+    found: Found
+    by_tokens: bool
+
+    def __call__(self, job: Job) -> Scored:
+        """A score, or why there is none, for each of the job's requests.
+
+        Raises:
+            ModelError: as `Questions`; a reply about another prompt than was sent.
+        """
+        try:
+            return dict(self._scored(job))
+        except Refusal as refusal:
+            if not refusal.too_long:
+                raise ModelError(
+                    f"{self._name}: its server refused a prompt ({refusal.status}), which it had taken in the handshake"
+                ) from None
+            return {
+                one.key: Unfit("does not fit into the model's context (its server says)")
+                for one in job.wanted
+            }
+
+    def unfit(self, job: Job) -> dict[Encoded, str]:
+        """Requests of the job that need not be sent to know that they cannot be asked, and why."""
+        longest = self.found.max_length
+        faults: dict[Encoded, str] = {}
+        for one in job.wanted:
+            n = len(one.key.context) + len(one.key.continuation)
+            if not self.by_tokens and not job.context:
+                faults[one.key] = "has no context, and its server takes text; name the model's `tokenizer`"
+            elif self.by_tokens and longest is not None and n >= longest:
+                faults[one.key] = f"has {n} tokens; {self._name} takes {longest - 1} at its server"
+        return faults
+
+    @property
+    def _name(self) -> str:
+        return self.questions.wire.model.name
+
+    def _scored(self, job: Job) -> Iterator[tuple[Encoded, Logprob | Unfit]]:
+        left = list(job.wanted)
+        if job.letters and self.found.top:
+            seen = self._next(job)
+            shown = [one for one in left if one.continuation in seen and self._is_one_token(one)]
+            yield from ((one.key, Logprob(seen[one.continuation], 1)) for one in shown)
+            left = [one for one in left if one not in shown]
+        for one in left:
+            if self.found.form is None:
+                yield one.key, UNSEEN
+            else:
+                yield one.key, self._whole(job.context, one)
+
+    def _is_one_token(self, one: Wanted) -> bool:
+        return not self.by_tokens or len(one.key.continuation) == 1
+
+    def _next(self, job: Job) -> dict[str, float]:
+        prompt: Prompt = job.wanted[0].key.context if self.by_tokens else job.context
+        seen = self.questions.following(prompt, self.found.top)
+        if seen is None:
+            raise ModelError(
+                f"{self._name}: its server sent no `top_logprobs`; expected them, as in the handshake"
+            )
+        return seen
+
+    def _whole(self, context: str, one: Wanted) -> Logprob | Unfit:
+        if self.by_tokens:
+            tokens = self._by_tokens(one.key)
+            return self._sum(tokens[len(one.key.context) :])
+        tokens = self._by_text(context + one.continuation)
+        n = _tokens_of(one.continuation, tokens)
+        if n is None and any(PART in t.text for t in tokens):
+            n = self._beyond(context, tokens)
+        if n is None:
+            return Unfit("has a token that lies across the end of its context; name the model's `tokenizer`")
+        return self._sum(tokens[len(tokens) - n :])
+
+    def _sum(self, tokens: Sequence[Token]) -> Logprob:
+        numbers = [t.logprob for t in tokens if t.logprob is not None]
+        if not numbers or len(numbers) < len(tokens):
+            raise ModelError(
+                f"{self._name}: its server sent {len(numbers)} log-probabilities for {len(tokens)} tokens"
+            )
+        return Logprob(sum(numbers), len(numbers))
+
+    def _by_tokens(self, key: Encoded) -> list[Token]:
+        row = key.context + key.continuation
+        tokens = self._asked(row)
+        if len(tokens) != len(row):
+            raise ModelError(
+                f"{self._name}: its server sent {len(tokens)} log-probabilities for {len(row)} tokens; expected one each"
+            )
+        if any(t.id not in (None, i) for t, i in zip(tokens, row, strict=True)):
+            raise ModelError(f"{self._name}: its server told of other tokens than were sent")
+        return tokens
+
+    def _by_text(self, text: str) -> list[Token]:
+        tokens = self._asked(text)
+        if not covers(tokens, text):
+            raise ModelError(
+                f"{self._name}: its server sent log-probabilities of {len(tokens)} tokens that are not those of the "
+                f"prompt ({len(text)} characters); expected all of it: it may have been cut"
+            )
+        return tokens
+
+    def _asked(self, prompt: Prompt) -> list[Token]:
+        assert self.found.form is not None
+        tokens = self.questions.prompt(prompt, self.found.form)
+        if tokens is None:
+            raise ModelError(
+                f"{self._name}: its server sent no log-probabilities; expected them, as in the handshake"
+            )
+        return tokens
+
+    def _beyond(self, context: str, tokens: Sequence[Token]) -> int | None:
+        """How many tokens come after those of the context alone, as lm-eval counts them (`_encode_pair`)."""
+        alone = self._asked(context)
+        same = [t.text for t in alone] == [t.text for t in tokens[: len(alone)]]
+        return len(tokens) - len(alone) if same and len(tokens) > len(alone) else None
+
+
+def _tokens_of(ending: str, tokens: Sequence[Token]) -> int | None:
+    """How many of the last tokens spell this ending; None where one lies across its beginning, or shows no text."""
+    length, found = 0, None
+    for n, token in enumerate(reversed(tokens), start=1):
+        if PART in token.text and length < len(ending):
+            return None
+        length += len(token.text)
+        # The first token of a prompt has no number, and in one of the forms no text.
+        if length > len(ending) or token.logprob is None:
+            break
+        # Parts of a letter show as empty texts before its last one: they belong to it.
+        found = n if length == len(ending) else found
+    return found
+
+
+def _bytes(text: str) -> tuple[int, ...]:
+    return tuple(text.encode("utf-8", "surrogatepass"))

@@ -1,0 +1,84 @@
+"""The seam between asking and models: what may be asked of an engine, and what comes back."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from robustify.views import Request
+
+Progress = Callable[[int], None]
+"""Called with the number of requests just finished."""
+
+
+def no_progress(_: int) -> None:
+    """The progress of work that nobody watches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Logprob:
+    """The sum of the continuation's token log-probabilities (natural log), and how many tokens it has.
+
+    A total of minus infinity is no number: the engine was not told it (`UNSEEN`). Such an asking is unanswered.
+    """
+
+    total: float
+    n_tokens: int
+
+
+UNSEEN = Logprob(float("-inf"), 1)
+"""A letter that is not among the likeliest tokens that a server shows; how likely it is, nobody can say."""
+
+
+@runtime_checkable
+class Scorer(Protocol):
+    """Anything that can say how likely a continuation is."""
+
+    name: str
+
+    def loglikelihoods(self, requests: Sequence[Request], progress: Progress = no_progress) -> list[Logprob]:
+        """One result for each request, in the order of the requests.
+
+        Raises:
+            RequestError: requests that do not fit into the model's context (never truncated in silence).
+            ModelError: a log-probability that is NaN or infinite (other than `UNSEEN`).
+        """
+        ...
+
+    def fingerprint(self) -> dict[str, str]:
+        """What the numbers depend on: digests of weights and tokenizer, dtype, engine and its versions, device."""
+        ...
+
+
+@runtime_checkable
+class Metered(Protocol):
+    """A scorer or writer that is paid for by what is sent."""
+
+    def usage(self) -> dict[str, Any]:
+        """Requests, tokens and, where the prices are known, the cost; of what was sent, not of what was cached."""
+        ...
+
+
+class Reply(str):
+    """What a model wrote. `finish_reason`: "stop" where it ended by itself, "length" where it was cut off at the length
+    that was allowed, None where its engine does not say.
+    """
+
+    __slots__ = ("finish_reason",)
+    finish_reason: str | None
+
+    def __new__(cls, text: str, finish_reason: str | None = None) -> "Reply":
+        """A text that knows how it ended."""
+        made = super().__new__(cls, text)
+        made.finish_reason = finish_reason
+        return made
+
+
+@runtime_checkable
+class Writer(Protocol):
+    """Anything that can write text. `has_chat_template`, where it has that, says whether one goes around a prompt."""
+
+    name: str
+
+    def write(self, prompts: Sequence[str], *, max_tokens: int) -> list[str]:
+        """One reply for each prompt, in their order; a `Reply` where the engine knows why it ended."""
+        ...

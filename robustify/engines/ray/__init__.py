@@ -1,0 +1,1 @@
+"""A model on the workers of a Ray cluster."""

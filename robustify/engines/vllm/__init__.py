@@ -1,0 +1,1 @@
+"""A model run here with vLLM, without a server."""

@@ -1,0 +1,169 @@
+"""Whether a worded answer names the right option, without a judge: whole tokens, one option, nothing denied.
+
+Formulas are compared character by character or not at all. A letter counts only where letters were shown, and only
+where it stands as the answer; a free capital in a sentence is none. What names no option is undecided, never wrong.
+"""
+
+import re
+import string
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from robustify.freeform.errors import FreeformError
+from robustify.freeform.grade.finding import Finding, no_answer, right, said, undecided, wrong
+from robustify.freeform.grade.segment import final_segment
+from robustify.freeform.grade.text import is_refusal, is_symbolic, normalize_tokens, plain_text, squash
+from robustify.freeform.labels.spans import last_match
+
+MOST_LONGER = 12
+"""Tokens by which an answer may be longer than the option that it contains."""
+_AFTER = 3
+_NEGATIONS = frozenset((
+    "not", "no", "never", "non", "neither", "nor", "without", "cannot", "except", "unlike", "isn't",
+    "aren't", "wasn't", "weren't", "don't", "doesn't", "didn't", "can't", "won't", "rather", "instead",
+    "than", "incorrect", "false", "wrong",
+))  # fmt: skip
+_LEAD = r"(?:\\boxed\s?\{\s*)?[\s*_`(\[\"']*"
+_BULLET = re.compile(r"^\s*[-*+•]\s+")
+_WHOLE_LETTER = re.compile(
+    _LEAD + r"(?:(?:option|choice|answer)\s*:?\s+)?([A-Za-z])[\s*_`)\].:\"'}]*$", re.IGNORECASE
+)
+_SAID_LETTER = re.compile(
+    r"\b(?i:(?:final\s+)?(?:answer|option|choice)\b[*_]{0,3}\s{0,3}(?:is|:|=)?[*_:]{0,3}\s{0,3}(?:(?:option|choice)\s{1,3})?)(?:\\boxed\s?\{)?[\s*_`(\[]{0,9}"
+    r"([A-Z])(?=[\s*_`)\].:,;}]{0,9}(?:$|[\n.,;)]|\s-\s|\s\())"
+)
+_LEADING_LETTER = re.compile(r"[\s*_`(\[]*([A-Z])[*_`]*[).:\]][*_`]*\s+(?=\S)")
+
+
+class _Match(NamedTuple):
+    option: int
+    start: int
+    end: int
+
+
+def find_choice(
+    answer: str,
+    options: Sequence[str],
+    correct: int,
+    aliases: Sequence[str] = (),
+    *,
+    options_shown: bool = False,
+) -> Finding:
+    """Whether an answer is the option `correct`, one of its `aliases`, or certainly another one.
+
+    Raises:
+        FreeformError: `correct` out of range.
+    """
+    if not 0 <= correct < len(options):
+        raise FreeformError(f"correct {correct}, but {len(options)} options (0 to {len(options) - 1})")
+    text = said(answer)
+    if isinstance(text, Finding):
+        return text
+    letter = _letter(text, len(options), options_shown)
+    if letter is not None and not options_shown:
+        mark = string.ascii_uppercase[letter]
+        if mark.casefold() not in {plain_text(option).casefold() for option in (*options, *aliases)}:
+            return no_answer("letter_without_options")
+        # The letter is an option's own text: a base, a point, a blood group.
+        text = mark
+    found = _by_text(text, options, correct, tuple(aliases))
+    if letter is None or not options_shown:
+        return found
+    return _with_letter(text, letter, options, correct, found)
+
+
+def _with_letter(text: str, letter: int, options: Sequence[str], correct: int, found: Finding) -> Finding:
+    """A letter decides, unless the words beside it name another option."""
+    if (
+        found.status == "scored"
+        and found.reason != "multiple_options"
+        and (found.score == 1) != (letter == correct)
+    ):
+        return undecided("letter_text_conflict")
+    shown = string.ascii_uppercase[letter]
+    return right("letter", shown) if letter == correct else wrong("letter", shown)
+
+
+def _letter(text: str, k: int, shown: bool) -> int | None:
+    """The index of the letter that is given as the answer, or None."""
+    found = _WHOLE_LETTER.fullmatch(text[:60]) if len(text) <= 60 else None
+    if found is None and shown:
+        found = last_match(_SAID_LETTER, text) or _LEADING_LETTER.match(text)
+    if found is None:
+        return None
+    index = string.ascii_uppercase.find(found[1].upper())
+    return index if 0 <= index < k else None
+
+
+def _by_text(text: str, options: Sequence[str], correct: int, aliases: tuple[str, ...]) -> Finding:
+    segment = _BULLET.sub("", final_segment(text))
+    if is_symbolic(options[correct]) or is_symbolic(segment):
+        known = {squash(wording) for wording in (options[correct], *aliases)}
+        same = squash(text) in known or squash(segment) in known
+        return right("equal", text) if same else _undecided_or_refused(text, "symbolic")
+    mine = normalize_tokens(options[correct])
+    if not mine or any(normalize_tokens(o) == mine for i, o in enumerate(options) if i != correct):
+        # Only case or signs tell such options apart, and words have neither.
+        exact = plain_text(text).rstrip(".") == plain_text(options[correct]).rstrip(".")
+        return right("equal", text) if exact else _undecided_or_refused(text, "options_fold_alike")
+    # What stands around a result in marks (a box, a tag) is no part of the answer's words.
+    for part in dict.fromkeys((segment, segment if is_symbolic(text) else text)):
+        found = _equal(part, options, correct, aliases) or _contained(part, options, correct, aliases)
+        if found is not None:
+            return found
+    return _undecided_or_refused(text, "no_option_named")
+
+
+def _undecided_or_refused(text: str, reason: str) -> Finding:
+    return no_answer("refusal") if is_refusal(text) else undecided(reason, text)
+
+
+def _equal(text: str, options: Sequence[str], correct: int, aliases: tuple[str, ...]) -> Finding | None:
+    tokens = normalize_tokens(text)
+    if not tokens:
+        return None
+    equal = [i for i, option in enumerate(options) if normalize_tokens(option) == tokens]
+    if equal == [correct] or tokens in [normalize_tokens(alias) for alias in aliases]:
+        return right("equal", text)
+    return wrong("other_option", text) if len(equal) == 1 else None
+
+
+def _contained(text: str, options: Sequence[str], correct: int, aliases: tuple[str, ...]) -> Finding | None:
+    tokens = normalize_tokens(text)
+    wordings = [(i, normalize_tokens(option)) for i, option in enumerate(options)]
+    wordings += [(correct, normalize_tokens(alias)) for alias in aliases]
+    found = _outermost(tokens, wordings)
+    named = {match.option for match in found}
+    longest = max((match.end - match.start for match in found), default=0)
+    if not named or len(tokens) > longest + MOST_LONGER:
+        return None
+    if any(_denied(tokens, match) for match in found):
+        return undecided("negation", text)
+    if len(named) > 1:
+        return wrong("multiple_options", text)
+    (option,) = named
+    return (
+        right("contained", text, ("contained",))
+        if option == correct
+        else wrong("other_option", text, ("contained",))
+    )
+
+
+def _outermost(tokens: tuple[str, ...], wordings: Sequence[tuple[int, tuple[str, ...]]]) -> list[_Match]:
+    """Every option found in the tokens, a longer one hiding those that it contains."""
+    found: list[_Match] = []
+    for option, words in sorted(wordings, key=lambda w: -len(w[1])):
+        n = len(words)
+        if not n or n > len(tokens):
+            continue
+        for start in range(min(len(tokens) - n + 1, 500)):
+            hidden = any(m.start <= start and start + n <= m.end and m.end - m.start > n for m in found)
+            if not hidden and tokens[start : start + n] == words:
+                found.append(_Match(option, start, start + n))
+    return found
+
+
+def _denied(tokens: tuple[str, ...], match: _Match) -> bool:
+    # What comes before may deny from afar ("not, as many think, caused by ..."); what comes after speaks of its own.
+    around = tokens[: match.start] + tokens[match.end : match.end + _AFTER]
+    return any(token in _NEGATIONS for token in around)

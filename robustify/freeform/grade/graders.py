@@ -1,0 +1,205 @@
+"""The graders: one answer in, one grade out. The rules decide what they can; a judge is asked only for the rest.
+
+`mode`: "deterministic" never asks a judge; "auto" asks it for what is undecided; "judge" always asks and keeps what the
+rules said beside it; "both" keeps the rules' word where they have one and tells disagreement. An answer that was cut
+off and a reference that is unusable never reach a judge.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from string import ascii_uppercase
+from typing import Literal
+
+from robustify.freeform.errors import FreeformError
+from robustify.freeform.grade.choice import find_choice
+from robustify.freeform.grade.finding import Finding, no_answer, right, said, shown_answer, undecided
+from robustify.freeform.grade.numeric import NumericRule, Percent, Tolerance, find_numeric, rivals_of
+from robustify.freeform.grade.text import is_refusal, normalize_tokens
+from robustify.freeform.judge.judging import Judging, judged, tolerance_percent
+from robustify.freeform.judge.protocol import Judge
+from robustify.freeform.judge.verdicts import scale_of
+from robustify.freeform.schema import GradeResult, Kind
+
+Mode = Literal["deterministic", "auto", "judge", "both"]
+MODES: tuple[Mode, ...] = ("deterministic", "auto", "judge", "both")
+NUMERIC, CHOICE, EXPLANATION = "numeric/1", "choice/1", "explanation/1"
+"""Graders with their versions, as they stand in a grade."""
+_CLOSED = ("truncated", "reference_error", "grader_error")
+
+
+def grade_numeric(
+    answer: str,
+    reference: str,
+    *,
+    rel_tol: float = 0.05,
+    abs_tol: float = 0.0,
+    unit: str | None = None,
+    question: str = "",
+    percent: Percent = "auto",
+    others: Sequence[str] = (),
+    judge: Judge | None = None,
+    mode: Mode = "auto",
+    template: str = "grader/numeric@2.0",
+    how: Judging | None = None,
+    item_id: str = "",
+    model: str = "",
+) -> GradeResult:
+    """Grade a number against a reference; 5 % is the first draft's default, 1 % is advised for new sets.
+
+    `others` are wrong values that are known (other options): an answer that is nearer to one is wrong.
+
+    Raises:
+        FreeformError: a tolerance, `percent` or `mode` that is none; mode "judge" without a judge.
+    """
+    rule = NumericRule(Tolerance.of(rel_tol, abs_tol), unit, percent, rivals_of(reference, others))
+    found = find_numeric(answer, reference, rule, question)
+    result = _result(found, "numeric", NUMERIC, reference, item_id, model)
+    result = replace(result, tolerance=rule.tolerance.json())
+    variables = {
+        "question": question or "(not given)",
+        "answer": shown_answer(answer),
+        "reference": f"{reference} {unit}" if unit else reference,
+        "tolerance_percent": tolerance_percent(rule.tolerance.rel),
+    }
+    return with_judge(result, judge, mode, template, variables, how)
+
+
+def grade_mcq(
+    answer: str,
+    options: Sequence[str],
+    correct: int,
+    *,
+    options_shown: bool = False,
+    aliases: Sequence[str] = (),
+    question: str = "",
+    judge: Judge | None = None,
+    mode: Mode = "auto",
+    template: str = "grader/mcq@2.0",
+    how: Judging | None = None,
+    item_id: str = "",
+    model: str = "",
+) -> GradeResult:
+    """Grade a worded answer (or a letter, where the options were shown) against the right option and its aliases.
+
+    Raises:
+        FreeformError: `correct` out of range, an unknown `mode`, mode "judge" without a judge.
+    """
+    found = find_choice(answer, options, correct, aliases, options_shown=options_shown)
+    kind: Literal["mcq", "short_text"] = "mcq" if options_shown else "short_text"
+    result = _result(found, kind, CHOICE, options[correct], item_id, model)
+    reference = " / ".join([options[correct], *aliases])
+    asked = _with_options(question, options) if options_shown else question
+    variables = {"question": asked or "(not given)", "answer": shown_answer(answer), "reference": reference}
+    return with_judge(result, judge, mode, template, variables, how)
+
+
+def grade_explanation(
+    answer: str,
+    reference: str,
+    *,
+    question: str = "",
+    judge: Judge | None = None,
+    scale: str = "binary",
+    template: str = "grader/explanation@2.0",
+    mode: Mode = "auto",
+    how: Judging | None = None,
+    item_id: str = "",
+    model: str = "",
+) -> GradeResult:
+    """Grade an explanation against a reference. Equal words are right; everything else is the judge's.
+
+    Raises:
+        FreeformError: an unknown scale or `mode`; mode "judge" without a judge.
+    """
+    scale_of(scale)
+    result = _result(
+        _find_explanation(answer, reference), "explanation", EXPLANATION, reference, item_id, model
+    )
+    variables = {
+        "question": question or "(not given)",
+        "answer": shown_answer(answer),
+        "reference": reference,
+    }
+    return with_judge(result, judge, mode, template, variables, how, scale)
+
+
+def _find_explanation(answer: str, reference: str) -> Finding:
+    if not normalize_tokens(reference):
+        return Finding("reference_error", None, None, "reference_is_empty")
+    text = said(answer)
+    if isinstance(text, Finding):
+        return text
+    if is_refusal(text):
+        return no_answer("refusal")
+    if normalize_tokens(text) == normalize_tokens(reference):
+        return right("equal", text)
+    return undecided("explanation")
+
+
+def with_judge(
+    result: GradeResult,
+    judge: Judge | None,
+    mode: Mode,
+    template: str,
+    variables: Mapping[str, object],
+    how: Judging | None,
+    scale: str | None = None,
+) -> GradeResult:
+    """A deterministic grade, and the judge's where the mode asks for it.
+
+    Raises:
+        FreeformError: an unknown mode, or mode "judge" or "both" without a judge.
+    """
+    check_mode(mode, judge)
+    if judge is None or mode == "deterministic" or result.status in _CLOSED or result.reason == "empty":
+        return result
+    if mode == "auto" and result.status != "needs_judge":
+        return result
+    cut = replace(result, status="needs_judge", score=None, verdict=None, det_verdict=result.verdict)
+    word = judged(cut, judge, template, variables, how or Judging(), scale)
+    if mode == "both" and result.status != "needs_judge":
+        differs = word.score is not None and word.score != result.score
+        flags = (*word.flags, "judge_disagrees") if differs else word.flags
+        return replace(result, det_verdict=result.verdict, judge=word.judge, flags=flags)
+    return word
+
+
+def check_mode(mode: str, judge: Judge | None) -> None:
+    """Refuse a mode that there is not, or that needs a judge where there is none.
+
+    Raises:
+        FreeformError: it is one of these.
+    """
+    if mode not in MODES:
+        raise FreeformError(f"mode {mode!r}: expected one of {', '.join(MODES)}")
+    if judge is None and mode in ("judge", "both"):
+        raise FreeformError(f"mode {mode}: no judge is given; expected one (--judge)")
+
+
+def _result(
+    found: Finding,
+    kind: "Kind | Literal['mcq', 'nuggets']",
+    grader: str,
+    reference: str,
+    item_id: str,
+    model: str,
+) -> GradeResult:
+    return GradeResult(
+        item_id=item_id,
+        model=model,
+        kind=kind,
+        grader=grader,
+        status=found.status,
+        score=found.score,
+        verdict=found.verdict,
+        reason=found.reason,
+        extracted=found.extracted,
+        reference=reference,
+        flags=found.flags,
+        error_type=found.error_type,
+    )
+
+
+def _with_options(question: str, options: Sequence[str]) -> str:
+    shown = "\n".join(f"{letter}. {option}" for letter, option in zip(ascii_uppercase, options, strict=False))
+    return f"{question}\n{shown}"

@@ -1,0 +1,277 @@
+"""Grading a file of answers: each kind by its grader, each grade on the disk before the next, none graded twice.
+
+A grade is found again by its item, answer, rules, template and judge; change one and it is graded anew. Grades of a
+restricted item hold no text unless it is allowed, and no record of the judge's prompts is kept for them.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from importlib.metadata import entry_points
+from pathlib import Path
+
+from robustify.errors import DataError
+from robustify.freeform.errors import FreeDataError, FreeformError, RestrictedDataError
+from robustify.freeform.files import appending, read_rows, write_rows
+from robustify.freeform.grade.graders import (
+    CHOICE,
+    EXPLANATION,
+    NUMERIC,
+    Mode,
+    check_mode,
+    grade_explanation,
+    grade_mcq,
+    grade_numeric,
+)
+from robustify.freeform.grade.numeric import Percent
+from robustify.freeform.judge.judging import Judging
+from robustify.freeform.judge.nuggets import NUGGETS, grade_nuggets
+from robustify.freeform.judge.prompting import sealed_digest
+from robustify.freeform.judge.protocol import Judge
+from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult, JudgeTrace, Kind, grade_from, plain
+
+GRADERS_GROUP = "robustify.graders"
+Plugin = Callable[[FreeItem, str, Judge | None], GradeResult]
+"""A grader of another package: an item, an answer and the judge in; a grade out."""
+PASSING = ("timeout", "api_error", "rate_limited")
+"""Faults of a call that may pass: such a grade is made again by the next run."""
+_GRADERS: Mapping[str, str] = {
+    "numeric": NUMERIC,
+    "short_text": CHOICE,
+    "explanation": EXPLANATION,
+    "nuggets": NUGGETS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Grading:
+    """The rules of grading. `grader` names a plug-in that grades everything instead of the built-in graders."""
+
+    mode: Mode = "auto"
+    rel_tol: float = 0.05
+    abs_tol: float = 0.0
+    percent: Percent = "auto"
+    scale: str = "binary"
+    mcq_template: str = "grader/mcq@2.0"
+    numeric_template: str = "grader/numeric@2.0"
+    explanation_template: str = "grader/explanation@2.0"
+    nugget_template: str = "nugget/optimized@2.0"
+    format_type: str = "json"
+    batch_size: int = 10
+    nugget_score: str = "vital"
+    grader: str | None = None
+    judging: Judging = field(default_factory=Judging)
+    allow_text: bool = False
+    seal: bytes | None = field(default=None, repr=False)
+    """The subkey under which the digests of a restricted set's text are kept."""
+
+    def templates(self) -> dict[str, str]:
+        """The id and digest of every template that may be used."""
+        store = self.judging.store
+        names = (self.mcq_template, self.numeric_template, self.explanation_template, self.nugget_template)
+        return {template.id: template.sha256 for template in map(store.get, names)}
+
+
+def grade_answers(
+    items: Sequence[FreeItem],
+    answers: Iterable[AnswerRow],
+    rules: Grading,
+    path: Path,
+    judge: Judge | None = None,
+    progress: Callable[[int], None] = lambda _: None,
+) -> list[GradeResult]:
+    """Grade every answer that has no grade under these rules yet; all grades in the order of the answers.
+
+    Raises:
+        FreeDataError: answers to items that are not there, or two answers of one model to one item and prompt.
+        FreeformError: a mode that needs a judge where there is none, or an unknown plug-in.
+        JudgeConfigError: the judge can never be asked.
+        RestrictedDataError: restricted items, and no subkey for their digests.
+    """
+    check_mode(rules.mode, judge)
+    by_id = {item.id: item for item in items}
+    rows = list(answers)
+    _check(rows, by_id)
+    plugin = _plugin(rules.grader) if rules.grader else None
+    held = read_rows(path, grade_from) if path.is_file() else []
+    known = {g.key: g for g in held if g.error_type not in PASSING}
+    about = _about(rules, judge)
+    private = any(item.restricted for item in items)
+    if private and rules.seal is None:
+        raise RestrictedDataError(
+            "items: restricted, and no key is at hand; expected one: a plain digest of text tells which item it is"
+        )
+    out = []
+    with appending(path, private=private) as append:
+        for row in rows:
+            item = by_id[row.item_id]
+            key = _kept(_key(item, row, about), "key", item, rules)
+            if key not in known:
+                known[key] = _stored(_grade(item, row, rules, judge, plugin), key, item, row, rules)
+                append(known[key].json())
+            out.append(known[key])
+            progress(1)
+    if held:
+        # What other rules, or a call that failed, left in the file would be counted twice.
+        write_rows(path, [grade.json() for grade in out], private=private)
+    return out
+
+
+def grade_answer(item: FreeItem, row: AnswerRow, rules: Grading, judge: Judge | None = None) -> GradeResult:
+    """Grade one answer by the grader of its item's kind."""
+    return _grade(item, row, rules, judge, None)
+
+
+def _grade(
+    item: FreeItem, row: AnswerRow, rules: Grading, judge: Judge | None, plugin: Plugin | None
+) -> GradeResult:
+    if row.error is not None:
+        return _truncated(item, row, row.error)
+    if row.finish_reason == "length":
+        # To count such answers only where they are already right would flatter every rate.
+        return _truncated(item, row, "cut_off")
+    if plugin is not None:
+        return replace(plugin(item, row.text, judge), item_id=item.id, model=row.model)
+    if item.nuggets and judge is not None and rules.mode != "deterministic":
+        return grade_nuggets(
+            row.text, item.nuggets, question=item.question, judge=judge, template=rules.nugget_template,
+            format_type=rules.format_type, batch_size=rules.batch_size, score=rules.nugget_score, how=rules.judging,
+            item_id=item.id, model=row.model,
+        )  # fmt: skip
+    return _by_kind(item, row, rules, judge)
+
+
+def _truncated(item: FreeItem, row: AnswerRow, reason: str) -> GradeResult:
+    kind: Kind = item.kind
+    return GradeResult(item.id, row.model, kind, _GRADERS[kind], "truncated", None, None, reason)
+
+
+def _by_kind(item: FreeItem, row: AnswerRow, rules: Grading, judge: Judge | None) -> GradeResult:
+    match item.kind:
+        case "numeric":
+            return grade_numeric(
+                row.text, item.reference, rel_tol=rules.rel_tol, abs_tol=rules.abs_tol, unit=item.unit,
+                question=item.question, percent=rules.percent, judge=judge, mode=rules.mode,
+                others=[option for i, option in enumerate(item.options) if i != item.correct],
+                template=rules.numeric_template, how=rules.judging, item_id=item.id, model=row.model,
+            )  # fmt: skip
+        case "short_text":
+            options, correct = (
+                (item.options, item.correct) if item.correct is not None else ((item.reference,), 0)
+            )
+            return grade_mcq(
+                row.text, options, correct, aliases=item.aliases, question=item.question, judge=judge, mode=rules.mode,
+                template=rules.mcq_template, how=rules.judging, item_id=item.id, model=row.model,
+            )  # fmt: skip
+        case "explanation":
+            return grade_explanation(
+                row.text, item.reference, question=item.question, judge=judge, scale=rules.scale, mode=rules.mode,
+                template=rules.explanation_template, how=rules.judging, item_id=item.id, model=row.model,
+            )  # fmt: skip
+
+
+def _stored(grade: GradeResult, key: str, item: FreeItem, row: AnswerRow, rules: Grading) -> GradeResult:
+    """A grade as it is written: with its key, and without text where the item is restricted."""
+    named = replace(
+        grade,
+        key=key,
+        answer_sha256=_kept(answer_digest(row), "answer", item, rules),
+        group=item.group,
+        restricted=item.restricted,
+        adapter=item.adapter,
+        judge=grade.judge and _kept_trace(grade.judge, item, rules),
+    )
+    return named if rules.allow_text or not item.restricted else named.without_text()
+
+
+def _kept_trace(trace: JudgeTrace, item: FreeItem, rules: Grading) -> JudgeTrace:
+    attempts = [
+        replace(
+            attempt,
+            key=_kept(attempt.key, "call", item, rules),
+            prompt_sha256=_kept(attempt.prompt_sha256, "prompt", item, rules),
+            reply_sha256=_kept(attempt.reply_sha256, "reply", item, rules),
+        )
+        for attempt in trace.attempts
+    ]
+    return replace(trace, attempts=tuple(attempts))
+
+
+def _kept(digest: str, what: str, item: FreeItem, rules: Grading) -> str:
+    """A digest as it is written: of a restricted item under the set's key, or whoever has the data finds the item."""
+    return sealed_digest(rules.seal, what, digest) if item.restricted and rules.seal and digest else digest
+
+
+def _check(rows: Sequence[AnswerRow], by_id: Mapping[str, FreeItem]) -> None:
+    faults = [f"answer to {row.item_id}: no such item; expected the file of items it was made from"
+              for row in rows if row.item_id not in by_id]  # fmt: skip
+    seen: set[tuple[str, str, str]] = set()
+    for row in rows:
+        name = (row.item_id, row.model, row.prompt_sha256)
+        if name in seen:
+            faults.append(f"answer to {row.item_id}: given twice by {row.model}; expected one a prompt")
+        seen.add(name)
+    if faults:
+        raise FreeDataError(*DataError.gather(faults).lines)
+
+
+def _about(rules: Grading, judge: Judge | None) -> str:
+    """Everything beside item and answer that a grade depends on."""
+    beside = ("judging", "allow_text", "seal")
+    held = {f.name: getattr(rules, f.name) for f in fields(rules) if f.name not in beside}
+    how = {f.name: getattr(rules.judging, f.name) for f in fields(rules.judging) if f.name != "store"}
+    how["shots"] = [asdict(shot) for shot in rules.judging.shots]
+    asked = judge.name if judge is not None and rules.mode != "deterministic" else None
+    return json.dumps(plain([held, how, rules.templates(), asked, _GRADERS]), sort_keys=True)
+
+
+def _key(item: FreeItem, row: AnswerRow, about: str) -> str:
+    return _digest(
+        json.dumps([plain(asdict(item)), row.model, row.prompt_sha256, _digest(row.text), row.error, about])
+    )
+
+
+def answer_digest(row: AnswerRow) -> str:
+    """What tells one answer from every other: item, model, prompt and text."""
+    return _digest(json.dumps([row.item_id, row.model, row.prompt_sha256, row.text]))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _plugin(name: str) -> Plugin:
+    """A grader of another package, by the name of its entry point.
+
+    Raises:
+        FreeformError: there is none, or it cannot be loaded.
+    """
+    found = [entry for entry in entry_points(group=GRADERS_GROUP) if entry.name == name]
+    known = sorted(entry.name for entry in entry_points(group=GRADERS_GROUP))
+    if not found:
+        raise FreeformError(f"grader {name!r}: no such plug-in; installed are {', '.join(known) or 'none'}")
+    try:
+        loaded: Plugin = found[0].load()
+    # Other people's code may raise anything; the user asked for it by name, so this is told and not skipped.
+    except Exception as error:
+        raise FreeformError(f"grader {name!r}: cannot be loaded ({type(error).__name__})") from None
+    return loaded
+
+
+def refuse_twice_graded(grades: Sequence[GradeResult]) -> None:
+    """Refuse grades in which an answer stands twice: a grading that was killed, or two of them.
+
+    Raises:
+        FreeDataError: the answers, by item.
+    """
+    seen: set[str] = set()
+    twice = []
+    for grade in grades:
+        if grade.answer_sha256 in seen:
+            twice.append(
+                f"{grade.item_id}: an answer of {grade.model} is graded twice; expected one grading (grade again)"
+            )
+        seen.add(grade.answer_sha256)
+    if twice:
+        raise FreeDataError(*DataError.gather(twice).lines)

@@ -1,0 +1,240 @@
+"""Whether a number is right, without a judge: decimal, exact, with the tolerance relative to the reference alone.
+
+The number must be certain: one in the final segment, or the one after its last equals sign. A range, a bound or two
+numbers are wrong; an expression, an unknown unit or a scale that is off by a power of ten is left to a judge.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Context, Decimal, localcontext
+from typing import Literal
+
+from robustify.freeform.errors import FreeformError
+from robustify.freeform.grade.finding import Finding, no_answer, right, said, undecided, wrong
+from robustify.freeform.grade.notation import plain_notation
+from robustify.freeform.grade.quantities import Quantity, quantities_in, whole_quantity
+from robustify.freeform.grade.segment import bounded, expression, final_segment, joined_pair, last_right_side
+from robustify.freeform.grade.text import is_refusal
+from robustify.freeform.grade.units import Unit, convert, dimension, parse_unit, percent
+
+Percent = Literal["auto", "face", "strict"]
+_CONTEXT = Context(prec=60)
+_SPEAKS_OF_PERCENT = re.compile(r"%|\bper\s?cent(?:age)?s?\b", re.IGNORECASE)
+_CELSIUS, _COULOMB, _DEGREE = (("degree_Celsius", 1),), (("coulomb", 1),), (("degree", 1),)
+_FAHRENHEIT, _FARAD = (("degree_Fahrenheit", 1),), (("farad", 1),)
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """An answer is right within `max(rel * |reference|, abs)`; both 0 mean exact equality.
+
+    Raises:
+        FreeformError: a tolerance that is negative or no finite number.
+    """
+
+    rel: Decimal = Decimal("0.05")
+    abs: Decimal = Decimal(0)
+
+    def __post_init__(self) -> None:
+        for name, value in (("rel_tol", self.rel), ("abs_tol", self.abs)):
+            if not value.is_finite() or value < 0:
+                raise FreeformError(f"{name} {value}: expected a finite number of at least 0")
+
+    @classmethod
+    def of(cls, rel: float, absolute: float) -> "Tolerance":
+        """Tolerances as they are written: 0.05 is 5 %, not 0.05000000000000000277."""
+        if not (math.isfinite(rel) and math.isfinite(absolute)):
+            raise FreeformError(f"tolerance {rel}, {absolute}: expected finite numbers")
+        return cls(Decimal(str(rel)), Decimal(str(absolute)))
+
+    def holds(self, answer: Decimal, reference: Decimal) -> bool:
+        """Whether an answer is within the tolerance, its edge included."""
+        with localcontext(_CONTEXT):
+            return abs(answer - reference) <= max(self.rel * abs(reference), self.abs)
+
+    def json(self) -> dict[str, str]:
+        """As it stands in a grade."""
+        return {"rel": str(self.rel), "abs": str(self.abs)}
+
+
+@dataclass(frozen=True, slots=True)
+class NumericRule:
+    """How a number is compared: tolerance, the unit it is wanted in, and how a per cent sign is read.
+
+    `percent`: "auto" lets `question` decide whether 20 % may also be 20; "face" and "strict" force one reading.
+    `rivals` are wrong values that are known, as of other options: an answer that is nearer to one is not right,
+    however wide the tolerance.
+    """
+
+    tolerance: Tolerance = Tolerance()
+    unit: str | None = None
+    percent: Percent = "auto"
+    rivals: tuple[Decimal, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.percent not in ("auto", "face", "strict"):
+            raise FreeformError(f"percent {self.percent!r}: expected auto, face or strict")
+
+    def holds(self, answer: Decimal, reference: Decimal) -> bool:
+        """Whether an answer is within the tolerance, and nearer to no rival."""
+        if not self.tolerance.holds(answer, reference):
+            return False
+        with localcontext(_CONTEXT):
+            off = abs(answer - reference)
+            return all(abs(answer - rival) >= off for rival in self.rivals)
+
+
+def rivals_of(reference: str, others: Sequence[str]) -> tuple[Decimal, ...]:
+    """The values of other options that are written in the reference's unit."""
+    known = whole_quantity(reference)
+    found = [whole_quantity(other) for other in others]
+    if known is None:
+        return ()
+    return tuple(q.value for q in found if q is not None and q.unit == known.unit and q.value != known.value)
+
+
+def find_numeric(answer: str, reference: str, rule: NumericRule, question: str = "") -> Finding:
+    """Whether an answer gives the reference's number. Never raises for either text."""
+    known = whole_quantity(reference)
+    wanted = parse_unit(rule.unit) if rule.unit else None
+    if known is None or (rule.unit and wanted is None):
+        return Finding("reference_error", None, None, "reference_is_no_quantity")
+    text = said(answer)
+    if isinstance(text, Finding):
+        return text
+    # The unit that was asked for goes with a bare number; one that the reference carries itself stays with it.
+    reference_quantity = known if known.unit is not None or wanted is None else known._replace(unit=wanted)
+    segment = final_segment(plain_notation(text))
+    found = _kept(quantities_in(segment), reference_quantity.unit)
+    if not found:
+        if expression(segment, ()):
+            return undecided("expression")
+        return no_answer("refusal") if is_refusal(text) else undecided("no_number")
+    return _chosen(segment, found, reference_quantity, rule, question)
+
+
+def _kept(found: Sequence[Quantity], unit: Unit | None) -> list[Quantity]:
+    """The quantities of the reference's dimension, if there are any; else all."""
+    if unit is None or percent(unit):
+        return list(found)
+    wanted = dimension(unit)
+    return [q for q in found if q.unit is not None and dimension(q.unit) == wanted] or list(found)
+
+
+def _chosen(
+    segment: str, found: list[Quantity], reference: Quantity, rule: NumericRule, question: str
+) -> Finding:
+    every = quantities_in(segment)
+    distinct = _distinct(found)
+    if len(distinct) == 1:
+        scope = last_right_side(segment) if "=" in segment or "≈" in segment else (0, len(segment))
+        if not all(scope[0] <= q.start < scope[1] for q in found):
+            scope = (0, len(segment))
+        return _one(segment, scope, every, found[-1], reference, rule, question)
+    if len(every) == 2 and joined_pair(segment, every[0], every[1]):
+        return wrong("range_or_multiple", segment[every[0].start : every[1].end])
+    scope = last_right_side(segment)
+    on_the_right = [q for q in found if scope[0] <= q.start < scope[1]]
+    if scope[0] > 0 and len(_distinct(on_the_right)) == 1:
+        return _one(segment, scope, every, on_the_right[-1], reference, rule, question)
+    return undecided("multiple_numbers")
+
+
+def _distinct(found: Sequence[Quantity]) -> set[tuple[Decimal, Unit | None]]:
+    return {(q.value.normalize(_CONTEXT), q.unit) for q in found}
+
+
+def _one(
+    segment: str,
+    scope: tuple[int, int],
+    every: Sequence[Quantity],
+    quantity: Quantity,
+    reference: Quantity,
+    rule: NumericRule,
+    question: str,
+) -> Finding:
+    if bounded(segment, quantity):
+        return wrong("inequality", quantity.raw)
+    inside = [q for q in every if scope[0] <= q.start < scope[1]]
+    if expression(segment, inside, scope):
+        return undecided("expression", quantity.raw)
+    return _compared(quantity, reference, rule, question)
+
+
+def _compared(quantity: Quantity, reference: Quantity, rule: NumericRule, question: str) -> Finding:
+    if quantity.bullet and rule.holds(-quantity.value, reference.value):
+        return undecided("sign_or_bullet", quantity.raw)
+    if percent(reference.unit) or percent(quantity.unit):
+        return _by_percent(quantity, reference, rule, question)
+    value, unit = quantity.value, _meant(quantity.unit, reference.unit)
+    flags: tuple[str, ...] = ()
+    if reference.unit is None:
+        flags = ("unit_ignored",) if unit is not None or quantity.unknown else ()
+    elif unit is not None:
+        there = convert(value, unit, reference.unit)
+        if there.comparable is None:
+            return undecided("unit_not_convertible", quantity.raw)
+        if there.value is None:
+            return wrong("unit_mismatch", quantity.raw)
+        value = there.value
+    elif quantity.unknown:
+        return undecided("unknown_unit", quantity.raw)
+    else:
+        flags = ("unit_assumed",)
+    if rule.holds(value, reference.value):
+        return right("within_tolerance", quantity.raw, flags)
+    if flags and _off_by_tens(value, reference.value, rule.tolerance):
+        return undecided("unit_scale_mismatch", quantity.raw, flags)
+    return _missed(quantity, reference, rule, flags)
+
+
+def _missed(quantity: Quantity, reference: Quantity, rule: NumericRule, flags: tuple[str, ...]) -> Finding:
+    if reference.value == 0 and rule.tolerance.abs == 0:
+        return wrong("zero_reference_needs_abs", quantity.raw, flags)
+    if quantity.value in rule.rivals:
+        return wrong("other_option", quantity.raw, flags)
+    return wrong("outside_tolerance", quantity.raw, flags)
+
+
+def _meant(unit: Unit | None, wanted: Unit | None) -> Unit | None:
+    """ "25 C" or "25 degrees" for a temperature is no charge and no angle, "77 F" no capacitance."""
+    if wanted not in (_CELSIUS, _FAHRENHEIT):
+        return unit
+    if unit == _DEGREE:
+        return wanted
+    return _CELSIUS if unit == _COULOMB else _FAHRENHEIT if unit == _FARAD else unit
+
+
+def _by_percent(quantity: Quantity, reference: Quantity, rule: NumericRule, question: str) -> Finding:
+    """Face value or fraction: both for a reference in per cent; for another one the question decides."""
+    holds, face = rule.holds, quantity.value
+    if percent(reference.unit):
+        if quantity.unit is not None and not percent(quantity.unit):
+            return wrong("unit_mismatch", quantity.raw)
+        if quantity.unknown:
+            return undecided("unknown_unit", quantity.raw)
+        ok = holds(face, reference.value) or (
+            not percent(quantity.unit) and holds(face * 100, reference.value)
+        )
+        return right("within_tolerance", quantity.raw) if ok else _missed(quantity, reference, rule, ())
+    if reference.unit is not None:
+        return wrong("unit_mismatch", quantity.raw)
+    readings = {"face": [face], "strict": [face / 100]}.get(rule.percent)
+    if readings is None:
+        readings = [face / 100, face] if _SPEAKS_OF_PERCENT.search(question) else [face / 100]
+    if any(holds(reading, reference.value) for reading in readings):
+        return right("within_tolerance", quantity.raw, ("percent",))
+    return _missed(quantity, reference, rule, ("percent",))
+
+
+def _off_by_tens(value: Decimal, reference: Decimal, tolerance: Tolerance) -> bool:
+    """Whether an answer would be right with its decimal point moved: then it may be in another unit."""
+    if value == 0 or reference == 0:
+        return False
+    shift = reference.adjusted() - value.adjusted()
+    return any(
+        s != 0 and tolerance.holds(value.scaleb(s, _CONTEXT), reference)
+        for s in (shift - 1, shift, shift + 1)
+    )

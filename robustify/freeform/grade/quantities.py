@@ -1,0 +1,167 @@
+"""Numbers with units in a text. Decimal, exact, and only what is certainly a number.
+
+A digit run inside a word, a version, a power or an index is none. Ranges, lists and expressions are not resolved
+here: every number comes back with its place, and the grader decides whether one of them is the answer.
+"""
+
+import re
+from decimal import Decimal, InvalidOperation
+from typing import NamedTuple
+
+from robustify.freeform.grade.notation import plain_notation
+from robustify.freeform.grade.units import STOP_WORDS, Unit, leading_unit
+
+MOST_QUANTITIES = 2000
+LONGEST_REFERENCE = 200
+_WORDS_OF_TEN = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12}
+
+_INTEGER = r"\d{1,400}"
+_MANTISSA = (
+    r"(?:\d{1,3}(?:\.\d{3}){1,30},\d{1,30}(?![\d,])"  # 1.234,5
+    r"|\d{1,3}(?:,\d{3}){1,30}(?![\d,])(?:\.\d{1,400})?"  # 1,234.5
+    r"|\d{1,3}(?:'\d{3}){1,30}(?!\d)(?:\.\d{1,400})?"  # 1'234.5
+    r"|(?<!\d,)(?:0,\d{1,30}|\d{1,30},(?:\d{1,2}|\d{4,30}))(?![\d,]|\.\d)"  # 3,14
+    rf"|{_INTEGER}(?:\.\d{{1,400}})?|\.\d{{1,400}})"
+)
+_TEN = r"\s?(?:[x×*·]|\*)\s?10\s?(?:\^|\*\*)\s?\(?([+-]?\d{1,4})\)?"
+_NUMBER = re.compile(
+    r"(?P<sign>[+-]\s?)?(?P<currency>[€£¥₹]\s?)?(?:"
+    r"(?P<power>10\s?(?:\^|\*\*)\s?\(?(?P<bare>[+-]?\d{1,4})\)?)"
+    rf"|(?P<whole>\d{{1,30}})\s(?P<over>\d{{1,30}})\s?/\s?(?P<under>\d{{1,30}})(?![\d./])"
+    rf"|(?P<top>\d{{1,30}}(?:\.\d{{1,30}})?)\s?/\s?(?P<bottom>\d{{1,30}}(?:\.\d{{1,30}})?)(?![\d/])"
+    rf"|(?P<mantissa>{_MANTISSA})(?:(?P<e>[eE][+-]?\d{{1,4}}(?![\w.]))|{_TEN})?"
+    r")(?:\s?(?:±|\+/-|\+-)\s?[\d.,]{1,40}%?)?"
+    r"(?:\s?(?P<word>thousand|million|billion|trillion)\b|(?P<kilo>k)(?![\w/]))?"
+)
+_ORDINAL = re.compile(r"(?:st|nd|rd|th)\b", re.IGNORECASE)
+_LONE_SYMBOLS = {"x", "y", "z", "n", "i", "e", "π"}
+
+
+class Quantity(NamedTuple):
+    """A number of a text in plain notation, with the unit after it.
+
+    `unknown` is set where a word follows that may be a unit and is none we know, `bullet` where the minus sign may be
+    the mark of a list. `raw` is what was written.
+    """
+
+    value: Decimal
+    unit: Unit | None
+    start: int
+    end: int
+    raw: str
+    unknown: bool = False
+    bullet: bool = False
+
+
+def parse_quantities(text: str) -> list[Quantity]:
+    """Every number of a text, in order; places are those of `plain_notation(text)`."""
+    return quantities_in(plain_notation(text))
+
+
+def quantities_in(text: str) -> list[Quantity]:
+    """The numbers of a text that is in plain notation already. Linear in its length."""
+    found: list[Quantity] = []
+    place = 0
+    while len(found) < MOST_QUANTITIES and (number := _NUMBER.search(text, place)) is not None:
+        quantity = _quantity(text, number)
+        if quantity is None:
+            place = _past_digits(text, number)
+        else:
+            found.append(quantity)
+            place = quantity.end
+    return found
+
+
+def whole_quantity(text: str) -> Quantity | None:
+    """The quantity that a whole text is, a leading `x =` or `~` allowed, or None."""
+    if len(text) > LONGEST_REFERENCE:
+        return None
+    plain = re.sub(
+        r"^\s*(?:[A-Za-z][\w']{0,9}\s?[=≈]\s?|[~≈]\s?|approximately\s+|about\s+)", "", plain_notation(text)
+    )
+    plain = plain.strip().rstrip(".")
+    found = quantities_in(plain)
+    if len(found) != 1 or found[0].start != 0 or plain[found[0].end :].strip(" .)") or found[0].unknown:
+        return None
+    return found[0]
+
+
+def _past_digits(text: str, number: "re.Match[str]") -> int:
+    """Where to look on: after the digits and letters that were no number."""
+    end = max(number.end(), number.start() + 1)
+    while end < len(text) and text[end].isdigit():
+        end += 1
+    return end
+
+
+def _quantity(text: str, number: "re.Match[str]") -> Quantity | None:
+    start, end = number.start(), number.end()
+    negative = (number["sign"] or "").startswith("-")
+    if number["sign"]:
+        before = text[:start].rstrip()[-1:] if start else ""
+        if before.isdigit() or before in (")", "%"):
+            # A joint, not a sign: the number begins after it.
+            negative, start = False, start + len(number["sign"])
+        elif start and (text[start - 1].isalpha() or text[start - 1] in "_^"):
+            return None
+    previous = text[start - 1] if start else ""
+    if number["sign"] and not negative and previous in "+-":
+        previous = ""
+    if previous.isalnum() or (previous and previous in "._^/\\") or text.endswith("**", 0, start):
+        return None
+    if text.startswith(("^", "**"), end) or re.match(r"/\d", text[end : end + 2]):
+        return None
+    value = _value(number)
+    if value is None:
+        return None
+    found = _with_unit(text, -value if negative else value, start, end)
+    listed = negative and number["sign"] == "- " and not text[:start].rpartition("\n")[2].strip()
+    return found._replace(bullet=True) if found is not None and listed else found
+
+
+def _value(number: "re.Match[str]") -> Decimal | None:
+    try:
+        if number["bare"] is not None:
+            value = Decimal(1).scaleb(int(number["bare"]))
+        elif number["whole"] is not None:
+            value = Decimal(number["whole"]) + Decimal(number["over"]) / Decimal(number["under"])
+        elif number["top"] is not None:
+            value = Decimal(number["top"]) / Decimal(number["bottom"])
+        else:
+            value = Decimal(_digits(number["mantissa"]))
+            power = (number["e"] or "")[1:] or number.group(number.re.groupindex["e"] + 1)
+            value = value.scaleb(int(power)) if power else value
+    except (ArithmeticError, InvalidOperation):
+        return None
+    tens = _WORDS_OF_TEN.get(number["word"] or "", 3 if number["kilo"] else 0)
+    return value.scaleb(tens)
+
+
+def _digits(mantissa: str) -> str:
+    """A mantissa with a decimal point and no separators."""
+    if re.fullmatch(r"\d{1,3}(?:\.\d{3})+,\d+", mantissa):
+        return mantissa.replace(".", "").replace(",", ".")
+    if re.fullmatch(r"[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?", mantissa):
+        return mantissa.replace(",", "")
+    return mantissa.replace("'", "").replace(",", ".")
+
+
+def _with_unit(text: str, value: Decimal, start: int, end: int) -> Quantity | None:
+    after = text[end : end + 60]
+    attached = bool(after) and not after[0].isspace()
+    if attached and _ORDINAL.match(after):
+        return None
+    blanks = len(after) - len(
+        after.lstrip(" ~-" if after[:1] in " ~" else "-" if after[:2].strip("-").isalpha() else "")
+    )
+    read = leading_unit(after[blanks:])
+    if read is not None:
+        stop = end + blanks + read.length
+        return Quantity(value, read.unit, start, stop, text[start:stop])
+    if attached and (after[0].isalpha() or after[0] == "_"):
+        return None
+    if re.match(r"\.\d", after):
+        return None
+    word = re.match(r"[ ~]([^\W\d_]+)", after)
+    unknown = word is not None and word[1].casefold() not in STOP_WORDS and word[1] not in _LONE_SYMBOLS
+    return Quantity(value, None, start, end, text[start:end], unknown)

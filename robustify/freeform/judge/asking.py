@@ -1,0 +1,254 @@
+"""Asking a judge until its reply can be read: retries that name the error, and votes. Every attempt is kept.
+
+A retry goes on in the same conversation with one line that says what was wrong; the temperature never changes. Labels
+that are certain are kept, and only the missing ones are asked again. What stays unread is an error, not a verdict.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+from robustify.freeform.errors import ErrorType, FreeformError
+from robustify.freeform.judge.prompting import Message, prompt_sha256
+from robustify.freeform.judge.protocol import Call, Completion, Judge, JudgeCallError, call_key
+from robustify.freeform.judge.verdicts import Vote, majority_vote
+from robustify.freeform.labels.label_parse import parse_labels_multi_format
+from robustify.freeform.labels.sets import SUPPORT3, LabelSet
+from robustify.freeform.schema import Attempt
+
+T = TypeVar("T")
+VOTING_TEMPERATURE = 0.7
+"""At temperature 0 every vote would be the first one again."""
+LONGEST_QUOTED = 4000
+"""Characters of an unread reply that the judge is shown again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading(Generic[T]):
+    """What a reply says, or why it says nothing."""
+
+    value: T | None
+    reasoning: str
+    error_type: ErrorType | None
+
+
+@dataclass(frozen=True, slots=True)
+class AskedOnce(Generic[T]):
+    """One vote: what was read at last, and every attempt."""
+
+    value: T | None
+    error_type: ErrorType | None
+    attempts: tuple[Attempt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The labels of one asking, None where a nugget got none; `status` is "ok", "partial" or "error"."""
+
+    labels: tuple[str | None, ...]
+    error_types: tuple[ErrorType | None, ...]
+    attempts: tuple[Attempt, ...]
+
+    @property
+    def status(self) -> str:
+        """How much of it could be read."""
+        return "ok" if all(self.labels) else "partial" if any(self.labels) else "error"
+
+    @property
+    def error_type(self) -> ErrorType | None:
+        """The first fault that is left."""
+        return next((e for e in self.error_types if e is not None), None)
+
+
+def ask(
+    judge: Judge,
+    messages: Sequence[Message],
+    read: Callable[[Completion], Reading[T]],
+    wanted: str,
+    call: Call,
+    max_parse_retries: int = 2,
+) -> AskedOnce[T]:
+    """One value from a judge; `wanted` is the line that tells it what to reply with.
+
+    Raises:
+        JudgeConfigError: the judge can never be asked.
+    """
+    conversation, attempts = list(messages), []
+    error: ErrorType | None = None
+    for number in range(max_parse_retries + 1):
+        made = replace(call, attempt=number)
+        try:
+            reply = judge.complete(conversation, made)
+        except JudgeCallError as fault:
+            attempts.append(_attempt(judge, conversation, made, None, fault.error_type))
+            return AskedOnce(None, fault.error_type, tuple(attempts))
+        reading = read(reply)
+        error = reading.error_type
+        attempts.append(_attempt(judge, conversation, made, reply, error))
+        if error is None:
+            return AskedOnce(reading.value, None, tuple(attempts))
+        conversation = [
+            *conversation,
+            Message("assistant", reply.text[:LONGEST_QUOTED]),
+            Message("user", f"{named(error)} {wanted}"),
+        ]
+    return AskedOnce(None, error, tuple(attempts))
+
+
+def ask_votes(
+    judge: Judge,
+    messages: Sequence[Message],
+    read: Callable[[Completion], Reading[str]],
+    wanted: str,
+    call: Call,
+    votes: int = 1,
+    max_parse_retries: int = 2,
+) -> tuple[Vote, tuple[str | None, ...], tuple[Attempt, ...]]:
+    """The majority of an odd number of votes, each with a seed of its own.
+
+    Raises:
+        FreeformError: an even number of votes, or none.
+    """
+    check_votes(votes)
+    cast = [
+        ask(judge, messages, read, wanted, voting(call, i, votes), max_parse_retries) for i in range(votes)
+    ]
+    values = tuple(c.value for c in cast)
+    attempts = tuple(a for c in cast for a in c.attempts)
+    vote = majority_vote(values, votes)
+    if votes == 1 and vote.verdict is None:
+        vote = Vote(None, 0.0, cast[0].error_type)
+    return vote, values, attempts
+
+
+def check_votes(votes: int) -> None:
+    """Refuse a number of votes that can tie by its own parity.
+
+    Raises:
+        FreeformError: an even number of votes, or none.
+    """
+    if votes < 1 or votes % 2 == 0:
+        raise FreeformError(f"{votes} votes: expected an odd number, so that two verdicts cannot tie")
+
+
+def voting(call: Call, vote: int, votes: int) -> Call:
+    """The call of one vote: a seed of its own, and a temperature where there are several."""
+    warm = VOTING_TEMPERATURE if votes > 1 else call.temperature
+    return replace(call, temperature=warm, seed=call.seed + vote, vote=vote)
+
+
+@dataclass(slots=True)
+class _Labelling:
+    """Labels as they come in, attempt by attempt."""
+
+    judge: Judge
+    format_type: str
+    label_set: LabelSet
+    labels: list[str | None]
+    errors: list[ErrorType | None]
+    attempts: list[Attempt]
+
+    @property
+    def missing(self) -> list[int]:
+        return [i for i, label in enumerate(self.labels) if label is None]
+
+    def ask(self, conversation: Sequence[Message], call: Call) -> tuple[str, str] | None:
+        """One attempt at what is missing: the reply and the line that asks again, or None where a call failed."""
+        missing = self.missing
+        try:
+            reply = self.judge.complete(conversation, call)
+        except JudgeCallError as fault:
+            self.attempts.append(_attempt(self.judge, conversation, call, None, fault.error_type))
+            for i in missing:
+                self.errors[i] = self.errors[i] or fault.error_type
+            return None
+        found = parse_labels_multi_format(
+            reply.text,
+            len(missing),
+            format_type=self.format_type,
+            label_set=self.label_set,
+            finish_reason=reply.finish_reason,
+            numbers=[i + 1 for i in missing] if len(missing) < len(self.labels) else None,
+        )
+        self.attempts.append(_attempt(self.judge, conversation, call, reply, found.error_type))
+        for place, label in zip(missing, found.labels or [None] * len(missing), strict=True):
+            self.labels[place], self.errors[place] = label, None if label else found.error_type
+        line = again(found.error_type or "unknown_label", found.count, self.missing, len(self.labels))
+        return reply.text[:LONGEST_QUOTED], line
+
+
+def ask_labels(
+    judge: Judge,
+    messages: Sequence[Message],
+    expected_count: int,
+    *,
+    max_parse_retries: int = 2,
+    format_type: str = "adaptive",
+    label_set: LabelSet = SUPPORT3,
+    call: Call | None = None,
+    alone: Callable[[int], Sequence[Message]] | None = None,
+) -> Asked:
+    """The labels of `expected_count` nuggets. Valid aligned labels are kept; only missing ones are asked again.
+
+    `alone` gives the conversation about one nugget: where it is given, the last retry asks one nugget at a time.
+
+    Raises:
+        FreeformError: `expected_count` below 1, or an unknown `format_type`.
+    """
+    first = call or Call()
+    held = _Labelling(judge, format_type, label_set, [None] * expected_count, [None] * expected_count, [])
+    conversation = list(messages)
+    together = max_parse_retries + (0 if alone is not None and max_parse_retries else 1)
+    for number in range(together):
+        told = held.ask(conversation, replace(first, attempt=number))
+        if told is None or not held.missing:
+            return Asked(tuple(held.labels), tuple(held.errors), tuple(held.attempts))
+        conversation = [*conversation, Message("assistant", told[0]), Message("user", told[1])]
+    if alone is not None and together == max_parse_retries:
+        for i in held.missing:
+            one = _Labelling(judge, format_type, label_set, [None], [None], held.attempts)
+            one.ask(alone(i), first)
+            held.labels[i], held.errors[i] = one.labels[0], one.errors[0]
+    return Asked(tuple(held.labels), tuple(held.errors), tuple(held.attempts))
+
+
+def named(error: ErrorType) -> str:
+    """The line that names what was wrong with a reply."""
+    return {
+        "empty": "Your reply was empty.",
+        "unterminated_reasoning": "Your reasoning was not closed, so no verdict could be read.",
+        "truncation": "Your reply was cut off.",
+        "ambiguous": "Your reply held more than one answer, and they differ.",
+        "off_scale": "Your score is not on the scale.",
+        "unknown_label": "Your reply held a word that is none of those allowed.",
+    }.get(error, "Your reply could not be read.")
+
+
+def again(error: ErrorType, count: int, missing: Sequence[int], expected: int) -> str:
+    """The line of a retry for labels: what was wrong, and which labels are still needed."""
+    only = "Reply with only the JSON array"
+    if len(missing) < expected:
+        numbers = ", ".join(str(i + 1) for i in missing)
+        return f"Labels are still missing for nuggets {numbers}. {only} of these {len(missing)} labels, in this order."
+    match error:
+        case "count_mismatch":
+            what = f"Your reply had {count} labels; {expected} are needed."
+        case "duplicate_index":
+            what = "Your reply gave one nugget two labels."
+        case _:
+            what = named(error)
+    return f"{what} {only} of {expected} labels, in the order of the nuggets."
+
+
+def _attempt(
+    judge: Judge, messages: Sequence[Message], call: Call, reply: Completion | None, error: ErrorType | None
+) -> Attempt:
+    return Attempt(
+        key=call_key(judge.name, messages, call),
+        vote=call.vote,
+        prompt_sha256=prompt_sha256(messages),
+        reply_sha256=reply.sha256 if reply else "",
+        error_type=error,
+        finish_reason=reply.finish_reason if reply else None,
+        usage=dict(reply.usage) if reply else {},
+    )

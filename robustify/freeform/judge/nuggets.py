@@ -1,0 +1,251 @@
+"""An answer graded fact by fact: a judge labels each nugget by whether the answer states it.
+
+A label counts only where it is certain which nugget it belongs to. A nugget without one makes the score unknown, with
+bounds; it is never "not supported". Drafts of nuggets are marked unreviewed, and every report counts them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from robustify.freeform.errors import ErrorType, FreeDataError, FreeformError
+from robustify.freeform.grade.finding import Finding, no_answer, said, shown_answer
+from robustify.freeform.grade.text import is_refusal, normalize_tokens
+from robustify.freeform.judge.asking import Asked, Reading, ask, ask_labels, check_votes, voting
+from robustify.freeform.judge.judging import Judging
+from robustify.freeform.judge.prompting import Message
+from robustify.freeform.judge.protocol import Completion, Judge
+from robustify.freeform.judge.store import Template
+from robustify.freeform.judge.verdicts import majority_vote
+from robustify.freeform.labels.label_parse import FORMAT_TYPES, readable
+from robustify.freeform.labels.literal import Pairs, Reader, Undecodable
+from robustify.freeform.labels.sets import IMPORTANCE, LABEL_SETS
+from robustify.freeform.labels.spans import spans
+from robustify.freeform.metrics import NUGGET_SCORES, score_nuggets
+from robustify.freeform.schema import (
+    LONGEST_NUGGET,
+    Attempt,
+    FreeItem,
+    GradeResult,
+    JudgeTrace,
+    Nugget,
+    NuggetGrade,
+)
+
+NUGGETS = "nuggets/1"
+MOST_DRAFTED = 12
+
+
+def grade_nuggets(
+    answer: str,
+    nuggets: Sequence[Nugget],
+    *,
+    question: str,
+    judge: Judge,
+    template: str = "nugget/optimized@2.0",
+    format_type: str = "json",
+    batch_size: int = 10,
+    score: str = "vital",
+    how: Judging | None = None,
+    item_id: str = "",
+    model: str = "",
+) -> GradeResult:
+    """Grade an answer by its nuggets; `score` names the nugget score that is the answer's.
+
+    Raises:
+        FreeformError: no nuggets, two with the same words, an unknown format or score, a batch below 1, even votes.
+        JudgeConfigError: the judge can never be asked.
+    """
+    how = how or Judging()
+    chosen = how.store.get(template)
+    _check(nuggets, chosen, format_type, batch_size, score, how.votes)
+    text = said(answer)
+    if not isinstance(text, Finding) and is_refusal(text):
+        text = no_answer("refusal")
+    if isinstance(text, Finding):
+        # What is too long for the rules a judge may still read.
+        if text.status != "needs_judge":
+            return _unasked(text, nuggets, item_id, model)
+        text = shown_answer(answer)
+    cast = [
+        _vote(text, nuggets, question, judge, chosen, format_type, batch_size, how, item_id, i)
+        for i in range(how.votes)
+    ]
+    graded = _majority(nuggets, cast)
+    votes = tuple(None if a.error_type else "read" for a in cast)
+    attempts = tuple(attempt for asked in cast for attempt in asked.attempts)
+    trace = JudgeTrace(judge.name, chosen.id, chosen.sha256, attempts, votes, None, judge.name == model)
+    return _scored(graded, trace, score, item_id, model)
+
+
+def _check(
+    nuggets: Sequence[Nugget], template: Template, format_type: str, batch_size: int, score: str, votes: int
+) -> None:
+    check_votes(votes)
+    if not nuggets or batch_size < 1:
+        raise FreeformError(f"{len(nuggets)} nuggets in batches of {batch_size}: expected at least 1 of each")
+    if score not in NUGGET_SCORES:
+        raise FreeformError(f"nugget score {score!r}: expected one of {', '.join(NUGGET_SCORES)}")
+    if format_type not in FORMAT_TYPES or format_type not in (*template.formats, "adaptive"):
+        raise FreeformError(
+            f"format {format_type!r}: template {template.id} has {', '.join(template.formats)}"
+        )
+    folded = [normalize_tokens(nugget.text) for nugget in nuggets]
+    ids = [nugget.id for nugget in nuggets]
+    if len(set(folded)) < len(folded) or len(set(ids)) < len(ids):
+        raise FreeDataError(f"{len(nuggets)} nuggets with repeated words or ids; expected each fact once")
+
+
+def _vote(
+    text: str,
+    nuggets: Sequence[Nugget],
+    question: str,
+    judge: Judge,
+    template: Template,
+    format_type: str,
+    batch_size: int,
+    how: Judging,
+    item_id: str,
+    vote: int,
+) -> Asked:
+    """The labels of all nuggets, batch by batch in their order."""
+
+    def messages(batch: Sequence[Nugget]) -> Sequence[Message]:
+        variables = {
+            "query": question,
+            "passage": text,
+            "nuggets": [n.text for n in batch],
+            "num_nuggets": len(batch),
+        }
+        return how.messages(template, variables | {"format_type": format_type}, item_id, format_type)
+
+    def labels(batch: Sequence[Nugget]) -> Asked:
+        return ask_labels(
+            judge,
+            messages(batch),
+            len(batch),
+            max_parse_retries=how.max_parse_retries,
+            format_type=format_type,
+            label_set=LABEL_SETS[template.label_set or "support3"],
+            call=voting(how.call, vote, how.votes),
+            alone=lambda place: messages([batch[place]]),
+        )
+
+    parts = [labels(nuggets[start : start + batch_size]) for start in range(0, len(nuggets), batch_size)]
+    return Asked(
+        tuple(label for part in parts for label in part.labels),
+        tuple(error for part in parts for error in part.error_types),
+        tuple(attempt for part in parts for attempt in part.attempts),
+    )
+
+
+def _majority(nuggets: Sequence[Nugget], cast: Sequence[Asked]) -> tuple[NuggetGrade, ...]:
+    """One label a nugget: the majority of the votes that were requested."""
+    graded = []
+    for place, nugget in enumerate(nuggets):
+        if len(cast) == 1:
+            label, error = cast[0].labels[place], cast[0].error_types[place]
+        else:
+            vote = majority_vote([asked.labels[place] for asked in cast], len(cast))
+            label, error = vote.verdict, vote.error_type
+        graded.append(NuggetGrade(nugget.id, nugget.importance, label, error, nugget.reviewed))
+    return tuple(graded)
+
+
+def _scored(
+    graded: tuple[NuggetGrade, ...], trace: JudgeTrace, score: str, item_id: str, model: str
+) -> GradeResult:
+    scores = score_nuggets(graded)
+    value = scores[score].value
+    errors: list[ErrorType] = [n.error_type for n in graded if n.error_type is not None]
+    told = {"self_judging": trace.self_judging, "unreviewed_nuggets": not all(n.reviewed for n in graded)}
+    flags = tuple(flag for flag, there in told.items() if there)
+    none_in_scope = scores[score].n == 0
+    return GradeResult(
+        item_id=item_id,
+        model=model,
+        kind="nuggets",
+        grader=NUGGETS,
+        status="scored" if value is not None else "reference_error" if none_in_scope else "grader_error",
+        score=value,
+        verdict=None
+        if value is None
+        else "correct"
+        if value == 1
+        else "incorrect"
+        if value == 0
+        else "partial",
+        reason=score if value is not None else "no_vital_nugget" if none_in_scope else "nugget_unread",
+        method="votes" if len(trace.votes) > 1 else "judge",
+        flags=flags,
+        error_type=errors[0] if value is None and errors else None,
+        judge=trace,
+        nuggets=graded,
+        nugget_scores={name: held.json() for name, held in scores.items()},
+    )
+
+
+def _unasked(found: Finding, nuggets: Sequence[Nugget], item_id: str, model: str) -> GradeResult:
+    return GradeResult(
+        item_id, model, "nuggets", NUGGETS, found.status, found.score, found.verdict, found.reason,
+        error_type=found.error_type,
+        nuggets=tuple(NuggetGrade(n.id, n.importance, None, None, n.reviewed) for n in nuggets),
+    )  # fmt: skip
+
+
+def draft_nuggets(
+    item: FreeItem, judge: Judge, how: Judging | None = None, most: int = MOST_DRAFTED
+) -> tuple[FreeItem, tuple[Attempt, ...]]:
+    """An item with drafts of nuggets, made from its reference and marked unreviewed; without any where it fails.
+
+    Raises:
+        JudgeConfigError: the judge can never be asked.
+    """
+    how = how or Judging()
+    template = how.store.get("nugget/create@2.0")
+    variables: Mapping[str, object] = {"question": item.question, "reference": item.reference, "most": most}
+    wanted = 'Reply with only the JSON object: {"nuggets": ["<fact>", "<fact>"]}.'
+    made = ask(
+        judge,
+        how.messages(template, variables, item.id),
+        _read_facts,
+        wanted,
+        how.call,
+        how.max_parse_retries,
+    )
+    facts = list(made.value or ())[:most]
+    if not facts:
+        return item, made.attempts
+    labels = how.store.get("nugget/importance@2.0")
+    named = {"question": item.question, "nuggets": facts, "num_nuggets": len(facts)}
+    weighed = ask_labels(
+        judge, how.messages(labels, named, item.id), len(facts), max_parse_retries=how.max_parse_retries,
+        format_type="json", label_set=IMPORTANCE, call=how.call,
+    )  # fmt: skip
+    drafts = tuple(
+        Nugget(f"{item.id}/n{i}", fact, "okay" if label == "okay" else "vital", reviewed=False)
+        for i, (fact, label) in enumerate(zip(facts, weighed.labels, strict=True), start=1)
+    )
+    return replace(item, nuggets=drafts), (*made.attempts, *weighed.attempts)
+
+
+def _read_facts(reply: Completion) -> Reading[tuple[str, ...]]:
+    """The facts of the last object or list that holds some: short, each once."""
+    text, fault = readable(reply.text)
+    if fault is not None:
+        return Reading(None, "", fault)
+    reader = Reader(text)
+    for span in spans(text).closed[-20:][::-1]:
+        try:
+            value = reader.read(span, bare=False)
+        except Undecodable:
+            continue
+        held = value.all("nuggets")[-1:] if isinstance(value, Pairs) else [value]
+        facts = [
+            " ".join(f.split())
+            for f in (held[0] if held and isinstance(held[0], list) else [])
+            if isinstance(f, str)
+        ]
+        known = {normalize_tokens(f): f for f in facts if 1 <= len(f.split()) <= LONGEST_NUGGET}
+        if known:
+            return Reading(tuple(known.values()), "", None)
+    return Reading(None, "", "format_error")

@@ -1,0 +1,228 @@
+"""A judge's reply as a score or a verdict, and the majority of several.
+
+Only a whole object with the key at its top level, a last line `Score: 1` or a bare score is read; no digit is taken
+from prose. A value off the scale is an error and never the nearest score; two values that differ are none.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from robustify.freeform.errors import ErrorType, FreeformError
+from robustify.freeform.labels.label_json import MOST_SPANS
+from robustify.freeform.labels.label_parse import inline, prose, readable
+from robustify.freeform.labels.literal import Pairs, Reader, Undecodable
+from robustify.freeform.labels.sets import VERDICT3, LabelSet
+from robustify.freeform.labels.spans import Scan, Span, spans
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The scores that a judge may give, and whether `true` and `false` are among them."""
+
+    name: str
+    scores: tuple[float, ...]
+    boolean: bool = False
+
+    def read(self, value: Any) -> float | None:
+        """The score that a decoded value is, exactly on the scale, or None."""
+        if isinstance(value, bool):
+            return float(value) if self.boolean else None
+        if isinstance(value, str):
+            value = _number(value)
+        if not isinstance(value, int | float) or math.isnan(value) or value not in self.scores:
+            return None
+        return float(value)
+
+
+BINARY = Scale("binary", (0.0, 1.0), boolean=True)
+FIVE = Scale("five", (0.0, 0.25, 0.5, 0.75, 1.0))
+SCALES: Mapping[str, Scale] = {scale.name: scale for scale in (BINARY, FIVE)}
+
+_NUMERIC = re.compile(r"[+-]?\d{1,4}(?:\.\d{1,6})?")
+_LINE = (
+    r"[*_`#\s]{{0,9}}(?:final\s+)?{key}[*_`]{{0,3}}\s{{0,3}}[:=][*_`\s]{{0,5}}"
+    r"(?P<value>[\w.+-]{{1,40}}?)[*_`.\s]{{0,9}}"
+)
+
+
+class ScoreParse(NamedTuple):
+    """A score on the scale, or None and why not."""
+
+    score: float | None
+    reasoning: str
+    error_type: ErrorType | None
+
+
+class VerdictParse(NamedTuple):
+    """A label of the set, or None and why not."""
+
+    verdict: str | None
+    reasoning: str
+    error_type: ErrorType | None
+
+
+class Vote(NamedTuple):
+    """What most of the requested votes said. `agreement`: the share of the requested votes that said so."""
+
+    verdict: str | None
+    agreement: float
+    error_type: ErrorType | None
+
+
+class _Found(NamedTuple):
+    value: Any
+    reasoning: str
+    error_type: ErrorType | None
+
+
+def scale_of(name: str) -> Scale:
+    """The scale of this name.
+
+    Raises:
+        FreeformError: there is none.
+    """
+    if name not in SCALES:
+        raise FreeformError(f"scale {name!r}: expected one of {', '.join(SCALES)}")
+    return SCALES[name]
+
+
+def parse_score(
+    response: str, *, scale: str = "binary", key: str = "score", finish_reason: str | None = None
+) -> ScoreParse:
+    """The score of a reply; never raises for its text, and takes time linear in it.
+
+    Raises:
+        FreeformError: an unknown scale.
+    """
+    on = scale_of(scale)
+    found = _field(response, key, finish_reason, lambda word: on.read(word) is not None)
+    if found.error_type is not None:
+        return ScoreParse(None, "", found.error_type)
+    score = on.read(found.value)
+    return ScoreParse(score, found.reasoning, None if score is not None else "off_scale")
+
+
+def parse_verdict(
+    response: str, *, label_set: LabelSet = VERDICT3, key: str = "verdict", finish_reason: str | None = None
+) -> VerdictParse:
+    """The verdict of a reply, a label of the set; the rules are those of `parse_score`."""
+    found = _field(response, key, finish_reason, lambda word: label_set.read(word) is not None)
+    if found.error_type is not None:
+        return VerdictParse(None, "", found.error_type)
+    verdict = label_set.read(found.value) if isinstance(found.value, str) else None
+    return VerdictParse(verdict, found.reasoning, None if verdict is not None else "unknown_label")
+
+
+def majority_vote(verdicts: Sequence[str | None], requested: int | None = None) -> Vote:
+    """The verdict of more than half of the votes that were requested; votes that failed count against it.
+
+    Raises:
+        FreeformError: fewer votes requested than given, or none.
+    """
+    asked = len(verdicts) if requested is None else requested
+    if asked < max(1, len(verdicts)):
+        raise FreeformError(f"{asked} votes requested, but {len(verdicts)} given")
+    counts = Counter(v for v in verdicts if v is not None).most_common(2)
+    if not counts:
+        return Vote(None, 0.0, "no_majority")
+    verdict, most = counts[0]
+    if 2 * most > asked:
+        return Vote(verdict, most / asked, None)
+    tied = len(counts) == 2 and counts[1][1] == most
+    return Vote(None, most / asked, "tie" if tied else "no_majority")
+
+
+def _field(response: str, key: str, finish_reason: str | None, known: Callable[[str], bool]) -> _Found:
+    """The value of a key: of the last object that holds it, of the last line, or of the whole reply."""
+    text, fault = readable(response)
+    if fault is not None:
+        return _Found(None, "", fault)
+    scan = spans(text)
+    held = list(_holding(text, scan, key))
+    cut = _cut_object(text, scan, key)
+    if held:
+        return _last(text, held, key, cut)
+    if cut or finish_reason == "length":
+        # Outside an object nothing shows its end: `Score: 0` may be the beginning of 0.75.
+        return _Found(None, "", "truncation")
+    last_line = text.rstrip().rpartition("\n")[2]
+    if len(last_line) < 200:
+        found = re.fullmatch(_LINE.format(key=re.escape(key)), last_line, re.IGNORECASE)
+        if found is not None:
+            return _Found(found["value"], "", None)
+    whole = text.strip().strip("*`_ ")
+    if len(whole) < 40 and known(whole):
+        return _Found(whole, "", None)
+    return _Found(None, "", "format_error")
+
+
+def _last(text: str, held: list[tuple[Span, Pairs]], key: str, cut: bool) -> _Found:
+    span, last = held[-1]
+    values = last.all(key)
+    if any(not _same(value, values[0]) for value in values) or cut:
+        return _Found(None, "", "ambiguous")
+    others = [s for s, pairs in held[:-1] if any(not _same(value, values[0]) for value in pairs.all(key))]
+    # "Either this or that" on one line is an echoed instruction, not a verdict and its correction.
+    together = bool(others) and "\n" not in text[others[-1].end : span.start]
+    quoted = inline(text, span) and any(not inline(text, other) for other in others)
+    if others and (together or quoted or prose(text[span.end :])):
+        return _Found(None, "", "ambiguous")
+    reasons = [value for value in last.all("reasoning") if isinstance(value, str)]
+    return _Found(values[0], reasons[-1] if reasons else "", None)
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two values of a key say the same; a NaN says the same as another."""
+    if isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b):
+        return True
+    return isinstance(a, bool) is isinstance(b, bool) and bool(a == b)
+
+
+def _holding(text: str, scan: Scan, key: str) -> Iterator[tuple[Span, Pairs]]:
+    """The objects that hold the key at their top level, alone or in one list; those that quotes broke as well."""
+    reader = Reader(text)
+    for span in scan.closed[-MOST_SPANS:]:
+        if key not in text[span.start : span.end]:
+            continue
+        try:
+            value = reader.read(span, bare=False)
+        except Undecodable:
+            value = _broken(text[span.start : span.end], key)
+        for element in value if type(value) is list else [value]:
+            if isinstance(element, Pairs) and element.all(key):
+                yield span, element
+
+
+def _broken(written: str, key: str) -> Pairs | None:
+    """The key of an object that unescaped quotes broke: named once, as its first or its last pair."""
+    if written[0] != "{" or written.count(f'"{key}"') != 1:
+        return None
+    name = rf'"{re.escape(key)}"\s{{0,9}}:\s{{0,9}}("[^"]{{0,40}}"|[\w.+-]{{1,40}})'
+    found = re.match(rf"\{{\s{{0,99}}{name}\s{{0,99}},", written) or re.search(
+        rf",\s{{0,99}}{name}\s{{0,99}}\}}\Z", written[-400:]
+    )
+    return Pairs([(key, _scalar(found[1]))]) if found else None
+
+
+def _scalar(written: str) -> Any:
+    if written.startswith('"'):
+        return written.strip('"')
+    match written:
+        case "true" | "false":
+            return written == "true"
+        case _:
+            return written
+
+
+def _cut_object(text: str, scan: Scan, key: str) -> bool:
+    """Whether an object that names the key is still open at the end."""
+    return any(text[at] == "{" and f'"{key}"' in text[at : at + 20_000] for at in scan.left_open[-20:])
+
+
+def _number(written: str) -> float | None:
+    stripped = written.strip()
+    return float(stripped) if _NUMERIC.fullmatch(stripped) else None

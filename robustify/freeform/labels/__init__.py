@@ -1,0 +1,1 @@
+"""Reading labels out of a judge's reply."""

@@ -1,0 +1,222 @@
+"""A judge's reply as labels: which structure is the answer, and whether every label stands with its own nugget.
+
+Labels are structural: no word is mined from prose, nothing inside reasoning is read, and the last structure wins only
+where nothing contradicts it. Where it is not certain which nugget a label belongs to, there is no label.
+"""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from robustify.freeform.errors import ErrorType, FreeformError
+from robustify.freeform.grade.reasoning import MOST, split_reasoning
+from robustify.freeform.labels.candidate import FORMATS, Candidate
+from robustify.freeform.labels.label_json import json_candidates
+from robustify.freeform.labels.label_lines import line_candidates
+from robustify.freeform.labels.label_xml import xml_candidates
+from robustify.freeform.labels.sets import SUPPORT3, LabelSet
+from robustify.freeform.labels.spans import Span, spans
+
+FORMAT_TYPES = ("json", "markdown", "csv", "yaml", "xml", "adaptive")
+MANY = 20_000
+"""Brackets, lines, tags or quotes of a reply; one with more of a kind is `unsafe_input`, as no judge writes so many."""
+MANY_TAGS = 100_000
+"""The same for tags before the reasoning is cut off, which may be long and quote much."""
+LONG = 100_000
+_BESIDE = 300
+"""Characters on either side that say whether a structure stands on lines of its own."""
+_INVISIBLE = re.compile("[\u200b-\u200f\u2060\u2063\ufeff]")
+_FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[ \t]*[\w+-]*[ \t]*$", re.MULTILINE)
+_WORD = re.compile(r"\w")
+_INTRO = re.compile(
+    r"(?:the\s+)?(?:final\s+)?(?:labels?|answers?|results?|output)(?:\s+(?:are|is))?\s*:?|`{3,}\s*\w*",
+    re.IGNORECASE,
+)
+
+
+class LabelParse(NamedTuple):
+    """What a reply says of `expected_count` nuggets.
+
+    `labels` stand in the order of the nuggets, None where a nugget has none; the whole is None where nothing can be
+    aligned. `count` is how many valid labels (or, where nothing is aligned, entries) were found.
+    """
+
+    labels: list[str | None] | None
+    count: int  # type: ignore[assignment]  # the documented name, which hides tuple.count
+    format_used: str | None
+    error_type: ErrorType | None
+
+
+def parse_labels_multi_format(
+    response: str,
+    expected_count: int,
+    *,
+    format_type: str = "adaptive",
+    label_set: LabelSet = SUPPORT3,
+    finish_reason: str | None = None,
+    numbers: Sequence[int] | None = None,
+) -> LabelParse:
+    """Read the labels of a reply; never raises for its text, and takes time linear in it.
+
+    `numbers`: those of the nuggets that were asked about, where they are not all of them: a judge may number its
+    labels by these or from 1, and where both can be meant there is no label.
+
+    Raises:
+        FreeformError: `expected_count` below 1, or an unknown `format_type`.
+    """
+    if expected_count < 1:
+        raise FreeformError(f"expected_count {expected_count}: expected at least 1 nugget")
+    if format_type not in FORMAT_TYPES:
+        raise FreeformError(f"format_type {format_type!r}: expected one of {', '.join(FORMAT_TYPES)}")
+    text, fault = readable(response)
+    if fault is not None:
+        return LabelParse(None, 0, None, fault)
+    found = sorted(
+        (c for c in _candidates(text, expected_count, label_set) if _wanted(c, format_type)),
+        key=lambda c: (c.end, -FORMATS.index(c.format), -c.start),
+    )
+    cut = finish_reason == "length"
+    if not found:
+        return LabelParse(None, 0, None, "truncation" if cut else "format_error")
+    last = found[-1]
+    if _ambiguous(text, found, expected_count):
+        return LabelParse(None, 0, last.format, "ambiguous")
+    if numbers is not None and last.indices is not None:
+        places = _places(last.indices, numbers)
+        if places is None:
+            return LabelParse(None, len(last.labels), last.format, "ambiguous")
+        last = replace(last, indices=places)
+    return _aligned(last, expected_count, cut)
+
+
+def readable(response: str) -> tuple[str, ErrorType | None]:
+    """A reply as its parsers read it: no reasoning, no fence lines, no invisible characters; or why it is not read."""
+    if len(response) > MOST or response.count("<") > MANY_TAGS:
+        return "", "unsafe_input"
+    if not response.strip():
+        return "", "empty"
+    split = split_reasoning(response)
+    if split.unterminated:
+        return "", "unterminated_reasoning"
+    text = split.text
+    if any(sum(map(text.count, marks)) > MANY for marks in ("[]{}", "\n\r", "<>", "\"'")):
+        return "", "unsafe_input"
+    # One character can become eighteen; long replies are read as they are.
+    if len(text) <= LONG and not text.isascii():
+        text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
+    text = _FENCE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    return (text, None) if text.strip() else ("", "empty")
+
+
+def prose(text: str) -> bool:
+    """Whether text holds words other than "Labels:", "Final answer:" and the like."""
+    return _WORD.search(_INTRO.sub("", text)) is not None
+
+
+def _wanted(candidate: Candidate, format_type: str) -> bool:
+    name = "csv" if candidate.format == "lines" else candidate.format
+    return format_type in ("adaptive", name)
+
+
+def _candidates(text: str, expected: int, labels: LabelSet) -> list[Candidate]:
+    """All structures; one that lies within or across a larger one is part of that."""
+    found = [*json_candidates(text, spans(text), expected, labels), *xml_candidates(text, labels)]
+    taken = sorted((c.start, c.end) for c in found)
+    out, i = list(found), 0
+    for candidate in sorted(line_candidates(text, labels), key=lambda c: c.start):
+        while i < len(taken) and taken[i][1] <= candidate.start:
+            i += 1
+        if i == len(taken) or taken[i][0] >= candidate.end:
+            out.append(candidate)
+    return out
+
+
+def _ambiguous(text: str, found: Sequence[Candidate], expected: int) -> bool:
+    """Whether an earlier structure of the right length contradicts the last one, which does not stand for itself."""
+    last = found[-1]
+    others = [c for c in found[:-1] if len(c.labels) == expected and _differs(c, last)]
+    if not others:
+        return False
+    if inline(text, last) and any(not inline(text, c) for c in others):
+        return True
+    if not prose(text[last.end :]):
+        return False
+    right = [c for c in found if len(c.labels) == expected]
+    return any(_differs(a, right[0]) for a in right[1:])
+
+
+def _differs(a: Candidate, b: Candidate) -> bool:
+    return (a.labels, a.indices) != (b.labels, b.indices)
+
+
+def inline(text: str, structure: Candidate | Span) -> bool:
+    """Whether words stand on the lines of a structure besides it."""
+    # A reply of one long line must not be read once for each of its structures.
+    before = text[max(0, structure.start - _BESIDE) : structure.start].rpartition("\n")[2]
+    after = text[structure.end : structure.end + _BESIDE].partition("\n")[0]
+    return prose(before) or prose(after)
+
+
+def _places(indices: Sequence[int | None], numbers: Sequence[int]) -> tuple[int | None, ...] | None:
+    """The numbers of labels as places among the nuggets asked about; None where they can be read in two ways."""
+    own = {number: place for place, number in enumerate(numbers, start=1)}
+    given = {i for i in indices if i is not None}
+    if not given <= own.keys():
+        return tuple(indices)
+    if given <= set(own.values()) and any(own[i] != i for i in given):
+        return None
+    return tuple(None if i is None else own[i] for i in indices)
+
+
+def _aligned(found: Candidate, expected: int, cut: bool) -> LabelParse:
+    """The labels of a structure, each at the place of its nugget."""
+    labels, indices = list(found.labels), found.indices
+    if cut and not found.truncated and labels[-1] is None:
+        labels, indices = labels[:-1], indices[:-1] if indices else None
+    if (found.truncated and len(labels) <= expected) or (cut and len(labels) < expected):
+        placed = _placed(labels, indices, expected) if indices else labels
+        if placed is None:
+            return LabelParse(None, len(labels), found.format, "duplicate_index")
+        padded = placed + [None] * (expected - len(placed))
+        return LabelParse(padded, _valid(padded), found.format, "truncation")
+    if indices is not None:
+        return _by_index(labels, indices, expected, found.format)
+    if len(labels) != expected:
+        return LabelParse(None, len(labels), found.format, "count_mismatch")
+    return LabelParse(labels, _valid(labels), found.format, None if all(labels) else "unknown_label")
+
+
+def _by_index(
+    labels: list[str | None], indices: tuple[int | None, ...], expected: int, written: str
+) -> LabelParse:
+    known = [i for i in indices if i is not None]
+    if len(set(known)) < len(known):
+        return LabelParse(None, len(labels), written, "duplicate_index")
+    if any(not 1 <= i <= expected for i in known):
+        return LabelParse(None, len(labels), written, "count_mismatch")
+    placed = _placed(labels, indices, expected) or []
+    if len(known) < expected:
+        return LabelParse(placed, _valid(placed), written, "missing_index")
+    return LabelParse(placed, _valid(placed), written, None if all(placed) else "unknown_label")
+
+
+def _placed(
+    labels: list[str | None], indices: tuple[int | None, ...], expected: int
+) -> list[str | None] | None:
+    """Labels at the places that their numbers give; None where a number is repeated or out of range."""
+    placed: list[str | None] = [None] * expected
+    seen: set[int] = set()
+    for label, index in zip(labels, indices, strict=True):
+        if index is None:
+            continue
+        if index in seen or not 1 <= index <= expected:
+            return None
+        seen.add(index)
+        placed[index - 1] = label
+    return placed
+
+
+def _valid(labels: list[str | None]) -> int:
+    return sum(label is not None for label in labels)

@@ -1,0 +1,1 @@
+"""From bytes to every text that they hold."""

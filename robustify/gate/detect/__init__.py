@@ -1,0 +1,1 @@
+"""What looks like a benchmark item."""

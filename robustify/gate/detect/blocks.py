@@ -1,0 +1,221 @@
+"""Items in running text: a stem, then lettered, numbered, ticked or bare options, perhaps with the answer.
+
+Also the notations of quiz programs: GIFT (options in braces) and AIKEN (a line that says the letter). Clauses of
+licences and numbered steps have letters too; what tells them apart is a question, an answer, and short options.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from robustify.gate.decode.lines import Lines
+from robustify.gate.detect.records import Shaped
+
+_LETTERS = (re.compile(r"B[).:\]]"), re.compile(r"b[).:\]]"))
+_NUMBERS = (re.compile(r"2[).:\]]"),)
+_ANSWER = re.compile(
+    r"\b(?:answers?|ans|correct|key|solution|antwort|respuesta|r[eé]ponse)\b[^\n\x0b]{0,24}?[:=\-–)\s*_\"']{1,8}[(\[*\"'`]{0,3}[A-Ja-j0-9]\b",
+    re.IGNORECASE,
+)
+_BREAKS = re.compile(r"[\n\x0b]")
+_QUOTED_END = re.compile(r"(?:\n|\x0b|\\n)?[\"']\s*,?\s*[\"']?\Z")
+_CLAUSE = re.compile(r"(?:;|,|\band|\bor|:)\s*[\"'\\n,]*\Z")
+_LEADERS = " \t#>*|/+-\"'`\x0b\n([{_\\~%"
+_REACH = 600
+_LONGEST = 400
+_MOST_ANSWERS = 20_000
+"""Lines of a text that are asked whether they say an answer: more are a table of something else."""
+_ANSWER_WORDS = ("nswer", "NSWER", "orrect", "ORRECT", "olution")
+_BRACED = re.compile(r"\{\s*[=~]")
+_LETTERED = re.compile(r"[^\W\d_]{2}.*\s|\s.*\w")
+_TICKED = ("[x]", "[X]", "(x)", "(X)", "✓", "✔")
+_TICKS = re.compile(r"[\[(][ xX✓✔][\])]")
+_PRONOUN = re.compile(
+    r"\b(?:which|what|who|whom|whose|when|where|why|how|choose|select|following|complete|best)\b",
+    re.IGNORECASE,
+)
+_ANSWER_LINE = re.compile(r"(?:correct\s+)?(?:answer|ans|solution|correct|key)\W{0,4}[:=]", re.IGNORECASE)
+
+
+def blocks(text: str) -> Iterator[Shaped]:
+    """The blocks of a text that are shaped like items, at the line of their first option."""
+    found = list(_marked(text, _LETTERS)) or list(_marked(text, _NUMBERS))
+    if found:
+        yield from found
+    else:
+        yield from _ticked(text)
+        yield from _bare(text)
+        yield from _gift(text)
+
+
+def _marked(text: str, seconds: Sequence[re.Pattern[str]]) -> Iterator[Shaped]:
+    """Blocks whose options carry letters or numbers, found by the second option's."""
+    last = -1
+    lines = Lines(text)
+    for at in sorted(match.start() for second in seconds for match in second.finditer(text)):
+        if at <= last or not _is_marker(text, at, at + 2):
+            continue
+        places = _sequence(text, at, text[at : at + 2])
+        found = _judged(text, places) if len(places) >= 3 else None
+        if found is not None:
+            last = places[-1]
+            yield Shaped(lines.of(places[0]), found)
+
+
+def _is_marker(text: str, start: int, end: int) -> bool:
+    """Whether an option's letter stands at the beginning of a word group; a number only begins a line."""
+    before = text[max(0, start - 1) : start]
+    after = text[end : end + 3].lstrip("*_)]>")[:1]
+    first = _starts_line(text, start)
+    if not first and (text[start].isdigit() or before.isalnum() or before in ("_", ".", "-")):
+        return False
+    spaced = after in (" ", "\t", "\x0b", "\n", "<", "")
+    return (spaced or (first and text[start].isupper() and after.isalnum())) and not text[
+        end : end + 40
+    ].isspace()
+
+
+def _starts_line(text: str, at: int) -> bool:
+    """Whether only leaders (quotes, bullets, comment signs) stand between the line's beginning and a place."""
+    head = text[max(0, at - 24) : at]
+    cut = max(head.rfind("\n"), head.rfind("\x0b"))
+    return not head[cut + 1 :].strip(_LEADERS) and (cut >= 0 or at <= 24)
+
+
+def _sequence(text: str, at: int, mark: str) -> list[int]:
+    """The places of the markers A, B, C ... of one style around a B."""
+    first = _marker_before(text, at, chr(ord(mark[0]) - 1) + mark[1])
+    if first < 0:
+        return []
+    places = [first, at]
+    while True:
+        wanted = chr(ord(mark[0]) + len(places) - 1) + mark[1]
+        following = _marker_after(text, places[-1] + 2, wanted)
+        if following < 0 or len(places) >= 10:
+            return places
+        places.append(following)
+
+
+def _marker_before(text: str, at: int, mark: str) -> int:
+    place = text.rfind(mark, max(0, at - _REACH), at - 1)
+    while place >= 0 and not _is_marker(text, place, place + 2):
+        place = text.rfind(mark, max(0, at - _REACH), place)
+    return place
+
+
+def _marker_after(text: str, at: int, mark: str) -> int:
+    place = text.find(mark, at, at + _REACH)
+    while place >= 0 and not _is_marker(text, place, place + 2):
+        place = text.find(mark, place + 1, at + _REACH)
+    return place
+
+
+def _judged(text: str, places: list[int]) -> bool | None:
+    """Whether a block says its answer; None where it is no item."""
+    end = _option_end(text, places[-1] + 2)
+    options = [_option(text[a + 2 : b]) for a, b in zip(places, (*places[1:], end), strict=True)]
+    if any(not option for option in options) or max(map(len, options)) > _LONGEST:
+        return None
+    stem = _stem(text, places[0])
+    asks = "?" in stem or "__" in stem
+    answered = _answered(text, places[-1], end + 160, options)
+    upper, numbered = text[places[0]].isupper(), text[places[0]].isdigit()
+    clauses = sum(_CLAUSE.search(option) is not None for option in options)
+    long = sorted(len(option.split()) for option in options)[len(options) // 2] > 25
+    if 2 * clauses >= len(options) or long or len(stem.split()) < 3:
+        return None
+    if numbered or not upper:
+        shaped = asks and (answered or (not numbered and _PRONOUN.search(stem) is not None))
+    else:
+        shaped = asks or answered or (_starts_line(text, places[0]) and _PRONOUN.search(stem) is not None)
+    return answered and (asks or upper) if shaped else None
+
+
+def _option(text: str) -> str:
+    """An option without what stands around it: bullets, quotes, the comma after a quoted line."""
+    return _QUOTED_END.sub("", text.rstrip()).strip(_LEADERS)
+
+
+def _answered(text: str, begin: int, end: int, options: list[str]) -> bool:
+    """Whether a letter, a number or the text of an option follows the word answer."""
+    if _ANSWER.search(text, begin, end):
+        return True
+    said = _ANSWER_LINE.search(text, begin, end)
+    if said is None:
+        return False
+    after = text[said.end() : said.end() + _LONGEST].lstrip(_LEADERS).lower()
+    return any(after.startswith(option[:40].lower()) for option in options)
+
+
+def _option_end(text: str, at: int) -> int:
+    cut = _BREAKS.search(text, at, at + _LONGEST)
+    return cut.start() if cut else min(len(text), at + _LONGEST)
+
+
+def _stem(text: str, at: int) -> str:
+    """The paragraph before the first option; one blank line may stand between."""
+    before = text[max(0, at - _REACH) : at].rstrip(_LEADERS + ",").replace("\x0b", "\n")
+    cut = before.rfind("\n\n")
+    return before[cut + 2 :] if cut >= 0 else before
+
+
+def _ticked(text: str) -> Iterator[Shaped]:
+    """A question over at least three tick boxes of which one is ticked."""
+    if "?" not in text or not any(mark in text for mark in _TICKED):
+        return
+    lines = text.split("\n")
+    end = 0
+    for i in [i for i, line in enumerate(lines) if "?" in line]:
+        if i < end or _TICKS.search(lines[i]):
+            continue
+        end = i + 1
+        while end < len(lines) and (_TICKS.search(lines[end]) or (end == i + 1 and not lines[end].strip())):
+            end += 1
+        marks = [match[0][1] for line in lines[i + 1 : end] if (match := _TICKS.search(line))]
+        if len(marks) >= 3 and sum(mark != " " for mark in marks) == 1:
+            yield Shaped(i + 1, True)
+
+
+def _bare(text: str) -> Iterator[Shaped]:
+    """A question, at least three short lines, then a line that says the answer."""
+    lines = Lines(text)
+    for at in sorted(_found(text, _ANSWER_WORDS))[:_MOST_ANSWERS]:
+        begin = max(text.rfind(mark, 0, at) for mark in ("\n", "\x0b")) + 1
+        cut = _BREAKS.search(text, at)
+        line = text[begin : cut.start() if cut else len(text)]
+        above = text[max(0, begin - _LONGEST * 4) : begin]
+        if "?" in above and _ANSWER_LINE.match(line.strip(_LEADERS)) and _asked(above, line):
+            yield Shaped(lines.of(at), True)
+
+
+def _found(text: str, marks: tuple[str, ...]) -> set[int]:
+    out = set()
+    for mark in marks:
+        at = text.find(mark)
+        while at >= 0:
+            out.add(at)
+            at = text.find(mark, at + 1)
+    return out
+
+
+def _asked(above: str, line: str) -> bool:
+    """Whether a question and three or more short lines stand above a line that repeats one of them as the answer."""
+    before = [held for held in _BREAKS.split(above) if held.strip(_LEADERS)][-12:]
+    asked = max((i for i, held in enumerate(before) if "?" in held), default=-1)
+    options = [held.strip(_LEADERS) for held in before[asked + 1 :]]
+    if asked < 0 or not 3 <= len(options) <= 10 or max(len(option.split()) for option in options) > 20:
+        return False
+    answer = line.split(":", 1)[-1].split("=", 1)[-1].strip(_LEADERS + ".").lower()
+    return bool(answer) and any(answer == option.lower().rstrip(".") for option in options)
+
+
+def _gift(text: str) -> Iterator[Shaped]:
+    """A stem, then braces with a right option after `=` and wrong ones after `~`."""
+    if "~" not in text:
+        return
+    lines = Lines(text)
+    for at in [match.start() for match in _BRACED.finditer(text)]:
+        end = text.find("}", at, at + 3000)
+        options = re.split(r"[=~]", text[at + 1 : end]) if end >= 0 else []
+        asks = len(text[max(0, at - _LONGEST) : at].rpartition("\n\n")[2].split()) >= 3
+        if asks and len(options) >= 4 and all(_LETTERED.search(o) for o in options[1:]):
+            yield Shaped(lines.of(at), True)

@@ -1,0 +1,163 @@
+"""Items in parsed JSON: an object with a stem and choices, however deep it lies and whatever its layout is.
+
+Objects whose field names say nothing count too when a list of them asks questions and offers options.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from robustify.gate.decode.lines import Lines
+from robustify.gate.detect.names import CHOICES, STEMS, WEAK_STEMS, Shape, bare, is_one, shape_of
+
+_LEAST_WORDS = 3
+_MOST_NODES = 2_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Shaped:
+    """One shape of an item: the line where it begins, and whether it says which choice is right."""
+
+    line: int
+    keyed: bool
+
+
+def records(text: str) -> Iterator[Shaped]:
+    """The items of a JSON document or of JSON lines; nothing where the text is neither."""
+    head = text.lstrip("\ufeff \t\r\n")[:1]
+    if head not in ("{", "["):
+        return
+    try:
+        held = json.loads(text)
+    except RecursionError:
+        return
+    except ValueError:
+        yield from _lines(text)
+        return
+    yield from _placed(text, held)
+
+
+def _lines(text: str) -> Iterator[Shaped]:
+    faults = 0
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.lstrip()[:1] in ("{", "["):
+            try:
+                held = json.loads(line.strip().rstrip(","))
+            except (ValueError, RecursionError):
+                faults += 1
+                if faults > 20:
+                    return
+                continue
+            yield from (Shaped(number, found.keyed) for found, _ in _walked(held))
+
+
+def _placed(text: str, held: object) -> Iterator[Shaped]:
+    """The items of one document, each at the line where its stem stands."""
+    at = 0
+    lines = Lines(text)
+    for found, stem in _walked(held):
+        for form in (json.dumps(stem)[1:40], json.dumps(stem, ensure_ascii=False)[1:40]):
+            place = text.find(form, at)
+            if place >= 0:
+                at = place
+                break
+        yield Shaped(lines.of(at), found.keyed)
+
+
+def _walked(held: object) -> Iterator[tuple[Shaped, str]]:
+    stack: list[tuple[object, bool]] = [(held, False)]
+    nodes = 0
+    while stack and nodes < _MOST_NODES:
+        node, keyed = stack.pop()
+        nodes += 1
+        if isinstance(node, dict):
+            names = shape_of(node)
+            found = _record(node, names, keyed)
+            if found is not None:
+                yield found
+            stack.extend((v, names.key) for v in reversed(node.values()) if isinstance(v, dict | list))
+        elif isinstance(node, list):
+            yield from _unnamed(node)
+            stack.extend((v, False) for v in reversed(node) if isinstance(v, dict | list))
+
+
+def _record(node: dict[str, object], shape: Shape, keyed: bool) -> tuple[Shaped, str] | None:
+    """The item that an object is; `keyed`: the object around it says which choice is right."""
+    if not (shape.stem or shape.weak_stem):
+        return None
+    stem = next((text for name, value in node.items() if (text := _stem(name, value, shape.stem))), "")
+    if not stem:
+        return None
+    options = [value for name, value in node.items() if bare(name) in CHOICES and offers(value)]
+    ones = {bare(name) for name, value in node.items() if is_one(bare(name)) and _is_text(value)}
+    inner = [value for value in node.values() if isinstance(value, dict) and _is_labelled(value)]
+    pair = len(ones) >= 2 and shape.named >= 2 and shape.key
+    if options or len(ones) >= 3 or pair or inner:
+        return Shaped(1, (keyed or shape.key) and (shape.stem or "?" in stem)), stem
+    return None
+
+
+def _stem(name: str, value: object, strong: bool) -> str:
+    named = bare(name) in STEMS or (not strong and bare(name) in WEAK_STEMS)
+    return value if named and isinstance(value, str) and len(value.split()) >= _LEAST_WORDS else ""
+
+
+def offers(value: object) -> bool:
+    """Whether a value is a list of 2 to 26 options: texts, texts in objects, or texts under labels."""
+    match value:
+        case list():
+            texts = [
+                v for v in value if _is_text(v) or (isinstance(v, dict) and any(map(_is_text, v.values())))
+            ]
+            return 2 <= len(texts) <= 26
+        case dict():
+            return any(offers(inner) for inner in value.values() if isinstance(inner, list)) or (
+                2 <= len(value) <= 26
+                and (_is_labelled(value) or all(isinstance(v, int | float) for v in value.values()))
+            )
+        case str():  # options in one text: "a ) 38 , b ) 27 , c ) 41"
+            return len(re.findall(r"(?<!\w)[a-jA-J]\s?[).:]", value)) >= 3
+        case _:
+            return False
+
+
+def _is_labelled(value: dict[str, object]) -> bool:
+    """Texts under A, B, C or 1, 2, 3."""
+    labels = {
+        name for name, text in value.items() if _is_text(text) and (is_one(bare(name)) or name.isdigit())
+    }
+    return len(labels) >= 3 and len(labels) == len(value)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str | int | float) and not isinstance(value, bool) and str(value).strip() != ""
+
+
+def _unnamed(node: list[object]) -> Iterator[tuple[Shaped, str]]:
+    """A list whose members ask a question and offer options, under names that say nothing or none."""
+    found = [stem for member in node if (stem := _asks(member))]
+    if len(found) >= 3 and 2 * len(found) >= len(node):
+        yield from ((Shaped(1, False), stem) for stem in found)
+
+
+def _asks(member: object) -> str:
+    if isinstance(member, dict):
+        shape = shape_of(member)
+        if (shape.stem or shape.weak_stem) and shape.has_choices:
+            return ""  # counted by its names
+        values: list[object] = list(member.values())
+    elif isinstance(member, list):
+        values = member
+    else:
+        return ""
+    questions = [v for v in values if isinstance(v, str) and len(v.split()) >= _LEAST_WORDS and "?" in v]
+    lists = [
+        v for v in values if isinstance(v, list) and 2 <= len(v) <= 10 and all(isinstance(o, str) for o in v)
+    ]
+    flat = [v for v in values if _is_text(v)]
+    if len(questions) == 1 and (
+        len(lists) == 1 or (isinstance(member, list) and len(flat) >= 5 and not lists)
+    ):
+        return questions[0]
+    return ""

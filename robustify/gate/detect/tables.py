@@ -1,0 +1,188 @@
+"""Items in rows: CSV, TSV, Markdown and HTML tables, and the tuples of SQL inserts, with or without a header.
+
+A header counts by its names; without one, rows count when each has a long text, at least three other texts and a
+cell that points at one of them.
+"""
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Literal
+
+from robustify.gate.decode.lines import Lines
+from robustify.gate.detect.names import STEMS, WEAK_STEMS, shape_of
+from robustify.gate.detect.names import bare as bare_name
+from robustify.gate.detect.records import Shaped
+
+_DELIMITERS = (",", "\t", ";", "|")
+_HEAD = 40
+_BEGINNING = 30000
+_PIPES = 4
+_LETTERS = frozenset("ABCDEFGHIJabcdefghij")
+_INSERT = re.compile(r"insert\s+into\s+[^\s(]{1,120}\s*(?:\(([^()]{3,600})\))?\s*values\b", re.IGNORECASE)
+_TUPLE = re.compile(
+    r"\(((?:\s*(?:N?'(?:[^']|'')*'|\"[^\"]*\"|[\w.+-]+)\s*,){3,30}\s*(?:'(?:[^']|'')*'|\"[^\"]*\"|[\w.+-]+)\s*)\)"
+)
+_LITERAL = re.compile(r"N?'((?:[^']|'')*)'|\"([^\"]*)\"|([\w.+-]+)")
+_STEMS = STEMS | WEAK_STEMS
+_LEAST_ROWS = 3
+_LEAST_WORDS = 3
+Row = tuple[int, Sequence[str]]
+"""The line of a row, and its cells."""
+
+
+def tables(text: str) -> Iterator[Shaped]:
+    """The rows of a text that are shaped like items, at their lines."""
+    inserts = ("nsert" in text or "NSERT" in text) and ("alues" in text or "ALUES" in text)
+    if inserts and _INSERT.search(text):
+        yield from _judged(_inserted(text))
+        return
+    beginning = text[:_BEGINNING].replace("\x0b", "\n").split("\n")
+    head = list(islice((line for line in beginning if line.strip()), _HEAD))
+    for delimiter in _DELIMITERS:
+        if _regular(text, head, delimiter):
+            found = list(_judged(_rows(text, delimiter)))
+            if not found and delimiter == "\t" and '"' in text:
+                # Within a JSON string the quote before a table would swallow it whole.
+                found = list(_judged(_rows(text, delimiter, quoting=csv.QUOTE_NONE)))
+            if found:
+                yield from found
+                return
+
+
+def _regular(text: str, head: Sequence[str], delimiter: str) -> bool:
+    """Whether half of the first lines, or the lines of a table in prose, have enough delimiters."""
+    if delimiter == "|":
+        bars = text.count(" | ") + text.count("\n|") >= _PIPES
+        return bars and len(list(islice(filter(_piped, text.split("\n")), 2))) == 2
+    if not head or not _stands(text, delimiter, 4):
+        return False
+    if 2 * sum(line.count(delimiter) >= 3 for line in head) >= len(head):
+        return True
+    if shape_of(head[0].split(delimiter)).has_choices:
+        return True
+    if (
+        delimiter == "\t"
+        and len(list(islice(filter(_tabbed, text.replace("\x0b", "\n").split("\n")), 2))) == 2
+    ):
+        return True
+    quoted = _stands(text, f'"{delimiter}', 4) and _stands(text, '\n"', _LEAST_ROWS - 1)
+    return quoted and _regular_rows(text[:_BEGINNING], delimiter)
+
+
+def _stands(text: str, mark: str, times: int) -> bool:
+    """Whether a mark stands in a text so many times."""
+    at = -1
+    for _ in range(times):
+        at = text.find(mark, at + 1)
+        if at < 0:
+            return False
+    return True
+
+
+def _regular_rows(text: str, delimiter: str) -> bool:
+    """The same for rows whose quoted cells hold newlines."""
+    sizes = [len(cells) for _, cells in islice(_rows(text, delimiter), _HEAD)]
+    return len(sizes) >= _LEAST_ROWS and 2 * sum(size >= 4 for size in sizes) >= len(sizes)
+
+
+def _tabbed(line: str) -> bool:
+    """Whether a line is a row of cells, as the tables of a web page within another file leave them."""
+    return line.strip().count("\t") >= _PIPES - 1
+
+
+def _piped(line: str) -> bool:
+    """Whether a line is a row of a table in prose: bars with spaces around them, not bars in a formula."""
+    return "|" in line and line.count(" | ") + line.lstrip().startswith("|") >= _PIPES - 1
+
+
+def _rows(text: str, delimiter: str, *, quoting: Literal[0, 3] = csv.QUOTE_MINIMAL) -> Iterator[Row]:
+    csv.field_size_limit(1 << 27)
+    numbers: list[int] = []
+    physical = _physical(text, numbers, pipes=delimiter == "|")
+    reader = csv.reader(physical, delimiter=delimiter, skipinitialspace=True, quoting=quoting)
+    try:
+        for cells in reader:
+            row = [cell.strip() for cell in cells]
+            if delimiter == "|":
+                row = row[1 if row and not row[0] else 0 : -1 if row and not row[-1] else None]
+            if row and not all(set(cell) <= set("-: ") for cell in row):
+                yield numbers[-1], row
+    except csv.Error:
+        return
+
+
+def _physical(text: str, numbers: list[int], *, pipes: bool) -> Iterator[str]:
+    """The lines of a text, decoded breaks included; `numbers` receives the file's line of each."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if not pipes or _piped(line):
+            for part in line.split("\x0b"):
+                numbers.append(number)
+                yield part + "\n"
+
+
+def _inserted(text: str) -> Iterator[Row]:
+    lines = Lines(text)
+    for insert in _INSERT.finditer(text):
+        if insert[1]:
+            yield lines.of(insert.start()), insert[1].split(",")
+        at = insert.end()
+        while match := _TUPLE.search(text, at, at + 20000):
+            cells = [(a or b or c).replace("''", "'") for a, b, c in _LITERAL.findall(match[1])]
+            yield lines.of(match.start()), cells
+            at = match.end()
+            if text[at : at + 1].strip() not in ("", ","):
+                break
+
+
+def _judged(rows: Iterable[Row]) -> Iterator[Shaped]:
+    """Rows under a header that names a stem and choices; else rows that look like items by their cells."""
+    column, keyed = -1, False
+    bare: list[tuple[Shaped, int]] = []
+    n = 0
+    for line, cells in rows:
+        n += 1
+        found = _header(cells)
+        if found is not None:
+            column, keyed = found
+        elif column >= 0:
+            if len(cells) > column and (len(cells[column].split()) >= _LEAST_WORDS or not any(cells)):
+                yield Shaped(line, keyed)
+        elif _is_item(cells):
+            bare.append((Shaped(line, True), len(cells)))
+    width = Counter(size for _, size in bare).most_common(1)
+    if width and width[0][1] >= _LEAST_ROWS and 2 * width[0][1] >= n:
+        yield from (shaped for shaped, size in bare if size == width[0][0])
+
+
+def _header(cells: Sequence[str]) -> tuple[int, bool] | None:
+    """The column of the stem and whether there is one of keys, where cells are a header that names choices."""
+    if len(cells) < 3 or max(map(len, cells)) > 40 or any(cell[:1].isdigit() for cell in cells):
+        return None
+    if not any(bare_name(cell) in _STEMS for cell in cells):
+        return None
+    shape = shape_of(cells)
+    if not shape.has_choices or not (shape.stem or (shape.weak_stem and shape.key)):
+        return None
+    names = STEMS if shape.stem else WEAK_STEMS
+    return next(i for i, cell in enumerate(cells) if bare_name(cell) in names), shape.key
+
+
+def _is_item(cells: Sequence[str]) -> bool:
+    if not 5 <= len(cells) <= 14:
+        return False
+    stem = max(cells, key=lambda cell: len(cell.split()))
+    if len(stem.split()) < 5:
+        return False
+    rest = [cell for cell in cells if cell is not stem and cell]
+    points = [
+        c for i, c in enumerate(rest) if c in _LETTERS or (c.isdigit() and len(c) == 1) or c in rest[:i]
+    ]
+    options = {cell for cell in rest if cell not in points or rest.count(cell) > 1}
+    return (
+        bool(points)
+        and len(options) >= 3
+        and ("?" in stem or "__" in stem or any(c in _LETTERS for c in points))
+    )

@@ -1,0 +1,1 @@
+"""Keyed fingerprints of registered sets."""

@@ -1,0 +1,198 @@
+"""The fingerprint layer: does a text hold words of a registered set, in their order?
+
+A text is refused where distinct shingles of one item cover at least seven words, six of them different, within a
+window of 48, or where a whole registered text stands. Paraphrase is out of its reach: it knows words, not meanings.
+"""
+
+import re
+import zlib
+from bisect import bisect_left, bisect_right
+from collections import defaultdict, deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from robustify.gate.fingerprints.keys import Key
+from robustify.gate.fingerprints.sealed import Tables
+from robustify.gate.fingerprints.shingles import SPAN, Tagger
+from robustify.gate.fingerprints.words import ROTATED, Stream, rotated, streams, unspaced
+
+COVER = 7
+"""Words of one item that refuse."""
+DIFFERENT = 6
+"""How many of them must be different words: ordinary text says `the left side of the right side` too."""
+HINT = 6
+"""Words of one item that warn."""
+WINDOW = 48
+"""Words within which they must stand."""
+_MOST_WORDS = 1 << 20
+"""Words that are remembered between texts."""
+
+Hit = tuple[int, int]
+"""The position of a shingle in a text, and its tag."""
+Seen = tuple[str, int, int, bool]
+"""The name of a set, the position of a word, the words covered, and whether a whole text stands there."""
+# A word's kind is the sum of 1 (the vocabulary holds it), 2 (read from its end) and 4 (in ROT13).
+_RUN = re.compile(rb"[\x01\x03\x05\x07]{%d,}" % SPAN)
+_RUN_BACKWARDS = re.compile(rb"[\x02\x03\x06\x07]{%d,}" % SPAN)
+_RUN_ROTATED = re.compile(rb"[\x04-\x07]{2,}")
+"""Two words are enough to look closer: folding takes one letter or digit for another, which turned are two."""
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The strongest match of one text with one set: the line, the words covered, or a whole text."""
+
+    set_name: str
+    line: int
+    cover: int
+    whole: bool
+
+    @property
+    def refuses(self) -> bool:
+        """Whether the match is sure enough to refuse."""
+        return self.whole or self.cover >= COVER
+
+    @property
+    def weight(self) -> tuple[bool, int]:
+        """What makes one match stronger than another."""
+        return (self.whole, self.cover)
+
+
+class Fingerprints:
+    """An opened index, ready to look texts up."""
+
+    def __init__(self, tables: Tables, key: Key) -> None:
+        self._tables = tables
+        self._tagger = Tagger(key)
+        self._starts: dict[int, set[tuple[int, int, bytes]]] = defaultdict(set)
+        for i, (start, length) in enumerate(zip(tables.starts, tables.lengths, strict=True)):
+            self._starts[start].add((length, tables.whole_owners[i], tables.wholes[16 * i : 16 * i + 16]))
+        self._known = frozenset(tables.tags) | self._starts.keys()
+        self._marks = frozenset(tables.marks)
+        self._kinds: dict[bytes, int] = {}
+
+    def matches(
+        self, text: str, folds: Sequence[Stream] | None = None, *, disguised: bool = True
+    ) -> Iterator[Match]:
+        """What a text shares with the registered sets; disguised: also spaced out, in ROT13 and backwards.
+
+        `folds`: the text's streams, where they are at hand.
+        """
+        turned = False
+        for stream in folds if folds is not None else streams(text):
+            words = stream.kept()
+            kinds = self._kinds_of(stream, words)
+            yield from self._judged(stream, words, self._hits(words, kinds))
+            if disguised:
+                hits = self._hits_backwards(words, kinds)
+                yield from self._judged(stream, words[::-1], hits, backwards=True)
+                yield from self._in(unspaced(stream))
+                turned = turned or _RUN_ROTATED.search(kinds) is not None
+        for stream in rotated(text) if turned else ():
+            yield from self._in(stream)
+
+    def _in(self, stream: Stream | None) -> Iterator[Match]:
+        if stream is not None:
+            words = stream.kept()
+            yield from self._judged(stream, words, self._hits(words, self._kinds_of(stream, words)))
+
+    def _judged(
+        self, stream: Stream, words: list[bytes], hits: list[Hit], *, backwards: bool = False
+    ) -> Iterator[Match]:
+        if not hits:
+            return
+        places = stream.places()
+        if backwards:
+            words, places = (
+                [word[::-1] for word in words],
+                [len(stream.parts) - 1 - place for place in reversed(places)],
+            )
+        best: dict[str, tuple[tuple[bool, int], int]] = {}
+        for name, place, cover, whole in (*self._wholes(words, hits), *self._covers(words, hits, places)):
+            found = best.get(name)
+            if found is None or (whole, cover) > found[0]:
+                best[name] = ((whole, cover), place)
+        for name, ((whole, cover), place) in best.items():
+            at = len(stream.parts) - 1 - places[place] if backwards else places[place]
+            yield Match(name, stream.line_of(at), cover, whole)
+
+    def _kinds_of(self, stream: Stream, words: list[bytes]) -> bytes:
+        """For each word whether the vocabulary holds it, and in which disguise; a new word is looked up once."""
+        marks, salt, crc = self._marks, self._tagger.salt, zlib.crc32
+        if len(self._kinds) > _MOST_WORDS:
+            self._kinds.clear()
+        for word in stream.distinct.difference(self._kinds):
+            self._kinds[word] = (
+                (crc(word, salt) in marks)
+                | (crc(word[::-1], salt) in marks) << 1
+                | (crc(word.translate(ROTATED), salt) in marks) << 2
+            )
+        return bytes(map(self._kinds.__getitem__, words))
+
+    def _hits(self, words: list[bytes], kinds: bytes) -> list[Hit]:
+        """The registered shingles of a text: only runs of words of the vocabulary are tagged at all."""
+        return [
+            hit
+            for run in _RUN.finditer(kinds)
+            for hit in self._tagged(words[run.start() : run.end()], run.start())
+        ]
+
+    def _hits_backwards(self, words: list[bytes], kinds: bytes) -> list[Hit]:
+        """The same for the text read from its end; places count from there."""
+        hits: list[Hit] = []
+        for run in _RUN_BACKWARDS.finditer(kinds):
+            part = [word[::-1] for word in reversed(words[run.start() : run.end()])]
+            hits += self._tagged(part, len(words) - run.end())
+        return sorted(hits)
+
+    def _tagged(self, words: list[bytes], start: int) -> list[Hit]:
+        tags = self._tagger.tags(words)
+        if self._known.isdisjoint(tags):
+            return []
+        return [(start + i, tag) for i, tag in enumerate(tags) if tag in self._known]
+
+    def _wholes(self, words: list[bytes], hits: list[Hit]) -> Iterator[Seen]:
+        for place, tag in hits:
+            for length, owner, digest in self._starts.get(tag, ()):
+                if (
+                    place + length <= len(words)
+                    and self._tagger.whole(words[place : place + length]) == digest
+                ):
+                    yield self._set_of(owner), place, length, True
+
+    def _covers(self, words: list[bytes], hits: list[Hit], places: list[int]) -> Iterator[Seen]:
+        """Runs of hits of one item that cover enough words within the window (safety.md, section 4)."""
+        near: dict[int, deque[Hit]] = defaultdict(deque)
+        for place, tag in hits:
+            for owner in self._owners(tag):
+                held = near[owner]
+                held.append((place, tag))
+                while held[0][0] < place + SPAN - WINDOW:
+                    held.popleft()
+                cover = covered(held, places)
+                if cover >= COVER and different(held, words) < DIFFERENT:
+                    cover = HINT
+                if cover >= HINT:
+                    yield self._set_of(owner), held[0][0], cover, False
+
+    def _owners(self, tag: int) -> "list[int]":
+        tags = self._tables.tags
+        return list(self._tables.owners[bisect_left(tags, tag) : bisect_right(tags, tag)])
+
+    def _set_of(self, owner: int) -> str:
+        sets = self._tables.sets
+        return sets[bisect_right([first for _, first in sets], owner) - 1][0]
+
+
+def covered(hits: "deque[Hit]", places: list[int]) -> int:
+    """How many words the hits cover, a repeated shingle counted once, one lone letter within a shingle too."""
+    out: set[int] = set()
+    for place in {tag: place for place, tag in hits}.values():
+        first, last = places[place], places[place + SPAN - 1]
+        out |= set(range(first, last + 1)) if last - first <= SPAN else set(places[place : place + SPAN])
+    return len(out)
+
+
+def different(hits: "deque[Hit]", words: list[bytes]) -> int:
+    """How many different words the hits cover."""
+    return len({word for place, _ in hits for word in words[place : place + SPAN]})

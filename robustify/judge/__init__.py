@@ -1,0 +1,1 @@
+"""The judge: from answers to numbers. Pure, without a model."""

@@ -1,0 +1,227 @@
+"""Whether a model's probabilities mean what they say, and the temperature at which they would.
+
+A temperature rescales confidence only. It cannot change which choice is best, so no accuracy is ever scaled.
+An expected calibration error is never zero on few items, so it stands beside what a calibrated model would
+show on as many.
+"""
+
+import math
+
+import numpy as np
+from scipy.special import log_softmax, softmax
+
+from robustify.arrays import Floats, Ints
+from robustify.scoring import credit
+from robustify.stats.intervals import FEWEST_CLUSTERS, Interval, clusters, interval, rate, resampled
+
+BINS = 15
+FOLDS = 5
+DRAWS = 1_000
+COLDEST, HOTTEST = 1e-3, 1e3
+_DRAWN_ONE_BY_ONE = 1_024
+"""Up to so many units are resampled; beyond, the resampled means have their normal limit."""
+_TRIALS = 1 << 20
+
+
+def calibration(
+    scores: Floats, key: Ints, k: Ints, groups: Ints | None = None, *, seed: int = 0
+) -> dict[str, object] | None:
+    """Calibration of a softmax over the choices; None below 10 answered items.
+
+    `scores` (n, K) log probabilities up to a constant per item, `key` and `k` (n,); `groups` (n,) are
+    resampled together. Rows with a score missing are unanswered and left out; `n` says how many are in.
+
+    `ece`: expected calibration error in 15 equal bins of confidence, with tie-fair credit (Guo et al. 2017).
+    On n items it is above its true value, which is why `ece_if_calibrated`, its mean for keys drawn from the
+    model's own confidence, stands beside it, with `ece_p`, how often such keys give as much. `ece_ci` runs
+    from the error less its noise (0 where the noise explains it) to the upper end of its bootstrap. It is wide
+    on purpose: in simulations of 60 to 4,000 items it covers the true binned error in 94 to 100 of 100; the
+    plain bootstrap of a calibrated model never does. `brier`: mean over items of the squared error summed over
+    choices, 0 to 2, `brier_ci` its bootstrap.
+    `temperature` minimises the likelihood loss over all items; `ece_scaled` is measured on items that the
+    temperature used for them was not fitted on (5 folds). `bins`: `{confidence, accuracy, n, ci}` of each bin.
+    """
+    won, _, tie = credit(scores, key, k)
+    rows = tie > 0
+    n = int(np.count_nonzero(rows))
+    if n < 2 * FOLDS:
+        return None
+    logits, key, won = _logits(scores[rows], k[rows]), key[rows], won[rows]
+    probabilities = softmax(logits, axis=1)
+    sure, loss = probabilities.max(axis=1), _losses(probabilities, key)
+    error = ece(sure, won)
+    calibrated = _if_calibrated(sure, seed)
+    ends = _intervals(sure, won, loss, calibrated, None if groups is None else groups[rows], seed)
+    warmth = temperature(logits, key)
+    return {
+        "ece": error,
+        "ece_ci": None if ends is None else list(ends[0]),
+        "ece_if_calibrated": float(calibrated.mean()),
+        "ece_p": (1 + int(np.count_nonzero(calibrated >= error))) / (1 + len(calibrated)),
+        "brier": float(loss.mean()),
+        "brier_ci": None if ends is None else list(ends[1]),
+        "temperature": warmth,
+        "ece_scaled": ece(_scaled(logits, key, warmth), won),
+        "n": n,
+        "bins": bins(sure, won),
+    }
+
+
+def ece(confidence: Floats, correct: Floats) -> float:
+    """Mean gap between confidence and accuracy over 15 equal bins, weighted by items; both (n,)."""
+    gap = np.bincount(_place(confidence), weights=correct - confidence, minlength=BINS)
+    return float(np.abs(gap).sum() / len(confidence))
+
+
+def bins(confidence: Floats, correct: Floats) -> list[dict[str, object]]:
+    """The reliability diagram's bins, from the least confident: `{confidence, accuracy, n, ci}` (Wilson)."""
+    place = _place(confidence)
+    found: list[dict[str, object]] = []
+    for b in range(BINS):
+        inside = place == b
+        held = rate(correct[inside])
+        mean = float(confidence[inside].mean()) if held.n else None
+        ci = None if held.ci is None else list(held.ci)
+        found.append({"confidence": mean, "accuracy": held.value, "n": held.n, "ci": ci})
+    return found
+
+
+def brier(probabilities: Floats, key: Ints) -> float:
+    """Mean over items of the summed squares of probability minus whether it is the key (Brier 1950)."""
+    return float(np.mean(_losses(probabilities, key)))
+
+
+def _losses(probabilities: Floats, key: Ints) -> Floats:
+    right = np.arange(probabilities.shape[1]) == key[:, None]
+    return np.asarray(np.sum((probabilities - right) ** 2, axis=1))
+
+
+def _place(confidence: Floats) -> Ints:
+    return np.minimum((confidence * BINS).astype(np.int64), BINS - 1)
+
+
+def _if_calibrated(confidence: Floats, seed: int) -> Floats:
+    """The errors (draws,) that a model of this confidence shows when every item is right as often as it says.
+
+    Items are drawn one by one up to a million trials; beyond, each bin's gap has its normal limit.
+    """
+    rng, place, n = np.random.default_rng(seed), _place(confidence), len(confidence)
+    if n * DRAWS <= _TRIALS:
+        right = rng.random((DRAWS, n)) < confidence
+        in_bin = np.arange(BINS) == place[:, None]
+        gap = (right - confidence) @ in_bin
+    else:
+        spread = np.bincount(place, weights=confidence * (1 - confidence), minlength=BINS)
+        gap = rng.normal(size=(DRAWS, BINS)) * np.sqrt(spread)
+    return np.asarray(np.abs(gap).sum(axis=1) / n)
+
+
+def _intervals(
+    confidence: Floats, correct: Floats, loss: Floats, calibrated: Floats, groups: Ints | None, seed: int
+) -> tuple[Interval, Interval] | None:
+    """The intervals of the calibration error and of the Brier score; None below 10 units.
+
+    |estimate - truth| is at most the sum over bins of the noise's absolute values, so the estimate less the
+    97.5 % point of that sum is a lower bound, whatever the truth. The noise is the larger of the simulated
+    and the resampled one: few items leave bins where resampling sees none, groups of items add some.
+    """
+    if clusters(len(loss), groups) < FEWEST_CLUSTERS:
+        return None
+    gap = correct - confidence
+    means, drawn = _resampled(_place(confidence), gap, loss, groups, seed)
+    noise = np.abs(drawn[:, :BINS] - means[:BINS]).sum(axis=1)
+    widest = max(float(np.quantile(noise, 0.975)), float(np.quantile(calibrated, 0.975)))
+    errors = np.abs(drawn[:, :BINS]).sum(axis=1)
+    low = max(0.0, float(np.abs(means[:BINS]).sum()) - widest)
+    return (low, float(np.quantile(errors, 0.975))), interval(drawn[:, BINS])
+
+
+def _resampled(
+    place: Ints, gap: Floats, loss: Floats, groups: Ints | None, seed: int
+) -> tuple[Floats, Floats]:
+    """The means (16,) of the gap in each bin and of the loss, and as they are when units are resampled."""
+    n = len(loss)
+    group = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
+    units = int(group.max()) + 1
+    means = np.append(np.bincount(place, weights=gap, minlength=BINS), loss.sum()) / n
+    if units <= _DRAWN_ONE_BY_ONE:
+        table = np.column_stack([np.where(np.arange(BINS) == place[:, None], gap[:, None], 0.0), loss])
+        return means, resampled(table, None if groups is None else groups, DRAWS, seed)
+    if groups is None:
+        square = np.diag(np.append(np.bincount(place, weights=gap**2, minlength=BINS), loss @ loss))
+        square[BINS, :BINS] = square[:BINS, BINS] = np.bincount(place, weights=gap * loss, minlength=BINS)
+        spread = square / n - np.outer(means, means)
+        error = spread / n
+    else:
+        sums = np.bincount(group * BINS + place, weights=gap, minlength=units * BINS).reshape(units, BINS)
+        table = np.column_stack([sums, np.bincount(group, weights=loss)])
+        off = table - np.bincount(group)[:, None] * means
+        error = off.T @ off / n**2
+    values, axes = np.linalg.eigh(error)
+    z = np.random.default_rng(seed).normal(size=(DRAWS, BINS + 1))
+    return means, means + (z * np.sqrt(np.maximum(values, 0.0))) @ axes.T
+
+
+def _scaled(logits: Floats, key: Ints, warmth: float) -> Floats:
+    """The confidence (n,) of each item at the temperature that the other folds give."""
+    fold = np.arange(len(key)) % FOLDS
+    sure = np.empty(len(key))
+    for f in range(FOLDS):
+        inside = fold == f
+        t = temperature(logits[~inside], key[~inside], warmth)
+        sure[inside] = 1 / np.exp(_centred(logits[inside]) / t).sum(axis=0)
+    return sure
+
+
+def _centred(logits: Floats) -> Floats:
+    """Logits less the best of their item, (K, n): choices by items, because sums along long rows are fast."""
+    columns = np.ascontiguousarray(logits.T)
+    return np.asarray(columns - columns.max(axis=0))
+
+
+def temperature(logits: Floats, key: Ints, near: float = 1.0) -> float:
+    """The T that minimises the mean loss of softmax(logits / T), (n, K) with -inf where there is no choice.
+
+    The loss is convex in 1/T, so its slope has one root, found by Newton's steps in log 1/T from `near`,
+    halving what is left of the range where a step leaves it or is not much shorter than the last. Scores
+    without signal end at the bound 1000, scores that are never wrong at 0.001.
+    """
+    centred = _centred(logits)
+    known = np.where(np.isfinite(centred), centred, 0.0)
+    right = float(known[key, np.arange(len(key))].mean())
+    coldest, hottest = -math.log(COLDEST), -math.log(HOTTEST)
+    low, high, last = hottest, coldest, math.inf
+    at = min(high, max(low, -math.log(near)))
+    for _ in range(_STEPS):
+        slope, curve = _slope(centred, known, right, math.exp(at))
+        low, high = (low, at) if slope > 0 else (at, high)
+        step = -slope / (curve * math.exp(at)) if curve > 0 else math.inf
+        if abs(step) < _CLOSE:
+            break
+        if not low < at + step < high or abs(step) > last / 2:
+            step = (low + high) / 2 - at
+        at, last = at + step, abs(step)
+    if coldest - at < _SNAP:
+        return COLDEST
+    return HOTTEST if at - hottest < _SNAP else math.exp(-at)
+
+
+_STEPS, _CLOSE, _SNAP = 60, 1e-8, 1e-6
+
+
+def _slope(centred: Floats, known: Floats, right: float, inverse: float) -> tuple[float, float]:
+    """The first and second derivative of the mean loss with respect to 1/T."""
+    weight = np.exp(centred * inverse)
+    total = weight.sum(axis=0)
+    weight *= known
+    first = weight.sum(axis=0) / total
+    weight *= known
+    second = weight.sum(axis=0) / total
+    return float(first.mean()) - right, float((second - first**2).mean())
+
+
+def _logits(scores: Floats, k: Ints) -> Floats:
+    there = np.arange(scores.shape[1]) < k[:, None]
+    # A choice that a model calls impossible would make the loss infinite at every temperature.
+    held = np.where(there, np.maximum(scores, -1e4), -np.inf)
+    return np.asarray(log_softmax(held, axis=1))

@@ -1,0 +1,126 @@
+"""What would other rules have removed? The rule of the run first, then its alternatives.
+
+A filter whose removed set changes with a template or a mode is a fact about the filter. Nothing here chooses
+among the rules: the run's own was fixed before anybody looked.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from robustify.answers import Answers
+from robustify.arrays import Bools, Ints
+from robustify.judge.parts import excess, expected, flagged_rate
+from robustify.judge.residual import FreshProbe
+from robustify.screen.chance import Chance
+from robustify.screen.consensus import SHORTCUT, measured, outcome
+from robustify.screen.variants import differs, identity, resolved, variants
+from robustify.screen.votes import Ballot, Roll, ScreenRules, cast_by_rotation, cast_votes
+
+Row = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """The run's own rule (resolved), its votes, what it removed (n,), and what is resampled together."""
+
+    rule: ScreenRules
+    votes: Ballot
+    removed: Bools
+    groups: Ints | None
+
+
+def sensitivity(
+    answers: Answers,
+    held: Roll,
+    rules: Sequence[ScreenRules],
+    own: Ballot,
+    probe: FreshProbe,
+    groups: Ints | None = None,
+) -> list[Row]:
+    """One row a rule: the run's own (`rules[0]`, with its ballot `own`), its configured alternatives
+    (`rules[1:]`), then every rule one change away that the answers support (`variants`).
+
+    Two rules that come to the same for these voters (a majority of two is unanimity) have one row; a configured
+    one that is told by an earlier row stands in its `same_as`. A rule whose voters were not asked has nulls. The
+    probe is trained on what a rule leaves for own and configured rules only: `residual_probe` is null for the
+    others, as each training costs more than all the rest. `groups` (n,): items that are resampled together.
+
+    Raises:
+        UsageError: a criterion is for another number of voters.
+    """
+    run = Own(resolved(answers, rules[0]), own, outcome(own, rules[0]) == SHORTCUT, groups)
+    out = {identity(answers, run.rule): _row("this run", run.rule, own, run, probe)}
+    for given in rules[1:]:
+        rule = resolved(answers, given)
+        known = identity(answers, rule)
+        if known in out:
+            told = out[known]["same_as"]
+            out[known]["same_as"] = [*(told if isinstance(told, list) else []), name(given)]
+        else:
+            out[known] = _row(name(given), rule, _votes(answers, held, rule, run), run, probe)
+    others = _cast(answers, held, variants(answers, run.rule, out), run)
+    return [*out.values(), *(_row(differs(rule, run.rule), rule, votes, run, None) for rule, votes in others)]
+
+
+def jaccard(a: Bools, b: Bools) -> float | None:
+    """Items in both over items in either, (n,) each; None where both are empty."""
+    either = int((a | b).sum())
+    return int((a & b).sum()) / either if either else None
+
+
+def name(rule: ScreenRules) -> str:
+    """A rule in a few words."""
+    orders = (
+        "" if rule.rotation == "averaged" else f", {rule.rotation} rotation{'s' * (rule.rotation == 'most')}"
+    )
+    norm = "" if rule.mode == "letter" or rule.norm == "chars" else f", {rule.norm}"
+    probe = "" if rule.probe_vote == "none" else f", probe {rule.probe_vote}"
+    return f"{rule.criterion} {rule.mode}{orders}{norm}{probe}"
+
+
+def _votes(answers: Answers, held: Roll, rule: ScreenRules, own: Own) -> Ballot:
+    # Another criterion counts the same votes otherwise; only another asking needs other votes.
+    same = rule.model_copy(update={"criterion": own.rule.criterion}) == own.rule
+    return own.votes if same else cast_votes(answers, rule, held)
+
+
+def _cast(
+    answers: Answers, held: Roll, rules: Sequence[ScreenRules], own: Own
+) -> Iterator[tuple[ScreenRules, Ballot]]:
+    """Every rule with its votes; rules that differ in nothing but the rotation rule are read at once."""
+    turned = [r for r in rules if r.rotation != own.rule.rotation]
+    for rule in rules:
+        if rule not in turned:
+            yield rule, _votes(answers, held, rule, own)
+    if turned:
+        cast = cast_by_rotation(answers, own.rule, held, [r.rotation for r in turned])
+        yield from ((rule, cast[rule.rotation]) for rule in turned)
+
+
+def _row(label: str, rule: ScreenRules, votes: Ballot, own: Own, probe: FreshProbe | None) -> Row:
+    """`probe`: None for a rule that nobody configured."""
+    luck = measured(votes, rule, own.groups)
+    left = None if probe is None else probe.audit(votes, rule)
+    return {
+        "name": label,
+        "differs": differs(rule, own.rule) or None,
+        "automatic": probe is None,
+        "same_as": [],
+        "criterion": rule.criterion,
+        "mode": rule.mode,
+        "template": votes.template,
+        "rotation": rule.rotation,
+        "norm": rule.norm if rule.mode == "text" else None,
+        "probe_vote": rule.probe_vote,
+        "flagged": flagged_rate(luck).json(),
+        "expected": expected(luck),
+        "excess": excess(luck),
+        "by_place": _by_place(luck),
+        "residual_probe": None if left is None else left.json(),
+        "jaccard": jaccard(own.removed, outcome(votes, rule) == SHORTCUT) if luck.n else None,
+    }
+
+
+def _by_place(luck: Chance) -> Row | None:
+    by = luck.by_place
+    return None if by is None else {"expected": expected(by), "excess": excess(by)}

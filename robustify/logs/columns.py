@@ -1,0 +1,203 @@
+"""Which column of a table of picks holds what: the user's word first, then usual names, then the cells.
+
+Two columns that could both be one part are not chosen between: the table is refused with the columns found and
+the mapping to write.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import get_args
+
+from robustify.errors import DataError, UsageError
+from robustify.loaders.choice_cells import choice_columns
+from robustify.loaders.rows import Row, Table
+from robustify.loaders.source import KeyKind
+from robustify.logs.letters import mostly_letters
+from robustify.logs.log import Wanted
+
+# Each line: names that mean the same. A later line counts only where no name of an earlier one is there.
+USUAL: dict[str, tuple[tuple[str, ...], ...]] = {
+    "model": (("model", "model_name"), ("scorer", "system")),
+    "id": (("item", "item_id", "id"), ("question_id", "qid", "uid", "pair_id", "doc_id")),
+    "view": (("view", "condition"),),
+    "key": (
+        ("key", "gold", "answer_key", "answerkey", "gold_index", "correct_answer"),
+        ("answer",),
+        ("label", "target"),
+    ),
+    "pick": (("pick", "picked"), ("prediction", "predicted", "pred", "model_answer")),
+    "k": (("k", "n_choices", "n_options"),),
+    "scores": (("scores", "logprobs", "log_probs", "loglikelihoods"),),
+    "correct": (("correct", "is_correct"),),
+    "stem": (("stem", "question"), ("query", "prompt")),
+    "choices": (("choices", "options"),),
+    "topic": (("topic",), ("subject",), ("category", "bank")),
+}
+PARTS = (*USUAL, "first", "key_is", "passage")
+_OF_A_MODEL = re.compile(r"(.+)_(?:picked|pick|predicted|prediction|pred)")
+_PLAIN = re.compile(r"#?[A-Za-z_][\w.\-@:/+]{0,60}")
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """`picks`: by model the column of its picks, with "" for a table that names the model in each row.
+
+    `parts`: the column of every other part that the table has (`=value` where it is the same everywhere);
+    `choices` the column or columns of the choices. `scores` and `correct` by model, as `picks`. `note` says
+    what was taken for a model's picks by its cells alone.
+    """
+
+    picks: Mapping[str, str]
+    parts: Mapping[str, str]
+    choices: str | tuple[str, ...] | None
+    scores: Mapping[str, tuple[str, ...]]
+    correct: Mapping[str, str]
+    note: str = ""
+
+
+def mapping(pairs: Iterable[str]) -> dict[str, str]:
+    """`PART=COLUMN` or `PART==VALUE` as a mapping; a value keeps one `=` before it.
+
+    Raises:
+        UsageError: no such part, one said twice, or no `=`.
+    """
+    said: dict[str, str] = {}
+    for pair in pairs:
+        part, equals, column = pair.partition("=")
+        if not equals or not column.strip("= "):
+            raise UsageError(f"--map {pair}: expected PART=COLUMN, or PART==VALUE for the same in every row")
+        if part not in PARTS:
+            raise UsageError(f"--map {pair}: no part is called {part!r}; expected one of {', '.join(PARTS)}")
+        if part in said:
+            raise UsageError(f"--map {part}: is said twice; expected once (several columns: {part}=A,B)")
+        if part == "key_is" and column.lstrip("=") not in get_args(KeyKind):
+            raise UsageError(f"--map {pair}: expected one of {', '.join(get_args(KeyKind))}")
+        said[part] = column.lstrip("=") if part == "key_is" else column
+    return said
+
+
+def columns(file: str, table: Table, wanted: Wanted) -> Columns:
+    """The columns of a table of picks.
+
+    Raises:
+        DataError: no picks, or a part that could be two columns; what was found and what to write is told.
+        UsageError: a mapped column that the table does not have.
+    """
+    names = list(table.rows[0].cells) if table.rows else []
+    if table.layout or not names:
+        raise DataError(
+            f"{file}: holds items without picks; expected logs or a table with model, key and pick"
+        )
+    said = dict(wanted.columns)
+    taken = {c for part in said.values() for c in _expanded(part, names)}
+    free = [name for name in names if name not in taken]
+    _require(file, said, names)
+    choices = _choices(said.get("choices"), free)
+    free = [
+        n for n in free if choices is None or n not in ((choices,) if isinstance(choices, str) else choices)
+    ]
+    found = {
+        part: said.get(part) or _usual(file, part, free) for part in USUAL if part not in ("choices", "pick")
+    }
+    parts = {part: column for part, column in found.items() if column is not None}
+    parts |= {part: said[part] for part in ("first",) if part in said}
+    free = [n for n in free if n not in parts.values()]
+    picks, note = _picks(file, table.rows, said.get("pick") or _usual(file, "pick", free), free)
+    if not picks:
+        raise DataError(
+            f"{file}: no column holds picks; {_shown(names)}; expected a log of lm-eval, Inspect or lighteval, or "
+            "a table of picks: say which column is what (--map model=NAME --map key=NAME --map pick=NAME)"
+        )
+    return Columns(
+        picks=picks,
+        parts={part: c for part, c in parts.items() if part not in ("scores", "correct")},
+        choices=choices,
+        scores={m: tuple(_of(m, c) for c in parts["scores"].split(",")) for m in picks if "scores" in parts},
+        correct={m: _of(m, parts["correct"]) for m in picks if "correct" in parts},
+        note=note,
+    )
+
+
+def refused(file: str, part: str, names: Sequence[str]) -> DataError:
+    """The error of a table that lacks a part."""
+    return DataError(
+        f"{file}: no column for the {part}; {_shown(names)}; expected --map {part}=NAME, or --map {part}==VALUE "
+        "for the same in every row"
+        + (", or the items with their keys (--data ITEMS)" if part == "key" else "")
+    )
+
+
+def _expanded(column: str, names: Sequence[str]) -> list[str]:
+    if column.startswith("="):
+        return []
+    patterns = [re.escape(one).replace(r"\*", "(.+)") for one in column.split(",")]
+    return [name for name in names for pattern in patterns if re.fullmatch(pattern, name)]
+
+
+def _require(file: str, said: Mapping[str, str], names: Sequence[str]) -> None:
+    for part, column in said.items():
+        if part == "key_is" or column.startswith("="):
+            continue
+        for one in column.split(","):
+            if not _expanded(one, names):
+                raise UsageError(f"{file}: no column {one!r}, as --map {part} says; {_shown(names)}")
+
+
+def _choices(said: str | None, names: Sequence[str]) -> str | tuple[str, ...] | None:
+    if said is not None:
+        return tuple(said.split(",")) if "," in said else said
+    usual = [name for name in names if name.casefold() in USUAL["choices"][0]]
+    series = choice_columns(names)
+    if usual:
+        return usual[0]
+    return series[0] if len(series) == 1 else None
+
+
+def _usual(file: str, part: str, names: Sequence[str]) -> str | None:
+    by_fold = {name.casefold(): name for name in names}
+    for rank in USUAL[part]:
+        found = [by_fold[name] for name in rank if name in by_fold]
+        if len(found) > 1:
+            both = " and ".join(f"`{name}`" for name in found)
+            raise DataError(f"{file}: {both} could each be the {part}; say which: --map {part}={found[0]}")
+        if found:
+            return found[0]
+    return None
+
+
+def _picks(
+    file: str, rows: Sequence[Row], said: str | None, free: Sequence[str]
+) -> tuple[dict[str, str], str]:
+    """By model the column of its picks, and what is to be told of the choice."""
+    names = list(rows[0].cells)
+    if said is not None and ("*" in said or "," in said):
+        return {_model_of(said, name): name for name in _expanded(said, names)}, ""
+    if said is not None:
+        return {"": said}, ""
+    named = {match[1]: name for name in free if (match := _OF_A_MODEL.fullmatch(name))}
+    if named:
+        return named, ""
+    lettered = [name for name in free if mostly_letters(row.cells.get(name) for row in rows)]
+    told = f"columns taken for models' picks, as most of their cells are letters: {', '.join(lettered)}"
+    return {name: name for name in lettered}, told if lettered else ""
+
+
+def _model_of(said: str, column: str) -> str:
+    for one in said.split(","):
+        match = re.fullmatch(re.escape(one).replace(r"\*", "(.+)"), column)
+        if match and match.groups():
+            return match[1]
+    return column
+
+
+def _of(model: str, column: str) -> str:
+    return column.replace("*", model) if model else column
+
+
+def _shown(names: Sequence[str]) -> str:
+    # Without a header the first record stands where the names should be, and that would be item text.
+    if not all(_PLAIN.fullmatch(name) for name in names):
+        return f"found columns: {len(names)} (names not shown: they may be text of an item)"
+    listed = ", ".join(names[:12])
+    return f"found the columns {listed}" + (f" and {len(names) - 12} more" if len(names) > 12 else "")

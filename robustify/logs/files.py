@@ -1,0 +1,112 @@
+"""Opens a log: which harness wrote it is told by its content, never by its name.
+
+It refuses by name what is no log. Nothing partial passes for whole: a log with rows that cannot be read is
+refused, unless they are to be set aside.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from robustify.errors import DataError, UsageError
+from robustify.loaders.files import open_rows
+from robustify.loaders.json_documents import whole_object
+from robustify.loaders.logs import is_lm_eval
+from robustify.loaders.source import FieldMap
+from robustify.logs.inspect_logs import is_inspect, read_eval_zip, read_inspect
+from robustify.logs.lighteval import is_lighteval, read_lighteval
+from robustify.logs.lm_eval import read_lm_eval
+from robustify.logs.log import Log, Wanted
+from robustify.logs.picks import KIND as PICKS
+from robustify.logs.picks import read_picks
+from robustify.views import VIEWS, View
+
+_ZIP = b"PK\x03\x04"
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A log as it is named on a command line: `[MODEL=][VIEW:]PATH`."""
+
+    path: Path
+    model: str | None = None
+    view: View | None = None
+
+
+def given(text: str) -> Given:
+    """A log's path, and before it whose replies they are and how they were asked; a path wins over a prefix."""
+    if Path(text).exists():
+        return Given(Path(text))
+    model, equals, rest = text.partition("=")
+    rest = rest if equals else text
+    view = next((v for v in VIEWS if rest.startswith(f"{v}:")), None)
+    path = rest if view is None or Path(rest).exists() else rest.removeprefix(f"{view}:")
+    return Given(Path(path), model if equals and model else None, view if path != rest else None)
+
+
+def read_log(path: Path, wanted: Wanted) -> Log:
+    """The log at this path.
+
+    Raises:
+        UsageError: no such file, a folder, or something about it that was said and is not so.
+        DataError: no log, or one that is damaged or contradicts itself.
+    """
+    if path.is_dir():
+        raise UsageError(f"{path}: is a folder; expected logs: name the files in it ({path}/*.jsonl)")
+    if not path.is_file():
+        raise UsageError(f"{path}: no such file; expected a log ([MODEL=][VIEW:]FILE)")
+    with path.open("rb") as file:
+        zipped = file.read(4) == _ZIP
+    if zipped:
+        data = path.read_bytes()
+        return read_inspect(path, read_eval_zip(path), hashlib.sha256(data).hexdigest(), wanted)
+    opened = open_rows(str(path))
+    table = opened.table
+    if not table.rows:
+        raise DataError.gather([f"{path.name}:{fault.line}: {fault.reason}" for fault in table.faults])
+    if table.outer == "inspect_log":
+        tree = whole_object(path.name, path.read_text(encoding="utf-8-sig"), 0)
+        if is_inspect(tree):
+            return read_inspect(path, tree, opened.sha256, wanted)
+    if is_lm_eval(table.rows[0].cells):
+        return read_lm_eval(path, table, opened.sha256, wanted)
+    if is_lighteval(table):
+        return read_lighteval(path, table, opened.sha256, wanted)
+    return read_picks(path.name, table, opened.sha256, wanted)
+
+
+def read_logs(logs: Sequence[Given], wanted: Wanted) -> list[Log]:
+    """All these logs; what was said of one alone wins over `wanted`.
+
+    Raises:
+        UsageError: a log named twice, or as `read_log`.
+        DataError: as `read_log`, or rows that cannot be read (the faults of all logs at once).
+    """
+    places = [log.path.resolve() for log in logs]
+    twice = [log.path for log, place in zip(logs, places, strict=True) if places.count(place) > 1]
+    if twice:
+        raise UsageError(f"{twice[0]}: is named twice; expected each log once")
+    names = Counter(log.path.name for log in logs)
+    read = [
+        replace(
+            read_log(
+                log.path,
+                replace(wanted, model=log.model or wanted.model, view=log.view or wanted.view),
+            ),
+            file=log.path.name if names[log.path.name] == 1 else f"{at}/{log.path.name}",
+        )
+        for at, log in enumerate(logs, start=1)
+    ]
+    strange = sorted(set(wanted.columns) - set(FieldMap.model_fields))
+    if strange and all(log.kind != PICKS for log in read):
+        raise UsageError(f"--map {strange[0]}: is for tables of picks, and none is given; leave it out")
+    faults = [
+        f"{log.file}:{fault.line}: {fault.reason}"
+        for log in read
+        for fault in sorted(log.faults, key=lambda fault: fault.line)
+    ]
+    if faults and not wanted.skip_bad:
+        raise DataError.gather(faults)
+    return read

@@ -1,0 +1,163 @@
+"""Which item of a benchmark a logged row shows, and in which order: by content, never by row or by letter.
+
+A row without text is matched by its item's id, and its key must then agree. Where several items have the same
+content, the rows of a model take them one after the other.
+"""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from robustify.errors import ItemError
+from robustify.item import Item, folded, unspaced
+from robustify.logs.log import Shown
+from robustify.orders import Order, own
+
+Reading = Literal["content", "folded stem", "choices alone"]
+READINGS: tuple[Reading, ...] = ("content", "folded stem", "choices alone")
+"""What an item is known by, from the surest to the weakest."""
+Asking = tuple[str, str, str, str]
+"""File, model, view and template: within one, no item is shown twice in one order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The item's place in the catalogue, the order in which it was shown, and what told which item it is."""
+
+    at: int
+    order: Order
+    by: str = "content"
+
+
+class Catalogue:
+    """Items by their content. `grows`: an item that is not here yet is added, not refused."""
+
+    def __init__(self, items: Sequence[Item], *, grows: bool) -> None:
+        self.items: list[Item] = []
+        self.grows = grows
+        self._texts: list[tuple[str, ...]] = []
+        self._by: dict[Reading, defaultdict[bytes, list[int]]] = {"content": defaultdict(list)}
+        self._ids: dict[str, int] = {}
+        self._named: dict[tuple[Asking, str], int] = {}
+        self._called: dict[tuple[Asking, int], str] = {}
+        self._shown: set[tuple[Asking, int, Order]] = set()
+        self._last: tuple[Shown, tuple[str, ...], bytes] | None = None
+        for item in items:
+            texts = tuple(map(unspaced, item.choices))
+            self._add(item, texts, _digest("content", item.stem, texts))
+
+    def find(self, shown: Shown, asking: Asking, task: str, *, blind: bool) -> Found:
+        """The item that a row shows. `blind`: asked without its question, which the log may then lack.
+
+        A second row of one asking finds its item too; who counts the rows refuses it.
+
+        Raises:
+            ItemError: no such item, or one that cannot be told from another.
+        """
+        found = self._by_text(shown, asking, task, blind) if shown.choices else self._by_id(shown)
+        self._shown.add((asking, found.at, found.order))
+        if shown.name:
+            self._named[asking, shown.name] = found.at
+            self._called[asking, found.at] = shown.name
+        return found
+
+    def _by_text(self, shown: Shown, asking: Asking, task: str, blind: bool) -> Found:
+        texts, digest = self._read(shown)
+        known = self._named.get((asking, shown.name)) if shown.name else None
+        for kind in READINGS if blind else READINGS[:-1]:
+            wanted = digest if kind == "content" else _digest(kind, shown.stem, texts)
+            held = self._index(kind).get(wanted, [])
+            if kind != "content" and len(held) > 1:
+                raise ItemError(f"cannot be told from {len(held)} items by its {kind}")
+            at_hand = [known] if known in held else [at for at in held if self._may_be(shown, at, asking)]
+            found = [Found(at, _order(texts, self._texts[at]), kind) for at in at_hand if at is not None]
+            free = [f for f in found if (asking, f.at, f.order) not in self._shown]
+            if free:
+                # An item shown as it stands comes before one that would have been shuffled.
+                return next((f for f in free if f.order == own(shown.k)), free[0])
+            if found and (known in held or not self.grows):
+                return found[0]
+            if self.grows:
+                break
+        if not self.grows:
+            other = ", though one has this id" if shown.id in self._ids else ""
+            raise ItemError(f"no item of the data has this content{other}")
+        return Found(self._add(_item(shown, self._free(shown, task)), texts, digest), own(shown.k))
+
+    def _may_be(self, shown: Shown, at: int, asking: Asking) -> bool:
+        """Whether a row may show this item: not where a log is all that is known and calls it otherwise."""
+        return not self.grows or self._called.get((asking, at), shown.name) == shown.name
+
+    def _by_id(self, shown: Shown) -> Found:
+        at = self._ids.get(shown.id)
+        if at is None:
+            raise ItemError("no item of the data has this id, and the row has no text to be matched by")
+        item = self.items[at]
+        if shown.k != item.k or shown.key not in (None, item.key):
+            raise ItemError(
+                "has another key or number of choices than the item of its id; expected the same, as the row has "
+                "no text"
+            )
+        return Found(at, own(item.k), "id")
+
+    def _read(self, shown: Shown) -> tuple[tuple[str, ...], bytes]:
+        # The rows of many models may show one and the same item.
+        if self._last is None or self._last[0] is not shown:
+            texts = tuple(map(unspaced, shown.choices))
+            self._last = (shown, texts, _digest("content", shown.stem, texts))
+        return self._last[1:]
+
+    def _index(self, kind: Reading) -> defaultdict[bytes, list[int]]:
+        """By the digest of a reading the items that have it; weaker readings only once they are needed."""
+        if kind not in self._by:
+            self._by[kind] = defaultdict(list)
+            for at, (item, texts) in enumerate(zip(self.items, self._texts, strict=True)):
+                self._by[kind][_digest(kind, item.stem, texts)].append(at)
+        return self._by[kind]
+
+    def _add(self, item: Item, texts: tuple[str, ...], digest: bytes) -> int:
+        at = len(self.items)
+        self._by["content"][digest].append(at)
+        self.items.append(item)
+        self._texts.append(texts)
+        self._ids[item.id] = at
+        return at
+
+    def _free(self, shown: Shown, task: str) -> str:
+        """An id for an item of a log: its own, else the task's name and what the log calls it."""
+        name = shown.name.removeprefix("#")
+        made = f"{task}-{name:0>4}" if name.isdecimal() else f"{task}-{name or len(self.items) + 1}"
+        wanted = shown.id or made
+        while wanted in self._ids:
+            wanted = f"{made}-{len(self.items) + 1}"
+        return wanted
+
+
+def _digest(kind: Reading, stem: str, texts: Sequence[str]) -> bytes:
+    match kind:
+        case "content":
+            stem = unspaced(stem)
+        case "folded stem":
+            stem = folded(stem)
+        case "choices alone":
+            stem = ""
+    text = "\0".join([stem, *sorted(texts)]).encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(text, digest_size=16).digest()
+
+
+def _order(shown: Sequence[str], own_texts: Sequence[str]) -> Order:
+    """`order[j]`: which of the item's choices stands at place j; equal texts keep their order."""
+    if shown == own_texts:
+        return own(len(shown))
+    left = defaultdict(list)
+    for at, choice in enumerate(own_texts):
+        left[choice].append(at)
+    return tuple(left[choice].pop(0) for choice in shown)
+
+
+def _item(shown: Shown, name: str) -> Item:
+    if shown.key is None:
+        raise ItemError("no key is logged; expected the items with their keys (--data ITEMS)")
+    return Item(name, shown.stem, shown.choices, shown.key, shown.topic, shown.group)

@@ -1,0 +1,252 @@
+"""Plain tables of picks (JSON, JSON Lines, CSV, Parquet) -> replies.
+
+A table names a model, a key and a pick in each row, or has a column of picks for each model. Rows without an
+item's id and without its text can only be aligned by their order within each model, and that is said.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from robustify.errors import DataError, ItemError, UsageError
+from robustify.item import FEWEST, MOST
+from robustify.loaders.cells import dig, kind_of, label, name_like, text
+from robustify.loaders.choice_cells import choice_texts
+from robustify.loaders.rows import Cells, Fault, Row, Table
+from robustify.logs.columns import Columns, columns, refused
+from robustify.logs.log import Log, Reply, Shown, Wanted
+from robustify.logs.naming import Naming, naming, whole
+from robustify.logs.prompts import assumed
+from robustify.stats.ties import tied_best
+from robustify.views import VIEWS, View
+
+KIND = "picks"
+ASKED_AS: dict[View, tuple[str, ...]] = {
+    "choices_only": ("options", "options_only", "choices", "answer_only", "answers_only"),
+    "full": ("full_prompt", "question", "with_question"),
+}
+WORDS: dict[str, View] = {
+    **{view: view for view in VIEWS},
+    **{word: view for view, words in ASKED_AS.items() for word in words},
+}
+LEAST = 1e-12
+"""A probability of 0 counts as this, because its logarithm has to be a number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How one table is read: its columns, how they name a choice, and what no row says.
+
+    `k` and `view` stand where no column does; `words` gives the view of each word of the view column.
+    `literals`: lists may be written out in a cell. `probable`: scores are probabilities.
+    """
+
+    columns: Columns
+    keys: Naming
+    picks: Naming
+    k: int | None
+    view: View
+    words: Mapping[str, View]
+    model: str | None
+    literals: bool
+    probable: bool
+
+
+def read_picks(file: str, table: Table, sha256: str, wanted: Wanted) -> Log:
+    """The replies of one table.
+
+    Raises:
+        DataError: a part that no column holds, or that two could; a view or a count that is not known.
+        UsageError: a mapped column that is not there, or a view other than the table's own.
+    """
+    found = columns(file, table, wanted)
+    if "" in found.picks and "model" not in found.parts and wanted.model is None:
+        raise refused(file, "model", list(table.rows[0].cells))
+    if "" not in found.picks and wanted.model is not None:
+        raise UsageError(f"{file}: has a column of picks for each model; leave {wanted.model}= out")
+    if "key" not in found.parts and not wanted.keyed:
+        raise refused(file, "key", list(table.rows[0].cells))
+    reading, notes = _reading(file, table, found, wanted)
+    met: Counter[tuple[str, str]] = Counter()
+    read = [_replies_or_fault(row, reading, met) for row in table.rows]
+    replies = [reply for one in read if isinstance(one, list) for reply in one]
+    faults = [*table.faults, *(one for one in read if isinstance(one, Fault))]
+    return Log(
+        file=file,
+        kind=KIND,
+        sha256=sha256,
+        task=re.sub(r"\.[^.]*$", "", file),
+        replies=tuple(replies),
+        faults=tuple(faults),
+        notes=tuple(note for note in (found.note, *notes) if note),
+    )
+
+
+def _reading(file: str, table: Table, found: Columns, wanted: Wanted) -> tuple[Reading, list[str]]:
+    rows = [row.cells for row in table.rows]
+    view, words, told = _views(file, rows, found, wanted)
+    keys = [said for cells in rows if (said := _key(cells, found)) is not None]
+    picks = [cells.get(column) for cells in rows for column in found.picks.values()]
+    by_key, by_pick = naming(file, keys, picks, found.parts.get("first", ""))
+    k, counted = None, ""
+    if found.choices is None and "k" not in found.parts:
+        k = _furthest(
+            file, [by_key.place(c, MOST, ()) for c in keys], [by_pick.place(c, MOST, ()) for c in picks]
+        )
+        counted = f"every item was taken to have {k} choices, as many as its keys name (--map k==N)"
+    values = [v for cells in rows for m in found.scores for v in _numbers(cells, found.scores[m])]
+    probable = bool(values) and all(0 <= v <= 1 for v in values)
+    if not probable and any(v > 0 for v in values):
+        raise DataError(
+            f"{file}: scores above 0 that are no probabilities; expected log-probabilities (at most 0) or "
+            "probabilities (0 to 1)"
+        )
+    reading = Reading(found, by_key, by_pick, k, view, words, wanted.model, table.literals, probable)
+    return reading, [told, counted]
+
+
+def _furthest(file: str, keys: Sequence[int | None], picks: Sequence[int | None]) -> int:
+    """The number of choices of every item where no row says it: the furthest place that a key names.
+
+    Raises:
+        DataError: a pick goes further, so that the keys do not tell.
+    """
+    k, furthest = (max((p + 1 for p in places if p is not None), default=0) for places in (keys, picks))
+    if furthest > k or k < FEWEST:
+        raise DataError(
+            f"{file}: no column says how many choices an item has; its keys name {k}, its picks {furthest}; "
+            "expected to be told: --map k=NAME or --map k==N"
+        )
+    return k
+
+
+def _views(
+    file: str, rows: Sequence[Cells], found: Columns, wanted: Wanted
+) -> tuple[View, dict[str, View], str]:
+    """The view where no column says one, the view of each word of the column, and what was assumed."""
+    column = found.parts.get("view")
+    if column is None:
+        told = "" if wanted.view else assumed("full")
+        return wanted.view or "full", {}, told
+    said = {column[1:]} if column.startswith("=") else {str(cells.get(column)) for cells in rows}
+    words = {word: WORDS[plain] for word in said if (plain := re.sub(r"[- ]", "_", word).casefold()) in WORDS}
+    strange = sorted(said - set(words))
+    if strange and (len(said) > 1 or wanted.view is None):
+        shown = ", ".join(strange[:5]) if all(map(name_like, strange)) else f"{len(strange)} words"
+        raise DataError(
+            f"{file}: column `{column}` holds {shown}; expected {', '.join(VIEWS)}: split the table by view and "
+            "say which is which (choices_only:FILE, full:FILE)"
+        )
+    if strange:
+        return wanted.view or "full", dict.fromkeys(strange, wanted.view or "full"), ""
+    if wanted.view is not None and set(words.values()) != {wanted.view}:
+        raise UsageError(f"{file}: says itself how it was asked (`{column}`); leave the view out")
+    listed = ", ".join(f"{w!r} as {v}" for w, v in sorted(words.items()) if w != v)
+    return "full", words, f"`{column}` says the view: {listed}" if listed else ""
+
+
+def _key(cells: Cells, found: Columns) -> object:
+    column = found.parts.get("key")
+    if column is None:
+        return None
+    return column[1:] if column.startswith("=") else cells.get(column)
+
+
+def _replies_or_fault(row: Row, reading: Reading, met: Counter[tuple[str, str]]) -> list[Reply] | Fault:
+    try:
+        return list(_replies(row, reading, met))
+    except ItemError as error:
+        return Fault(row.line, str(error))
+
+
+def _replies(row: Row, reading: Reading, met: Counter[tuple[str, str]]) -> Iterator[Reply]:
+    """One reply for each model that the row names. `met` counts the rows of a model and view so far."""
+    found, cells = reading.columns, row.cells
+    shown = _item(cells, reading)
+    word = _said(cells, found.parts.get("view"))
+    view = reading.words.get(word, reading.view)
+    for name, column in found.picks.items():
+        model = name or reading.model or _said(cells, found.parts.get("model")).strip()
+        if not model:
+            raise ItemError("no model is named; expected whose pick it is")
+        met[model, view] += 1
+        item = shown if shown.name else _numbered(shown, met[model, view])
+        pick = reading.picks.place(cells.get(column), shown.k, shown.choices)
+        scores = _scores(cells, found.scores.get(name, ()), shown.k, reading.probable)
+        _agree(cells, found.correct.get(name), shown, pick, scores)
+        yield Reply(
+            row.line, model, view, KIND, item, pick=pick, scores=scores, why="names no choice, or several"
+        )
+
+
+def _numbered(item: Shown, at: int) -> Shown:
+    return Shown(item.k, item.stem, item.choices, item.key, f"#{at}", topic=item.topic)
+
+
+def _item(cells: Cells, reading: Reading) -> Shown:
+    parts = reading.columns.parts
+    choices: tuple[str, ...] = ()
+    if reading.columns.choices is not None:
+        choices, _ = choice_texts(cells, reading.columns.choices, literals=reading.literals)
+    counted = whole(_said(cells, parts["k"])) if "k" in parts else None
+    k = len(choices) or counted or reading.k or 0
+    if not FEWEST <= k <= MOST:
+        raise ItemError(f"{k} choices; expected {FEWEST} to {MOST} (say how many: --map k=NAME or k==N)")
+    key = None
+    if "key" in parts:
+        said = _key(cells, reading.columns)
+        key = reading.keys.place(said, k, choices)
+        if key is None:
+            raise ItemError(f"key is {kind_of(said)} that names none of {k} choices, or several")
+    name, topic = (label(cells, c) if (c := parts.get(p)) else "" for p in ("id", "topic"))
+    stem = text(cells, parts["stem"]) if "stem" in parts and choices else ""
+    return Shown(k, stem, choices, key, name, id=name, topic=topic.strip())
+
+
+def _said(cells: Cells, column: str | None) -> str:
+    if column is None:
+        return ""
+    return column[1:] if column.startswith("=") else str(dig(cells, column))
+
+
+def _numbers(cells: Cells, names: Sequence[str]) -> list[float]:
+    held = [cells.get(name) for name in names]
+    if len(held) == 1 and isinstance(held[0], list):
+        held = held[0]
+    values = [_number(value) for value in held]
+    return [v for v in values if v is not None]
+
+
+def _number(value: object) -> float | None:
+    try:
+        found = float(value) if isinstance(value, str | int | float) else math.nan
+    except ValueError:
+        return None
+    return found if math.isfinite(found) else None
+
+
+def _scores(cells: Cells, names: Sequence[str], k: int, probable: bool) -> tuple[float, ...]:
+    values = _numbers(cells, names)
+    if len(values) != k:
+        return ()
+    return tuple(math.log(max(v, LEAST)) if probable else v for v in values)
+
+
+def _agree(
+    cells: Cells, correct: str | None, item: Shown, pick: int | None, scores: tuple[float, ...]
+) -> None:
+    """Refuse a row that contradicts itself: a wrong column, or a key that is read wrongly.
+
+    Raises:
+        ItemError: the pick is not the best of its own scores, or not what `correct` says.
+    """
+    best = tied_best(scores) if scores else ()
+    if best and pick is not None and pick not in best:
+        raise ItemError("the pick is not the best of its own scores; expected both to name one choice")
+    said = str(cells.get(correct)).strip().casefold() if correct is not None else ""
+    if pick is None or item.key is None or said not in ("0", "1", "true", "false", "0.0", "1.0"):
+        return
+    if said.startswith(("1", "t")) != (pick == item.key):
+        raise ItemError(f"`{correct}` is {said}, but key and pick say otherwise; expected the same")

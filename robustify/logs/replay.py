@@ -1,0 +1,136 @@
+"""A model whose answers stand in logs: it is not asked, its rows are taken over.
+
+It is no `Scorer`: what a log holds was asked in the log's own words, and may be picks without any score, so it
+gives answer rows and says under which template. What the logs do not hold is unanswered, never asked elsewhere.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from robustify.answers import Answer, Answers, unanswered
+from robustify.errors import DataError, UsageError
+from robustify.item import Item
+from robustify.loaders import Loaded
+from robustify.logs import Given, Log, Wanted, fingerprint, gather, mapping, read_logs
+from robustify.logs.prompts import BLIND
+from robustify.orders import own
+from robustify.views import View
+
+
+def _listed(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+class ReplayModel(BaseModel):
+    """A model whose answers are replayed from logs of lm-eval, Inspect, lighteval or from tables of picks.
+
+    `logs`: their files. `model`: what they call it, where they hold several. `view`, `filter`, `columns`: as
+    `--view`, `--filter` and `--map` of `robustify import`. `role`: whether it votes in the screen.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
+    engine: Literal["replay"]
+    logs: Annotated[tuple[str, ...], BeforeValidator(_listed), Field(min_length=1)]
+    model: str = ""
+    role: Literal["voter", "under_test"] = "voter"
+    view: View | None = None
+    filter: str | None = None
+    columns: Annotated[tuple[str, ...], BeforeValidator(_listed)] = ()
+    skip_bad: bool = False
+
+    @property
+    def reference(self) -> str:
+        """What tells it from another model of the same config."""
+        return "|".join(["replay", self.model, *self.logs])
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """A model's rows, what they depend on, and sha256 of the templates of ours that were recognised."""
+
+    answers: Answers
+    fingerprint: dict[str, str]
+    templates: dict[str, str]
+
+
+def check_logs(model: ReplayModel, told: Collection[str]) -> None:
+    """Make sure that the logs can be read and serve; `told`: the templates under which other voters are asked.
+
+    Raises:
+        UsageError: a file that is not there, a mapping that cannot be, or a voter whose logs cannot vote.
+        DataError: as the logs' readers say.
+    """
+    replies = [reply for log in _read(model) for reply in log.replies]
+    blind = {reply.template for reply in replies if reply.view in BLIND}
+    if model.role != "voter":
+        return
+    if not blind:
+        views = ", ".join(dict.fromkeys(reply.view for reply in replies))
+        raise UsageError(
+            f"{model.name}: votes, but its logs hold {views}; expected answers without the question, or "
+            "`role: under_test`"
+        )
+    if told and not blind & set(told):
+        raise UsageError(
+            f"{model.name}: was asked in other words ({', '.join(sorted(blind))}) than the other voters "
+            f"({', '.join(sorted(told))}); expected `role: under_test`, or replayed voters alone"
+        )
+
+
+def replayed(model: ReplayModel, bench: Loaded) -> Replayed:
+    """The model's answers to the items of `bench`: one row at least for each item and view that it was asked.
+
+    Raises:
+        UsageError, DataError: as the logs' readers say, or the logs hold several models and none of this name.
+    """
+    logs = _read(model)
+    found = gather(logs, bench)
+    missing = list(_missing(model.name, found.answers, bench.items))
+    notes = [*dict.fromkeys(note for log in logs for note in log.notes), *found.notes]
+    told = {
+        **fingerprint(logs, model.name),
+        "items_not_in_the_log": str(len(bench.items) - len(found.topics)),
+        "rows_of_no_item": str(len(found.set_aside)),
+        "assumed": "; ".join(notes),
+    }
+    templates = {name: digest for log in logs for name, digest in log.templates.items()}
+    return Replayed(Answers.concat([found.answers, Answers.of(missing)]), told, templates)
+
+
+def _read(model: ReplayModel) -> list[Log]:
+    wanted = Wanted(
+        view=model.view,
+        filter=model.filter,
+        columns=mapping(model.columns),
+        keyed=True,
+        skip_bad=model.skip_bad,
+    )
+    return [_of_one(log, model) for log in read_logs([Given(Path(log)) for log in model.logs], wanted)]
+
+
+def _of_one(log: Log, model: ReplayModel) -> Log:
+    """The log with the replies of this model alone, under the config's name for it; its own is a fact."""
+    names = list(dict.fromkeys(reply.model for reply in log.replies))
+    wanted = model.model or (names[0] if len(names) == 1 else model.name)
+    if names and wanted not in names:
+        listed = ", ".join(names[:10])
+        raise DataError(
+            f"{log.file}: holds no model {wanted!r}; expected one of {listed} (models: model: NAME)"
+        )
+    replies = tuple(replace(reply, model=model.name) for reply in log.replies if reply.model == wanted)
+    return replace(log, replies=replies, facts={**log.facts, "model": wanted})
+
+
+def _missing(name: str, answers: Answers, items: Sequence[Item]) -> Iterator[Answer]:
+    for view, model, template in answers.askings():
+        block = answers.block(view, model, template)
+        held = {answers.items[at] for at in set(block.item.tolist())}
+        for item in items:
+            if item.id not in held:
+                yield unanswered(item.id, view, name, own(item.k), template, item.key, "not in the log")

@@ -1,0 +1,1 @@
+"""Which items stand, word for word, in text files."""

@@ -1,0 +1,1 @@
+"""Item text never reaches a message, a log or a repr."""

@@ -1,0 +1,1 @@
+"""The choices-only screen: votes, consensus and what chance explains."""

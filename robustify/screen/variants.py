@@ -1,0 +1,177 @@
+"""Which other rules the answers can support, one change at a time, and when two rules are one.
+
+A rule is followed only as far as every voter of the run was asked for it. Rules that cannot differ for these
+voters (a majority of two is unanimity, any rotation rule of a single order) are one rule.
+"""
+
+from collections.abc import Collection, Iterator
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from robustify.answers import Answers
+from robustify.screen.criteria import named, needed, require_voters
+from robustify.screen.picks import Rotation, TextNorm
+from robustify.screen.votes import VIEW_OF, Mode, ScreenRules, first_template, models
+
+Identity = tuple[object, ...]
+
+_COLUMN: dict[TextNorm, str] = {"chars": "n_chars", "tokens": "n_tokens", "bytes": "n_bytes", "sum": "scores"}
+_PER: dict[TextNorm, str] = {
+    "chars": "per character",
+    "tokens": "per token",
+    "bytes": "per byte",
+    "sum": "by the sum",
+}
+_ORDERS: dict[Rotation, str] = {
+    "averaged": "orders averaged",
+    "every": "picked in every order",
+    "most": "picked in most orders",
+}
+
+
+def variants(
+    answers: Answers, own: ScreenRules, besides: Collection[Identity] = ()
+) -> tuple[ScreenRules, ...]:
+    """Every rule that these answers support and that differs from the run's own in exactly one thing.
+
+    Other criteria (k-of-n from three votes on), the other mode, each other template, other rotation rules where
+    two orders or more were asked, other norms in text mode. Voters are the run's own, all of them asked. A rule
+    that comes to the same as the own one, as an earlier variant, or as one of `besides` is left out, because
+    it would flag the same items.
+
+    Raises:
+        UsageError: the own criterion is for another number of voters.
+    """
+    rule = resolved(answers, own)
+    seen = {identity(answers, rule), *besides}
+    found = []
+    for other in _one_change(answers, rule):
+        known = identity(answers, other)
+        if known not in seen:
+            seen.add(known)
+            found.append(other)
+    return tuple(found)
+
+
+def resolved(answers: Answers, rule: ScreenRules) -> ScreenRules:
+    """The rule with the template and the voters named that it stands for."""
+    view = VIEW_OF[rule.mode]
+    template = rule.template or first_template(answers, view, rule.voters)
+    voters = rule.voters or (() if template is None else models(answers, view, template))
+    return rule.model_copy(update={"template": template, "voters": voters})
+
+
+def identity(answers: Answers, rule: ScreenRules) -> Identity:
+    """What a resolved rule comes to: two rules with one identity flag the same items.
+
+    Raises:
+        UsageError: the criterion is for another number of voters.
+    """
+    votes = _votes(rule)
+    require_voters(rule.criterion, votes)
+    return (
+        needed(rule.criterion, votes),
+        rule.mode,
+        rule.template,
+        frozenset(rule.voters),
+        None if rule.template is None else _turned(answers, rule),
+        rule.norm if rule.mode == "text" else None,
+        rule.probe_vote,
+        None if rule.probe_vote == "none" else rule.probe_confidence,
+    )
+
+
+def differs(rule: ScreenRules, own: ScreenRules) -> str:
+    """In what a resolved rule differs from the run's own, in words; empty where in nothing."""
+    pairs = [
+        (rule.criterion, own.criterion),
+        (f"by {rule.mode}", f"by {own.mode}"),
+        (_ORDERS[rule.rotation], _ORDERS[own.rotation]),
+        (f"probe {rule.probe_vote}", f"probe {own.probe_vote}"),
+    ]
+    if rule.mode == own.mode:
+        pairs.append((f"template {rule.template}", f"template {own.template}"))
+    if rule.mode == own.mode == "text":
+        pairs.append((_PER[rule.norm], _PER[own.norm]))
+    if rule.probe_vote == own.probe_vote != "none":
+        pairs.append((f"probe at {rule.probe_confidence:g}", f"probe at {own.probe_confidence:g}"))
+    said = [f"{this} instead of {that}" for this, that in pairs if this != that]
+    return ", ".join([*said, *(["other voters"] if set(rule.voters) != set(own.voters) else [])])
+
+
+def _one_change(answers: Answers, rule: ScreenRules) -> Iterator[ScreenRules]:
+    if rule.voters and rule.template is not None:
+        yield from _criteria(rule)
+        yield from _modes(answers, rule)
+        yield from _templates(answers, rule)
+        yield from _rotations(rule)
+        yield from _norms(answers, rule)
+
+
+def _criteria(rule: ScreenRules) -> Iterator[ScreenRules]:
+    votes = _votes(rule)
+    for k in range(votes, 0, -1):
+        if votes >= 3 or k == votes:
+            yield rule.model_copy(update={"criterion": named(k, votes)})
+
+
+def _modes(answers: Answers, rule: ScreenRules) -> Iterator[ScreenRules]:
+    mode: Mode = "text" if rule.mode == "letter" else "letter"
+    for template in _asked_of_all(answers, VIEW_OF[mode], rule.voters)[:1]:
+        yield rule.model_copy(update={"mode": mode, "template": template})
+
+
+def _templates(answers: Answers, rule: ScreenRules) -> Iterator[ScreenRules]:
+    for template in _asked_of_all(answers, VIEW_OF[rule.mode], rule.voters):
+        yield rule.model_copy(update={"template": template})
+
+
+def _rotations(rule: ScreenRules) -> Iterator[ScreenRules]:
+    for rotation in _ORDERS:
+        yield rule.model_copy(update={"rotation": rotation})
+
+
+def _norms(answers: Answers, rule: ScreenRules) -> Iterator[ScreenRules]:
+    if rule.mode != "text":
+        return
+    for norm, column in _COLUMN.items():
+        if all(_holds(answers, rule, voter, name) for voter in rule.voters for name in {"scores", column}):
+            yield rule.model_copy(update={"norm": norm})
+
+
+def _asked_of_all(answers: Answers, view: str, voters: tuple[str, ...]) -> list[str]:
+    templates = dict.fromkeys(t for v, _, t in answers.askings() if v == view)
+    return [t for t in templates if set(voters) <= set(models(answers, view, t))]
+
+
+def _votes(rule: ScreenRules) -> int:
+    return len(rule.voters) + (rule.probe_vote == "with")
+
+
+def _turned(answers: Answers, rule: ScreenRules) -> Rotation:
+    """The rule for rotations as far as it can matter for what was asked."""
+    if rule.rotation == "averaged":
+        return "averaged"
+    orders = max((_orders(answers, rule, voter) for voter in rule.voters), default=0)
+    if orders < 2:
+        return "averaged"
+    # Of two orders, more than half is both.
+    return "every" if orders == 2 else rule.rotation
+
+
+def _orders(answers: Answers, rule: ScreenRules, voter: str) -> int:
+    """In how many orders a voter was asked an item, at most: no asking stands twice."""
+    items = answers.table["item"].filter(_rows(answers, rule, voter))
+    return int(pc.max(pc.value_counts(items).field("counts")).as_py() or 0)
+
+
+def _holds(answers: Answers, rule: ScreenRules, voter: str, column: str) -> bool:
+    held = answers.table[column].filter(_rows(answers, rule, voter))
+    return bool(pc.max(pc.list_value_length(held)).as_py())
+
+
+def _rows(answers: Answers, rule: ScreenRules, voter: str) -> pa.ChunkedArray:
+    asked = {"view": VIEW_OF[rule.mode], "model": voter, "template": rule.template}
+    return reduce(pc.and_, (pc.equal(answers.table[name], wanted) for name, wanted in asked.items()))

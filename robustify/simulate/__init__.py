@@ -1,0 +1,1 @@
+"""Made-up benchmarks whose truth is known."""

@@ -1,0 +1,267 @@
+"""Makes benchmarks whose truth is known: items, answers of voters and models, and what must come out.
+
+Everything follows from a world and its seed. The rows are ordinary rows, so that the judge cannot tell them from
+those of real models; nothing here is asked of a model and no text is taken from a benchmark.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from scipy.special import log_softmax
+
+from robustify import orders
+from robustify.answers import SCHEMA, Answers
+from robustify.arrays import Bools, Floats, Ints
+from robustify.baselines.heuristics import guess
+from robustify.item import Item
+from robustify.judge.judgement import Facts
+from robustify.scoring import credit
+from robustify.simulate.parameters import TOPICS, Kind, World, place_odds, right, sight
+from robustify.simulate.truth import CLOZE_LIKING, FULL_LIKING, topic_name, values
+from robustify.simulate.wording import choices
+
+UNANSWERED, TIED = -1, -2
+SURE, UNSURE, LETTER = 4.0, 0.5, 1.0
+"""How much a voter likes its pick, in nats, and how much the first letter: it decides one asking of the unsure."""
+CHARS = 10
+TEMPLATES = {"choices_only": "made-up-v1", "full": "made-up-full-v1", "cloze": "made-up-cloze-v1"}
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """One benchmark of a world, as arrays.
+
+    `k`, `key`, `topic`, `group` (n,); `kind` one name an item; `picks` (n, people) of the voters, then of the
+    outside models: an option, -1 unanswered, -2 none liked best; `unsure` (n, people); `full` and `cloze`
+    (n, tested): the option that a model under test believes in; `words` seeds the text.
+    """
+
+    world: World
+    k: Ints
+    key: Ints
+    kind: tuple[Kind, ...]
+    topic: Ints
+    group: Ints
+    picks: Ints
+    unsure: Bools
+    full: Ints
+    cloze: Ints
+    words: int
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    @cached_property
+    def ids(self) -> tuple[str, ...]:
+        """The items' names."""
+        return names(len(self))
+
+    @property
+    def facts(self) -> Facts:
+        """What a judge is told beside the rows."""
+        topics = {name: topic_name(t) for name, t in zip(self.ids, self.topic.tolist(), strict=True)}
+        groups = (
+            {}
+            if self.world.passage == 1
+            else dict(zip(self.ids, map(_passage, self.group.tolist()), strict=True))
+        )
+        return Facts("made up", topics, groups)
+
+    def items(self) -> list[Item]:
+        """The items in words."""
+        text = choices(self.key, self.k, self.kind, np.random.default_rng(self.words))
+        groups = self.facts.groups
+        return [
+            Item(name, f"Made-up question {name}", text[i], int(self.key[i]), topic_name(int(self.topic[i])),
+                 groups.get(name, ""))
+            for i, name in enumerate(self.ids)
+        ]  # fmt: skip
+
+    def answers(self, items: Sequence[Item] | None = None) -> Answers:
+        """All rows: the screen of voters and outside models, the models under test, the blind rules on `items`."""
+        parts = [
+            self._screen(p, name)
+            for p, name in enumerate((*self.world.voter_names, *self.world.outside_names))
+        ]
+        for t, name in enumerate(self.world.tested_names):
+            parts += [self._full(t, name), self._cloze(t, name)]
+        return Answers.concat([*parts, guess(items or ())])
+
+    def _screen(self, person: int, name: str) -> Answers:
+        own = self.world.asked == "own"
+        shown = _own(self.k)[:, None] if own else rotations(self.ids, self.k)
+        item, order = _rows_of(shown)
+        pick = self.picks[item, person]
+        k = self.k[item]
+        liking = np.where(self.unsure[item, person], UNSURE, SURE)
+        scores = np.where(np.arange(order.shape[1]) == pick[:, None], liking[:, None], 0.0)
+        if self.world.letter_bias:
+            scores[np.arange(len(item)), order[:, 0]] += LETTER
+        return self._table(item, "choices_only", name, order, _logs(scores, k), pick != UNANSWERED)
+
+    def _full(self, tested: int, name: str) -> Answers:
+        shown = _spread(self.ids, self.k, self.world.orders)
+        item, order = _rows_of(shown)
+        k = self.k[item]
+        rng = np.random.default_rng([self.words, 1, tested])
+        loose = rng.random(len(item)) >= self.world.firmness
+        pick = np.where(loose, rng.integers(0, k), self.full[item, tested])
+        scores = np.where(np.arange(order.shape[1]) == pick[:, None], FULL_LIKING, 0.0)
+        return self._table(item, "full", name, order, _logs(scores, k), pick >= 0)
+
+    def _cloze(self, tested: int, name: str) -> Answers:
+        item, order = _rows_of(_own(self.k)[:, None])
+        pick = self.cloze[item, tested]
+        scores = -CHARS * np.where(np.arange(order.shape[1]) == pick[:, None], 1.0, 1.0 + CLOZE_LIKING)
+        return self._table(item, "cloze", name, order, np.where(order >= 0, scores, np.nan), pick >= 0)
+
+    def _table(self, item: Ints, view: str, model: str, order: Ints, scores: Floats, said: Bools) -> Answers:
+        """Rows of one model; `order`, `scores` (r, K) with -1 and NaN beyond a row's choices."""
+        key, k, n = self.key[item], self.k[item], len(item)
+        won, pick, tie = credit(np.where(said[:, None], scores, np.nan), key, k)
+        heard = np.where(said, k, 0)
+        lengths = _lists(np.where(order >= 0, CHARS, -1), heard, pa.int32())
+        columns = {
+            "item": pa.array(self.ids, pa.string()).take(pa.array(item)),
+            "view": _same(view, n), "model": _same(model, n), "template": _same(TEMPLATES[view], n),
+            "order": _lists(order, k, pa.int16()),
+            "key": pa.array(key, pa.int16()),
+            "pick": pa.array(pick, pa.int16(), mask=~said),
+            "correct": pa.array(np.nan_to_num(won), pa.float64(), mask=~said),
+            "scores": _lists(scores, heard, pa.float64()),
+            "n_chars": lengths, "n_bytes": lengths, "n_tokens": lengths,
+            "tie": pa.array(tie, pa.int16()),
+            "error": pa.array(np.full(n, "made up to be missing"), pa.string(), mask=said),
+        }  # fmt: skip
+        return Answers(pa.table([columns[name] for name in SCHEMA.names], schema=SCHEMA))
+
+
+def draw(world: World) -> Drawn:
+    """One benchmark of a world; the same world gives the same one."""
+    rng = np.random.default_rng(world.seed)
+    n = world.items
+    group = np.arange(n) // world.passage
+    kinds = list(world.kinds)
+    of_group = rng.choice(len(kinds), size=int(group[-1]) + 1, p=list(world.kinds.values()))
+    kind = of_group[group]
+    k = rng.choice(np.asarray(world.options, dtype=np.int64), size=n)
+    key = _placed(world, k, rng)
+    topic = rng.choice(len(TOPICS), size=n, p=TOPICS)
+    picks = _picks(world, kind, kinds, k, key, rng)
+    full, cloze = (
+        _believed(np.array([right(world, name)[view] for name in kinds])[kind], world.tested, k, key, rng)
+        for view in (0, 1)
+    )
+    unsure = rng.random(picks.shape) < world.letter_bias
+    names_ = tuple(kinds[c] for c in kind.tolist())
+    words = int(rng.integers(2**31))
+    return Drawn(world, k, key, names_, topic, group, picks, unsure, full, cloze, words)
+
+
+def truth(drawn: Drawn) -> dict[str, object]:
+    """truth.json: the world, which items hold a shortcut, and the true value of every interval."""
+    kinds = {name: kind for name, kind in zip(drawn.ids, drawn.kind, strict=True) if kind != "clean"}
+    shortcuts = sum(kind != "hidden" for kind in kinds.values())
+    return {
+        "format": 1,
+        "world": drawn.world.model_dump(mode="json"),
+        "shortcut_rate": {
+            "of_the_world": drawn.world.shortcut_rate,
+            "of_these_items": shortcuts / len(drawn),
+        },
+        "kinds": kinds,
+        "values": values(drawn.world),
+    }
+
+
+@lru_cache(maxsize=8)
+def names(n: int) -> tuple[str, ...]:
+    """The ids of n items; no made-up choice shares a word with them."""
+    return tuple(f"q{i + 1:06d}" for i in range(n))
+
+
+def _passage(group: int) -> str:
+    return f"passage {group + 1}"
+
+
+def _placed(world: World, k: Ints, rng: np.random.Generator) -> Ints:
+    out = np.zeros(len(k), dtype=np.int64)
+    for options in sorted(set(world.options)):
+        here = k == options
+        out[here] = rng.choice(options, size=int(here.sum()), p=place_odds(world, options))
+    return out
+
+
+def _picks(world: World, kind: Ints, kinds: list[Kind], k: Ints, key: Ints, rng: np.random.Generator) -> Ints:
+    people = world.voters + world.outside
+    shape = (len(key), people)
+    chance = np.stack([sight(world, name) for name in kinds])[kind]
+    wrong = (key + rng.integers(1, k)) % k
+    favourite = np.where(rng.random(len(key)) < world.distractors, wrong, rng.integers(0, k))
+    alone = rng.integers(0, np.repeat(k[:, None], people, axis=1))
+    guessed = np.where(rng.random(shape) < world.correlation, favourite[:, None], alone)
+    picks = np.where(rng.random(shape) < chance, key[:, None], guessed)
+    picks = np.where(rng.random(shape) < world.ties, TIED, picks)
+    return np.where(rng.random(shape) < world.unanswered, UNANSWERED, picks)
+
+
+def _believed(chance: Floats, models: int, k: Ints, key: Ints, rng: np.random.Generator) -> Ints:
+    k_, key_ = (np.repeat(a[:, None], models, axis=1) for a in (k, key))
+    wrong = (key_ + rng.integers(1, k_)) % k_
+    return np.where(rng.random(key_.shape) < chance[:, None], key_, wrong)
+
+
+def rotations(ids: Sequence[str], k: Ints) -> Ints:
+    """The rotations in which each item is shown, (n, K, K): item, rotation, place; -1 beyond its choices."""
+    out = np.full((len(ids), int(k.max()), int(k.max())), -1)
+    for i, (name, options) in enumerate(zip(ids, k.tolist(), strict=True)):
+        out[i, :options, :options] = _turned(name, options)
+    return out
+
+
+@lru_cache(maxsize=1 << 14)
+def _turned(name: str, k: int) -> Ints:
+    return np.array(orders.rotations(orders.base(name, k)), dtype=np.int64)
+
+
+def _spread(ids: Sequence[str], k: Ints, n: int) -> Ints:
+    out = np.full((len(ids), n, int(k.max())), -1)
+    for i, (name, options) in enumerate(zip(ids, k.tolist(), strict=True)):
+        found = _orders(name, options, n)
+        out[i, : len(found), :options] = found
+    return out
+
+
+@lru_cache(maxsize=1 << 14)
+def _orders(name: str, k: int, n: int) -> Ints:
+    return np.array(orders.spread(name, k, n), dtype=np.int64)
+
+
+def _own(k: Ints) -> Ints:
+    places = np.arange(int(k.max()))
+    return np.where(places < k[:, None], places, -1)
+
+
+def _rows_of(shown: Ints) -> tuple[Ints, Ints]:
+    """Item (r,) and order (r, K) of every asking in (n, orders, K), item by item."""
+    item, asking = np.nonzero(shown[:, :, 0] >= 0)
+    return item, shown[item, asking]
+
+
+def _logs(scores: Floats, k: Ints) -> Floats:
+    there = np.arange(scores.shape[1]) < k[:, None]
+    return np.where(there, log_softmax(np.where(there, scores, -np.inf), axis=1), np.nan)
+
+
+def _lists(values_: npt.NDArray[np.generic], lengths: Ints, kind: pa.DataType) -> pa.Array:
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    flat = values_[np.arange(values_.shape[1]) < lengths[:, None]]
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(flat, kind))
+
+
+def _same(text: str, n: int) -> pa.Array:
+    return pa.array([text], pa.string()).take(pa.array(np.zeros(n, dtype=np.int64)))

@@ -1,0 +1,197 @@
+"""How far two judgements agree beyond luck: kappa, alpha, tau, and the table behind them.
+
+Point values come from scikit-learn and scipy where these have them. What is not defined (one class only, nothing to
+compare) is None and never 0 or 1. Intervals resample whole items.
+"""
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy.stats import kendalltau
+
+from robustify.arrays import Bools, Floats, Ints
+from robustify.stats.intervals import FEWEST_CLUSTERS, Rate, bootstrap, rate
+
+Weights = Literal["linear", "quadratic"]
+Level = Literal["nominal", "ordinal", "interval"]
+
+
+def cohen_kappa(
+    a: Sequence[str], b: Sequence[str], *, weights: Weights | None = None, labels: Sequence[str] | None = None
+) -> float | None:
+    """Cohen's kappa of two raters (Cohen 1960; weighted 1968); None where it is not defined.
+
+    `labels` gives the order of the classes, which weights need.
+    """
+    if not a:
+        return None
+    classes = list(labels) if labels is not None else sorted({*a, *b})
+    if len(classes) < 2:
+        return None
+    with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
+        # What is not defined is told by the value.
+        warnings.simplefilter("ignore")
+        # scikit-learn loads pandas where it is there; it is imported only where a kappa is asked for.
+        from sklearn.metrics import cohen_kappa_score
+
+        value = float(cohen_kappa_score(list(a), list(b), labels=classes, weights=weights))
+    return None if math.isnan(value) else value
+
+
+def kappa_of(table: Floats, weights: Weights | None = None) -> Floats:
+    """Cohen's kappa of tables of shares (..., k, k); NaN where it is not defined."""
+    k = table.shape[-1]
+    apart = np.abs(np.subtract.outer(np.arange(k), np.arange(k))).astype(np.float64)
+    cost = (apart > 0).astype(np.float64) if weights is None else apart if weights == "linear" else apart**2
+    expected = table.sum(-1)[..., :, None] * table.sum(-2)[..., None, :]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(1 - (table * cost).sum((-1, -2)) / (expected * cost).sum((-1, -2)))
+
+
+def krippendorff_alpha(units: Sequence[Sequence[float | None]], *, level: Level = "nominal") -> float | None:
+    """Krippendorff's alpha of units rated by any number of raters (Krippendorff 2011); None where not defined.
+
+    A rating is a number; None is no rating. Units with fewer than two ratings say nothing.
+    """
+    rated = [[r for r in unit if r is not None] for unit in units]
+    rated = [unit for unit in rated if len(unit) > 1]
+    values = sorted({r for unit in rated for r in unit})
+    if len(values) < 2:
+        return None
+    place = {value: i for i, value in enumerate(values)}
+    pairs = np.zeros((len(values), len(values)))
+    for unit in rated:
+        counts = np.bincount([place[r] for r in unit], minlength=len(values)).astype(np.float64)
+        pairs += (np.outer(counts, counts) - np.diag(counts)) / (len(unit) - 1)
+    margin = pairs.sum(axis=1)
+    apart = _apart(np.array(values, dtype=np.float64), margin, level)
+    observed = float((pairs * apart).sum())
+    by_luck = float((np.outer(margin, margin) * apart).sum()) / (margin.sum() - 1)
+    return 1 - observed / by_luck if by_luck else None
+
+
+def _apart(values: Floats, margin: Floats, level: Level) -> Floats:
+    """The squared distance of every two values at a level of measurement."""
+    match level:
+        case "nominal":
+            return np.asarray(values[:, None] != values[None, :], dtype=np.float64)
+        case "interval":
+            return np.asarray((values[:, None] - values[None, :]) ** 2)
+        case "ordinal":
+            upto = np.cumsum(margin)
+            between = np.abs(upto[:, None] - upto[None, :])
+            # Half of either end's share lies beyond the two values.
+            higher = np.where(np.arange(len(values))[:, None] < np.arange(len(values))[None, :], 1.0, -1.0)
+            distance = between + higher * (margin[:, None] - margin[None, :]) / 2
+            return np.asarray(distance**2 * (1 - np.eye(len(values))))
+
+
+def kendall_tau(a: Sequence[float], b: Sequence[float]) -> float | None:
+    """Kendall's tau-b of two rankings; None where one of them ranks nothing."""
+    if len(a) < 2:
+        return None
+    value = float(kendalltau(a, b).statistic)
+    return None if math.isnan(value) else value
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Two raters' words on the same units: how often each class, how often the same, and kappa with its interval.
+
+    `confusion` has a row for each class of the first rater, a column for each of the second.
+    """
+
+    n: int
+    labels: tuple[str, ...]
+    base_rates: tuple[dict[str, float], dict[str, float]]
+    raw: Rate
+    kappa: float | None
+    kappa_ci: tuple[float, float] | None
+    confusion: tuple[tuple[int, ...], ...]
+    per_class: dict[str, dict[str, float | None]]
+
+    def json(self) -> dict[str, Any]:
+        """As it stands in a summary."""
+        return {
+            "n": self.n,
+            "labels": list(self.labels),
+            "base_rates": {"first": self.base_rates[0], "second": self.base_rates[1]},
+            "raw": self.raw.json(),
+            "kappa": {"value": self.kappa, "n": self.n, "ci": list(self.kappa_ci) if self.kappa_ci else None},
+            "confusion": [list(row) for row in self.confusion],
+            "per_class": self.per_class,
+        }
+
+
+def agreement(
+    first: Sequence[str],
+    second: Sequence[str],
+    labels: Sequence[str],
+    *,
+    weights: Weights | None = None,
+    groups: Ints | None = None,
+    seed: int = 0,
+) -> Agreement:
+    """How far `second` (a judge) says what `first` (a person) says; `groups` (n,) are drawn together."""
+    classes = {label: i for i, label in enumerate(labels)}
+    n, k = len(first), len(labels)
+    table = np.zeros((k, k), dtype=np.int64)
+    cells = np.zeros((n, k * k))
+    for row, (a, b) in enumerate(zip(first, second, strict=True)):
+        table[classes[a], classes[b]] += 1
+        cells[row, classes[a] * k + classes[b]] = 1.0
+    same = np.array([a == b for a, b in zip(first, second, strict=True)], dtype=np.float64)
+    return Agreement(
+        n=n,
+        labels=tuple(labels),
+        base_rates=(_shares(table.sum(axis=1), labels), _shares(table.sum(axis=0), labels)),
+        raw=rate(same),
+        kappa=cohen_kappa(first, second, weights=weights, labels=labels),
+        kappa_ci=_kappa_interval(cells, k, weights, groups, seed),
+        confusion=tuple(tuple(int(c) for c in row) for row in table),
+        per_class={label: _class(table, i) for label, i in classes.items()},
+    )
+
+
+def _shares(counts: Ints, labels: Sequence[str]) -> dict[str, float]:
+    whole = int(counts.sum())
+    return {label: float(c) / whole if whole else 0.0 for label, c in zip(labels, counts, strict=True)}
+
+
+def _class(table: Ints, i: int) -> dict[str, float | None]:
+    hit, given, there = int(table[i, i]), int(table[:, i].sum()), int(table[i].sum())
+    return {"precision": hit / given if given else None, "recall": hit / there if there else None}
+
+
+def _kappa_interval(
+    cells: Floats, k: int, weights: Weights | None, groups: Ints | None, seed: int
+) -> tuple[float, float] | None:
+    units = len(cells) if groups is None else len(np.unique(groups))
+    if units < FEWEST_CLUSTERS:
+        return None
+
+    def kappas(means: Floats) -> Floats:
+        return kappa_of(means.reshape(-1, k, k), weights)
+
+    low, high = bootstrap(cells, kappas, groups, seed=seed)
+    # Where nobody disagrees, drawing again shows no spread: that is no certainty.
+    return None if math.isnan(low) or low == high else (low, high)
+
+
+def fleiss_kappa(votes_correct: Bools) -> float:
+    """Fleiss' kappa of right and wrong, (n items, m voters) (Fleiss 1971).
+
+    NaN where all votes are alike or m < 2.
+    """
+    n, m = votes_correct.shape
+    if n == 0 or m < 2:
+        return math.nan
+    right = votes_correct.sum(axis=1).astype(np.float64)
+    agree = float(np.mean((right**2 + (m - right) ** 2 - m) / (m * (m - 1))))
+    share = float(right.mean() / m)
+    by_luck = share**2 + (1 - share) ** 2
+    return math.nan if by_luck == 1 else (agree - by_luck) / (1 - by_luck)

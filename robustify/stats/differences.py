@@ -1,0 +1,129 @@
+"""Differences of rates: paired on common items or between two sets, with intervals and what could be told.
+
+A null result never stands alone: beside it stands the difference that would have been told. Nothing here knows
+what an item or a model is.
+"""
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from scipy.special import ndtr, stdtrit
+
+from robustify.arrays import Floats, Ints
+from robustify.stats.intervals import FEWEST_CLUSTERS, Interval
+from robustify.stats.tests import mcnemar_exact
+
+_NORMAL = NormalDist()
+_Z = _NORMAL.inv_cdf(0.975)
+_EXACT = 1 << 18
+_LEAST_P = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A mean difference over n items answered on both sides; interval and standard error None below 10 units."""
+
+    value: float | None
+    n: int
+    ci: Interval | None
+    error: float | None = None
+
+    @property
+    def told(self) -> bool | None:
+        """Whether the interval leaves out 0; None without one."""
+        return None if self.ci is None else not self.ci[0] <= 0 <= self.ci[1]
+
+    @property
+    def mde(self) -> float | None:
+        """Beside a null result: the difference that would be told with 80 % power; None where one was told."""
+        return detectable(self.error) if self.told is False and self.error is not None else None
+
+    def json(self) -> dict[str, object]:
+        """As a rate stands in summary.json, with `mde`."""
+        ci = None if self.ci is None else list(self.ci)
+        return {"value": self.value, "n": self.n, "ci": ci, "mde": self.mde}
+
+
+def paired_difference(credit: Floats, other: Floats, groups: Ints | None = None) -> Difference:
+    """The mean of credit - other, (n,) each in [0, 1], over items that have both (NaN: unanswered).
+
+    The interval is Wald's with one item added on either side (Bonett and Price 2012), which takes shared
+    credits as they are and is no point where nothing differs. With `groups` (n,) the standard error is
+    clustered (Miller 2024, arXiv 2411.00640) and Student's t with groups - 1 degrees of freedom takes the
+    place of the normal.
+    """
+    there = ~np.isnan(credit) & ~np.isnan(other)
+    d = credit[there] - other[there]
+    n = len(d)
+    if not n:
+        return Difference(None, 0, None)
+    together = None if groups is None else np.unique(groups[there], return_inverse=True)[1]
+    drawn = n if together is None else int(together.max()) + 1
+    value, wide = float(d.mean()), n + 2
+    if drawn < FEWEST_CLUSTERS:
+        return Difference(value, n, None)
+    middle = float(d.sum()) / wide
+    if together is None:
+        error = math.sqrt((float(d @ d) + 2) / wide - middle**2) / math.sqrt(wide)
+        z = _Z
+    else:
+        off = np.bincount(together, weights=d) - middle * np.bincount(together)
+        spread = float(off @ off) + (1 - middle) ** 2 + (1 + middle) ** 2
+        error = math.sqrt(spread * (drawn + 2) / (drawn + 1)) / wide
+        z = float(stdtrit(drawn - 1, 0.975))
+    return Difference(value, n, (max(-1.0, middle - z * error), min(1.0, middle + z * error)), error)
+
+
+def detectable(error: float, level: float = 0.95, power: float = 0.8) -> float:
+    """The smallest difference that is told from 0 with this power at this standard error; normal limit."""
+    return (_NORMAL.inv_cdf(0.5 + level / 2) + _NORMAL.inv_cdf(power)) * error
+
+
+def sign_flip(sums: Ints) -> float:
+    """Two-sided exact p that the sum of whole numbers (g,), each as likely with the other sign, is as far from 0.
+
+    With differences of +1 and -1 this is exact McNemar; with differences summed by groups it is its clustered
+    form (the exact permutation form of Durkalski et al. 2003). The normal limit beyond a total of 2^18; never
+    below 1e-12, where the transform's rounding is larger than p.
+    """
+    size = np.abs(sums[sums != 0])
+    found, total = abs(int(sums.sum())), int(size.sum())
+    if not len(size):
+        return 1.0
+    if int(size.max()) == 1:
+        return mcnemar_exact((total + found) // 2, (total - found) // 2)
+    if total >= _EXACT:
+        return max(_LEAST_P, float(2 * ndtr(-found / math.sqrt(float(size @ size)))))
+    wave = -2j * np.pi * np.arange(total // 2 + 1) / (total + 1)
+    log_cf = np.zeros(len(wave), dtype=np.complex128)
+    kinds, counts = np.unique(size, return_counts=True)
+    with np.errstate(divide="ignore"):
+        for step, n in zip(kinds.tolist(), counts.tolist(), strict=True):
+            log_cf += n * np.log((1 + np.exp(wave * step)) / 2)
+    # The mass of the positive parts, 0 to total; the sum is twice it less the total.
+    pmf = np.fft.irfft(np.exp(log_cf), total + 1)
+    return float(np.clip(2 * pmf[(total + found) // 2 :].sum(), _LEAST_P, 1.0))
+
+
+def independent_difference(x: float, n: float, y: float, m: float) -> Difference:
+    """The rate x/n less the rate y/m of other items, with Newcombe's hybrid score interval (1998, method 10).
+
+    Counts may be sums of credits. The standard error, for the detectable difference, pools both rates with
+    one success and one failure added.
+    """
+    p, q, drawn = x / n, y / m, round(n + m)
+    if drawn < FEWEST_CLUSTERS:
+        return Difference(p - q, drawn, None)
+    (p_low, p_high), (q_low, q_high) = _score(p, n), _score(q, m)
+    ci = p - q - math.hypot(p - p_low, q_high - q), p - q + math.hypot(p_high - p, q - q_low)
+    both = (x + y + 1) / (n + m + 2)
+    return Difference(p - q, drawn, ci, math.sqrt(both * (1 - both) * (1 / n + 1 / m)))
+
+
+def _score(p: float, n: float) -> Interval:
+    """Wilson's interval of a rate of n, which need not be whole."""
+    middle, scale = p + _Z * _Z / (2 * n), 1 + _Z * _Z / n
+    half = _Z * math.sqrt(p * (1 - p) / n + _Z * _Z / (4 * n * n))
+    return (middle - half) / scale, (middle + half) / scale

@@ -1,0 +1,151 @@
+"""Intervals: Wilson for display, Clopper-Pearson where a gate decides, an item (or cluster) bootstrap for the rest.
+
+What was not answered is never counted: it is NaN on the way in and missing from n on the way out.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from scipy.special import betaincinv
+
+from robustify.arrays import Floats, Ints
+
+Interval = tuple[float, float]
+
+FEWEST_CLUSTERS = 10
+"""Below this many items (or groups of them) a bootstrap interval is too narrow to be shown."""
+
+_NORMAL = NormalDist()
+_CELLS = 1 << 22
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """A share of n answered items with its 95 % interval; value and interval are None when n is 0."""
+
+    value: float | None
+    n: int
+    ci: Interval | None
+
+    def json(self) -> dict[str, object]:
+        """The rate as it stands in summary.json."""
+        return {"value": self.value, "n": self.n, "ci": None if self.ci is None else list(self.ci)}
+
+
+def rate(credit: Floats) -> Rate:
+    """The mean of credits in [0, 1], (n,), with a Wilson interval; NaN (unanswered) is left out of n.
+
+    With shared credit (1/t) the interval is Wilson's on the sum, which is wider than need be: a credit
+    strictly between 0 and 1 varies less than a coin of the same mean.
+    """
+    held = credit[~np.isnan(credit)]
+    n = len(held)
+    if n == 0:
+        return Rate(None, 0, None)
+    return Rate(float(held.mean()), n, wilson(float(held.sum()), n))
+
+
+def wilson(successes: float, n: int, level: float = 0.95) -> Interval:
+    """Wilson's score interval of a proportion (Wilson 1927; Brown, Cai and DasGupta 2001)."""
+    if n == 0:
+        return 0.0, 1.0
+    z = _NORMAL.inv_cdf(0.5 + level / 2)
+    p = successes / n
+    middle = p + z * z / (2 * n)
+    half = z * math.sqrt(max(0.0, p * (1 - p)) / n + z * z / (4 * n * n))
+    scale = 1 + z * z / n
+    low = 0.0 if successes <= 0 else max(0.0, (middle - half) / scale)
+    high = 1.0 if successes >= n else min(1.0, (middle + half) / scale)
+    return low, high
+
+
+def clopper_pearson(x: int, n: int, level: float = 0.95) -> Interval:
+    """The exact interval of x successes in n: it covers at least `level`, always (Clopper, Pearson 1934)."""
+    if n == 0:
+        return 0.0, 1.0
+    tail = (1 - level) / 2
+    low = 0.0 if x <= 0 else float(betaincinv(x, n - x + 1, tail))
+    high = 1.0 if x >= n else float(betaincinv(x + 1, n - x, 1 - tail))
+    return low, high
+
+
+def first_mean(means: Floats) -> Floats:
+    """The bootstrap's default statistic: the mean of the first column."""
+    return means[:, 0]
+
+
+def bootstrap(
+    values: Floats,
+    statistic: Callable[[Floats], Floats] = first_mean,
+    groups: Ints | None = None,
+    draws: int = 2000,
+    seed: int = 0,
+    level: float = 0.95,
+) -> Interval:
+    """The percentile interval of a function of column means, items (or whole groups of items) resampled.
+
+    `values` (n,) or (n, c); `statistic` takes the column means of all draws (draws, c) and gives (draws,),
+    so differences and ratios of means are one vector operation. `groups` (n,): items with one number are
+    drawn together.
+    """
+    table = values[:, None] if values.ndim == 1 else values
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return interval(statistic(resampled(table, groups, draws, seed)), level)
+
+
+def resampled(table: Floats, groups: Ints | None = None, draws: int = 2000, seed: int = 0) -> Floats:
+    """The column means (draws, c) of a table (n, c) whose items, or groups of them, are drawn with replacement.
+
+    Equal rows are counted and drawn at once (a multinomial). That is the same distribution as drawing items
+    one by one, and makes a million items as cheap as their distinct rows.
+    """
+    if not len(table):
+        return np.full((draws, table.shape[1]), np.nan)
+    if groups is None:
+        rows, counts = _distinct(table)
+        sizes = np.ones(len(rows))
+    else:
+        _, group = np.unique(groups, return_inverse=True)
+        sums = np.stack([np.bincount(group, weights=column) for column in table.T], axis=1)
+        rows, counts = _distinct(np.column_stack([sums, np.bincount(group)]))
+        rows, sizes = rows[:, :-1], rows[:, -1]
+    rng = np.random.default_rng(seed)
+    n, chunk = int(counts.sum()), max(1, _CELLS // len(rows))
+    out = []
+    for start in range(0, draws, chunk):
+        drawn = rng.multinomial(n, counts / n, size=min(chunk, draws - start)).astype(np.float64)
+        out.append((drawn @ rows) / (drawn @ sizes)[:, None])
+    return np.concatenate(out)
+
+
+def clusters(n: int, groups: Ints | None = None) -> int:
+    """How many units a bootstrap of n items has to draw from: the items, or the groups (n,) they stand in."""
+    return n if groups is None else len(np.unique(groups))
+
+
+def interval(draws: Floats, level: float = 0.95) -> Interval:
+    """The percentile interval of draws, NaN left out; NaN where none is left."""
+    held = draws[~np.isnan(draws)]
+    if not len(held):
+        return math.nan, math.nan
+    tail = (1 - level) / 2
+    low, high = np.quantile(held, [tail, 1 - tail])
+    return float(low), float(high)
+
+
+def _distinct(table: Floats) -> tuple[Floats, Ints]:
+    # Column by column, because numpy's own unique rows sort a million void records far more slowly.
+    code = np.zeros(len(table), dtype=np.int64)
+    for column in table.T:
+        kinds, place = np.unique(column, return_inverse=True)
+        code = np.unique(code * len(kinds) + place, return_inverse=True)[1]
+    _, first, counts = np.unique(code, return_index=True, return_counts=True)
+    return table[first], counts.astype(np.int64)
+
+
+def percent(share: float) -> str:
+    """A share as it is printed: `31.8 %`."""
+    return f"{100 * share:.1f} %"

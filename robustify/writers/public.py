@@ -1,0 +1,221 @@
+"""A run's folder, written from what was asked or imported and how it was judged.
+
+It prints what it is given: it asks nobody, reads no source and decides nothing. Where the text of the items is
+not known (an imported table of picks) the files that hold text are left out, not written empty.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from robustify import __version__
+from robustify.answers import Answers
+from robustify.config import Config
+from robustify.errors import DataError
+from robustify.export.lm_eval import write_tasks
+from robustify.item import Item
+from robustify.judge.judgement import Facts, Judgement, Rules
+from robustify.loaders import Loaded, Quarantined
+from robustify.ngrams.overlap import Overlap
+from robustify.report import write_report
+from robustify.run import (
+    FORMAT,
+    FREE,
+    Run,
+    open_run,
+    replacing,
+    versions,
+    write_items,
+    write_json,
+    write_quarantine,
+    write_verdicts,
+)
+from robustify.screen.consensus import ScreenRules
+from robustify.views import View, template
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Asked:
+    """What asking leaves behind: everything that judging and printing need, and no model.
+
+    `items` None: their text is not known. `data`, `templates` and `origin` are parts of run.json: what the
+    benchmark was, sha256 of the templates, and for an imported run where its answers come from.
+    """
+
+    items: tuple[Item, ...] | None
+    facts: Facts
+    data: Mapping[str, Any]
+    answers: Answers
+    fingerprints: Mapping[str, Mapping[str, str]]
+    templates: Mapping[str, str]
+    origin: Mapping[str, Any] | None = None
+
+
+def print_run(folder: Path, config: Config, asked: Asked, judgement: Judgement) -> Run:
+    """Write the run's folder; the export is left out when a guardrail halts it."""
+    manifest = _manifest(config, asked)
+    summary = {**judgement.summary, "signature": manifest["signature"]}
+    halted = any(c.halts_export and not c.passed for c in judgement.checks)
+    with replacing(folder, manifest) as place:
+        asked.answers.write(place / "answers.parquet")
+        write_verdicts(
+            place / "verdicts.csv", judgement.verdicts, judgement.cloze_excluded, asked.facts.topics
+        )
+        write_quarantine(place / "quarantine.jsonl", [Quarantined(**q) for q in asked.data["quarantined"]])
+        if asked.items is not None:
+            for name, items in splits(asked.items, judgement).items():
+                write_items(place / f"{name}.jsonl", items)
+        if asked.facts.free is not None:
+            write_json(place / FREE, asked.facts.free.json())
+        write_json(place / "summary.json", summary)
+        write_report(place, summary, {**manifest, "notes": list(config.notes)})
+        if not halted and asked.items is not None:
+            write_tasks(place / "lm_eval_tasks", config.name, signature=manifest["signature"])
+    return open_run(folder)
+
+
+def splits(items: Sequence[Item], judgement: Judgement) -> dict[str, list[Item]]:
+    """The items of each split in their own order; cloze is the items that can be asked without choices."""
+    verdict = {v.item: v.verdict for v in judgement.verdicts}
+    parts = {
+        name: [i for i in items if verdict[i.id] == name] for name in ("robust", "shortcut", "undecided")
+    }
+    return {**parts, "cloze": [i for i in items if i.id not in judgement.cloze_excluded]}
+
+
+def rules(config: Config) -> Rules:
+    """What the judge side is told by a config."""
+    screens = [
+        s if s.voters else s.model_copy(update={"voters": config.voters})
+        for s in (config.screen, *config.alternatives)
+    ]
+    under_test = tuple(m.name for m in config.models if m.role == "under_test")
+    return Rules(screens[0], config.cloze, config.probe, config.limits, under_test, tuple(screens[1:]))
+
+
+def facts(bench: Loaded) -> Facts:
+    """What is known of the benchmark beside its rows."""
+    return Facts(
+        name=bench.name,
+        topics={i.id: i.topic for i in bench.items},
+        groups={i.id: i.group for i in bench.items if i.group},
+        n_quarantined=len(bench.quarantined),
+        defects=[{"kind": d.kind, "line": d.line, "item": d.item, "file": d.file} for d in bench.defects],
+    )
+
+
+def data_tree(bench: Loaded, n_items: int, found: Overlap | None = None) -> dict[str, Any]:
+    """`data` of run.json: layout, digest, counts, by line what is wrong with the benchmark, and which items
+    stand in given text files, so that a run is judged again without them.
+    """
+    return {
+        "layout": bench.layout,
+        "sha256": bench.sha256,
+        "n_items": n_items,
+        "defects": list(facts(bench).defects),
+        "quarantined": [{"line": q.line, "reason": q.reason, "file": q.file} for q in bench.quarantined],
+        "overlap": None if found is None else found.json(),
+    }
+
+
+def asked_again(run: Run, config: Config) -> Asked:
+    """What a run holds of its own asking.
+
+    Raises:
+        DataError: its split files do not hold all of its items.
+    """
+    data = run.manifest["data"]
+    items = run.items
+    if items is not None and len(items) != data["n_items"]:
+        raise DataError(
+            f"{run.folder}: split files hold {len(items)} of {data['n_items']} items; expected all of them"
+        )
+    return Asked(
+        items=items,
+        facts=Facts(
+            name=config.name,
+            topics=run.topics if items is None else {i.id: i.topic for i in items},
+            groups={i.id: i.group for i in items or () if i.group},
+            n_quarantined=len(data["quarantined"]),
+            defects=data["defects"],
+            overlap=Overlap.of(data["overlap"]) if data.get("overlap") else None,
+            free=run.free,
+        ),
+        data=data,
+        answers=run.answers,
+        fingerprints=run.manifest["models"],
+        templates=run.manifest["templates"],
+        origin=run.manifest.get("import"),
+    )
+
+
+def _manifest(config: Config, asked: Asked) -> dict[str, Any]:
+    tree = _without_folders(config)
+    if asked.origin is not None:
+        # Nothing was asked here, so there is no setting of it.
+        del tree["asking"]
+    return {
+        "format": FORMAT,
+        "robustify": __version__,
+        "signature": signature(config, asked),
+        "versions": versions(),
+        "config": tree,
+        "models": {name: dict(print_) for name, print_ in asked.fingerprints.items()},
+        "templates": dict(asked.templates),
+        "data": dict(asked.data),
+        **({} if asked.origin is None else {"import": dict(asked.origin)}),
+    }
+
+
+def signature(config: Config, asked: Asked) -> str:
+    """The recipe of every number of the run, on one line (the habit of sacrebleu's signatures)."""
+    told = rules(config).screen
+    parts = {
+        "set": config.name,
+        "n": asked.data["n_items"],
+        "data": asked.data["sha256"][:8],
+        "voters": ",".join(told.voters) or "none",
+        "screen": "/".join([told.criterion, told.mode, *_turns(told), _screened(config, asked)]),
+        "probe": told.probe_vote
+        if told.probe_vote == "none"
+        else f"{told.probe_vote}@{told.probe_confidence}",
+        "cloze": f"chars/{config.cloze.profile}",
+        **({} if asked.facts.free is None else {"free": asked.facts.free.sha256[:8]}),
+        **({"shots": config.asking.shots} if asked.origin is None else {"import": asked.origin["formats"]}),
+        "robustify": __version__,
+    }
+    return "|".join(f"{name}:{value}" for name, value in parts.items())
+
+
+def _turns(told: ScreenRules) -> list[str]:
+    """What of the rule is not the default."""
+    text = [told.norm] if told.mode == "text" and told.norm != "chars" else []
+    return [*text, *([told.rotation] if told.rotation != "averaged" else [])]
+
+
+def _screened(config: Config, asked: Asked) -> str:
+    """The words and orders of the screen: as a config asks for them, or as imported answers hold them."""
+    told, asking = rules(config).screen, config.asking
+    view: View = "choices_only" if told.mode == "letter" else "choices_only_text"
+    if asked.origin is not None:
+        words = told.template or next((t for v, _, t in asked.answers.askings() if v == view), None)
+        digest = asked.templates.get(f"{view}/{words}", "")
+        return "none" if words is None else f"{words}{'@' * bool(digest)}{digest[:8]}/as-logged"
+    words = told.template or (asking.letter_templates[0] if told.mode == "letter" else asking.text_template)
+    orders = f"{asking.rotations}-rotations" if told.mode == "letter" else "own-order"
+    return f"{words}@{template(view, words).digest[:8]}/{orders}"
+
+
+def _without_folders(config: Config) -> dict[str, Any]:
+    # Where the data lies differs from one machine to the next; its digest says what it was.
+    tree = config.model_dump(mode="json")
+    tree["data"] = [{**source, "path": Path(source["path"]).name} for source in tree["data"]]
+    if tree["adapter"] is not None:
+        tree["adapter"] = Path(tree["adapter"]).name
+    if tree["contamination"] is not None:
+        tree["contamination"]["files"] = [Path(file).name for file in tree["contamination"]["files"]]
+    for model in tree["models"]:
+        if "logs" in model:
+            model["logs"] = [Path(log).name for log in model["logs"]]
+    return tree

@@ -1,0 +1,219 @@
+"""The folder of a restricted run: what the evaluator may see, what may be published, and no item in either.
+
+Answers, verdicts and texts are not written at all: judging anew asks the cache again. Two levels are printed by the
+same report code, one beside run.json and one in `published/`; the seal goes on last.
+"""
+
+import contextlib
+import hmac
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from robustify import __version__
+from robustify.config import Config
+from robustify.disclosure.release import PRINTED, Level, cell_of, released
+from robustify.disclosure.select import Tree
+from robustify.export.restricted_tasks import write_tasks
+from robustify.judge.judgement import Judgement
+from robustify.logs.replay import ReplayModel
+from robustify.report import write_report
+from robustify.restricted.access import Access
+from robustify.restricted.keys import Key
+from robustify.restricted.seal import require_seal, sealed
+from robustify.restricted.split import NAMES, Split, hashed, told_apart
+from robustify.run import FORMAT, Run, open_run, replacing, versions, write_json, write_text
+from robustify.writers.public import Asked, signature
+
+PLACES: dict[Level, str] = {"evaluator": ".", "published": "published"}
+LOG = "log_hmac_sha256"
+SETTINGS = ("name", "sensitivity", "adapter", "asking", "screen", "alternatives", "cloze", "probe", "heads",
+            "limits", "limit")  # fmt: skip
+"""The sections of a config that a restricted run.json repeats; the others name paths, or hold free words."""
+
+
+def print_restricted(folder: Path, config: Config, asked: Asked, judgement: Judgement, access: Access) -> Run:
+    """Write the folder of a restricted run (0700, files 0600).
+
+    The ids in `asked` and `judgement` are keyed ones. Splits with fewer than `min_cell` items are left out, all of
+    them where a total is too small; tasks for lm-eval are left out too where a guardrail halts the export. Of
+    a run with a `limit` nothing is printed for publication.
+
+    Raises:
+        AuthorisationError: a manifest with a cell below the floor.
+        DataError: an id that is not keyed.
+        ResourceError: the folder cannot be written.
+    """
+    k = cell_of(access.manifest.min_cell)
+    masked = replace(
+        asked,
+        data={**asked.data, "sha256": _digest("data", asked.data["sha256"], access.key)},
+        fingerprints=_fingerprints(config, asked, access.key),
+    )
+    manifest = _manifest(config, masked, access)
+    trees = {level: _released(judgement, level, k, manifest["signature"]) for level in _levels(config)}
+    if "published" not in trees:
+        trees["evaluator"] = _kept_in(trees["evaluator"])
+    lists = _splits(judgement, access, k) if not _too_small(trees["evaluator"]) else []
+    halted = any(c.halts_export and not c.passed for c in judgement.checks)
+    with private(folder), replacing(folder, manifest, finish=partial(sealed, key=access.key)) as place:
+        for level, tree in trees.items():
+            _print(place / PLACES[level], tree, _at(level, manifest))
+        for split in lists:
+            (place / "splits").mkdir(exist_ok=True)
+            write_text(place / "splits" / f"{split.name}.json", split.text)
+        if lists and not halted:
+            write_tasks(
+                place / "lm_eval_tasks",
+                config.name,
+                signature=manifest["signature"],
+                there=[s.name for s in lists],
+                profile=config.cloze.profile,
+            )
+    return open_run(folder)
+
+
+def reprint_restricted(run: Run) -> Run:
+    """Print both reports again, from their summaries alone.
+
+    Raises:
+        AuthorisationError: no key, another one, or a manifest that was edited.
+        DataError: a summary that is not as the run left it.
+    """
+    key = require_seal(run.folder, run.manifest)
+    there = run.manifest["release"]["levels"]
+    summaries = {level: _summary_name(PLACES[level]) for level in PRINTED if level in there}
+    run.require_unchanged(*summaries.values())
+    bare = {name: value for name, value in run.manifest.items() if name != "files"}
+    with (
+        private(run.folder),
+        replacing(run.folder, bare, beside=run.manifest["files"], finish=partial(sealed, key=key)) as place,
+    ):
+        for level, name in summaries.items():
+            write_report(place / PLACES[level], _read(run.folder / name), _at(level, bare))
+    return open_run(run.folder)
+
+
+@contextlib.contextmanager
+def private(folder: Path) -> Iterator[None]:
+    """Files made inside are 0600 and folders 0700, `folder` itself too."""
+    before = os.umask(0o077)
+    try:
+        os.chmod(folder, 0o700)
+        yield
+    finally:
+        os.umask(before)
+
+
+def _released(judgement: Judgement, level: Level, k: int, signed: str) -> Tree:
+    return {**released(judgement.summary, level, k), "signature": signed}
+
+
+def _print(place: Path, summary: Tree, manifest: Mapping[str, Any]) -> None:
+    place.mkdir(exist_ok=True)
+    write_json(place / "summary.json", summary)
+    write_report(place, summary, manifest)
+
+
+def _levels(config: Config) -> tuple[Level, ...]:
+    """A part of the set (`limit`) is not for publication: with the whole, or a part of another size, it tells of the
+    few items between them."""
+    return PRINTED if config.limit is None else ("evaluator",)
+
+
+def _kept_in(summary: Tree) -> Tree:
+    told = summary["release"]
+    assert isinstance(told, dict)
+    return {**summary, "release": {**told, "published": False}}
+
+
+def _splits(judgement: Judgement, access: Access, k: int) -> list[Split]:
+    # No list of the cloze items: which item is one is told by its text alone, so that list would name known items in
+    # the others, and less the others the undecided. The loader makes it from the local text.
+    told = access.manifest
+    ids: dict[str, list[str]] = {name: [] for name in NAMES}
+    for v in judgement.verdicts:
+        ids[v.verdict].append(v.item)
+    made = [hashed(told.id, told.version, name, access.key_id, held) for name, held in ids.items()]
+    return told_apart(made, k)
+
+
+def _manifest(config: Config, asked: Asked, access: Access) -> dict[str, Any]:
+    tree = config.model_dump(mode="json")
+    settings = {name: tree[name] for name in SETTINGS if name in tree}
+    if settings["cloze"].get("labels"):
+        settings["cloze"]["labels"] = Path(settings["cloze"]["labels"]).name
+    settings["adapter"] = access.manifest.id
+    settings["models"] = [{"name": m.name, "engine": m.engine, "role": m.role} for m in config.models]
+    return {
+        "format": FORMAT,
+        "robustify": __version__,
+        "sensitivity": "restricted",
+        "adapter": {"id": access.manifest.id, "version": access.manifest.version},
+        "key_id": access.key_id,
+        "release": {
+            "levels": {n: PLACES[n] for n in _levels(config)},
+            "min_cell": cell_of(access.manifest.min_cell),
+        },
+        "signature": signature(config, asked),
+        "versions": versions(),
+        "config": settings,
+        "models": {name: dict(print_) for name, print_ in asked.fingerprints.items()},
+        "templates": dict(asked.templates),
+        "data": {
+            "layout": asked.data["layout"],
+            "n_items": asked.data["n_items"],
+            "hmac_sha256": asked.data["sha256"],
+        },
+    }
+
+
+def _fingerprints(config: Config, asked: Asked, key: Key) -> dict[str, Mapping[str, str]]:
+    """The facts of each model; of one that is replayed its engine, its format and a keyed digest.
+
+    A log holds the texts: its plain digest, its file's name, its tasks and what of it matched tell of the set.
+    """
+    replays = {model.name for model in config.models if isinstance(model, ReplayModel)}
+    told: dict[str, Mapping[str, str]] = dict(asked.fingerprints)
+    for name in replays & told.keys():
+        facts = told[name]
+        told[name] = {
+            "engine": "replay",
+            "format": facts["engine"].replace("replay of ", ""),
+            LOG: _digest("log", facts["log"], key),
+        }
+    return told
+
+
+def _at(level: Level, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The provenance that a report of this level prints: what is published does not say which log was replayed."""
+    if level == "evaluator":
+        return dict(manifest)
+    models = {
+        name: {fact: value for fact, value in facts.items() if fact != LOG}
+        for name, facts in manifest["models"].items()
+    }
+    return {**manifest, "models": models}
+
+
+def _digest(what: str, plain: str, key: Key) -> str:
+    # A plain digest would tell whoever has a copy that it is this one, and which edition.
+    return hmac.new(key.derived("manifest"), f"{what}/{plain}".encode(), "sha256").hexdigest()
+
+
+def _too_small(summary: Tree) -> bool:
+    told = summary["release"]
+    return isinstance(told, dict) and told["too_small"] is True
+
+
+def _read(path: Path) -> Tree:
+    tree: Tree = json.loads(path.read_text(encoding="utf-8"))
+    return tree
+
+
+def _summary_name(place: str) -> str:
+    return "summary.json" if place == "." else f"{place}/summary.json"

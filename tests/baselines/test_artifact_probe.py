@@ -1,0 +1,461 @@
+"""The artifact probe: it finds what is planted, nothing where there is nothing, and never sees a stem."""
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from robustify.answers import Answer, Answers
+from robustify.baselines.aflite import Course, _named, _sides
+from robustify.baselines.artifact_probe import (
+    AFLITE_TEMPLATE,
+    FEWEST_IN_PLAY,
+    FEWEST_ITEMS,
+    NAME,
+    TEMPLATE,
+    VIEW,
+    ProbeSettings,
+    aflite,
+    crossfit,
+    eldest,
+    folds,
+    probe,
+)
+from robustify.baselines.features import (
+    jaccard,
+    likeness,
+    matrix,
+    oddness,
+    points_elsewhere,
+    standardised,
+    words,
+)
+from robustify.baselines.near_duplicates import NEAR, kin
+from robustify.item import Item
+from robustify.screen.consensus import ROBUST, SHORTCUT, measured, outcome
+from robustify.screen.votes import ScreenRules, ballot
+
+Cue = str
+CUES: tuple[Cue, ...] = ("longer_key", "absolutes", "repeated_phrase", "format")
+NOUNS = [
+    a + b
+    for a in ("ba", "co", "du", "fi", "ge", "lo", "mu", "ne", "pa", "ri")
+    for b in ("lan", "mir", "tor", "vel", "sun")
+]
+
+
+def _phrase(rng: np.random.Generator, n: int) -> list[str]:
+    return [str(w) for w in rng.choice(NOUNS, size=n)]
+
+
+def made_up(rng: np.random.Generator, name: str, cue: Cue | None = None, k: int = 4) -> Item:
+    """An item of meaningless words with a random key and, if asked for, one cue that gives it away."""
+    key = int(rng.integers(k))
+    choices = [_phrase(rng, int(rng.integers(3, 7))) for _ in range(k)]
+    match cue:
+        case "longer_key":
+            choices[key] += _phrase(rng, 6)
+        case "absolutes":
+            for j in range(k):
+                if j != key:
+                    choices[j].insert(1, str(rng.choice(["always", "never", "only"])))
+        case "repeated_phrase":
+            shared = _phrase(rng, 2)
+            for j in range(k):
+                choices[j] = _phrase(rng, 4) if j == key else shared + _phrase(rng, 2)
+        case "format":
+            choices[key][-1] += "."
+    return Item(name, f"Question {name}?", tuple(map(" ".join, choices)), key)
+
+
+def a_set(seed: int, n: int, share: float = 0.0) -> tuple[list[Item], npt.NDArray[np.bool_]]:
+    """n items, the first `share` of them with cues in turn, and a mask that says which."""
+    rng = np.random.default_rng(seed)
+    planted = np.arange(n) < share * n
+    items = [made_up(rng, f"s{seed}-{i}", CUES[i % 4] if p else None) for i, p in enumerate(planted)]
+    return items, planted
+
+
+def right(items: list[Item]) -> npt.NDArray[np.float64]:
+    return np.array([row.correct for row in probe(items, ProbeSettings())], dtype=np.float64)
+
+
+def test_planted_cues_are_found_and_clean_items_are_not() -> None:
+    items, planted = a_set(1, 360, share=0.35)
+    rows = probe(items, ProbeSettings())
+    won = np.array([row.correct for row in rows], dtype=np.float64)
+    sure = np.array([max(row.scores) >= np.log(0.5) for row in rows])
+    assert won[planted].mean() > 0.6
+    assert won[~planted].mean() < 0.25 + 3 * np.sqrt(0.1875 / (~planted).sum())
+    flagged = (won == 1) & sure
+    assert flagged[planted].mean() > 0.4
+    assert flagged[~planted].mean() < 0.12
+
+
+@pytest.mark.parametrize("cue", CUES)
+def test_each_kind_of_cue_is_found_alone(cue: Cue) -> None:
+    rng = np.random.default_rng(7)
+    items = [made_up(rng, f"{cue}-{i}", cue if i % 2 else None) for i in range(200)]
+    assert right(items)[1::2].mean() > 0.75
+
+
+def test_random_choices_give_chance() -> None:
+    """Ten clean sets: a leak between folds would lift the mean far above 0.25 (standard error 0.009)."""
+    won = np.concatenate([right(a_set(seed, 240)[0]) for seed in range(10)])
+    assert won.mean() == pytest.approx(0.25, abs=0.03)
+
+
+def test_a_fit_on_the_same_items_would_not_give_chance() -> None:
+    """The control for the test above: with noise features and no folds between, the set looks solvable."""
+    rng = np.random.default_rng(0)
+    k, key = np.full(80, 4), rng.integers(4, size=80)
+    x = standardised(rng.normal(size=(320, 60)), k)
+    fold = np.arange(80) % 5
+    twice = np.concatenate([x, x]), np.concatenate([k, k]), np.concatenate([key, key])
+    leaking = crossfit(*twice, np.concatenate([fold, (fold + 1) % 5]))[:320].reshape(80, 4)
+    honest = crossfit(x, k, key, fold).reshape(80, 4)
+    assert (leaking.argmax(axis=1) == key).mean() > 0.5
+    assert (honest.argmax(axis=1) == key).mean() < 0.4
+
+
+def test_near_duplicates_share_a_fold() -> None:
+    items, _ = a_set(2, 120)
+    reworded = [
+        replace(
+            i, id=f"again-{i.id}", choices=tuple(c.upper() + "!" for c in reversed(i.choices)), key=3 - i.key
+        )
+        for i in items
+    ]
+    fold = folds(items + reworded, ProbeSettings())
+    assert (fold[:120] == fold[120:]).all()
+    assert len(set(fold.tolist())) == 5
+
+
+def test_a_fold_depends_on_its_item_alone() -> None:
+    items, _ = a_set(3, 100)
+    fold = dict(zip((i.id for i in items), folds(items, ProbeSettings()).tolist(), strict=True))
+    fewer = items[::3]
+    assert folds(fewer, ProbeSettings()).tolist() == [fold[i.id] for i in fewer]
+    other = folds(items, ProbeSettings(seed=1)).tolist()
+    assert other != list(fold.values())
+
+
+def test_rows_are_answer_rows() -> None:
+    items, _ = a_set(4, 80)
+    rows = probe(items, ProbeSettings())
+    assert [r.item for r in rows] == [i.id for i in items]
+    assert {(r.view, r.model, r.template) for r in rows} == {(VIEW, NAME, TEMPLATE)}
+    assert all(np.exp(r.scores).sum() == pytest.approx(1) for r in rows)
+    assert all(r.pick == int(np.argmax(r.scores)) for r in rows)
+    assert all(r.order == tuple(range(i.k)) and r.key == i.key for r, i in zip(rows, items, strict=True))
+    assert rows == probe(items, ProbeSettings())
+
+
+def test_the_stem_is_never_read() -> None:
+    items, _ = a_set(5, 80, share=0.5)
+    blind = [replace(i, stem="?", topic="t") for i in items]
+    assert [r.scores for r in probe(items, ProbeSettings())] == [
+        r.scores for r in probe(blind, ProbeSettings())
+    ]
+
+
+def test_the_place_is_never_read() -> None:
+    items, _ = a_set(6, 80, share=0.5)
+    first = [i.permuted([i.key, *(j for j in range(i.k) if j != i.key)]) for i in items]
+    assert right(first) == pytest.approx(right(items))
+
+
+def test_different_numbers_of_choices_go_together() -> None:
+    rng = np.random.default_rng(8)
+    items = [made_up(rng, f"v{i}", "longer_key", k=2 + i % 5) for i in range(100)]
+    rows = probe(items, ProbeSettings())
+    assert [len(r.scores) for r in rows] == [i.k for i in items]
+    assert right(items).mean() > 0.9
+
+
+def test_choices_that_do_not_differ_tie() -> None:
+    items, _ = a_set(9, 80)
+    same = replace(items[0], id="same", choices=("balan", "balan", "balan", "balan"))
+    row = probe([*items, same], ProbeSettings())[-1]
+    assert (row.tie, row.correct) == (4, 0.25)
+
+
+def test_too_few_items_are_unanswered_with_a_reason() -> None:
+    items, _ = a_set(10, FEWEST_ITEMS - 1)
+    rows = probe(items, ProbeSettings())
+    assert all(r.pick is None and r.correct is None and not r.scores for r in rows)
+    assert rows[0].error == f"{FEWEST_ITEMS - 1} items; the probe needs {FEWEST_ITEMS}"
+    assert probe([], ProbeSettings()) == []
+
+
+def test_one_family_of_duplicates_cannot_be_cross_fitted() -> None:
+    items = [Item(f"t{i}", "True?", ("yes", "no"), i % 2) for i in range(80)]
+    rows = probe(items, ProbeSettings())
+    assert all(r.pick is None for r in rows)
+    assert "near-duplicates" in (rows[0].error or "")
+
+
+def test_items_of_one_passage_share_a_fold() -> None:
+    items, _ = a_set(12, 90)
+    grouped = [replace(i, group=f"passage {n // 30}") for n, i in enumerate(items)]
+    fold = folds(grouped, ProbeSettings())
+    assert all(len(set(fold[n : n + 30].tolist())) == 1 for n in (0, 30, 60))
+
+
+# --- AFLite ---
+
+AFLITE = ProbeSettings(method="aflite", partitions=8, floor=0.3)
+ALONE = ScreenRules(probe_vote="alone")
+
+
+def flagged(rows: list[Answer], rules: ScreenRules = ALONE) -> set[str]:
+    """What a probe that votes alone flags."""
+    ids = sorted(r.item for r in rows)
+    code = outcome(ballot(Answers.of(rows), rules, ids), rules)
+    assert set(code.tolist()) <= {SHORTCUT, ROBUST}, "no item may hang on the probe's silence"
+    return {name for name, c in zip(ids, code.tolist(), strict=True) if c == SHORTCUT}
+
+
+@pytest.fixture(scope="module")
+def played() -> tuple[list[Item], npt.NDArray[np.bool_], list[Answer], Course]:
+    items, planted = a_set(20, 240, share=0.4)
+    rows, course = aflite(items, AFLITE)
+    return items, planted, rows, course
+
+
+def test_aflite_votes_through_ordinary_rows(
+    played: tuple[list[Item], npt.NDArray[np.bool_], list[Answer], Course],
+) -> None:
+    items, planted, rows, course = played
+    assert [r.item for r in rows] == [i.id for i in items]
+    assert {(r.view, r.model, r.template) for r in rows} == {(VIEW, NAME, AFLITE_TEMPLATE)}
+    assert all(np.isfinite(r.scores).all() and len(r.scores) == 4 for r in rows)
+    found = flagged(rows)
+    assert len(found) == sum(r.left for r in course.rounds)
+    hit = np.array([i.id in found for i in items])
+    assert hit[planted].mean() > 0.5
+    assert hit[~planted].mean() < 0.15
+    assert probe(items, AFLITE) == rows
+
+
+def test_only_what_was_named_is_sure_and_only_what_left_is_flagged(
+    played: tuple[list[Item], npt.NDArray[np.bool_], list[Answer], Course],
+) -> None:
+    items, _, rows, course = played
+    ranked = sorted(items, key=lambda i: i.id)
+    left = {i.id for i, gone in zip(ranked, course.left, strict=True) if gone}
+    named = {i.id for i, told in zip(ranked, course.named, strict=True) if told}
+    for confidence in (0.5, 0.6, 0.749):
+        assert flagged(rows, ALONE.model_copy(update={"probe_confidence": confidence})) == left
+    assert {r.item for r in rows if np.exp(max(r.scores)) >= AFLITE.threshold - 1e-12} == named
+    assert all(np.exp(max(r.scores)) < 0.5 for r in rows if r.item not in named)
+    assert 0 < len(left) < len(named)
+
+
+def test_aflite_keeps_its_slice_and_stops_when_little_is_predictable(
+    played: tuple[list[Item], npt.NDArray[np.bool_], list[Answer], Course],
+) -> None:
+    _, _, _, course = played
+    assert len(course.rounds) >= 3
+    assert all(r.left == 24 for r in course.rounds[:-1])
+    assert course.rounds[-1].left < 24
+    assert course.stopped == "fewer than the slice were predictable"
+    assert [r.playing for r in course.rounds] == [240 - sum(q.left for q in course.rounds[:i]) for i in
+                                                  range(len(course.rounds))]  # fmt: skip
+
+
+@pytest.mark.parametrize("floor", [1.0, 0.95, 0.857])
+def test_the_floor_holds_exactly(
+    played: tuple[list[Item], npt.NDArray[np.bool_], list[Answer], Course], floor: float
+) -> None:
+    items, _, _, _ = played
+    rows, course = aflite(items, AFLITE.model_copy(update={"floor": floor}))
+    least = int(np.ceil(floor * 240))
+    assert len(items) - len(flagged(rows)) == least
+    assert course.stopped == "the floor was reached"
+    assert (~course.left).sum() == least
+
+
+def test_aflite_depends_on_seed_and_ids_and_not_on_the_file_s_order(
+    played: tuple[list[Item], npt.NDArray[np.bool_], list[Answer], Course],
+) -> None:
+    items, _, rows, _ = played
+    by_id = {r.item: r for r in rows}
+    shuffled = [items[i] for i in np.random.default_rng(0).permutation(len(items))]
+    assert probe(shuffled, AFLITE) == [by_id[i.id] for i in shuffled]
+    assert probe(items, AFLITE.model_copy(update={"seed": 1})) != rows
+    renamed = [replace(i, id=f"again-{i.id}") for i in items]
+    assert [r.scores for r in probe(renamed, AFLITE)] != [r.scores for r in rows]
+
+
+def test_aflite_reads_no_stem(
+    played: tuple[list[Item], npt.NDArray[np.bool_], list[Answer], Course],
+) -> None:
+    items, _, rows, _ = played
+    blind = [replace(i, stem="?", topic="t") for i in items]
+    assert [r.scores for r in probe(blind, AFLITE)] == [r.scores for r in rows]
+
+
+def test_luck_counts_for_aflite_as_for_any_voter() -> None:
+    """On clean sets the picks it is sure of are right one time in k, whichever round named them: what it removes
+    is luck, and the exchangeable keys say so. Looking again at wrong picks would break this.
+    """
+    removed, expected, alarms = 0, 0.0, 0
+    eager = ProbeSettings(method="aflite", partitions=4, threshold=0.6, slice=0.05, floor=0.5)
+    for seed in range(24):
+        items, _ = a_set(100 + seed, 120)
+        rows, course = aflite(items, eager)
+        luck = measured(ballot(Answers.of(rows), ALONE, [i.id for i in items]), ALONE)
+        removed, expected = removed + luck.flagged, expected + luck.expected
+        alarms += luck.told_from_luck
+        assert luck.expected == pytest.approx(course.named.sum() / 4)
+    assert removed == pytest.approx(expected, abs=3 * np.sqrt(expected * 0.75))
+    assert expected > 100
+    assert alarms <= 4
+
+
+def test_near_duplicates_never_teach_each_other() -> None:
+    """Wordings that differ in nothing but case, keys by luck: a leak would make every one of them predictable."""
+    clean, _ = a_set(30, 60)
+    twins = [replace(i, id=f"{i.id}-{n}", choices=tuple(c.upper() if n else c for c in i.choices))
+             for i in clean for n in range(2)]  # fmt: skip
+    sides = _sides(eldest(twins), np.ones(120, dtype=bool), "0/0", 0)
+    assert (sides[::2] == sides[1::2]).all()
+    assert abs(sides.mean() - 0.5) < 0.02
+
+
+def test_too_few_items_for_aflite_are_unanswered_with_a_reason() -> None:
+    items, _ = a_set(31, FEWEST_IN_PLAY - 1)
+    rows, course = aflite(items, AFLITE)
+    assert {r.error for r in rows} == {f"{FEWEST_IN_PLAY - 1} items; AFLite needs {FEWEST_IN_PLAY}"}
+    assert all(r.pick is None and r.template == AFLITE_TEMPLATE for r in rows)
+    assert not course.rounds
+    assert not course.left.any()
+    assert aflite([], AFLITE)[0] == []
+
+
+def test_one_family_is_no_two_sides() -> None:
+    items = [Item(f"t{i}", "True?", ("yes", "no"), i % 2) for i in range(80)]
+    rows, _ = aflite(items, AFLITE)
+    assert all(r.pick is None for r in rows)
+    assert "near-duplicates" in (rows[0].error or "")
+
+
+def test_aflite_stops_before_too_few_are_left_to_fit_on() -> None:
+    rng = np.random.default_rng(32)
+    items = [made_up(rng, f"p{i}", "longer_key") for i in range(90)]
+    _, course = aflite(items, ProbeSettings(method="aflite", partitions=4, slice=0.2, floor=0.0))
+    assert [r.playing for r in course.rounds] == [90, 72]
+    assert course.stopped == f"fewer than {FEWEST_IN_PLAY} items were left in play"
+    assert (~course.left).sum() == 54
+
+
+def test_a_threshold_that_no_share_reaches_is_refused() -> None:
+    assert ProbeSettings(partitions=4, threshold=0.8)
+    with pytest.raises(ValidationError, match=r"threshold: no share of 4 partitions.*at most 0\.80"):
+        ProbeSettings(partitions=4, threshold=0.81)
+    for wrong in ({"threshold": 0.5}, {"slice": 0}, {"floor": 1.1}, {"partitions": 3}):
+        with pytest.raises(ValidationError):
+            ProbeSettings.model_validate(wrong)
+
+
+shares = st.lists(st.integers(0, 8), min_size=4, max_size=4)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(shares, st.integers(0, 3)), min_size=1, max_size=12), st.integers(0, 4))
+def test_whether_an_item_is_named_does_not_hang_on_its_own_key(
+    told: list[tuple[list[int], int]], limit: int
+) -> None:
+    """The exchangeable keys need it: with any other key, the item is named all the same or not at all."""
+    table = np.array([t for t, _ in told], dtype=float) / 8
+    key = np.array([k for _, k in told])
+    draw = [bytes([i]) for i in range(len(told))]
+
+    def named(keys: npt.NDArray[np.int64]) -> list[int]:
+        return _named(table, keys, np.ones(len(keys), dtype=bool), draw, 0.55, limit)
+
+    first = named(key)
+    pick = table.argmax(axis=1)
+    assert sum(pick[i] == key[i] for i in first) <= limit
+    for i in range(len(told)):
+        for other in range(4):
+            changed = key.copy()
+            changed[i] = other
+            assert (i in named(changed)) == (i in first)
+
+
+# --- near-duplicates ---
+
+bags = st.lists(st.lists(st.sampled_from("abcdefgh"), min_size=2, max_size=7), min_size=1, max_size=14)
+
+
+@settings(max_examples=150, deadline=None)
+@given(bags)
+def test_kin_finds_every_near_pair(choices: list[list[str]]) -> None:
+    items = [Item(f"i{n}", "?", tuple(c), 0) for n, c in enumerate(choices)]
+    found = kin(items)
+    sets = [frozenset(c) for c in choices]
+    graph = np.array([[jaccard(a, b) >= NEAR for b in sets] for a in sets])
+    for _ in items:
+        graph = (graph.astype(int) @ graph.astype(int)) > 0
+    assert found.tolist() == [int(np.flatnonzero(row)[0]) for row in graph]
+
+
+def test_kin_of_symbols_compares_texts() -> None:
+    items = [Item("a", "?", ("+", "-"), 0), Item("b", "?", ("-", "+"), 0), Item("c", "?", ("*", "/"), 0)]
+    assert kin(items).tolist() == [0, 0, 2]
+
+
+# --- features ---
+
+
+def test_features_are_standardised_within_each_item() -> None:
+    items, _ = a_set(14, 20, share=1.0)
+    x = matrix(items).reshape(20, 4, -1)
+    assert x.mean(axis=1) == pytest.approx(0, abs=1e-9)
+    spread = x.std(axis=1)
+    assert (np.isclose(spread, 1) | np.isclose(spread, 0)).all()
+
+
+def test_standardised_by_hand() -> None:
+    raw = np.array([[1.0, 5.0], [3.0, 5.0], [0.0, 1.0], [0.0, 2.0], [3.0, 3.0]])
+    z = standardised(raw, np.array([2, 3]))
+    half, high = 1 / np.sqrt(2), np.sqrt(1.5)
+    assert z == pytest.approx(np.array([[-1, 0], [1, 0], [-half, -high], [-half, 0], [2 * half, high]]))
+
+
+def test_words_and_likeness() -> None:
+    assert words("Don't STOP the well-known 3.5 _x_!") == [
+        "don't",
+        "stop",
+        "the",
+        "well-known",
+        "3",
+        "5",
+        "x",
+    ]
+    assert likeness(["a b", "b c", "!"]) == [[1, 1 / 3, 0], [1 / 3, 1, 0], [0, 0, 1]]
+    assert oddness(["Red", "Green", "blue."]) == (2, 2, 4)
+
+
+@pytest.mark.parametrize(
+    "text", ["All of the above", "none of the above.", "Both of these", "two of the above", "All of them"]
+)
+def test_choices_that_point_elsewhere(text: str) -> None:
+    assert points_elsewhere(text)
+
+
+@pytest.mark.parametrize("text", ["all of them are red", "above all", "both sides", "The above-ground part"])
+def test_choices_that_do_not(text: str) -> None:
+    assert not points_elsewhere(text)
+
+
+@settings(deadline=None)
+@given(st.lists(st.text(max_size=30), min_size=2, max_size=5))
+def test_any_text_has_finite_features(choices: list[str]) -> None:
+    assert np.isfinite(matrix([Item("i", "?", tuple(choices), 0)])).all()

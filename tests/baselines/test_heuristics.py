@@ -1,0 +1,326 @@
+"""Blind rules: tie-fair credit by hand, luck against enumeration, and published figures of ARC-Challenge."""
+
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from robustify.answers import Answer, Answers
+from robustify.baselines.heuristics import (
+    HEURISTICS,
+    LATTICE,
+    LEAST_P,
+    Heuristic,
+    guess,
+    luck,
+    measured,
+    table,
+)
+from robustify.item import Item
+
+
+def item(choices: Sequence[str], key: int = 0, name: str = "i", stem: str = "Which?") -> Item:
+    return Item(name, stem, tuple(choices), key)
+
+
+def named(name: str) -> Heuristic:
+    return next(h for h in HEURISTICS if h.name == name)
+
+
+def rows(items: Sequence[Item]) -> list[Answer]:
+    return [
+        Answer(**{n: tuple(v) if isinstance(v, list) else v for n, v in row.items()})
+        for row in guess(items).table.to_pylist()
+    ]
+
+
+def credit_of(name: str, one: Item) -> float:
+    (row,) = (row for row in rows([one]) if row.model == name)
+    assert row.correct is not None
+    return row.correct
+
+
+@pytest.mark.parametrize(
+    ("name", "choices", "credits"),
+    [
+        ("longest_answer", ["aa", "bbbb", "c"], [0, 1, 0]),
+        ("longest_answer", ["aaaa", "bbbb", "c", "dd"], [0.5, 0.5, 0, 0]),
+        ("longest_answer", ["a        ", "bb", "  c  "], [0, 1, 0]),
+        ("longest_answer", ["éé", "abc"], [0, 1]),  # code points, not bytes
+        ("shortest_answer", ["aaaa", "b", "c", "dd"], [0, 0.5, 0.5, 0]),
+        ("longest_words", ["one two three", "extraordinarily", "a b"], [1, 0, 0]),
+        ("shortest_words", ["one two", "extraordinarily", "a b"], [0, 1, 0]),
+        ("first_option", ["x", "y", "z"], [1, 0, 0]),
+        ("last_option", ["x", "y", "z"], [0, 0, 1]),
+        ("alphabetical_first", ["banana", "Apple", "cherry"], [0, 1, 0]),
+        ("alphabetical_first", ["Straße", "STRASSE", "tram"], [0.5, 0.5, 0]),
+        ("alphabetical_first", ["10", "9", "8"], [1, 0, 0]),
+        ("most_numeric", ["none", "3 of 4", "5"], [0, 1, 0]),
+        ("most_numeric", ["red", "green", "blue", "grey"], [0.25, 0.25, 0.25, 0.25]),
+        ("odd_one_out", ["Red.", "Green.", "blue"], [0, 0, 1]),
+        ("most_overlap", ["a red cat", "a red dog", "green"], [0.5, 0.5, 0]),
+        ("least_overlap", ["a red cat", "a red dog", "green"], [0, 0, 1]),
+        ("fewest_absolutes", ["always so", "it is never", "often so"], [0, 0, 1]),
+        ("most_hedges", ["always so", "it may often be", "often so"], [0, 1, 0]),
+        ("all_of_the_above", ["a", "b", "All of the above"], [0, 0, 1]),
+        ("all_of_the_above", ["a", "b", "None of these."], [0, 0, 1]),
+        ("all_of_the_above", ["a", "none of them is well", "c"], [1 / 3, 1 / 3, 1 / 3]),
+    ],
+)
+def test_credit_by_hand(name: str, choices: list[str], credits: list[float]) -> None:
+    assert [credit_of(name, item(choices, key)) for key in range(len(choices))] == pytest.approx(credits)
+
+
+def test_stem_overlap_by_hand() -> None:
+    one = item(
+        ["the boiling of milk", "a cold wind", "the boiling point of water"],
+        stem="Water has what boiling point?",
+    )
+    assert named("stem_overlap").scores([one]) == [(0.5, 0.0, 1.0)]
+
+
+def test_most_common_position_by_hand() -> None:
+    keys = [0, 1, 1, 2, 2, 3]
+    items = [item("abcd", key, f"i{n}") for n, key in enumerate(keys)]
+    found = [row for row in rows(items) if row.model == "most_common_position"]
+    # Places 1 and 2 share the first rank: the two keys at each get half.
+    assert [row.correct for row in found] == [0, 0.5, 0.5, 0.5, 0.5, 0]
+    assert all(row.tie == 2 for row in found)
+
+
+def test_the_table_has_the_promised_shape() -> None:
+    items = [item(["aaaa", "bbbb", "c", "d"], key, f"i{key}") for key in range(4)]
+    found = table(items)
+    assert list(found) == ["n", "chance_accuracy", "heuristics"]
+    assert found["n"] == 4
+    assert found["chance_accuracy"] == 0.25
+    heuristics = found["heuristics"]
+    assert isinstance(heuristics, dict)
+    assert list(heuristics) == [h.name for h in HEURISTICS]
+    longest = heuristics["longest_answer"]
+    assert set(longest) == {"value", "n", "ci", "ties"}
+    assert (longest["value"], longest["n"], longest["ties"]) == (0.25, 4, 4)
+    assert longest["ci"][0] < 0.25 < longest["ci"][1]
+
+
+def test_the_table_and_the_rows_agree() -> None:
+    rng = np.random.default_rng(3)
+    items = [_made_up(rng, n) for n in range(60)]
+    answers = guess(items)
+    from_rows = measured(answers, np.ones(len(items), dtype=bool))
+    from_items = table(items)["heuristics"]
+    assert isinstance(from_items, dict)
+    for name, row in from_items.items():
+        assert from_rows[name]["value"] == pytest.approx(row["value"])
+        assert from_rows[name]["ties"] == row["ties"]
+
+
+def test_no_items_is_no_number() -> None:
+    found = table([])
+    assert (found["n"], found["chance_accuracy"]) == (0, None)
+    assert measured(Answers.of([]), np.zeros(0, dtype=bool)) == {}
+
+
+texts = st.text(st.characters(codec="utf-8"), max_size=12)
+choice_lists = st.lists(texts, min_size=2, max_size=6)
+
+
+@settings(deadline=None)
+@given(choice_lists, st.text("ab 1", min_size=1).map(lambda s: s + "?"))
+def test_every_heuristic_spends_one_credit_on_each_item(choices: list[str], stem: str) -> None:
+    k = len(choices)
+    found = rows([item(choices, key, f"i{key}", stem) for key in range(k)])
+    for n, h in enumerate(HEURISTICS):
+        spent = [row.correct for row in found[n * k : (n + 1) * k]]
+        assert sum(c for c in spent if c is not None) == pytest.approx(1), h.name
+
+
+PLACES = {"first_option", "last_option", "most_common_position"}
+
+
+@settings(deadline=None)
+@given(choice_lists, st.randoms(use_true_random=False))
+def test_rules_of_text_do_not_see_places(choices: list[str], random: Random) -> None:
+    order = list(range(len(choices)))
+    random.shuffle(order)
+    one = item(choices)
+    for h in HEURISTICS:
+        if h.name not in PLACES:
+            (before,), (after,) = h.scores([one]), h.scores([one.permuted(order)])
+            assert after == pytest.approx([before[j] for j in order])
+
+
+def test_names_are_unique_and_described() -> None:
+    assert len({h.name for h in HEURISTICS}) == len(HEURISTICS) >= 14
+    assert all(h.says for h in HEURISTICS)
+
+
+# --- luck ---
+
+
+def test_no_p_is_smaller_than_the_rounding_of_its_transform() -> None:
+    one, k = np.ones(400, dtype=np.int64), np.full(400, 4)
+    assert luck(400.0, one, k) == LEAST_P
+    assert luck(float(LATTICE + 1), np.ones(LATTICE + 1, dtype=np.int64), np.full(LATTICE + 1, 4)) == LEAST_P
+
+
+def _by_enumeration(total: float, tie: Sequence[int], k: Sequence[int]) -> float:
+    p = 0.0
+    for won in itertools.product([False, True], repeat=len(k)):
+        if sum(w / t for w, t in zip(won, tie, strict=True)) >= total - 1e-9:
+            p += float(np.prod([t / n if w else 1 - t / n for w, t, n in zip(won, tie, k, strict=True)]))
+    return p
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 5), st.integers(0, 3)), min_size=1, max_size=9), st.data())
+def test_luck_equals_enumeration(shapes: list[tuple[int, int]], data: st.DataObject) -> None:
+    tie = np.array([t for t, _ in shapes])
+    k = np.array([max(t + more, 2) for t, more in shapes])
+    won = data.draw(st.lists(st.booleans(), min_size=len(shapes), max_size=len(shapes)))
+    total = sum(1 / t for t, w in zip(tie.tolist(), won, strict=True) if w)
+    assert luck(total, tie, k) == pytest.approx(_by_enumeration(total, tie.tolist(), k.tolist()), abs=1e-12)
+
+
+def test_luck_without_ties_is_the_binomial_tail() -> None:
+    n = 500
+    tie, k = np.ones(n, dtype=int), np.full(n, 4)
+    for x in (100, 125, 150, 200):
+        assert luck(x, tie, k) == pytest.approx(binom.sf(x - 1, n, 0.25), abs=1e-12)
+
+
+def test_the_normal_limit_takes_over_smoothly() -> None:
+    n = LATTICE // 10
+    k = np.full(n, 4)
+    exact, limit = np.full(n, 1), np.full(n, 1)
+    limit[:2] = [3, 4]  # a common denominator of 12 makes the lattice too large
+    total = n / 4 + 1.6 * np.sqrt(n * 3 / 16)
+    assert luck(total, exact, k) == pytest.approx(luck(total, limit, k), abs=2e-3)
+
+
+def test_all_ties_prove_nothing() -> None:
+    tie = k = np.full(2_000, 4)
+    assert luck(500.0, tie, k) == pytest.approx(1)
+
+
+# --- measured ---
+
+
+def _made_up(rng: np.random.Generator, n: int, k: int = 4) -> Item:
+    choices = tuple("x" * int(rng.integers(3, 60)) + f" {rng.integers(1000)}" for _ in range(k))
+    return item(choices, int(rng.integers(k)), f"m{n}")
+
+
+def test_random_keys_are_no_shortcut_and_planted_ones_are() -> None:
+    rng = np.random.default_rng(11)
+    clean = [_made_up(rng, n) for n in range(300)]
+    planted = [
+        item(c.choices, max(range(4), key=lambda j, c=c: len(c.choices[j])) if n % 3 == 0 else c.key, c.id)  # type: ignore[misc]
+        for n, c in enumerate(clean)
+    ]
+    everything = np.ones(300, dtype=bool)
+    assert all(row["p_holm"] > 0.05 for row in measured(guess(clean), everything).values())  # type: ignore[operator]
+    answers = guess(planted)
+    found = measured(answers, everything)
+    assert found["longest_answer"]["p_holm"] < 1e-6  # type: ignore[operator]
+    assert found["longest_answer"]["chance"] == 0.25
+    left = measured(answers, np.arange(300) % 3 != 0)
+    assert left["longest_answer"]["n"] == 200
+    assert left["longest_answer"]["p_holm"] > 0.05  # type: ignore[operator]
+
+
+def test_p_is_honest_under_the_null() -> None:
+    """Over many clean sets the smallest corrected p is below 0.05 at most about 5 % of the time."""
+    rng = np.random.default_rng(5)
+    alarms = 0
+    for _ in range(40):
+        found = measured(guess([_made_up(rng, n) for n in range(40)]), np.ones(40, dtype=bool))
+        alarms += min(row["p_holm"] for row in found.values()) < 0.05  # type: ignore[type-var, operator]
+    assert alarms <= 6  # P(more | 5 %) = 0.3 %
+
+
+def _kept_by_voters(rng: np.random.Generator) -> tuple[Answers, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """A clean set whose voters all pick the longest answer: what is kept, and the choices that as the key would be."""
+    items = [_made_up(rng, n) for n in range(150)]
+    lengths = np.array([[len(c.strip()) for c in i.choices] for i in items])
+    picked = lengths == lengths.max(axis=1, keepdims=True)
+    key = np.array([i.key for i in items])
+    return guess(items), ~picked[np.arange(150), key], ~picked
+
+
+def test_on_what_a_filter_kept_p_is_against_the_luck_that_the_filter_left() -> None:
+    """Against 1/k the shortest answer is an alarm on clean sets, because the voters took the longest one."""
+    rng = np.random.default_rng(7)
+    alarms, without = 0, 0
+    for _ in range(40):
+        answers, kept, could = _kept_by_voters(rng)
+        found = measured(answers, kept, could)
+        alarms += min(row["p_holm"] for row in found.values()) < 0.05  # type: ignore[type-var, operator]
+        without += min(row["p_holm"] for row in measured(answers, kept).values()) < 0.05  # type: ignore[type-var, operator]
+    assert alarms <= 6  # P(more | 5 %) = 0.3 %
+    assert without >= 10, "the world must be one in which 1/k would not do"
+    shortest, longest = found["shortest_answer"], found["longest_answer"]
+    assert shortest["chance"] == 0.25
+    assert 0.32 < shortest["luck"] < 0.34  # type: ignore[operator]
+    assert (longest["value"], longest["luck"]) == (0.0, 0.0)
+    assert longest["p"] == pytest.approx(1.0)
+
+
+def test_luck_after_a_selection_is_exact() -> None:
+    """Two items; the key may be one of `of` choices, of which `hit` are among the `tie` that share the pick."""
+    tie, of, hit = np.array([2, 1]), np.array([3, 2]), np.array([1, 1])
+    # Credits: 1/2 with 1/3, else 0; 1 with 1/2, else 0.
+    assert luck(1.5, tie, of, hit) == pytest.approx(1 / 6)
+    assert luck(1.0, tie, of, hit) == pytest.approx(1 / 2)
+    assert luck(0.5, tie, of, hit) == pytest.approx(2 / 3)
+    many = (np.tile(tie, LATTICE), np.tile(of, LATTICE), np.tile(hit, LATTICE))
+    assert luck(LATTICE * (1 / 6 + 1 / 2), *many) == pytest.approx(0.5)
+
+
+def test_a_shortcut_left_in_what_was_kept_is_still_found() -> None:
+    rng = np.random.default_rng(9)
+    answers, kept, could = _kept_by_voters(rng)
+    shortest = answers.block("heuristic", "shortest_answer")
+    # Most items where it is wrong are gone: it is right far more often than the filter's luck allows.
+    found = measured(answers, kept & ((shortest.correct == 1) | (np.arange(150) % 4 == 0)), could)
+    assert found["shortest_answer"]["p_holm"] < 1e-3  # type: ignore[operator]
+
+
+def test_a_rule_chosen_by_the_keys_pays_for_it() -> None:
+    items = [item("abcd", 0 if n < 16 else n % 4, f"i{n}") for n in range(40)]
+    found = measured(guess(items), np.ones(40, dtype=bool))
+    first, common = found["first_option"], found["most_common_position"]
+    assert first["value"] == common["value"]
+    assert common["p"] == pytest.approx(min(1, 4 * first["p"]))  # type: ignore[operator]
+
+
+def test_an_empty_split_has_no_p() -> None:
+    items = [item("abcd", n % 4, f"i{n}") for n in range(8)]
+    found = measured(guess(items), np.zeros(8, dtype=bool))
+    assert found["longest_answer"] == {
+        "value": None, "n": 0, "ci": None, "ties": 0, "chance": None, "luck": None, "p": None, "p_holm": None,
+    }  # fmt: skip
+
+
+def test_arc_challenge_agrees_with_the_figures_others_published(data: Path) -> None:
+    """Tie-fair figures of ARC-Challenge's 1,165 four-option items, computed elsewhere on another copy."""
+    from robustify.loaders import Source, load
+
+    loaded = load(Source(path=str(data / "arc" / "ARC-Challenge-Test.jsonl")))
+    four = [i for i in loaded.items if i.k == 4]
+    assert len(four) == 1165
+    found = table(four)["heuristics"]
+    assert isinstance(found, dict)
+    figures = {name: round(100 * found[name]["value"], 1) for name in found}
+    assert figures["longest_answer"] == pytest.approx(27.3, abs=0.11)
+    assert figures["shortest_answer"] == pytest.approx(19.8, abs=0.11)
+    assert figures["alphabetical_first"] == pytest.approx(27.1, abs=0.11)
+    assert figures["first_option"] == pytest.approx(22.6, abs=0.11)
+    assert figures["last_option"] == pytest.approx(24.4, abs=0.11)

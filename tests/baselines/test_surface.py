@@ -1,0 +1,171 @@
+"""The heuristics in columns say what they said item by item, to the byte."""
+
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from robustify import orders
+from robustify.answers import Answer, Answers
+from robustify.baselines import features
+from robustify.baselines.features import ABSOLUTES, FUNCTION_WORDS, HEDGES, words
+from robustify.baselines.heuristics import HEURISTICS, TEMPLATE, VIEW, guess
+from robustify.baselines.surface import look
+from robustify.item import Item
+from robustify.scoring import credit
+
+# Each rule by its definition, one item at a time.
+
+
+def each(score: Callable[[str], float]) -> Callable[[Item], list[float]]:
+    return lambda item: [score(choice.strip()) for choice in item.choices]
+
+
+def count(kind: frozenset[str]) -> Callable[[str], int]:
+    return lambda text: sum(word in kind for word in words(text))
+
+
+def alphabetical(item: Item) -> list[float]:
+    texts = [choice.strip().casefold() for choice in item.choices]
+    return [-sorted(texts).index(text) for text in texts]
+
+
+def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
+    return len(a & b) / len(a | b) if a | b else 1.0
+
+
+def overlap(item: Item) -> list[float]:
+    held = [frozenset(words(choice)) for choice in item.choices]
+    like = [[jaccard(a, b) for b in held] for a in held]
+    return [(sum(row) - row[j]) / (item.k - 1) for j, row in enumerate(like)]
+
+
+def in_stem(item: Item) -> list[float]:
+    stem = frozenset(words(item.stem)) - FUNCTION_WORDS
+    held = [frozenset(words(choice)) - FUNCTION_WORDS for choice in item.choices]
+    return [len(h & stem) / max(len(h), 1) for h in held]
+
+
+def points(text: str) -> bool:
+    return features._POINTER.search(text.strip()) is not None
+
+
+RULES: dict[str, Callable[[Item], Sequence[float]]] = {
+    "longest_answer": each(len),
+    "shortest_answer": each(lambda c: -len(c)),
+    "longest_words": each(lambda c: len(c.split())),
+    "shortest_words": each(lambda c: -len(c.split())),
+    "first_option": lambda item: [-float(j) for j in range(item.k)],
+    "last_option": lambda item: range(item.k),
+    "alphabetical_first": alphabetical,
+    "most_numeric": each(features.numbers),
+    "odd_one_out": lambda item: features.oddness(item.choices),
+    "most_overlap": overlap,
+    "least_overlap": lambda item: [-s for s in overlap(item)],
+    "stem_overlap": in_stem,
+    "least_stem_overlap": lambda item: [-s for s in in_stem(item)],
+    "fewest_absolutes": each(lambda c: -count(ABSOLUTES)(c)),
+    "most_hedges": each(count(HEDGES)),
+    "all_of_the_above": each(points),
+}
+
+
+def one_by_one(items: Sequence[Item]) -> Answers:
+    places = Counter(item.key for item in items)
+    rules: dict[str, Callable[[Item], Sequence[float]]] = {
+        **RULES,
+        "most_common_position": lambda item: [places[j] for j in range(item.k)],
+    }
+    return Answers.of(row(h.name, item, rules[h.name](item)) for h in HEURISTICS for item in items)
+
+
+def row(name: str, item: Item, scored: Sequence[float]) -> Answer:
+    import numpy as np
+
+    scores = tuple(float(s) for s in scored)
+    won, pick, tie = (
+        part.tolist()[0] for part in credit(np.array([scores]), np.array([item.key]), np.array([item.k]))
+    )
+    return Answer(item.id, VIEW, name, orders.own(item.k), TEMPLATE, item.key, pick, won, scores, tie=tie)
+
+
+def file_of(answers: Answers, path: Path) -> bytes:
+    answers.write(path)
+    return path.read_bytes()
+
+
+SPOKEN = st.sampled_from(
+    ["all of the above", "None of these.", "both of them are right", "Always", "may often be", "3,5 mg", "never 12",
+     "(a, b)", "RED", "the red cat", "the cat", "a–b", "  outer  ", "it's", "Straße", "the following options",
+     "any of the preceding", "Neither", "ſome of theſe"]
+)  # fmt: skip
+texts = st.one_of(SPOKEN, st.text(max_size=10), st.lists(SPOKEN, max_size=3).map(" ".join))
+made_up = st.lists(
+    st.tuples(
+        st.lists(texts, min_size=2, max_size=7), st.text(min_size=1).filter(str.strip), st.integers(0, 99)
+    ),
+    max_size=6,
+).map(
+    lambda rows: [
+        Item(f"i{n}", stem, tuple(choices), key % len(choices)) for n, (choices, stem, key) in enumerate(rows)
+    ]
+)
+
+
+@settings(deadline=None, max_examples=200)
+@given(made_up)
+def test_the_columns_are_the_rows_of_the_definitions_to_the_byte(
+    tmp_path_factory: pytest.TempPathFactory, items: list[Item]
+) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    whole = [Answers.concat([made(items)]) for made in (guess, one_by_one)]
+    assert whole[0].table.equals(whole[1].table)
+    # A negative zero is equal to a positive one, and another byte.
+    first, second = (file_of(answers, folder / "cues.parquet") for answers in whole)
+    assert first == second
+
+
+@settings(deadline=None)
+@given(made_up)
+def test_a_heuristic_s_scores_are_those_of_its_definition(items: list[Item]) -> None:
+    for h in HEURISTICS:
+        if h.name in RULES:
+            assert h.scores(items) == [tuple(map(float, RULES[h.name](item))) for item in items]
+
+
+def test_no_items_give_no_rows() -> None:
+    assert len(guess([])) == 0
+    assert len(look([]).oddness) == 0
+
+
+@settings(max_examples=400)
+@given(st.text() | texts, st.text() | texts)
+def test_what_points_elsewhere_is_found_by_its_first_look_too(a: str, b: str) -> None:
+    for text in (a, b, a + b, f"{a} {b}"):
+        assert features.points_elsewhere(text) == points(text)
+
+
+def test_every_letter_of_the_first_look_is_found_in_any_case_that_re_takes_for_it() -> None:
+    # `re` ignores case in its own way; what it takes for a letter of these parts, case folding must turn into it.
+    letters = sorted(set(features._POINTING.pattern) - {"|"})
+    assert "i" not in letters
+    assert "".join(letters).isalpha()
+    every = "".join(map(chr, range(sys.maxunicode + 1)))
+    for letter in letters:
+        same = set(re.findall(letter, every, re.IGNORECASE))
+        assert {one.casefold() for one in same} == {letter}
+
+
+def test_every_way_to_point_elsewhere_holds_a_part_of_the_first_look() -> None:
+    ways = ("above", "below", "preceding", "following", "foregoing", "other choices", "these", "those", "them",
+            "choices", "options", "answers", "statements")  # fmt: skip
+    assert all(way in features._POINTER.pattern for way in ("above", "foregoing", "statements"))
+    for way in ways:
+        assert features._POINTING.search(way), way
+    found = re.findall(r"[a-z]{4,}", features._POINTER.pattern)
+    assert set(ways) - {"other choices"} <= set(found)

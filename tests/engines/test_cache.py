@@ -1,0 +1,196 @@
+"""The score cache: nothing is asked twice, nothing is overwritten, and a killed run goes on to the same bits."""
+
+import multiprocessing
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from robustify.engines.cache import FILE, Cache, Kept
+from robustify.engines.plan import Encoded
+from robustify.engines.protocols import Logprob
+from robustify.errors import ModelError, ResourceError
+from robustify.views import Request
+from tests.support.model_cache import tiny_llama
+
+A, B = Encoded((1, 2), (3,)), Encoded((1,), (2, 3))
+ONE, TWO = Logprob(-1.25, 1), Logprob(-0.1 - 0.2, 2)
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Iterator[Cache]:
+    with Cache(tmp_path) as opened:
+        yield opened
+
+
+def test_what_was_kept_is_known_to_the_bit(cache: Cache, tmp_path: Path) -> None:
+    Kept(cache, {"weights": "w"}, "m").keep({A: ONE, B: TWO})
+    with Cache(tmp_path) as again:
+        assert Kept(again, {"weights": "w"}, "m").known([A, B]) == {A: ONE, B: TWO}
+
+
+def test_another_recipe_knows_nothing(cache: Cache) -> None:
+    Kept(cache, {"weights": "w"}, "m").keep({A: ONE})
+    assert Kept(cache, {"weights": "x"}, "m").known([A]) == {}
+    assert Kept(cache, {"weightsw": ""}, "m").known([A]) == {}
+
+
+def test_context_and_continuation_cannot_be_mixed_up(cache: Cache) -> None:
+    Kept(cache, {}, "m").keep({A: ONE})
+    assert Kept(cache, {}, "m").known([B]) == {}
+
+
+def test_another_value_is_an_error_and_is_not_written(cache: Cache) -> None:
+    kept = Kept(cache, {}, "m")
+    kept.keep({A: ONE})
+    kept.keep({A: ONE})
+    for other in (Logprob(-1.2515, 1), Logprob(-1.25, 2), Logprob(float("nan"), 1)):
+        with pytest.raises(ModelError, match="m: not deterministic: 1 log-prob"):
+            kept.keep({A: other, B: TWO})
+    assert kept.known([A, B]) == {A: ONE}
+
+
+def test_the_last_bits_are_those_that_were_kept_first(cache: Cache) -> None:
+    kept = Kept(cache, {}, "m")
+    kept.keep({A: ONE})
+    assert kept.keep({A: Logprob(-1.2500000001, 1), B: TWO}) == {A: ONE, B: TWO}
+    assert kept.known([A, B]) == {A: ONE, B: TWO}
+
+
+def test_without_a_cache_nothing_is_known() -> None:
+    kept = Kept(None, {}, "m")
+    kept.keep({A: ONE})
+    kept.path = "trees"
+    assert (kept.known([A]), kept.path) == ({}, None)
+
+
+def test_a_damaged_row_is_computed_again_and_counted(cache: Cache, tmp_path: Path) -> None:
+    kept = Kept(cache, {}, "m")
+    kept.keep({A: ONE, B: TWO})
+    with sqlite3.connect(tmp_path / FILE) as db:
+        db.execute("UPDATE score SET value = zeroblob(12) WHERE key = (SELECT min(key) FROM score)")
+    assert len(kept.known([A, B])) == 1
+    assert cache.info(verify=True).damaged == 1
+    kept.keep({A: ONE, B: TWO})
+    assert cache.info(verify=True).damaged == 0
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"no database at all, just text that is long enough" * 40, b"SQLite format 3\0" + b"\xff" * 4000],
+)
+def test_a_damaged_file_is_set_aside(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    (tmp_path / FILE).write_bytes(content)
+    with Cache(tmp_path) as cache:
+        assert cache.info().rows == 0
+    assert (tmp_path / f"{FILE}.corrupt-1").read_bytes() == content
+    assert len(capsys.readouterr().err.strip().split("\n")) == 1
+
+
+def test_another_program_s_database_is_left_alone(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / FILE) as db:
+        db.execute("PRAGMA application_id=7")
+        db.execute("CREATE TABLE mine(x)")
+    with Cache(tmp_path) as cache:
+        assert cache.info().rows == 0
+    with sqlite3.connect(tmp_path / f"{FILE}.corrupt-1") as db:
+        assert db.execute("SELECT name FROM sqlite_master").fetchall() == [("mine",)]
+
+
+def test_a_place_that_cannot_hold_a_cache_is_a_resource_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ResourceError, match="cannot be opened"):
+        Cache(tmp_path / "file")
+
+
+def test_clearing_forgets_everything(cache: Cache) -> None:
+    Kept(cache, {}, "m").keep({A: ONE, B: TWO})
+    assert (cache.clear(), cache.info().rows) == (2, 0)
+
+
+def _keep(folder: Path, first: int) -> None:
+    with Cache(folder) as cache:
+        for n in range(first, first + 40):
+            Kept(cache, {}, "m").keep({Encoded((n,), (1,)): Logprob(-float(n + 1), 1)})
+
+
+def test_two_runs_share_a_cache(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    runs = [context.Process(target=_keep, args=(tmp_path, first)) for first in (0, 20)]
+    for run in runs:
+        run.start()
+    for run in runs:
+        run.join(60)
+    assert [run.exitcode for run in runs] == [0, 0]
+    with Cache(tmp_path) as cache:
+        assert (cache.info().rows, cache.info(verify=True).damaged) == (60, 0)
+
+
+class Killed(BaseException):
+    """As a signal would end it."""
+
+
+def test_a_killed_run_goes_on_and_ends_with_the_same_bits(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="the engine needs torch: the hf extra is not installed")
+    from robustify.engines.local.hf import HF
+
+    folder = tiny_llama(tmp_path / "model")
+    requests = [
+        Request(f"Question: the cat sat {n % 7} on {n}\nAnswer:", f" {w}")
+        for n in range(40)
+        for w in ("red", "blue mat", "A")
+    ]
+
+    def whole(home: Path) -> list[Logprob]:
+        with Cache(home) as cache, HF("tiny", folder, max_batch_tokens=96, cache=cache) as engine:
+            return engine.loglikelihoods(requests)
+
+    def killed(home: Path, after: int) -> None:
+        seen = 0
+
+        def progress(n: int) -> None:
+            nonlocal seen
+            seen += n
+            if seen >= after:
+                raise Killed
+
+        with Cache(home) as cache, HF("tiny", folder, max_batch_tokens=96, cache=cache) as engine:
+            engine.loglikelihoods(requests, progress)
+
+    reference = whole(tmp_path / "reference")
+    for after in (1, 30, 77, 119):
+        home = tmp_path / f"killed-{after}"
+        with pytest.raises(Killed):
+            killed(home, after)
+        assert whole(home) == reference
+        assert (home / FILE).is_file()
+
+
+def test_a_warm_repeat_computes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch", reason="the engine needs torch: the hf extra is not installed")
+    from robustify.engines.local.hf import HF
+
+    folder = tiny_llama(tmp_path / "model")
+    requests = [Request("the cat", " sat"), Request("the cat", " mat on"), Request("", "the")]
+    with Cache(tmp_path) as cache, HF("tiny", folder, cache=cache) as engine:
+        first, recipe = engine.loglikelihoods(requests), engine.fingerprint()
+    monkeypatch.setattr(HF, "_loaded", lambda *_: pytest.fail("the model was opened"))
+    with Cache(tmp_path) as cache, HF("tiny", folder, cache=cache) as engine:
+        done: list[int] = []
+        assert engine.loglikelihoods(requests, done.append) == first
+        assert (sum(done), engine.fingerprint()) == (3, recipe)
+
+
+def test_the_file_holds_no_text(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="the engine needs torch: the hf extra is not installed")
+    from robustify.engines.local.hf import HF
+
+    folder = tiny_llama(tmp_path / "model")
+    with Cache(tmp_path) as cache, HF("tiny", folder, cache=cache) as engine:
+        engine.loglikelihoods([Request("the right mat", " green")])
+    held = b"".join(p.read_bytes() for p in tmp_path.glob(f"{FILE}*"))
+    assert b"right" not in held
+    assert b"green" not in held

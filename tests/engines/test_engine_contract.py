@@ -1,0 +1,232 @@
+"""What every engine promises, held to all of them: the same requests, the same rules, the same numbers.
+
+`local` is the engine hf. An engine joins by one line in `OPENED`: how it is opened on a folder with a model and a
+folder for its cache.
+"""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from robustify import engines
+from robustify.ask import Asking, ask, plan
+from robustify.engines import HFModel, open_scorer
+from robustify.engines.openai.settings import OpenAIModel
+from robustify.engines.protocols import Logprob, Scorer, Writer
+from robustify.engines.ray import cluster as ray_cluster
+from robustify.engines.ray import engine as ray_remote
+from robustify.engines.ray.settings import RayModel
+from robustify.errors import RequestError
+from robustify.item import Item
+from robustify.views import Request
+from tests.support.fake_ray import FakeRay
+from tests.support.model_cache import tiny_llama
+
+pytest.importorskip("torch", reason="the tiny model needs torch: the hf extra is not installed")
+pytest.importorskip("openai", reason="the openai extra is not installed")
+
+from tests.support.openai_stub import Loaded, stub
+
+REQUESTS = [
+    *(
+        Request("Question: the cat\nAnswer:", f" {text}")
+        for text in ("blue", "blue mat", "red", "green and on")
+    ),
+    *(Request("Question: the cat\nA. blue\nB. red\nC. green\nAnswer:", f" {letter}") for letter in "ABC"),
+    *(Request("Answer:", f" {text}") for text in ("blue", "red", "12 21")),
+    Request("the cat  ", "sat"),
+    Request("the", "cat"),
+    Request("Question: ünï ☃ 漢", " ☃☃"),
+]
+MODEL_LENGTH = 256
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_llama(tmp_path_factory.mktemp("llama"), chat=True, length=MODEL_LENGTH)
+
+
+@contextmanager
+def local(folder: Path, cache: Path, seal: bytes | None = None) -> Iterator[Scorer]:
+    with open_scorer(HFModel(name="tiny", model=str(folder)), cache, seal) as scorer:
+        yield scorer
+
+
+@contextmanager
+def shared_out(folder: Path, cache: Path, seal: bytes | None = None) -> Iterator[Scorer]:
+    """The engine ray, with workers that live in this process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")
+        patch.setattr(ray_cluster, "require_ray", lambda _: None)
+        patch.setattr(ray_remote, "cluster", lambda _: nullcontext(FakeRay()))
+        with open_scorer(RayModel(name="tiny", engine="ray", model=str(folder)), cache, seal) as scorer:
+            yield scorer
+
+
+def served(*, tokens: bool, **manner: object) -> "Opened":
+    """The same model behind a server; `tokens`: prompts are sent as tokens."""
+
+    @contextmanager
+    def opened(folder: Path, cache: Path, seal: bytes | None = None) -> Iterator[Scorer]:
+        with stub(Loaded(folder), served="tiny", max_length=MODEL_LENGTH, **manner) as server:
+            model = OpenAIModel(
+                name="tiny",
+                engine="openai",
+                base_url=server.url,
+                tokenizer=str(folder) if tokens else "",
+                retries=1,
+            )
+            with open_scorer(model, cache, seal) as scorer:
+                yield scorer
+
+    return opened
+
+
+class Opened(Protocol):
+    """How an engine is opened on a model's folder."""
+
+    def __call__(
+        self, folder: Path, cache: Path, seal: bytes | None = None
+    ) -> AbstractContextManager[Scorer]: ...
+
+
+OPENED: dict[str, Opened] = {
+    "local": local,
+    "ray": shared_out,
+    "openai, echo, tokens": served(tokens=True),
+    "openai, echo, text": served(tokens=False),
+    "openai, prompt_logprobs, tokens": served(tokens=True, prompt_logprobs=True),
+    "openai, prompt_logprobs, text": served(tokens=False, prompt_logprobs=True),
+}
+
+
+@pytest.fixture(scope="module")
+def reference(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Logprob]:
+    with local(folder, tmp_path_factory.mktemp("reference")) as engine:
+        return engine.loglikelihoods(REQUESTS)
+
+
+@pytest.mark.parametrize("opened", OPENED.values(), ids=OPENED)
+class TestEveryEngine:
+    def test_is_a_scorer_and_a_writer_of_its_name(self, opened: Opened, folder: Path, tmp_path: Path) -> None:
+        with opened(folder, tmp_path) as engine:
+            assert isinstance(engine, Scorer)
+            assert isinstance(engine, Writer)
+            assert engine.name == "tiny"
+
+    def test_gives_the_numbers_of_the_local_engine(
+        self, opened: Opened, folder: Path, tmp_path: Path, reference: list[Logprob]
+    ) -> None:
+        with opened(folder, tmp_path) as engine:
+            found = engine.loglikelihoods(REQUESTS)
+        assert [s.total for s in found] == pytest.approx([s.total for s in reference], abs=1e-3)
+        assert [s.n_tokens for s in found] == [s.n_tokens for s in reference]
+
+    def test_answers_in_the_order_of_the_requests_and_equal_ones_alike(
+        self, opened: Opened, folder: Path, tmp_path: Path
+    ) -> None:
+        with opened(folder, tmp_path) as engine:
+            found = engine.loglikelihoods(REQUESTS)
+            assert engine.loglikelihoods(REQUESTS[::-1]) == found[::-1]
+            assert engine.loglikelihoods([REQUESTS[0]] * 3) == [found[0]] * 3
+            assert engine.loglikelihoods([]) == []
+
+    def test_tells_of_every_request_that_is_done(self, opened: Opened, folder: Path, tmp_path: Path) -> None:
+        done: list[int] = []
+        with opened(folder, tmp_path) as engine:
+            engine.loglikelihoods(REQUESTS * 2, done.append)
+            engine.loglikelihoods(REQUESTS, done.append)
+        assert sum(done) == 3 * len(REQUESTS)
+
+    def test_a_warm_run_has_the_same_bits_and_the_same_fingerprint(
+        self, opened: Opened, folder: Path, tmp_path: Path
+    ) -> None:
+        with opened(folder, tmp_path) as engine:
+            first, told = engine.loglikelihoods(REQUESTS), engine.fingerprint()
+        with opened(folder, tmp_path) as engine:
+            assert engine.loglikelihoods(REQUESTS) == first
+            assert engine.fingerprint() == told
+
+    def test_the_fingerprint_is_of_text_and_says_which_model_it_is(
+        self, opened: Opened, folder: Path, tmp_path: Path
+    ) -> None:
+        from robustify.screen.voters import identity
+
+        with opened(folder, tmp_path) as engine:
+            told = engine.fingerprint()
+        assert all(isinstance(value, str) and value for value in told.values())
+        assert "weights" in told
+        assert identity(told)
+        assert "127.0.0.1" not in str(told)
+
+    def test_a_request_that_does_not_fit_is_named_by_its_place_and_never_by_its_text(
+        self, opened: Opened, folder: Path, tmp_path: Path
+    ) -> None:
+        long = Request("the cat " * MODEL_LENGTH, " sat")
+        with opened(folder, tmp_path) as engine, pytest.raises(RequestError) as raised:
+            engine.loglikelihoods([REQUESTS[0], long])
+        assert list(raised.value.faults) == [1]
+        assert "cat" not in str(raised.value)
+
+    def test_every_asking_of_an_item_is_an_answer(
+        self, opened: Opened, folder: Path, tmp_path: Path, toys: list[Item]
+    ) -> None:
+        planned = plan(toys[:2], Asking(orders=2, order_items=1))
+        with opened(folder, tmp_path) as engine:
+            rows = list(ask(planned, engine))
+        with local(folder, tmp_path / "local") as engine:
+            assert [r.pick for r in rows] == [r.pick for r in ask(planned, engine)]
+        assert len(rows) == len(planned)
+        assert all(row.pick is not None and len(row.scores) == 4 for row in rows)
+
+    def test_writes_one_reply_for_each_prompt(self, opened: Opened, folder: Path, tmp_path: Path) -> None:
+        with opened(folder, tmp_path) as engine:
+            assert isinstance(engine, Writer)
+            replies = engine.write(["the cat", "the right mat"], max_tokens=4)
+        assert len(replies) == 2
+        assert all(isinstance(reply, str) for reply in replies)
+
+    def test_the_cache_holds_no_text(self, opened: Opened, folder: Path, tmp_path: Path) -> None:
+        with opened(folder, tmp_path) as engine:
+            engine.loglikelihoods([Request("the green right mat", " blue")])
+        held = b"".join(p.read_bytes() for p in tmp_path.glob("scores.sqlite*"))
+        assert held
+        assert b"green" not in held
+
+    def test_a_seal_keeps_its_scores_apart(self, opened: Opened, folder: Path, tmp_path: Path) -> None:
+        from robustify.engines.cache import FILE, SEALED_FILE, Cache
+
+        with opened(folder, tmp_path, b"k" * 32) as engine:
+            engine.loglikelihoods(REQUESTS)
+        assert not (tmp_path / FILE).exists()
+        assert (tmp_path / SEALED_FILE).is_file()
+        with Cache(tmp_path, b"k" * 32) as scores:
+            assert scores.info().rows == len(REQUESTS)
+        with opened(folder, tmp_path) as engine:
+            engine.loglikelihoods(REQUESTS[:3])
+        with Cache(tmp_path) as scores:
+            assert scores.info().rows == 3
+
+
+def test_prompts_for_this_machine_stay_on_it_and_others_are_named() -> None:
+    def host(url: str) -> str | None:
+        return engines.remote_host(OpenAIModel(name="m", engine="openai", base_url=url))
+
+    assert engines.remote_host(HFModel(name="m")) is None
+    for url in (
+        "http://127.0.0.1:8000/v1",
+        "http://localhost/v1",
+        "http://[::1]:8000/v1",
+        "https://127.9.9.9/v1",
+    ):
+        assert host(url) is None
+    for url, told in (
+        ("https://api.example.org/v1", "api.example.org"),
+        ("http://10.0.0.7:8000/v1", "10.0.0.7"),
+        ("http://localhost.example.org/v1", "localhost.example.org"),
+        ("http://0.0.0.0:8000/v1", "0.0.0.0"),
+    ):
+        assert host(url) == told

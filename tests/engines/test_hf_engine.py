@@ -1,0 +1,589 @@
+"""The engine against plain scoring, one request at a time, with tiny random models; and what it must refuse."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from robustify.engines.protocols import Scorer, Writer
+from robustify.errors import DataError, ModelError, ResourceError, UsageError
+from robustify.views import Request
+from tests.support.model_cache import (
+    model_folder,
+    spoil_config,
+    tiny_bloom,
+    tiny_gemma,
+    tiny_llama,
+    tiny_mamba,
+)
+
+torch = pytest.importorskip("torch", reason="the engine needs torch: the hf extra is not installed")
+
+from safetensors.torch import load_file, save_file  # noqa: E402
+from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: E402
+
+from robustify.engines.cache import Cache  # noqa: E402
+from robustify.engines.local import layout, local, paths, tree  # noqa: E402
+from robustify.engines.local.hf import HF  # noqa: E402
+from robustify.engines.local.replies import as_prompt  # noqa: E402
+from robustify.engines.plan import Encoded  # noqa: E402
+from robustify.engines.tokens import Saved, Transformers, encode, save  # noqa: E402
+
+HEADER = "Question: the cat sat on the right mat\n"
+REQUESTS = [
+    *(
+        Request(f"{HEADER}Answer:", f" {text}")
+        for text in ("blue", "blue mat", "red", "green and on", "the cat sat")
+    ),
+    *(Request(f"{HEADER}A. blue\nB. red\nC. green\nAnswer:", f" {letter}") for letter in "ABC"),
+    *(Request("Answer:", f" {text}") for text in ("blue", "red", "12 21")),
+    Request("", "the cat"),
+    Request("   ", "blue"),
+    Request("the cat  ", "sat"),
+    Request("the", "cat"),
+    Request("Question: ünï ☃ 漢", " ☃☃"),
+]
+
+
+@pytest.fixture(scope="module")
+def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_llama(tmp_path_factory.mktemp("llama"))
+
+
+@pytest.fixture
+def damaged(llama: Path, tmp_path: Path) -> Path:
+    """A copy that a test may damage."""
+    for path in llama.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    return tmp_path
+
+
+@pytest.fixture
+def engine(llama: Path) -> Iterator[HF]:
+    with HF("tiny", llama) as opened:
+        yield opened
+
+
+def one_by_one(folder: Path, requests: list[Request]) -> list[float]:
+    """The definition: log-softmax over the whole sequence, summed over the continuation's tokens."""
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    totals = []
+    for pair in encode(Transformers(tokenizer), requests):
+        whole = torch.tensor([pair.context + pair.continuation])
+        with torch.inference_mode():
+            logprobs = torch.log_softmax(model(whole).logits[0].double(), dim=-1)
+        n = len(pair.context)
+        totals.append(sum(float(logprobs[n - 1 + i, t]) for i, t in enumerate(pair.continuation)))
+    return totals
+
+
+def totals(engine: HF, requests: list[Request]) -> list[float]:
+    return [scored.total for scored in engine.loglikelihoods(requests)]
+
+
+def forwards(engine: HF, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """The shapes of the model's inputs from here on."""
+    shapes: list[tuple[int, int]] = []
+    decoder = engine._loaded().model.get_decoder()
+    forward = decoder.forward
+
+    def spy(*args: Any, **named: Any) -> Any:
+        shapes.append(tuple(named["input_ids"].shape))
+        return forward(*args, **named)
+
+    monkeypatch.setattr(decoder, "forward", spy)
+    return shapes
+
+
+# the numbers
+
+
+def test_it_is_a_scorer_and_a_writer(engine: HF) -> None:
+    assert isinstance(engine, Scorer)
+    assert isinstance(engine, Writer)
+
+
+def test_trees_give_what_plain_scoring_gives(engine: HF, llama: Path) -> None:
+    assert totals(engine, REQUESTS) == pytest.approx(one_by_one(llama, REQUESTS), abs=1e-4)
+    assert engine.fingerprint()["path"] == "trees"
+
+
+def test_the_number_of_tokens_is_that_of_the_continuation(engine: HF, llama: Path) -> None:
+    pairs = encode(Transformers(AutoTokenizer.from_pretrained(llama)), REQUESTS)
+    assert [s.n_tokens for s in engine.loglikelihoods(REQUESTS)] == [len(p.continuation) for p in pairs]
+
+
+@pytest.mark.parametrize("size", [64, 100, 4096])
+def test_the_size_of_a_batch_changes_nothing(llama: Path, size: int) -> None:
+    with HF("tiny", llama, max_batch_tokens=size) as engine:
+        assert totals(engine, REQUESTS) == pytest.approx(one_by_one(llama, REQUESTS), abs=1e-4)
+
+
+def test_long_rows_and_many_places_are_right_too(engine: HF, llama: Path) -> None:
+    requests = [Request("the cat " * 40 + "sat", " on the mat" * n) for n in (1, 8, 20)]
+    assert totals(engine, requests) == pytest.approx(one_by_one(llama, requests), abs=1e-3)
+
+
+@pytest.mark.parametrize("window", [8, 32])
+def test_a_sliding_window_and_a_soft_cap_are_kept(tmp_path: Path, window: int) -> None:
+    folder = tiny_gemma(tmp_path, window=window)
+    with HF("gemma", folder) as engine:
+        assert totals(engine, REQUESTS) == pytest.approx(one_by_one(folder, REQUESTS), abs=1e-4)
+
+
+def test_a_model_without_plain_positions_goes_on_from_its_own_cache(tmp_path: Path) -> None:
+    folder = tiny_bloom(tmp_path)
+    with HF("bloom", folder, max_batch_tokens=64) as engine:
+        assert totals(engine, REQUESTS) == pytest.approx(one_by_one(folder, REQUESTS), abs=1e-4)
+        assert engine.fingerprint()["path"] == "prefixes"
+
+
+def test_a_recurrent_model_is_scored_row_by_row(tmp_path: Path) -> None:
+    folder = tiny_mamba(tmp_path)
+    with HF("mamba", folder) as engine:
+        assert totals(engine, REQUESTS) == pytest.approx(one_by_one(folder, REQUESTS), abs=1e-4)
+        assert engine.fingerprint()["path"] == "rows"
+
+
+def blind(group: layout.Group) -> layout.Group:
+    # Every node sees the whole block, as in a model that makes its own mask.
+    open_ = torch.zeros_like(group.mask)
+    return layout.Group(group.blocks, group.keys, open_, open_)
+
+
+def test_a_model_for_which_trees_are_wrong_is_found_out(llama: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = layout._group
+    monkeypatch.setattr(layout, "_group", lambda *a: blind(made(*a)))
+    with HF("tiny", llama) as engine:
+        assert totals(engine, REQUESTS) == pytest.approx(one_by_one(llama, REQUESTS), abs=1e-4)
+        assert engine.fingerprint()["path"] == "prefixes"
+
+
+def test_a_model_that_refuses_to_be_run_by_trees_is_scored_all_the_same(
+    llama: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(*_: Any) -> Any:
+        raise ValueError("a mask of four dimensions is not supported")
+
+    monkeypatch.setattr(tree.Trees, "_pass", refuses)
+    with HF("tiny", llama) as engine:
+        assert totals(engine, REQUESTS) == pytest.approx(one_by_one(llama, REQUESTS), abs=1e-4)
+        assert engine.path == "prefixes"
+
+
+def test_a_path_that_is_wrong_for_prefixes_too_ends_in_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tiny_bloom(tmp_path)
+    scored = local.score_contexts
+    monkeypatch.setattr(local, "score_contexts", lambda *a: {r: t - 1 for r, t in scored(*a).items()})
+    with HF("bloom", folder) as engine:
+        assert totals(engine, REQUESTS) == pytest.approx(one_by_one(folder, REQUESTS), abs=1e-4)
+        assert engine.path == "rows"
+
+
+def test_rows_longer_than_the_window_are_tried_by_themselves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: list[list[bool]] = []
+    agrees = paths.Paths._agrees
+
+    def spy(self: paths.Paths, fresh: dict[Encoded, float]) -> bool:
+        held.append([len(r.row) > 16 for r in fresh])
+        return agrees(self, fresh)
+
+    monkeypatch.setattr(paths.Paths, "_agrees", spy)
+    folder = tiny_gemma(tmp_path, window=16)
+    requests = [Request("the cat " * 12, " sat"), Request("the cat " * 12, " mat on"), *REQUESTS]
+    with HF("gemma", folder) as engine:
+        assert totals(engine, requests) == pytest.approx(one_by_one(folder, requests), abs=1e-4)
+        assert engine.path == "trees"
+    assert sorted({flag for flags in held for flag in flags}) == [False, True]
+    assert all(len(set(flags)) == 1 for flags in held)
+
+
+@pytest.mark.parametrize("section", [1, 2, 64])
+def test_sections_and_what_batches_hand_on_change_nothing(llama: Path, section: int) -> None:
+    with HF("tiny", llama, max_batch_tokens=64, section=section) as engine:
+        assert totals(engine, REQUESTS) == pytest.approx(one_by_one(llama, REQUESTS), abs=1e-4)
+
+
+def test_the_head_in_tiles_is_the_whole_head(llama: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from robustify.engines.local import head
+
+    class Tiled(head.Head):
+        def _words(self, rows: int) -> int:
+            return 37
+
+    monkeypatch.setattr(tree, "Head", Tiled)
+    with HF("tiny", llama) as engine:
+        assert totals(engine, REQUESTS) == pytest.approx(one_by_one(llama, REQUESTS), abs=1e-4)
+
+
+@pytest.mark.parametrize("make", [tiny_llama, lambda folder: tiny_gemma(folder, window=64)])
+def test_lean_steps_and_packed_weights_are_used_and_put_back(tmp_path: Path, make: Any) -> None:
+    from robustify.engines.local.lean import Lean
+    from robustify.engines.local.packed import Packed, can_pack
+
+    folder = make(tmp_path)
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    decoder = model.get_decoder()
+    ids = torch.randint(0, 200, (1, 64), generator=torch.Generator().manual_seed(1))
+    with torch.inference_mode():
+        before = model(ids).logits
+        lean = Lean(decoder)
+        n_norms = sum(type(m).__name__.endswith("RMSNorm") for m in decoder.modules())
+        assert len(lean) == n_norms + 2 + 1
+        with lean.used():
+            assert torch.allclose(model(ids).logits, before, atol=1e-4)
+        if can_pack():
+            with Packed(decoder, 64).used():
+                assert torch.allclose(model(ids).logits, before, atol=1e-4)
+        assert not any("forward" in vars(m) for m in decoder.modules())
+        assert torch.equal(model(ids).logits, before)
+
+
+def test_a_step_that_does_something_else_is_left_alone(llama: Path) -> None:
+    from robustify.engines.local.lean import Lean
+
+    model = AutoModelForCausalLM.from_pretrained(llama, dtype=torch.float32).eval()
+    first = model.get_decoder().layers[0]
+    own = type(first.mlp).forward
+
+    class Other(type(first.mlp)):  # type: ignore[misc]
+        def forward(self, x: Any) -> Any:
+            return own(self, x) * 2
+
+    first.mlp.__class__ = Other
+    assert first.mlp not in [module for module, _ in Lean(model.get_decoder())._steps]
+
+
+def test_half_precision_stays_near(llama: Path) -> None:
+    with HF("tiny", llama, dtype="bfloat16") as engine:
+        near = totals(engine, REQUESTS)
+    assert near == pytest.approx(one_by_one(llama, REQUESTS), rel=0.05, abs=0.5)
+    assert near != pytest.approx(one_by_one(llama, REQUESTS), abs=1e-5)
+
+
+@pytest.mark.model
+def test_a_real_model_gives_what_vllm_gave() -> None:
+    # vLLM 0.32.0 on a CPU in float32, from the same weights, token by token.
+    words = (-11.5393, -0.3376, -2.4387, -0.4509, -0.2581)
+    with HF("smollm2-135m", model_folder("smollm2-135m")) as engine:
+        last, all_ = totals(
+            engine,
+            [Request("The capital of France is", " Paris"), Request("The", " capital of France is Paris")],
+        )
+    assert last == pytest.approx(words[-1], abs=1e-3)
+    assert all_ == pytest.approx(sum(words), abs=1e-3)
+
+
+# what is computed
+
+
+def test_equal_requests_are_computed_once(engine: HF, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine.loglikelihoods([Request("the", " mat")])
+    shapes = forwards(engine, monkeypatch)
+    done: list[int] = []
+    scored = engine.loglikelihoods([Request("the cat", " sat")] * 50, done.append)
+    assert len(set(scored)) == 1
+    assert shapes == [(1, tree.BLOCK)]
+    assert sum(done) == 50
+
+
+def test_letters_cost_one_position(engine: HF, monkeypatch: pytest.MonkeyPatch) -> None:
+    from robustify.engines.local.head import Head
+
+    seen: list[int] = []
+    logprobs = Head.logprobs
+
+    def spy(self: Head, hidden: Any, at: Any, tokens: Any) -> Any:
+        seen.append(len(hidden))
+        return logprobs(self, hidden, at, tokens)
+
+    monkeypatch.setattr(Head, "logprobs", spy)
+    engine.loglikelihoods([Request("Question: the cat\nAnswer:", f" {letter}") for letter in "ABC12"])
+    assert seen == [1]
+
+
+# memory that runs out
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory"),
+        RuntimeError(
+            "[enforce fail at alloc_cpu.cpp:132] err == 0. DefaultCPUAllocator: can't allocate memory"
+        ),
+        MemoryError(),
+    ],
+)
+def test_a_batch_that_does_not_fit_is_halved_and_the_run_goes_on(
+    llama: Path, tmp_path: Path, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passed = tree.Trees._pass
+    sizes: list[int] = []
+
+    def small_only(self: Any, batch: Any, trunk: Any) -> Any:
+        sizes.append(len(batch.tokens))
+        if len(batch.tokens) > 70:
+            raise error
+        return passed(self, batch, trunk)
+
+    monkeypatch.setattr(tree.Trees, "_pass", small_only)
+    done: list[int] = []
+    with Cache(tmp_path) as cache, HF("tiny", llama, max_batch_tokens=256, cache=cache) as engine:
+        found = engine.loglikelihoods(REQUESTS, done.append)
+        assert engine.fingerprint()["max_batch_tokens"] == "64"
+        assert engine.loglikelihoods(REQUESTS) == found
+    assert [s.total for s in found] == pytest.approx(one_by_one(llama, REQUESTS), abs=1e-4)
+    assert sum(done) == len(REQUESTS)
+    assert max(sizes) > 70
+    assert sizes[-1] <= 64
+
+
+def test_memory_too_small_for_any_batch_is_a_resource_error(
+    llama: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: Any) -> Any:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(tree.Trees, "_pass", never)
+    with HF("tiny", llama) as engine, pytest.raises(ResourceError, match="a batch of 64 tokens does not fit"):
+        engine.loglikelihoods(REQUESTS)
+
+
+def test_another_error_in_the_middle_is_not_hidden(llama: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with HF("tiny", llama) as engine:
+        engine.loglikelihoods(REQUESTS[:3])
+
+        def broken(*_: Any) -> Any:
+            raise RuntimeError("something else")
+
+        monkeypatch.setattr(tree.Trees, "_pass", broken)
+        with pytest.raises(RuntimeError, match="something else"):
+            engine.loglikelihoods(REQUESTS)
+
+
+# progress
+
+
+def test_progress_counts_every_request(engine: HF) -> None:
+    done: list[int] = []
+    engine.loglikelihoods(REQUESTS * 3, done.append)
+    assert sum(done) == 3 * len(REQUESTS)
+
+
+def test_nothing_asked_is_nothing_answered(engine: HF) -> None:
+    assert engine.loglikelihoods([]) == []
+
+
+# tokens
+
+
+def test_an_empty_context_becomes_the_begin_token(llama: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(llama)
+    empty, blank = encode(Transformers(tokenizer), [Request("", "the cat"), Request("  ", "cat")])
+    assert empty.context == blank.context == (tokenizer.bos_token_id,)
+    assert tokenizer.decode(blank.continuation) == "  cat"
+
+
+def test_trailing_blanks_move_to_the_continuation(llama: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(llama)
+    moved, written = encode(Transformers(tokenizer), [Request("the ", "cat"), Request("the", " cat")])
+    assert moved == written
+
+
+def test_special_tokens_in_a_text_stay_text(tmp_path: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(tiny_llama(tmp_path, adds_bos=True))
+    (pair,) = encode(Transformers(tokenizer), [Request("<bos>the<eos><|user|>", " <|assistant|>cat<eos>")])
+    assert pair.context[0] == tokenizer.bos_token_id
+    assert not set(pair.context[1:] + pair.continuation) & set(tokenizer.all_special_ids)
+    assert (
+        tokenizer.decode(pair.context[1:] + pair.continuation)
+        == "<bos>the<eos><|user|> <|assistant|>cat<eos>"
+    )
+
+
+def test_each_text_is_tokenised_once(llama: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(llama)
+    seen: list[tuple[str, bool]] = []
+
+    class Spy:
+        bos_token_id, eos_token_id = tokenizer.bos_token_id, tokenizer.eos_token_id
+
+        def __call__(self, texts: list[str], **named: Any) -> Any:
+            seen.extend((text, named["add_special_tokens"]) for text in texts)
+            return tokenizer(texts, **named)
+
+    encode(Transformers(Spy()), REQUESTS * 2)
+    assert len(seen) == len(set(seen))
+
+
+@pytest.mark.parametrize("adds_bos", [False, True])
+def test_a_saved_tokenizer_spells_as_transformers_does(tmp_path: Path, adds_bos: bool) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(tiny_llama(tmp_path, adds_bos=adds_bos))
+    save(tokenizer, 256, tmp_path / "saved.json")
+    saved = Saved(tmp_path / "saved.json")
+    special = [*REQUESTS, Request("<bos>the<eos><|user|>", " <|assistant|>cat<eos>")]
+    assert encode(saved, special) == encode(Transformers(tokenizer), special)
+    assert (saved.prefix, saved.max_length) == (tokenizer.bos_token_id, 256)
+
+
+@pytest.mark.model
+@pytest.mark.parametrize("name", ["smollm2-135m", "gemma3-270m"])
+def test_a_saved_real_tokenizer_spells_as_transformers_does(name: str, tmp_path: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(model_folder(name))
+    save(tokenizer, 2048, tmp_path / "saved.json")
+    texts = [
+        "",
+        " ",
+        "\n\n",
+        "Answer: ünï ☃ 漢 \u2028x",
+        "<bos><eos>",
+        "<|im_end|> <start_of_turn>",
+        "a  b\t c",
+    ]
+    requests = [Request(a, b) for a in texts for b in (" 12,5 %", " <end_of_turn>x", "漢")]
+    assert encode(Saved(tmp_path / "saved.json"), requests) == encode(Transformers(tokenizer), requests)
+
+
+# refusals
+
+
+def test_what_does_not_fit_is_named_by_its_place_and_never_cut(engine: HF) -> None:
+    long = Request("secret " * 300, " cat")
+    with pytest.raises(DataError) as caught:
+        engine.loglikelihoods([REQUESTS[0], long, REQUESTS[1], Request("the", " mat" * 300)])
+    assert [line.split(":")[0] for line in caught.value.lines] == ["request 1", "request 3"]
+    assert "takes 257 together" in caught.value.lines[0]
+    assert "secret" not in str(caught.value)
+
+
+def test_what_just_fits_is_scored(tmp_path: Path) -> None:
+    folder = tiny_llama(tmp_path, length=8)
+    with HF("short", folder) as engine:
+        assert engine.max_length == 8
+        fits = Request("A B C A B C", " A B C")
+        assert totals(engine, [fits]) == pytest.approx(one_by_one(folder, [fits]), abs=1e-4)
+        with pytest.raises(DataError, match="request 0: 6 tokens of context and 4 of continuation"):
+            engine.loglikelihoods([Request("A B C A B C", " A B C A")])
+
+
+def test_a_continuation_without_tokens_is_refused(engine: HF) -> None:
+    with pytest.raises(DataError, match="request 1: its continuation"):
+        engine.loglikelihoods([REQUESTS[0], Request("the cat", "")])
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_weights_that_are_no_numbers_are_refused(damaged: Path, value: float) -> None:
+    tensors = load_file(damaged / "model.safetensors")
+    tensors["model.norm.weight"][3] = value
+    save_file(tensors, damaged / "model.safetensors", metadata={"format": "pt"})
+    with (
+        pytest.raises(ModelError, match="tiny: gave a log-probability that is NaN"),
+        HF("tiny", damaged) as engine,
+    ):
+        engine.loglikelihoods(REQUESTS)
+
+
+def test_a_missing_tensor_is_not_made_up(damaged: Path) -> None:
+    tensors = load_file(damaged / "model.safetensors")
+    del tensors["model.layers.1.mlp.up_proj.weight"]
+    save_file(tensors, damaged / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(ModelError, match="1 tensors are missing"):
+        HF("tiny", damaged)
+
+
+def test_a_truncated_file_is_refused(damaged: Path) -> None:
+    weights = damaged / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1000])
+    with pytest.raises(ModelError, match="cannot load this model") as caught:
+        HF("tiny", damaged)
+    assert len(caught.value.lines) == 1
+
+
+def test_pickled_weights_are_refused(damaged: Path) -> None:
+    torch.save(load_file(damaged / "model.safetensors"), damaged / "pytorch_model.bin")
+    (damaged / "model.safetensors").unlink()
+    with pytest.raises(ModelError, match="pickled weights are never loaded"):
+        HF("tiny", damaged)
+
+
+def test_custom_code_is_refused(damaged: Path) -> None:
+    spoil_config(damaged, auto_map={"AutoModelForCausalLM": "modeling.Evil"})
+    with pytest.raises(ModelError, match="custom code"):
+        HF("tiny", damaged)
+
+
+@pytest.mark.parametrize(
+    ("device", "dtype"), [("nowhere", "float32"), ("cuda:99", "float32"), ("cpu", "int4")]
+)
+def test_an_unknown_device_or_dtype_is_a_usage_error(llama: Path, device: str, dtype: str) -> None:
+    with pytest.raises(UsageError, match="expected"):
+        HF("tiny", llama, device=device, dtype=dtype)
+
+
+# fingerprint, memory, writing
+
+
+def test_the_fingerprint_follows_what_the_numbers_depend_on(engine: HF, llama: Path, damaged: Path) -> None:
+    engine.loglikelihoods(REQUESTS)
+    first = engine.fingerprint()
+    with HF("other name", llama) as same:
+        same.loglikelihoods(REQUESTS)
+        assert first == same.fingerprint()
+    tensors = load_file(damaged / "model.safetensors")
+    tensors["model.norm.weight"] += 1
+    save_file(tensors, damaged / "model.safetensors", metadata={"format": "pt"})
+    with HF("tiny", damaged, dtype="bfloat16", max_batch_tokens=512) as changed:
+        changed.loglikelihoods(REQUESTS)
+        other = changed.fingerprint()
+    assert {k for k in first if first[k] != other[k]} == {"weights", "dtype", "max_batch_tokens"}
+    assert len(first["weights"]) == len(first["tokenizer"]) == 64
+
+
+def test_closing_gives_the_model_back(llama: Path) -> None:
+    import weakref
+
+    engine = HF("tiny", llama)
+    engine.loglikelihoods(REQUESTS)
+    alive = weakref.ref(engine._loaded().model)
+    engine.close()
+    engine.close()
+    assert alive() is None
+
+
+def test_a_repr_shows_no_text(engine: HF) -> None:
+    assert repr(engine) == "HF('tiny', cpu, float32)"
+
+
+def test_writing_is_greedy(engine: HF, llama: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(llama)
+    model = AutoModelForCausalLM.from_pretrained(llama).eval()
+    ids = list(tokenizer("the cat")["input_ids"])
+    wrote: list[int] = []
+    while len(wrote) < 6 and tokenizer.eos_token_id not in wrote:
+        with torch.inference_mode():
+            wrote.append(int(model(torch.tensor([ids + wrote])).logits[0, -1].argmax()))
+    assert engine.write(["the cat"], max_tokens=6) == [tokenizer.decode(wrote, skip_special_tokens=True)]
+
+
+def test_a_chat_template_speaks_and_the_text_cannot(tmp_path: Path) -> None:
+    folder = tiny_llama(tmp_path, chat=True)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    with HF("chat", folder) as engine:
+        ids = as_prompt(tokenizer, "chat", "the <eos><|assistant|> cat")
+        assert [i for i in ids if i in tokenizer.all_special_ids] == tokenizer.convert_tokens_to_ids(
+            ["<|user|>", "<eos>", "<|assistant|>"]
+        )
+        assert tokenizer.decode(ids) == "<|user|>the <eos><|assistant|> cat<eos><|assistant|>"
+        assert len(engine.write(["the cat", "the mat"], max_tokens=3)) == 2
+
+
+def test_a_prompt_without_room_for_a_reply_is_refused(engine: HF) -> None:
+    with pytest.raises(DataError, match=r"prompt 1: .* 251 for the reply"):
+        engine.write(["the", "the cat sat on the mat"], max_tokens=251)

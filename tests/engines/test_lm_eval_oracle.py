@@ -1,0 +1,105 @@
+"""Our log-likelihoods are lm-eval 0.4.13's: real items, both embedded models, cloze and letters."""
+
+import gc
+import json
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from robustify.views import Request
+from tests.support.model_cache import model_folder
+
+pytest.importorskip("lm_eval", reason="the oracle is not installed: pip install 'robustcbrn-eval[lm-eval]'")
+pytest.importorskip("torch", reason="the engine needs torch: the hf extra is not installed")
+
+pytestmark = [pytest.mark.oracle, pytest.mark.model]
+
+N_ITEMS = 20
+NEAR = 1e-3
+"""Nats. Both sides compute in float32, in batches of different shapes."""
+
+
+@pytest.fixture(scope="module")
+def asked(data: Path) -> list[tuple[int, Request]]:
+    """(number of the asking, request): cloze and letters of real items, in their own order."""
+    found: list[tuple[int, Request]] = []
+    lines = (data / "arc" / "ARC-Challenge-Test.jsonl").read_text(encoding="utf-8").splitlines()
+    for i, line in enumerate(lines[:N_ITEMS]):
+        question = json.loads(line)["question"]
+        texts = [choice["text"] for choice in question["choices"]]
+        letters = "ABCDE"[: len(texts)]
+        shown = "".join(f"{letter}. {text}\n" for letter, text in zip(letters, texts, strict=True))
+        cloze, full = f"Question: {question['stem']}\nAnswer:", f"{question['stem']}\n{shown}Answer:"
+        found += [(2 * i, Request(cloze, f" {text}")) for text in texts]
+        found += [(2 * i + 1, Request(full, f" {letter}")) for letter in letters]
+    return found
+
+
+@pytest.fixture(scope="module", params=["smollm2-135m", pytest.param("gemma3-270m", marks=pytest.mark.slow)])
+def pair(
+    request: pytest.FixtureRequest, asked: list[tuple[int, Request]]
+) -> Iterator[tuple[list[Any], list[float]]]:
+    """Our results and lm-eval's for the same requests; one model in memory at a time."""
+    folder = model_folder(request.param)
+    yield ours(request.param, folder, asked), theirs(folder, asked)
+    gc.collect()
+
+
+def ours(name: str, folder: Path, asked: list[tuple[int, Request]]) -> list[Any]:
+    from robustify.engines.local.hf import HF
+
+    with HF(name, folder) as engine:
+        return list(engine.loglikelihoods([request for _, request in asked]))
+
+
+def theirs(folder: Path, asked: list[tuple[int, Request]]) -> list[float]:
+    from lm_eval.api.instance import Instance
+    from lm_eval.models.huggingface import HFLM
+
+    instances = [
+        Instance("loglikelihood", {}, (request.context, request.continuation), i)
+        for i, (_, request) in enumerate(asked)
+    ]
+    # It holds the logits of every position: with Gemma's vocabulary eight rows would pass 4 GiB.
+    model = HFLM(str(folder), device="cpu", dtype="float32", batch_size=4)
+    return [total for total, _ in model.loglikelihood(instances, disable_tqdm=True)]
+
+
+def test_every_log_likelihood_is_theirs(pair: tuple[list[Any], list[float]]) -> None:
+    mine, reference = pair
+    worst = max(abs(a.total - b) for a, b in zip(mine, reference, strict=True))
+    assert worst <= NEAR, f"furthest apart: {worst:.2e} nats"
+
+
+def test_every_pick_is_theirs(pair: tuple[list[Any], list[float]], asked: list[tuple[int, Request]]) -> None:
+    mine, reference = pair
+    for number, rows in groupby(range(len(asked)), key=lambda i: asked[i][0]):
+        places = list(rows)
+        picks = [max(places, key=lambda i: side[i]) for side in ([s.total for s in mine], reference)]
+        assert picks[0] == picks[1], f"asking {number}"
+
+
+@pytest.mark.parametrize("name", ["smollm2-135m", "gemma3-270m"])
+def test_every_token_is_theirs(name: str, asked: list[tuple[int, Request]]) -> None:
+    from lm_eval.models.huggingface import HFLM
+    from transformers import AutoTokenizer
+
+    from robustify.engines.tokens import Transformers, encode
+
+    tokenizer = AutoTokenizer.from_pretrained(model_folder(name))
+    # The two methods under test need a tokenizer and no model.
+    reference = HFLM.__new__(HFLM)
+    reference.tokenizer, reference.backend = tokenizer, "causal"
+    reference.add_bos_token = reference.custom_prefix_token_id = None
+    requests = [request for _, request in asked]
+    requests += [
+        Request("Answer: ", "a blank moved"),
+        Request("Wait...\n\n", "two lines"),
+        Request("Ünï 漢", " ☃ x²"),
+    ]
+    for request, mine in zip(requests, encode(Transformers(tokenizer), requests), strict=True):
+        context, continuation = reference._encode_pair(request.context, request.continuation)
+        assert (list(mine.context), list(mine.continuation)) == (context, continuation)

@@ -1,0 +1,785 @@
+"""A model behind a server: what is asked, what is refused, what is tried again, and what is never taken for whole."""
+
+import json
+import logging
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("openai", reason="the openai extra is not installed")
+
+from robustify import pipeline
+from robustify.ask import Asking, ask, plan
+from robustify.config import Config, parse
+from robustify.engines.cache import Cache
+from robustify.engines.openai import client as openai_wire
+from robustify.engines.openai import thread_pool as openai_crew
+from robustify.engines.openai.client import _retry_after
+from robustify.engines.openai.engine import OpenAIServer, check_server, is_same_probe
+from robustify.engines.openai.replies import PART, Token, Unreadable, covers, following
+from robustify.engines.openai.scoring import _tokens_of
+from robustify.engines.openai.settings import OpenAIModel
+from robustify.engines.protocols import Logprob
+from robustify.errors import DataError, ModelError, RequestError, UsageError
+from robustify.freeform.errors import FreeformError
+from robustify.freeform.session import open_remote_writer
+from robustify.item import Item
+from robustify.run import write_items
+from robustify.screen.voters import same_model
+from robustify.views import Request
+from tests.support.openai_stub import Stub, Toy, stub
+
+REQUESTS = [
+    *(
+        Request("Question: the secret cat\nAnswer:", f" {text}")
+        for text in ("blue", "blue mat", "red", "12 21")
+    ),
+    *(Request("A. blue\nB. red\nC. green\nAnswer:", f" {letter}") for letter in "ABC"),
+]
+LETTERS = REQUESTS[-3:]
+MANY = [
+    Request(f"Question: the secret cat {n}\nAnswer:", f" {w}") for n in range(20) for w in ("red", "blue")
+]
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openai_wire, "FIRST_PAUSE", 0.01)
+
+
+@pytest.fixture
+def server() -> Iterator[Stub]:
+    with stub() as running:
+        yield running
+
+
+def model(server: Stub | str, **changes: Any) -> OpenAIModel:
+    url = server if isinstance(server, str) else server.url
+    return OpenAIModel(**{"name": "toy", "engine": "openai", "base_url": url, "retries": 2, **changes})
+
+
+def scored(server: Stub, home: Path, requests: list[Request] | None = None, **changes: Any) -> list[Logprob]:
+    with Cache(home) as cache, OpenAIServer(model(server, **changes), home, cache) as engine:
+        return engine.loglikelihoods(REQUESTS if requests is None else requests)
+
+
+def expected(request: Request, brain: Toy | None = None) -> float:
+    """The definition, token by token."""
+    brain = brain or Toy()
+    before, row = brain.encode(request.context), brain.encode(request.context + request.continuation)
+    after = brain.scored(row)
+    return sum(after[i - 1][row[i]] for i in range(len(before), len(row)))
+
+
+def no_text(error: BaseException) -> bool:
+    return not any(word in str(error) for word in ("secret", "cat", "blue", "green"))
+
+
+# the numbers
+
+
+@pytest.mark.parametrize("manner", [{}, {"prompt_logprobs": True}, {"top": 5}])
+def test_numbers_are_those_of_the_model(manner: dict[str, Any], tmp_path: Path) -> None:
+    with stub(**manner) as server:
+        found = scored(server, tmp_path)
+    assert [s.total for s in found] == pytest.approx([expected(r) for r in REQUESTS])
+    assert [s.n_tokens for s in found] == [1, 2, 1, 2, 1, 1, 1]
+
+
+def test_the_letters_of_one_context_are_one_request(server: Stub, tmp_path: Path) -> None:
+    with OpenAIServer(model(server), tmp_path) as engine:
+        engine.found()
+        before = server.completions
+        engine.loglikelihoods(LETTERS)
+    assert server.completions - before == 1
+
+
+def test_a_letter_that_is_not_shown_is_read_from_a_prompt_where_there_is_one(
+    server: Stub, tmp_path: Path
+) -> None:
+    request = Request("A. blue\nAnswer:", " Z")
+    assert scored(server, tmp_path, [request])[0].total == pytest.approx(expected(request))
+
+
+def test_a_token_across_the_end_of_the_context_is_refused(server: Stub, tmp_path: Path) -> None:
+    straddling = Request("the secret", "ive cat")
+    with pytest.raises(
+        RequestError, match="lies across the end of its context; name the model's `tokenizer`"
+    ) as e:
+        scored(server, tmp_path, [REQUESTS[0], straddling])
+    assert list(e.value.faults) == [1]
+    assert no_text(e.value)
+
+
+@given(
+    st.lists(st.text(min_size=1, max_size=5).filter(lambda t: PART not in t), min_size=2, max_size=12),
+    st.data(),
+)
+def test_a_prompt_is_cut_where_its_continuation_begins(pieces: list[str], data: st.DataObject) -> None:
+    tokens = [Token(piece, -1.0 if i else None) for i, piece in enumerate(pieces)]
+    text, n = "".join(pieces), data.draw(st.integers(1, len(pieces) - 1))
+    assert covers(tokens, text)
+    assert _tokens_of("".join(pieces[-n:]), tokens) == n
+    inside = "".join(pieces[-n:])[1:]
+    ends = {"".join(pieces[-k:]) for k in range(1, len(pieces))}
+    assert inside == "" or inside in ends or _tokens_of(inside, tokens) is None
+
+
+@given(st.text(min_size=2, max_size=30).filter(lambda t: PART not in t and not t.isspace()), st.data())
+def test_letters_shown_as_parts_are_recognised_and_missing_words_are_not(
+    text: str, data: st.DataObject
+) -> None:
+    at = data.draw(st.integers(0, len(text) - 1))
+    torn = [Token(text[:at], None), Token(PART, -1.0), Token(PART, -1.0), Token(text[at + 1 :], -1.0)]
+    assert covers(torn, text)
+    assert not covers(torn, "two words and " + text)
+    assert not covers(torn, text + " and else")
+
+
+# what a server can serve
+
+
+def told(**changes: Any) -> tuple[Any, ...]:
+    return Asking(**changes).templates()
+
+
+@pytest.mark.parametrize("echo", ["missing", "none"])
+def test_a_server_without_echo_serves_letters_and_names_what_it_cannot(echo: str, tmp_path: Path) -> None:
+    with stub(echo=echo) as server:
+        with pytest.raises(UsageError) as e:
+            check_server(model(server), tmp_path, told())
+        assert "cannot serve choices_only_text (answer-v1), cloze (qa-v1)" in str(e.value)
+        assert "`asking: {views: [choices_only, full]}`" in str(e.value)
+        check_server(model(server), tmp_path, told(views=("choices_only", "full")))
+        found = scored(server, tmp_path, LETTERS)
+        with pytest.raises(ModelError, match="expected letters alone"):
+            scored(server, tmp_path, REQUESTS)
+    assert [s.total for s in found] == pytest.approx([expected(r) for r in LETTERS])
+
+
+def test_a_letter_of_two_tokens_is_not_served_by_next_tokens(tmp_path: Path) -> None:
+    with (
+        stub(echo="none") as server,
+        pytest.raises(UsageError, match=r"cannot serve choices_only \(balepur-v1\)"),
+    ):
+        check_server(
+            model(server), tmp_path, told(views=("choices_only", "full"), letter_templates=("balepur-v1",))
+        )
+
+
+@pytest.mark.parametrize("manner", [{"echo": "ignored"}, {"completions": False}])
+def test_a_server_without_log_probabilities_can_only_write(manner: dict[str, Any], tmp_path: Path) -> None:
+    with stub(**manner) as server:
+        with pytest.raises(UsageError, match=r"cannot serve choices_only .* this one can only write"):
+            check_server(model(server), tmp_path, told())
+        with OpenAIServer(model(server), tmp_path) as engine:
+            with pytest.raises(ModelError, match="expected letters alone"):
+                engine.loglikelihoods(LETTERS)
+            assert len(engine.write(["hello", "you"], max_tokens=4)) == 2
+
+
+def test_a_letter_that_nobody_can_see_is_unanswered_and_not_asked_again(tmp_path: Path) -> None:
+    items = [
+        Item(f"i{n}", f"Which is it, {n}?", tuple(f"thing {k}" for k in range(k)), 1, "")
+        for n, k in enumerate((4, 6))
+    ]
+    planned = plan(items, Asking(views=("full",), orders=1))
+    with stub(echo="none") as server:
+        for _ in range(2):
+            with Cache(tmp_path) as cache, OpenAIServer(model(server), tmp_path, cache) as engine:
+                engine.found()
+                before = server.completions
+                four, six = ask(planned, engine)
+        assert server.completions == before
+    assert four.pick is not None
+    assert (six.pick, six.correct, six.scores, six.error) == (None, None, (), "letter_not_shown")
+
+
+def test_a_server_that_shows_no_letter_at_all_is_refused(tmp_path: Path) -> None:
+    class Wordy(Toy):
+        WORDS = (" Rome", " Paris", " the", ".", ",", " and", "\n")
+
+    with stub(Wordy(), echo="none") as server, pytest.raises(ModelError, match="no letter among them"):
+        check_server(model(server), tmp_path, ())
+
+
+def test_the_token_that_was_drawn_is_no_sixth_of_five() -> None:
+    tops = {" A": -0.1, " B": -2.0, " C": -3.0, " Z": -30.0}
+    reply = {"choices": [{"logprobs": {"top_logprobs": [tops]}}]}
+    assert following(reply, 3) == {" A": -0.1, " B": -2.0, " C": -3.0}
+
+
+# servers whose numbers do not hold
+
+
+@pytest.mark.parametrize(
+    ("manner", "told"),
+    [
+        ({"echo": "shifted"}, "shifted or scaled and cannot be used"),
+        ({"echo": "cut"}, "prompts are cut or changed"),
+        ({"lists": ("other", "more")}, "lists no model 'toy'; found other, more"),
+        ({"lists": ()}, "lists no model 'toy'; found none"),
+        ({"says": "something-else"}, "answered as 'something-else'; expected 'toy'"),
+        ({"spoil": "null"}, "NoneType in the place of a log-probability"),
+        ({"spoil": "nan"}, "nan in the place of a log-probability"),
+        ({"spoil": "positive"}, "0.7 in the place of a log-probability"),
+        ({"spoil": "fewer"}, "not those of the prompt"),
+        ({"spoil": "half"}, "no whole JSON"),
+        ({"spoil": "nan", "prompt_logprobs": True}, "nan in the place of a log-probability"),
+        ({"spoil": "null", "prompt_logprobs": True}, "NoneType in the place of a log-probability"),
+        ({"spoil": "fewer", "prompt_logprobs": True}, "not those of the prompt"),
+    ],
+)
+def test_a_server_that_cannot_be_trusted_is_refused_before_any_item(
+    manner: dict[str, Any], told: str, tmp_path: Path
+) -> None:
+    with stub(**manner) as server:
+        with pytest.raises(ModelError, match=told):
+            check_server(model(server), tmp_path, ())
+        with pytest.raises(ModelError, match=told):
+            scored(server, tmp_path)
+        assert not any("secret" in str(body) for body in server.bodies)
+
+
+@pytest.mark.parametrize("form", [{}, {"prompt_logprobs": True}])
+@pytest.mark.parametrize("spoil", ["null", "nan", "positive", "fewer", "half"])
+def test_what_goes_wrong_later_ends_the_run_and_keeps_what_was_right(
+    spoil: Any, form: dict[str, Any], tmp_path: Path
+) -> None:
+    with stub(**form) as server:
+        reference = scored(server, tmp_path / "reference", MANY)
+        server.manner.spoil, server.manner.spoil_after = spoil, server.completions + 20
+        with pytest.raises(
+            ModelError, match=r"of 40 requests are left; \d+ are kept, and the same command"
+        ) as e:
+            scored(server, tmp_path / "home", MANY, concurrency=2)
+        assert no_text(e.value)
+        server.manner.spoil = ""
+        before = server.completions
+        assert scored(server, tmp_path / "home", MANY) == reference
+        assert 0 < server.completions - before < 40
+
+
+def test_another_model_in_the_middle_is_refused(server: Stub, tmp_path: Path) -> None:
+    with OpenAIServer(model(server), tmp_path) as engine:
+        engine.found()
+        server.manner.says = "cheaper-model"
+        with pytest.raises(ModelError, match="answered as 'cheaper-model'"):
+            engine.loglikelihoods(REQUESTS)
+        with pytest.raises(ModelError, match="answered as 'cheaper-model'"):
+            engine.write(["hello"], max_tokens=3)
+
+
+def test_a_pinned_name_is_what_the_server_must_answer_with(tmp_path: Path) -> None:
+    with stub(says="toy-2026-11-01") as server:
+        told = check_server(model(server, pin="toy-2026-11-01"), tmp_path, ())
+        assert told["answers_as"] == "toy-2026-11-01"
+        with pytest.raises(ModelError, match="answered as 'toy-2026-11-01'; expected 'toy-2026-12-01'"):
+            check_server(model(server, pin="toy-2026-12-01"), tmp_path, ())
+
+
+def test_a_tokenizer_of_another_model_is_found_out(tmp_path: Path) -> None:
+    pytest.importorskip("transformers", reason="the hf extra is not installed")
+    from tests.support.model_cache import save_tokenizer
+
+    (tmp_path / "other").mkdir()
+    save_tokenizer(tmp_path / "other")
+    brain = Toy()
+    for n in range(400):
+        brain.encode(f"word{n}")
+    with stub(brain) as server, pytest.raises(ModelError, match="is not that of its server"):
+        scored(server, tmp_path, tokenizer=str(tmp_path / "other"))
+    with (
+        stub(brain, token_ids=False) as server,
+        pytest.raises(ModelError, match="takes no prompts as tokens"),
+    ):
+        scored(server, tmp_path, tokenizer=str(tmp_path / "other"))
+
+
+# what is tried again
+
+
+def test_a_busy_server_is_left_alone_for_as_long_as_it_wishes(server: Stub, tmp_path: Path) -> None:
+    with OpenAIServer(model(server, concurrency=4), tmp_path) as engine:
+        engine.found()
+        n = server.completions
+        server.manner.faults, server.manner.service = [(429, {"Retry-After": "1"})], 0.05
+        found = engine.loglikelihoods(MANY)
+        usage = engine.usage()
+    assert [s.total for s in found] == pytest.approx([expected(r) for r in MANY])
+    # Those that are on the way come in the first moment; all others wait.
+    since = [at - server.at[n] for at in server.at[n:]]
+    assert not [at for at in since if 0.6 < at < 1.0]
+    assert sum(at >= 1.0 for at in since) >= len(MANY) / 2
+    assert usage["tried_again"] == 1
+
+
+def test_a_wish_for_a_very_long_pause_ends_the_run(server: Stub, tmp_path: Path) -> None:
+    server.manner.faults = [(429, {"Retry-After": "86400"})]
+    start = time.monotonic()
+    with pytest.raises(ModelError, match="wants a pause of 86400 s"):
+        scored(server, tmp_path)
+    assert time.monotonic() - start < 10
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "2"}, 2.0),
+        ({"retry-after": "1.5"}, 1.5),
+        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
+        ({"retry-after": "Thu, 01 Jan 1970 00:00:00 GMT"}, 0.0),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "-5"}, None),
+        ({"retry-after": "nan"}, None),
+        ({}, None),
+    ],
+)
+def test_the_wish_is_read_in_every_form(headers: dict[str, str], seconds: float | None) -> None:
+    assert _retry_after(headers) == seconds
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 429])
+def test_what_may_pass_is_tried_again(status: int, server: Stub, tmp_path: Path) -> None:
+    server.manner.faults = [(status, {}), (status, {})]
+    assert [s.total for s in scored(server, tmp_path)] == pytest.approx([expected(r) for r in REQUESTS])
+
+
+def test_pauses_double_and_are_bounded(server: Stub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openai_wire, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(openai_wire, "LONGEST_PAUSE", 0.03)
+    with OpenAIServer(model(server, retries=4), tmp_path) as engine:
+        engine.found()
+        waited: list[float] = []
+        monkeypatch.setattr(engine._wire._stop, "wait", waited.append)
+        server.manner.faults = [(500, {})] * 4
+        engine.loglikelihoods(LETTERS)
+    assert len(waited) == 4
+    assert all(0.5 * p <= w <= p for w, p in zip(waited, (0.01, 0.02, 0.03, 0.03), strict=True))
+
+
+def test_a_server_that_fails_for_good_is_given_up(server: Stub, tmp_path: Path) -> None:
+    with OpenAIServer(model(server, concurrency=1), tmp_path) as engine:
+        engine.found()
+        before = server.completions
+        server.manner.faults = [(500, {})] * 100
+        with pytest.raises(ModelError, match=r"answered 500 \(3 tries\)") as e:
+            engine.loglikelihoods(MANY)
+    assert server.completions - before == 3
+    assert "40 of 40 requests are left; none is kept" in str(e.value)
+
+
+def test_a_server_that_hangs_is_given_up_in_time(server: Stub, tmp_path: Path) -> None:
+    with OpenAIServer(model(server, timeout=0.3, retries=1, concurrency=2), tmp_path) as engine:
+        engine.found()
+        server.manner.spoil = "hang"
+        start = time.monotonic()
+        with pytest.raises(ModelError, match=r"gave no reply within 0\.3 s"):
+            engine.loglikelihoods(MANY)
+    assert time.monotonic() - start < 2.5
+
+
+def test_an_address_where_nobody_listens_is_told_soon(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+    start = time.monotonic()
+    with pytest.raises(
+        ModelError, match=r"cannot be reached .*expected an OpenAI-compatible server at its base_url"
+    ):
+        check_server(model(url, retries=20), tmp_path, ())
+    assert time.monotonic() - start < 5
+
+
+def test_a_server_that_sends_elsewhere_is_not_followed(server: Stub, tmp_path: Path) -> None:
+    with stub() as other:
+        server.manner.faults = [(307, {"Location": f"{other.url}/completions"})]
+        with pytest.raises(ModelError, match="sends elsewhere"):
+            scored(server, tmp_path)
+        assert other.completions == 0
+
+
+def test_a_proxy_of_the_environment_never_sees_this_machine_s_prompts(
+    server: Stub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    assert len(scored(server, tmp_path)) == len(REQUESTS)
+
+
+# the key
+
+
+def test_a_refused_key_is_named_by_its_variable_and_never_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    monkeypatch.setenv("MY_KEY", "sk-4f0e-hidden-9a7")
+    with stub(key="sk-other") as server:
+        with pytest.raises(ModelError, match=r"refused the key in MY_KEY \(401\).*variable MY_KEY") as e:
+            check_server(model(server, api_key_env="MY_KEY"), tmp_path, ())
+        with pytest.raises(ModelError, match=r"refused a request without a key.*`api_key_env: NAME`"):
+            check_server(model(server), tmp_path, ())
+        monkeypatch.delenv("MY_KEY")
+        with pytest.raises(UsageError, match="variable MY_KEY is not set"):
+            check_server(model(server, api_key_env="MY_KEY"), tmp_path, ())
+    assert "hidden" not in str(e.value) + caplog.text
+
+
+def test_the_key_is_sent_and_nothing_else_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_KEY", "sk-4f0e-hidden-9a7")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-another-server")
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-hidden")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "project-hidden")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    with stub(key="sk-4f0e-hidden-9a7") as server:
+        told = check_server(model(server, api_key_env="MY_KEY"), tmp_path, ())
+        sent = str(server.headers)
+    assert "hidden" not in str(told)
+    assert not any(secret in sent for secret in ("another", "org-hidden", "project-hidden"))
+
+
+@pytest.mark.parametrize(
+    "url", ["http://me:pass@h/v1", "http://h/v1?key=1", "h:8000/v1", "ftp://h/v1", "http:///v1"]
+)
+def test_an_address_that_carries_a_secret_or_is_none_is_refused_without_repeating_it(url: str) -> None:
+    with pytest.raises(UsageError) as e:
+        parse(tree(base_url=url), "c.yaml")
+    assert "base_url" in str(e.value)
+    assert "pass" not in str(e.value).replace("password", "")
+
+
+def test_without_the_package_the_error_says_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "openai", None)
+    with pytest.raises(ModelError, match=r"pip install 'robustcbrn-eval\[openai\]'"):
+        check_server(model("http://127.0.0.1:9/v1"), tmp_path, ())
+
+
+# what the scores are kept under
+
+
+def test_where_a_server_stands_changes_nothing(tmp_path: Path) -> None:
+    with stub() as one, stub() as two:
+        assert scored(one, tmp_path) == scored(two, tmp_path)
+        assert not [body for body in two.bodies if "secret" in str(body)]
+
+
+def test_another_model_under_the_same_name_is_asked_anew(tmp_path: Path) -> None:
+    with stub(Toy(seed=0)) as one, stub(Toy(seed=1)) as two:
+        first, other = scored(one, tmp_path), scored(two, tmp_path)
+        assert scored(one, tmp_path) == first
+        with Cache(tmp_path) as cache:
+            variants = []
+            for server in (one, two, one):
+                with OpenAIServer(model(server), tmp_path, cache) as engine:
+                    variants.append(engine.fingerprint()["variant"])
+    assert first != other
+    assert variants == ["0", "1", "0"]
+
+
+def test_a_probe_is_known_again_through_rounding_and_no_further() -> None:
+    assert is_same_probe("-1.0000 -2.5000", (-1.05, -2.45))
+    assert not is_same_probe("-1.0000 -2.5000", (-1.0, -2.9))
+    assert not is_same_probe("-1.0000 -2.5000", (-1.0,))
+    assert is_same_probe("none", ())
+
+
+def test_a_remote_model_says_that_its_weights_are_unknown_and_which_model_it_is(tmp_path: Path) -> None:
+    with stub(root="/somewhere/secret/toy-7b") as server:
+        told = check_server(model(server), tmp_path, ())
+    assert told["weights"] == "unknown (remote)"
+    assert told["model"] == "toy-7b"
+    assert "somewhere" not in str(told)
+    assert same_model({"a": told, "b": {**told, "served_as": "alias"}}, ["a", "b"]) == ("a", "b")
+    assert same_model({"a": told, "b": {**told, "model": "toy-8b"}}, ["a", "b"]) is None
+
+
+# writing
+
+
+def test_it_writes_by_chat_and_where_there_is_none_by_completions(tmp_path: Path) -> None:
+    for manner, chat in (
+        ({}, True),
+        ({"chat_field": "max_completion_tokens"}, True),
+        ({"chat": False}, False),
+    ):
+        with stub(**manner) as server, OpenAIServer(model(server), tmp_path) as engine:
+            replies = engine.write(["x" * n for n in range(1, 20)], max_tokens=7)
+            assert engine.has_chat_template is chat
+            assert len(replies) == 19
+            if chat:
+                assert replies == [f"echo {n}" for n in range(1, 20)]
+
+
+def test_a_server_that_neither_chats_nor_completes_is_refused(tmp_path: Path) -> None:
+    with (
+        stub(chat=False, completions=False) as server,
+        OpenAIServer(model(server), tmp_path) as engine,
+        pytest.raises(ModelError, match="neither chats nor completes"),
+    ):
+        engine.write(["hello"], max_tokens=3)
+
+
+def test_a_prompt_that_is_too_long_is_named_by_its_place(tmp_path: Path) -> None:
+    with (
+        stub(max_length=30) as server,
+        OpenAIServer(model(server), tmp_path) as engine,
+        pytest.raises(DataError, match=r"^prompt 1: does not fit") as e,
+    ):
+        engine.write(["short", "the secret cat " * 20, "short"], max_tokens=3)
+    assert no_text(e.value)
+
+
+def test_free_generate_asks_a_server_and_tells_what_was_sent(tmp_path: Path) -> None:
+    items, answers = free_items(tmp_path), tmp_path / "answers.jsonl"
+    with stub(served="org/toy") as server:
+        done = robustify(
+            "free", "generate", str(items), "-m", "org/toy", "--base-url", server.url, "-o", str(answers)
+        )
+        assert done.exit_code == 0, done.output
+        assert "org_toy: 4 requests" in done.stderr
+        before = server.completions
+        again = robustify(
+            "free", "generate", str(items), "-m", "org/toy", "--base-url", server.url, "-o", str(answers)
+        )
+        assert again.exit_code == 0
+        assert server.completions - before <= 1
+    rows = [json.loads(line) for line in answers.read_text().splitlines()]
+    assert [row["model"] for row in rows] == ["org_toy"] * 3
+    assert all(row["text"].startswith("echo ") for row in rows)
+
+
+def test_a_restricted_item_is_written_about_on_this_machine_alone(server: Stub, tmp_path: Path) -> None:
+    with open_remote_writer(server.url, "toy", tmp_path, restricted=True) as writer:
+        assert writer.write(["hello"], max_tokens=3) == ["echo 5"]
+    for url, told in (
+        ("https://api.example.org/v1", "not this machine"),
+        ("nowhere", "expected http://HOST"),
+    ):
+        with (
+            pytest.raises(FreeformError, match=told),
+            open_remote_writer(url, "toy", tmp_path, restricted=True),
+        ):
+            pytest.fail("it was opened")
+
+
+def free_items(folder: Path) -> Path:
+    rows = [
+        {
+            "id": f"q{n}",
+            "stem": f"How many legs have {n} cats?",
+            "choices": [str(4 * n), "1", "2", "3"],
+            "key": 0,
+        }
+        for n in range(5, 8)
+    ]
+    (folder / "mc.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = robustify("free", "prepare", str(folder / "mc.jsonl"), "-o", str(folder / "free.jsonl"))
+    assert done.exit_code == 0, done.output
+    return folder / "free.jsonl"
+
+
+def robustify(*words: str) -> Any:
+    from click.testing import CliRunner
+
+    from robustify.cli import cli
+
+    return CliRunner().invoke(cli, list(words))
+
+
+# threads
+
+
+@pytest.mark.slow
+def test_the_server_is_kept_as_busy_as_by_a_plain_client(tmp_path: Path) -> None:
+    from bench.openai_rate import GOAL, measured
+
+    requests = [Request(f"Question: the cat {n}\nAnswer:", " blue mat") for n in range(64)]
+    with stub(service=0.1) as server:
+        n, rounds = measured(model(server, concurrency=8), [requests], 2)
+    assert n == len(requests)
+    assert max(one.share for one in rounds) >= GOAL, rounds
+
+
+def test_as_many_are_on_the_way_as_allowed_and_no_more(tmp_path: Path) -> None:
+    with stub(service=0.03) as server, OpenAIServer(model(server, concurrency=5), tmp_path) as engine:
+        engine.loglikelihoods(MANY)
+        assert server.most_at_once == 5
+
+
+def test_an_interrupt_waits_for_nobody_and_what_was_kept_is_not_asked_again(
+    server: Stub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(openai_crew, "GATHERED", 0.01)
+    server.manner.service = 0.02
+    reference = scored(server, tmp_path / "reference", MANY)
+
+    def interrupt(n: int) -> None:
+        if n:
+            raise KeyboardInterrupt
+
+    with Cache(tmp_path) as cache, OpenAIServer(model(server, concurrency=2), tmp_path, cache) as engine:
+        with pytest.raises(KeyboardInterrupt):
+            engine.loglikelihoods(MANY, interrupt)
+        kept = cache.info().rows
+    time.sleep(0.3)
+    assert 0 < kept < len(MANY)
+    before = server.completions
+    assert scored(server, tmp_path, MANY) == reference
+    handshake = 6
+    assert server.completions - before <= len(MANY) - kept + handshake
+
+
+# a whole run
+
+
+def tree(**changes: Any) -> dict[str, Any]:
+    entry = {"name": "toy", "engine": "openai", "base_url": "http://127.0.0.1:9/v1", "retries": 1, **changes}
+    return {
+        "name": "toys",
+        "sensitivity": "public",
+        "data": [{"path": "items.jsonl"}],
+        "models": [entry],
+        "limits": {"min_robust": 1},
+    }
+
+
+def config(server: Stub, items: Path, **changes: Any) -> Config:
+    parts = tree(base_url=server.url, **changes)
+    return parse({**parts, "data": [{"path": str(items)}]}, "test")
+
+
+@pytest.fixture
+def items(tmp_path: Path, toys: list[Item]) -> Path:
+    write_items(tmp_path / "items.jsonl", toys)
+    return tmp_path / "items.jsonl"
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {
+        str(p.relative_to(folder)): p.read_bytes()
+        for p in sorted(folder.rglob("*"))
+        if p.is_file() and p.name != "run.log"
+    }
+
+
+def test_a_server_that_dies_leaves_no_run_and_the_next_one_ends_with_the_same_bytes(
+    tmp_path: Path, items: Path
+) -> None:
+    with stub() as server:
+        pipeline.robustify(config(server, items), tmp_path / "whole", tmp_path / "cache-1")
+        n = server.completions
+    with stub() as server:
+        # Once past the two handshakes, in the middle of the items.
+        server.manner.die_after = n // 2
+        with pytest.raises(ModelError, match=r"requests are left; [1-9]\d* are kept"):
+            pipeline.robustify(config(server, items), tmp_path / "again", tmp_path / "cache-2")
+        assert not (tmp_path / "again" / "run.json").exists()
+    with stub() as server:
+        pipeline.robustify(config(server, items), tmp_path / "again", tmp_path / "cache-2")
+        resumed = server.completions
+    assert resumed < n
+    assert files(tmp_path / "again") == files(tmp_path / "whole")
+
+
+def test_a_warm_run_asks_no_item_and_has_the_same_bytes(tmp_path: Path, items: Path) -> None:
+    with stub() as server:
+        for name in ("cold", "warm"):
+            pipeline.robustify(config(server, items), tmp_path / name, tmp_path / "cache")
+            server.bodies, asked = [], server.bodies
+        assert not any("cup number" in str(body) for body in asked)
+    assert files(tmp_path / "cold") == files(tmp_path / "warm")
+
+
+def test_a_run_holds_neither_host_nor_key_and_can_be_judged_again(
+    tmp_path: Path, items: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_KEY", "sk-4f0e-hidden-9a7")
+    with stub(key="sk-4f0e-hidden-9a7") as server:
+        run = pipeline.robustify(
+            config(server, items, api_key_env="MY_KEY", price_in=2.0, price_out=4.0),
+            tmp_path / "run",
+            tmp_path / "c",
+        )
+        port = server.url.split(":")[2].split("/")[0]
+    held = b"".join(p.read_bytes() for p in (tmp_path / "run").rglob("*") if p.is_file())
+    assert b"4f0e" not in held
+    assert f":{port}".encode() not in held
+    assert run.manifest["config"]["models"][0]["base_url"] == "http://localhost/v1"
+    assert pipeline.rejudge(run, {}, tmp_path / "judged").summary == run.summary
+
+
+def test_tokens_and_cost_are_told_in_the_run_s_log_and_not_in_its_claim(tmp_path: Path, items: Path) -> None:
+    with stub() as server:
+        for _ in range(2):
+            run = pipeline.robustify(
+                config(server, items, price_in=2.0, price_out=4.0), tmp_path / "run", tmp_path / "cache"
+            )
+    cold, warm = [json.loads(line) for line in (tmp_path / "run" / "run.log").read_text().splitlines()]
+    assert cold["model"] == "toy"
+    assert cold["tokens_in"] > warm["tokens_in"] > 0
+    assert cold["cost"] == pytest.approx((2 * cold["tokens_in"] + 4 * cold["tokens_out"]) / 1e6)
+    assert "run.log" not in run.manifest["files"]
+    assert "tokens_in" not in json.dumps(run.manifest)
+
+
+def test_views_that_cannot_be_served_are_refused_before_a_run_begins(tmp_path: Path, items: Path) -> None:
+    with stub(echo="missing") as server:
+        with pytest.raises(
+            UsageError, match=r"toy: its server .* cannot serve choices_only_text \(answer-v1\), cloze"
+        ):
+            pipeline.robustify(config(server, items), tmp_path / "run", tmp_path / "cache")
+        assert not (tmp_path / "run").exists()
+        assert not any("cup number" in str(body) for body in server.bodies)
+
+
+def test_a_letters_only_server_gives_a_whole_run_of_its_views(tmp_path: Path, items: Path) -> None:
+    with stub(echo="missing") as server:
+        parts = tree(base_url=server.url)
+        asked = parse(
+            {
+                **parts,
+                "data": [{"path": str(items)}],
+                "asking": {"views": ["choices_only", "full"]},
+            },
+            "test",
+        )
+        run = pipeline.robustify(asked, tmp_path / "run", tmp_path / "cache")
+    assert {view for view, _, _ in run.answers.askings()} >= {"choices_only", "full"}
+    assert run.summary["accuracy"]["toy"]["full"]["all"]["n"] == 8
+
+
+def test_one_model_under_two_names_does_not_vote_twice(tmp_path: Path, items: Path) -> None:
+    with stub(lists=("toy", "alias"), root="org/toy-7b") as server:
+        parts = tree(base_url=server.url)
+        twice = [parts["models"][0], {**parts["models"][0], "name": "second", "model": "toy"}]
+        asked = parse({**parts, "data": [{"path": str(items)}], "models": twice}, "test")
+        with pytest.raises(UsageError, match="toy and second are one model"):
+            pipeline.robustify(asked, tmp_path / "run", tmp_path / "cache")
+
+
+def test_nothing_of_the_sdk_s_own_logging_is_switched_on(server: Stub, tmp_path: Path, capfd: Any) -> None:
+    scored(server, tmp_path)
+    out, err = capfd.readouterr()
+    assert "secret" not in out + err
+    assert os.environ.get("OPENAI_LOG") is None
+
+
+def test_an_unreadable_reply_is_a_model_s_error() -> None:
+    with pytest.raises(Unreadable):
+        following({"choices": []}, 5)
+    assert issubclass(Unreadable, ModelError)

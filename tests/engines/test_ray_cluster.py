@@ -1,0 +1,165 @@
+"""The engine ray on a real cluster of two workers: undisturbed, with a worker killed, killed itself, interrupted."""
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from robustify.engines.ray import cluster as ray_cluster
+from robustify.engines.ray.settings import RayModel
+from robustify.errors import ResourceError
+from robustify.run import write_items
+from tests.support.model_cache import tiny_llama
+
+pytest.importorskip("torch", reason="the engine needs torch: the hf extra is not installed")
+pytest.importorskip("ray", reason="the ray extra is not installed")
+
+from tests import test_faults
+from tests.test_faults import ended, held, kept_so_far, made_up, rows, start, wait_until
+
+REAL = """\
+name: tiny
+sensitivity: public
+data: items.jsonl
+models: [{name: tiny, model: model, max_batch_tokens: 64, section: 2, %s}]
+limits: {min_robust: 1}
+"""
+WORKERS = "engine: ray, workers: 2, threads: 1"
+
+
+@pytest.fixture(scope="module")
+def patient() -> Iterator[None]:
+    """A cluster takes seconds to start where nobody else computes, and minutes where everybody does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(test_faults, "GIVE_UP", 600.0)
+        yield
+
+
+@pytest.fixture(scope="module")
+def home(patient: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Items, a model, and a config for the engine ray and for a local run."""
+    folder = tmp_path_factory.mktemp("ray") / "home"
+    folder.mkdir()
+    write_items(folder / "items.jsonl", made_up())
+    tiny_llama(folder / "model")
+    (folder / "workers.yaml").write_text(REAL % WORKERS)
+    (folder / "here.yaml").write_text(REAL % "engine: hf")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def undisturbed(home: Path) -> dict[str, dict[str, bytes]]:
+    """What is left by a run on workers, and by a local run of one thread."""
+    found = {}
+    for name in ("workers", "here"):
+        told = ended(start(home, told_to_run(f"{name}.yaml", home / name, home / f"{name}-cache")))
+        assert told.code in (0, 7), told.err
+        assert "Traceback" not in told.err
+        found[name] = held(home / name)
+    return found
+
+
+def told_to_run(config: str, out: Path, cache: Path) -> list[str]:
+    return [
+        sys.executable, "-m", "robustify", "run", config,
+        "--out", str(out), "--cache-dir", str(cache), "--no-progress",
+    ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_run_on_workers_leaves_the_bytes_of_a_local_run(undisturbed: dict[str, dict[str, bytes]]) -> None:
+    workers, here = undisturbed["workers"], undisturbed["here"]
+    assert sorted(workers) == sorted(here)
+    assert [name for name in here if workers[name] != here[name]] == ["run.json"]
+    theirs, ours = (json.loads(side["run.json"]) for side in (workers, here))
+    assert {k for k in ours if ours[k] != theirs[k]} == {"config"}
+
+
+@pytest.mark.slow
+def test_a_run_whose_worker_is_killed_leaves_the_same_bytes(
+    home: Path, undisturbed: dict[str, dict[str, bytes]], tmp_path: Path
+) -> None:
+    out, cache = tmp_path / "out", tmp_path / "cache"
+    process = start(home, told_to_run("workers.yaml", out, cache))
+    wait_until(lambda: kept_so_far(cache) > 100, process)
+    victims = workers_of(process.pid)
+    assert len(victims) == 2
+    os.kill(victims[0], signal.SIGKILL)
+    told = ended(process)
+    assert told.code in (0, 7), told.err
+    assert "tiny: a worker was lost (ActorDiedError); another takes its work" in told.err
+    assert held(out) == undisturbed["workers"]
+
+
+@pytest.mark.slow
+def test_a_killed_run_leaves_no_workers_and_goes_on_to_the_same_bytes(
+    home: Path, undisturbed: dict[str, dict[str, bytes]], tmp_path: Path
+) -> None:
+    out, cache = tmp_path / "out", tmp_path / "cache"
+    process = start(home, told_to_run("workers.yaml", out, cache))
+    wait_until(lambda: kept_so_far(cache) > 100, process)
+    workers = workers_of(process.pid)
+    process.kill()
+    assert ended(process).code == -signal.SIGKILL
+    assert not (out / "run.json").exists()
+    stop = time.monotonic() + 60
+    while any(Path(f"/proc/{pid}").exists() for pid in workers):
+        assert time.monotonic() < stop, "workers outlive the run"
+        time.sleep(0.1)
+    so_far = rows(cache)
+    told = ended(start(home, told_to_run("workers.yaml", out, cache)))
+    assert told.code in (0, 7), told.err
+    assert rows(cache) > so_far > 100
+    assert held(out) == undisturbed["workers"]
+
+
+@pytest.mark.slow
+def test_an_interrupted_run_ends_at_once_and_in_one_line(home: Path, tmp_path: Path) -> None:
+    process = start(home, told_to_run("workers.yaml", tmp_path / "out", tmp_path / "cache"))
+    wait_until(lambda: kept_so_far(tmp_path / "cache") > 100, process)
+    process.send_signal(signal.SIGINT)
+    told = ended(process)
+    assert told.code == 130, told.err
+    assert "Traceback" not in told.err
+
+
+@pytest.mark.slow
+def test_no_cluster_at_an_address_is_a_resource_error(home: Path, tmp_path: Path) -> None:
+    with (
+        pytest.raises(ResourceError, match=r"m: no Ray cluster at 127\.0\.0\.1:1 "),
+        ray_cluster.cluster(RayModel(name="m", engine="ray", address="127.0.0.1:1")),
+    ):
+        pass
+
+
+def workers_of(driver: int) -> list[int]:
+    """The processes of the actors below a driver, by what Ray calls them."""
+    parents = {int(p.name): parent_of(p) for p in Path("/proc").iterdir() if p.name.isdecimal()}
+
+    def below(pid: int) -> bool:
+        while pid in parents:
+            if pid == driver:
+                return True
+            pid = parents[pid]
+        return False
+
+    return [pid for pid in parents if below(pid) and b"ray::Worker" in command_of(pid)]
+
+
+def parent_of(process: Path) -> int:
+    try:
+        return int((process / "stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
+
+
+def command_of(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""

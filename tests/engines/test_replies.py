@@ -1,0 +1,115 @@
+"""What a model writes comes with how it ended, and a chat template is put around a prompt once."""
+
+import pickle
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from robustify.engines.protocols import Reply, Writer
+from robustify.freeform.generate import Generation, generate
+from robustify.freeform.judge.prompting import Message
+from robustify.freeform.judge.protocol import Call
+from robustify.freeform.judge.writer_judge import WriterJudge
+from robustify.freeform.schema import FreeItem
+from robustify.models.folder import has_chat_template
+
+ITEM = FreeItem("n", "How many legs has a spider?", "numeric", "8")
+
+
+class Cut:
+    name = "cut"
+    has_chat_template = True
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def write(self, prompts: Sequence[str], *, max_tokens: int) -> list[str]:
+        self.asked += prompts
+        return [Reply("It has", "length") for _ in prompts]
+
+
+class Plain(Cut):
+    has_chat_template = False
+
+    def write(self, prompts: Sequence[str], *, max_tokens: int) -> list[str]:
+        return ["8" for _ in prompts]
+
+
+def test_a_reply_is_its_text_and_keeps_its_reason_on_the_way_between_processes() -> None:
+    reply = Reply("eight", "stop")
+    assert reply == "eight"
+    sent = pickle.loads(pickle.dumps(reply))
+    assert (sent, sent.finish_reason) == ("eight", "stop")
+    assert Reply("x").finish_reason is None
+
+
+def test_answers_keep_why_they_ended(tmp_path: Path) -> None:
+    writer = Cut()
+    assert isinstance(writer, Writer)
+    for _ in range(2):
+        (row,) = generate([ITEM], writer, Generation(), tmp_path / "a.jsonl")
+        assert (row.text, row.finish_reason, type(row.text)) == ("It has", "length", str)
+    (row,) = generate([ITEM], Plain(), Generation(), tmp_path / "b.jsonl")
+    assert row.finish_reason is None
+
+
+def test_the_mistral_marks_are_not_there_twice(tmp_path: Path) -> None:
+    writer = Cut()
+    generate([ITEM], writer, Generation(template="answer/mistral_instruct"), tmp_path / "a.jsonl")
+    assert "[INST]" not in writer.asked[0]
+
+
+def test_a_judge_that_was_cut_off_is_told_so() -> None:
+    messages = [Message("user", "Is it right?")]
+    assert WriterJudge(Cut()).complete(messages, Call()).finish_reason == "length"
+    assert WriterJudge(Plain()).complete(messages, Call()).finish_reason is None
+
+
+@pytest.mark.parametrize(
+    ("reply", "how", "told"),
+    [
+        ({"message": {"content": "8"}, "finish_reason": "stop"}, "chat", ("8", "stop")),
+        ({"message": {"content": None}, "finish_reason": "length"}, "chat", ("", "length")),
+        ({"message": {"content": "8"}}, "chat", ("8", None)),
+        ({"text": "8", "finish_reason": "length"}, "completions", ("8", "length")),
+    ],
+)
+def test_a_server_s_reason_is_kept(reply: dict[str, object], how: str, told: tuple[str, str | None]) -> None:
+    from robustify.engines.openai.chat import _text
+
+    found = _text({"choices": [reply]}, how, "server")
+    assert (found, found.finish_reason) == told
+
+
+@pytest.mark.parametrize("chat", [True, False])
+def test_a_chat_template_is_found_where_transformers_finds_one(tmp_path: Path, chat: bool) -> None:
+    pytest.importorskip("torch", reason="the engine needs torch: the hf extra is not installed")
+    from transformers import AutoTokenizer
+
+    from robustify.engines.local.hf import HF
+    from tests.support.model_cache import tiny_llama
+
+    folder = tiny_llama(tmp_path, chat=chat)
+    assert has_chat_template(folder) is chat
+    assert bool(AutoTokenizer.from_pretrained(folder).chat_template) is chat
+    with HF("tiny", folder) as engine:
+        assert engine.has_chat_template is chat
+        (reply,) = engine.write(["the cat"], max_tokens=2)
+    assert isinstance(reply, Reply)
+    assert reply.finish_reason in ("stop", "length")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "found"),
+    [
+        ("tokenizer_config.json", '{"chat_template": "{{ messages }}"}', True),
+        ("tokenizer_config.json", '{"chat_template": null}', False),
+        ("tokenizer_config.json", "[", False),
+        ("tokenizer_config.json", "[]", False),
+        ("chat_template.jinja", "{{ messages }}", True),
+    ],
+)
+def test_where_a_chat_template_may_stand(tmp_path: Path, name: str, text: str, found: bool) -> None:
+    (tmp_path / name).write_text(text)
+    assert has_chat_template(tmp_path) is found

@@ -1,0 +1,192 @@
+"""What every export refuses, and that a folder is written whole or not at all."""
+
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from robustify.cli import cli
+from robustify.errors import AuthorisationError, DataError, GuardrailError, ResourceError, UsageError
+from robustify.export import writing as exporting
+from robustify.export.heading import Heading, commented, one_line
+from robustify.importing import import_logs
+from robustify.logs import Given
+from robustify.pipeline import rejudge
+from robustify.run import Run, open_run
+from tests.support.exported_run import made_run, restricted
+from tests.support.fake_logs import jsonl
+
+Export = Callable[..., list[Path]]
+EXPORTS: tuple[Export, ...] = (
+    exporting.export_lm_eval,
+    exporting.export_inspect,
+    exporting.export_hf,
+    exporting.export_instruct,
+)
+every = pytest.mark.parametrize("export", EXPORTS, ids=lambda e: e.__name__.removeprefix("export_"))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return made_run(tmp_path_factory.mktemp("made"))
+
+
+@pytest.fixture(scope="module")
+def halted(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return rejudge(run, {"limits.min_robust": 1000}, tmp_path_factory.mktemp("halted") / "run")
+
+
+@every
+def test_every_file_is_named_and_there_is_no_other(run: Run, tmp_path: Path, export: Export) -> None:
+    paths = export(run, tmp_path / "out")
+    assert paths
+    assert set(paths) == {p for p in (tmp_path / "out").rglob("*") if p.is_file()}
+    assert all(p.stat().st_size for p in paths if p.name != "undecided.jsonl")
+
+
+@every
+def test_two_exports_are_the_same_bytes(run: Run, tmp_path: Path, export: Export) -> None:
+    first, second = export(run, tmp_path / "a"), export(run, tmp_path / "b")
+    assert [p.read_bytes() for p in first] == [p.read_bytes() for p in second]
+    assert [p.relative_to(tmp_path / "a") for p in first] == [p.relative_to(tmp_path / "b") for p in second]
+
+
+@every
+def test_no_file_names_a_place_of_this_machine(run: Run, tmp_path: Path, export: Export) -> None:
+    assert not any(str(tmp_path).encode() in p.read_bytes() for p in export(run, tmp_path / "out"))
+
+
+@every
+@pytest.mark.parametrize("force", [False, True])
+def test_a_restricted_run_is_refused_whatever_is_forced(
+    run: Run, tmp_path: Path, export: Export, force: bool
+) -> None:
+    with pytest.raises(AuthorisationError, match="is of a restricted set") as told:
+        export(restricted(run), tmp_path / "out", force)
+    assert told.value.exit_code == 4
+    assert not (tmp_path / "out").exists()
+
+
+@every
+def test_a_run_that_does_not_say_that_it_is_public_is_refused(
+    run: Run, tmp_path: Path, export: Export
+) -> None:
+    config = {k: v for k, v in run.manifest["config"].items() if k != "sensitivity"}
+    with pytest.raises(AuthorisationError):
+        export(Run(run.folder, {**run.manifest, "config": config}), tmp_path / "out")
+
+
+@every
+def test_a_run_without_text_is_refused(tmp_path: Path, export: Export) -> None:
+    rows = [
+        {"model": m, "view": "choices_only", "item": f"i{at}", "key": "ABCD"[at % 4], "pick": "A"}
+        for m in ("one", "two")
+        for at in range(40)
+    ]
+    blind = import_logs([Given(jsonl(tmp_path / "picks.jsonl", rows))], tmp_path / "run")
+    with pytest.raises(DataError, match="holds no text of its items") as told:
+        export(blind, tmp_path / "out", True)
+    assert told.value.exit_code == 3
+    assert not (tmp_path / "out").exists()
+
+
+@every
+def test_a_halted_run_is_refused_and_forced_it_says_so_in_its_files(
+    halted: Run, tmp_path: Path, export: Export
+) -> None:
+    with pytest.raises(GuardrailError, match=r"enough_robust_items: .*--force") as told:
+        export(halted, tmp_path / "out")
+    assert told.value.exit_code == 7
+    assert not (tmp_path / "out").exists()
+    paths = export(halted, tmp_path / "out", True)
+    assert any(p.suffix in (".py", ".md", ".yaml") for p in paths)
+    for path in paths:
+        if path.suffix in (".py", ".md") or path.name in ("croissant.json", "made_up_robust.yaml"):
+            assert "FORCED although enough_robust_items" in path.read_text().replace("\\", ""), path.name
+
+
+@every
+@pytest.mark.parametrize("name", ["summary.json", "robust.jsonl", "cloze.jsonl"])
+def test_a_run_that_was_changed_since_is_refused(tmp_path: Path, run: Run, export: Export, name: str) -> None:
+    copy = rejudge(run, {}, tmp_path / "run")
+    with (copy.folder / name).open("a") as file:
+        file.write("\n")
+    with pytest.raises(DataError, match=rf"{name}: is not as the run left it") as told:
+        export(open_run(copy.folder), tmp_path / "out")
+    assert told.value.exit_code == 3
+    assert not (tmp_path / "out").exists()
+
+
+@every
+def test_a_folder_that_holds_something_is_refused_and_left_alone(
+    run: Run, tmp_path: Path, export: Export
+) -> None:
+    mine = tmp_path / "out" / "mine.txt"
+    mine.parent.mkdir()
+    mine.write_text("mine")
+    with pytest.raises(UsageError, match="holds 1 file already"):
+        export(run, tmp_path / "out", True)
+    assert [p.name for p in mine.parent.iterdir()] == ["mine.txt"]
+    with pytest.raises(UsageError, match="holds 1 file already"):
+        export(run, mine, True)
+    assert mine.read_text() == "mine"
+
+
+def test_an_empty_folder_and_what_a_killed_export_left_are_taken(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "out" / ".writing-1").mkdir(parents=True)
+    (tmp_path / "out" / ".writing-1" / "half.jsonl").touch()
+    paths = exporting.export_instruct(run, tmp_path / "out")
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == sorted(p.name for p in paths)
+
+
+def test_an_export_that_fails_leaves_nothing(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(exporting, "write_inspect", full)
+    with pytest.raises(ResourceError, match="No space left"):
+        exporting.export_inspect(run, tmp_path / "a" / "out")
+    assert not (tmp_path / "a" / "out").exists()
+    (tmp_path / "out").mkdir()
+    with pytest.raises(ResourceError):
+        exporting.export_inspect(run, tmp_path / "out")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_is_told(run: Run, tmp_path: Path) -> None:
+    locked = tmp_path / "locked"
+    locked.mkdir()
+    locked.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    try:
+        if _can_write(locked):
+            pytest.skip("this user may write anywhere")
+        with pytest.raises(ResourceError, match="cannot be written"):
+            exporting.export_hf(run, locked / "out")
+    finally:
+        locked.chmod(stat.S_IRWXU)
+
+
+def _can_write(folder: Path) -> bool:
+    try:
+        (folder / "x").touch()
+    except OSError:
+        return False
+    return True
+
+
+def test_a_head_cannot_end_its_comment() -> None:
+    heading = Heading("b\nimport os", "s\r\nevil: {}", "w\u2028\x1b[31m")
+    lines = commented(heading.lines("says\nmore.")).split("\n")
+    assert lines.pop() == ""
+    assert all(line.startswith("# ") and line.isprintable() for line in lines)
+    assert len(lines) == 3
+    assert one_line("") == "(blank)"
+
+
+def test_every_way_out_is_a_command() -> None:
+    export = cli.commands["export"]
+    assert set(export.commands) == {"lm-eval", "inspect", "hf", "instruct"}  # type: ignore[attr-defined]
+    assert {e.__name__.removeprefix("export_") for e in EXPORTS} == {"lm_eval", "inspect", "hf", "instruct"}

@@ -1,0 +1,247 @@
+"""Our splits as Inspect tasks: real inspect-ai runs them, and its logs come back as what the model said.
+
+inspect-ai is looked for in this Python and in the one that ROBUSTIFY_TEST_INSPECT_PYTHON names.
+"""
+
+import ast
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from robustify.export.heading import Heading
+from robustify.export.inspect import write_inspect
+from robustify.export.writing import export_inspect
+from robustify.freeform.convert import convert_item
+from robustify.importing import import_logs
+from robustify.item import Item
+from robustify.logs import Given
+from robustify.run import Run, read_items
+from tests.support.exported_run import lines, made_run, made_up
+
+INSPECT = os.environ.get("ROBUSTIFY_TEST_INSPECT_PYTHON") or (
+    sys.executable if importlib.util.find_spec("inspect_ai") else None
+)
+needs_inspect = pytest.mark.skipif(
+    INSPECT is None,
+    reason="inspect-ai is not here (ROBUSTIFY_TEST_INSPECT_PYTHON names a Python that has it)",
+)
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return made_run(tmp_path_factory.mktemp("made"))
+
+
+@pytest.fixture(scope="module")
+def folder(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("inspect") / "out"
+    export_inspect(run, place)
+    return place
+
+
+def test_every_split_with_items_has_a_file_with_its_data_beside_it(folder: Path, run: Run) -> None:
+    splits = ("robust", "shortcut", "undecided")
+    assert {p.name for p in folder.iterdir()} == {
+        f"{name}.{ending}" for name in (*splits, "robust_free") for ending in ("py", "jsonl")
+    }
+    for name in splits:
+        assert (folder / f"{name}.jsonl").read_bytes() == (run.folder / f"{name}.jsonl").read_bytes()
+
+
+def test_the_code_is_python_that_holds_no_text_of_an_item(folder: Path, run: Run) -> None:
+    for path in folder.glob("*.py"):
+        text = path.read_text("utf-8")
+        tree = ast.parse(text)
+        names = [n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]
+        assert path.stem in names
+        assert all(len(line) <= 120 for line in text.splitlines() if not line.startswith("#")), path.name
+        assert not any(c in text for i in run.items or () for c in (i.stem, *i.choices) if len(c) > 4)
+
+
+def test_a_split_without_items_has_no_file(tmp_path: Path) -> None:
+    from robustify.export.free import free_rows
+
+    paths = write_inspect(tmp_path, Heading("x", "s"), ["robust"], free_rows([]))
+    assert [p.name for p in paths] == ["robust.py"]
+
+
+@pytest.mark.parametrize("name", ['x"\nimport os', "'''", "x\\", "{{ 7 }}"])
+def test_no_name_gets_into_the_code(tmp_path: Path, name: str) -> None:
+    from robustify.export.free import free_rows
+
+    heading = Heading(name, f"{name}\nraise SystemExit", f"{name}\rraise SystemExit")
+    for path in write_inspect(tmp_path, heading, ["robust"], free_rows(made_up(8))):
+        kinds = {type(node) for node in ast.parse(path.read_text("utf-8")).body}
+        assert kinds <= {ast.Expr, ast.Import, ast.ImportFrom, ast.Try, ast.Assign, ast.FunctionDef}
+        assert "import os" not in [ast.unparse(node) for node in ast.parse(path.read_text("utf-8")).body]
+
+
+# What the mock says
+
+UNREADABLE = "It may be any of them."
+
+
+def wanted(items: Sequence[Item]) -> dict[str, int | None]:
+    """A pick for every item: every place in turn, and every seventh reply cannot be read."""
+    return {i.id: None if at % 7 == 3 else (3 * at + at // 5) % i.k for at, i in enumerate(items)}
+
+
+def sayings(items: Sequence[Item], *, blind: bool = False) -> list[list[Any]]:
+    picks = wanted(items)
+    return [
+        [
+            list(i.choices) if blind else [i.stem],
+            None if (pick := picks[i.id]) is None else i.choices[pick],
+            UNREADABLE,
+        ]
+        for i in items
+    ]
+
+
+FREE_REPLIES = ("right", "other", "number", "undecided")
+
+
+def free_sayings(rows: Sequence[dict[str, Any]]) -> list[list[Any]]:
+    said = []
+    for at, row in enumerate(rows):
+        other = row["choices"][(row["key"] + 1) % len(row["choices"])]
+        reply = {
+            "right": f"It is {row['reference']}.",
+            "other": other,
+            "number": row["reference"],
+            "undecided": "Something else entirely.",
+        }[FREE_REPLIES[at % 4]]
+        said.append([[row["prompt"]], None, reply])
+    return said
+
+
+@pytest.fixture(scope="module")
+def told(folder: Path, run: Run, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """What real inspect-ai made of the exported tasks: as zip and as JSON, shuffled, without question, in words."""
+    items = list(read_items(run.folder / "robust.jsonl"))
+    says, blind = sayings(items), sayings(items, blind=True)
+    robust = {"file": str(folder / "robust.py"), "task": "robust"}
+    free = {"file": str(folder / "robust_free.py"), "task": "robust_free"}
+    plan = [
+        {**robust, "says": says, "format": "eval"},
+        {**robust, "says": says, "format": "json"},
+        {**robust, "says": says, "format": "eval", "args": {"seed": 7}},
+        {**robust, "says": blind, "format": "eval", "args": {"choices_only": True, "seed": 3}},
+        {**free, "says": free_sayings(lines(folder / "robust_free.jsonl")), "format": "json"},
+    ]
+    place = tmp_path_factory.mktemp("logs")
+    (place / "plan.json").write_text(json.dumps(plan))
+    return asked(place / "plan.json", place, with_robustify=True)
+
+
+def asked(plan: Path, place: Path, *, with_robustify: bool) -> list[dict[str, Any]]:
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1", "INSPECT_DISPLAY": "none"}
+    command = [
+        str(INSPECT),
+        str(Path(__file__).parents[1] / "support" / "inspect_mock.py"),
+        str(plan),
+        str(place / "logs"),
+    ]
+    command += [] if with_robustify else ["without-robustify"]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, cwd=place)
+    assert done.returncode == 0, done.stderr[-3000:]
+    told = list(json.loads(done.stdout.splitlines()[-1]))
+    assert [one["status"] for one in told] == ["success"] * len(told), told
+    return told
+
+
+@needs_inspect
+@pytest.mark.slow
+@pytest.mark.oracle
+@pytest.mark.parametrize(
+    ("at", "view"),
+    [(0, "full"), (1, "full"), (2, "full"), (3, "choices_only")],
+    ids=["zip", "json", "shuffled", "blind"],
+)
+def test_what_inspect_logs_comes_back_as_what_the_model_said(
+    told: list[dict[str, Any]], run: Run, tmp_path: Path, at: int, view: str
+) -> None:
+    log = told[at]
+    items = {i.id: i for i in read_items(run.folder / "robust.jsonl")}
+    picks = wanted(list(items.values()))
+    given = Given(Path(log["log"]), view="choices_only" if view == "choices_only" else None)
+    back = import_logs([given], tmp_path / "back", data=[run.folder / "robust.jsonl"])
+    rows = {r["item"]: r for r in back.answers.table.to_pylist() if r["model"] == "mockllm/model"}
+    assert {name: row["pick"] for name, row in rows.items()} == picks
+    assert {row["view"] for row in rows.values()} == {view}
+    right = [pick == items[name].key for name, pick in picks.items() if pick is not None]
+    accuracy = back.summary["accuracy"]["mockllm/model"][view]["all"]
+    assert (accuracy["value"], accuracy["n"]) == (pytest.approx(sum(right) / len(right)), len(right))
+    # Inspect counts a reply that cannot be read as wrong; the number of right ones is the same.
+    assert log["accuracy"] * log["scored"] == pytest.approx(sum(right))
+    orders = {tuple(row["order"]) for row in rows.values()}
+    assert (orders == {tuple(range(k)) for k in range(2, 6)}) == (at < 2)
+
+
+@needs_inspect
+@pytest.mark.slow
+@pytest.mark.oracle
+def test_without_the_question_no_stem_is_in_the_prompt(told: list[dict[str, Any]], run: Run) -> None:
+    items = list(read_items(run.folder / "robust.jsonl"))
+    assert len(told[3]["asked"]) == len(items)
+    assert not any(i.stem in prompt for prompt in told[3]["asked"] for i in items)
+    assert all(any(i.stem in prompt for i in items) for prompt in told[0]["asked"])
+
+
+@needs_inspect
+@pytest.mark.slow
+@pytest.mark.oracle
+def test_replies_in_words_are_graded_and_what_is_undecided_is_unscored(
+    told: list[dict[str, Any]], folder: Path
+) -> None:
+    rows = lines(folder / "robust_free.jsonl")
+    undecided = sum(FREE_REPLIES[at % 4] == "undecided" for at in range(len(rows)))
+    right = sum(FREE_REPLIES[at % 4] in ("right", "number") for at in range(len(rows)))
+    log = told[4]
+    assert (log["scorer"], log["unscored"], log["scored"]) == (
+        "free_response",
+        undecided,
+        len(rows) - undecided,
+    )
+    assert log["accuracy"] == pytest.approx(right / (len(rows) - undecided))
+    assert not any(choice in prompt for prompt in log["asked"] for row in rows for choice in row["choices"])
+
+
+@needs_inspect
+@pytest.mark.slow
+@pytest.mark.oracle
+def test_without_robustify_the_free_task_compares_texts(folder: Path, tmp_path: Path) -> None:
+    rows = lines(folder / "robust_free.jsonl")
+    plan = [
+        {
+            "file": str(folder / "robust_free.py"),
+            "task": "robust_free",
+            "says": free_sayings(rows),
+            "format": "json",
+        }
+    ]
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    log = asked(tmp_path / "plan.json", tmp_path, with_robustify=False)[0]
+    assert (log["scorer"], log["unscored"]) == ("exact", 0)
+    exactly = sum(FREE_REPLIES[at % 4] == "number" for at in range(len(rows)))
+    assert log["accuracy"] == pytest.approx(exactly / len(rows))
+
+
+def test_the_free_questions_are_those_that_can_be_asked(folder: Path, run: Run) -> None:
+    items = {i.id: i for i in read_items(run.folder / "robust.jsonl")}
+    rows = lines(folder / "robust_free.jsonl")
+    assert [r["id"] for r in rows] == [n for n, i in items.items() if not convert_item(i).excluded_reason]
+    for row in rows:
+        item = items[str(row["id"])]
+        assert row["choices"] == list(item.choices)
+        assert row["reference"] == item.choices[item.key]
+        assert str(row["prompt"]).startswith(f"Question: {item.stem}\n")
+        assert not any(choice in str(row["prompt"]) for choice in item.choices)

@@ -1,0 +1,352 @@
+"""The tasks ask exactly our prompts, and lm-eval 0.4.13 loads and runs them offline."""
+
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from robustify.errors import DataError
+from robustify.export.free import free_rows
+from robustify.export.free_grading import grade, process_results
+from robustify.export.heading import Heading
+from robustify.export.lm_eval import task_name, write_tasks
+from robustify.export.lm_eval_free import write_free_tasks
+from robustify.export.lm_eval_topics import topic_parts, write_topics
+from robustify.item import Item
+from robustify.orders import own
+from robustify.run import write_items
+from robustify.views import View, template
+from tests.support.exported_run import SMALL, made_up
+from tests.support.fake_logs import jsonl
+from tools.docs.interop import ROOT, TASK_FOLDER, TEMPLATES, write_demo_tasks, write_templates
+
+ROBUST = (
+    Item("r0", "  Which planet is nearest to the Sun? ", ("Venus", "Mercury", "Mars", "the Earth"), 1, "sky"),
+    Item("r1", "How many legs has a spider?", ("six", "eight"), 1, "animals"),
+    Item(
+        "r2",
+        "Which metal is liquid\nat room temperature?",
+        ("iron", "gold", "mercury", "zinc", "lead"),
+        2,
+        "matter",
+    ),
+)
+SHORTCUT = (
+    Item("s0", "What is {{ 7 }} times 8? {% raw", ("54", "56", "63"), 1, "numbers"),
+    Item(
+        "s1",
+        "Which bird cannot fly?",
+        ("the 'ostrich'", 'a "sparrow"', "a {{ swift }}", "[a, list]"),
+        0,
+        "animals",
+    ),
+)
+UNDECIDED = (Item("u0", "Which sea is salt?", ("the Dead Sea", "Lake Geneva", "7"), 0),)
+SPLITS = {"robust": ROBUST, "shortcut": SHORTCUT, "undecided": UNDECIDED, "cloze": (*ROBUST, *SHORTCUT)}
+VIEW_OF: dict[str, View] = {
+    "all": "full",
+    "robust": "full",
+    "shortcut": "full",
+    "robust_choices_only": "choices_only",
+    "cloze": "cloze",
+}
+
+HEADING = Heading("Demo-benign", "set:demo|n:6")
+
+needs_lm_eval = pytest.mark.skipif(
+    importlib.util.find_spec("lm_eval") is None, reason="lm-eval is not installed"
+)
+
+
+def put(folder: Path, *names: str) -> Path:
+    for name in names or tuple(SPLITS):
+        write_items(folder / f"{name}.jsonl", SPLITS[name])
+    return folder
+
+
+def tasks_of(folder: Path) -> dict[str, dict[str, Any]]:
+    paths = write_tasks(folder / "lm_eval_tasks", "Demo-benign", signature="set:demo|n:6")
+    return {p.stem.removeprefix("demo_benign_"): yaml.safe_load(p.read_text("utf-8")) for p in paths}
+
+
+def items_of(name: str) -> list[Item]:
+    if name == "all":
+        return [*ROBUST, *SHORTCUT, *UNDECIDED]
+    return list(SPLITS[name.removesuffix("_choices_only")])
+
+
+def test_every_split_of_a_run_has_its_task(tmp_path: Path) -> None:
+    tasks = tasks_of(put(tmp_path))
+    assert set(tasks) == set(VIEW_OF)
+    assert tasks["all"]["dataset_kwargs"]["data_files"]["test"] == [
+        "robust.jsonl",
+        "shortcut.jsonl",
+        "undecided.jsonl",
+    ]
+    assert [m["metric"] for m in tasks["cloze"]["metric_list"]] == ["acc", "acc_norm"]
+
+
+def test_tasks_name_no_place_of_this_machine_and_repeat_byte_for_byte(tmp_path: Path) -> None:
+    put(tmp_path)
+    first = {p: p.read_bytes() for p in write_tasks(tmp_path / "lm_eval_tasks", "demo", signature="s")}
+    assert first == {
+        p: p.read_bytes() for p in write_tasks(tmp_path / "lm_eval_tasks", "demo", signature="s")
+    }
+    assert not any(str(tmp_path).encode() in text for text in first.values())
+
+
+def test_a_split_without_items_has_no_task_and_all_is_never_a_part(tmp_path: Path) -> None:
+    put(tmp_path, "robust", "shortcut")
+    (tmp_path / "cloze.jsonl").touch()
+    assert set(tasks_of(tmp_path)) == {"robust", "shortcut", "robust_choices_only"}
+
+
+def test_a_folder_without_items_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "robust.jsonl").touch()
+    with pytest.raises(DataError, match="no split file with items"):
+        write_tasks(tmp_path / "lm_eval_tasks", "demo", signature="s")
+
+
+def test_the_head_says_where_to_start_what_was_asked_and_what_to_beware_of(tmp_path: Path) -> None:
+    paths = write_tasks(
+        put(tmp_path) / "tasks", "demo", signature="set:demo\nrun: evil", warning="FORCED\nall: {}"
+    )
+    for path in paths:
+        text = path.read_text("utf-8")
+        head = [line for line in text.splitlines() if line.startswith("#")]
+        assert f"cd RUN && lm_eval run --include_path tasks --tasks {path.stem} " in text
+        assert any("WARNING: FORCED" in line for line in head)
+        assert set(yaml.safe_load(text)) & {"run", "all"} == set()
+        assert any(
+            f"sha256 {template(VIEW_OF[path.stem.removeprefix('demo_')]).digest}" in line for line in head
+        )
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("demo-benign", "demo_benign_x"), ("A.b--C", "a_b_c_x"), ("--", "benchmark_x")]
+)
+def test_task_names_are_plain(name: str, expected: str) -> None:
+    assert task_name(name, "x") == expected
+
+
+def rows_of(items: Sequence[Item]) -> list[dict[str, Any]]:
+    return [
+        {"id": i.id, "stem": i.stem, "choices": list(i.choices), "key": i.key, "topic": i.topic}
+        for i in items
+    ]
+
+
+def test_the_committed_tasks_are_what_the_program_writes(tmp_path: Path) -> None:
+    write_templates(tmp_path)
+    write_demo_tasks(tmp_path / "demo_benign")
+    told = {p.relative_to(tmp_path): p.read_bytes() for p in tmp_path.rglob("*.yaml")}
+    held = {p.relative_to(TASK_FOLDER): p.read_bytes() for p in TASK_FOLDER.rglob("*.yaml")}
+    assert set(told) == set(held), "renew: python -m tools.docs.interop renew"
+    assert told == held, "renew: python -m tools.docs.interop renew"
+
+
+def test_small_topics_share_a_task_and_names_never_meet() -> None:
+    rows = [
+        {"topic": topic, "id": f"{topic}{n}"}
+        for topic, size in (
+            ("A b", 12),
+            ("a B", 11),
+            ("A/b", 10),
+            ("", 10),
+            ("other", 10),
+            ("x", 3),
+            ("y", 9),
+            ("?", 10),
+        )
+        for n in range(size)
+    ]
+    parts = topic_parts(rows)
+    assert {name: (topic, len(held)) for name, (topic, held) in parts.items()} == {
+        "topic": ("without topic", 10),
+        "topic_2": ("?", 10),
+        "a_b": ("A b", 12),
+        "a_b_2": ("A/b", 10),
+        "a_b_3": ("a B", 11),
+        "other": ("other", 10),
+        "other_2": ("topics of fewer than 10 items", 12),
+    }
+    assert sorted(r["id"] for _, held in parts.values() for r in held) == sorted(r["id"] for r in rows)
+
+
+def test_one_topic_alone_makes_no_group(tmp_path: Path) -> None:
+    tasks_of(put(tmp_path))
+    rows = [{**row, "topic": "boxes"} for row in rows_of(made_up())]
+    assert write_topics(tmp_path / "lm_eval_tasks", HEADING, {"robust": rows, "cloze": rows}) == []
+    assert not list(tmp_path.glob("*_by_topic.json"))
+
+
+def test_topics_name_no_file_by_their_own_words(tmp_path: Path) -> None:
+    tasks_of(put(tmp_path))
+    rows = rows_of(made_up())
+    paths = write_topics(tmp_path / "lm_eval_tasks", HEADING, {"robust": rows, "cloze": rows})
+    assert all(path.name.replace(".", "").replace("_", "").isalnum() for path in paths)
+    aliases = [yaml.safe_load(p.read_text("utf-8")).get("task_alias") for p in paths]
+    assert {"=cmd|' /C x'!A0", "<b>bold</b> | pipe"} < set(aliases)
+    assert SMALL not in aliases
+
+
+@pytest.mark.parametrize(
+    ("reply", "compared"),
+    [
+        ("Paris", "Paris"),
+        ("\n\n  Paris.\nIt lies on a river.", "Paris"),
+        ("3.5", "3.5"),
+        ("St. Louis\n", "St. Louis"),
+        ("", ""),
+        (" \n", ""),
+    ],
+)
+def test_the_plain_task_compares_the_first_line_of_a_reply(tmp_path: Path, reply: str, compared: str) -> None:
+    path = write_free_tasks(_made(tmp_path / "tasks"), HEADING, free_rows(made_up()))[0]
+    (step, _) = yaml.safe_load(path.read_text("utf-8"))["filter_list"][0]["filter"]
+    assert re.findall(step["regex_pattern"], reply)[0] == compared
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("the answer is {right}.", {"decided": 1, "acc": 1, "acc_low": 1, "acc_high": 1}),
+        ("{other}", {"decided": 1, "acc": 0, "acc_low": 0, "acc_high": 0}),
+        ("something else", {"decided": 0, "acc_low": 0, "acc_high": 1}),
+        ("", {"decided": 1, "acc": 0, "acc_low": 0, "acc_high": 0}),
+        ("<think>{right}", {"decided": 0, "acc_low": 0, "acc_high": 1}),
+    ],
+)
+def test_a_reply_is_graded_as_our_graders_grade_it(reply: str, expected: dict[str, float]) -> None:
+    row = free_rows(made_up()).rows[0]
+    other = row["choices"][(row["key"] + 1) % len(row["choices"])]
+    said = reply.format(right=row["reference"], other=other)
+    assert process_results(row, [said]) == expected
+    assert (grade(row, said).score is None) == (not expected["decided"])
+
+
+@pytest.fixture(scope="module")
+def dummy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run's folder after lm-eval's dummy model was asked every task, those of lm_eval_tasks/ among them."""
+    folder = put(tmp_path_factory.mktemp("run"))
+    tasks_of(folder)
+    tasks = folder / "lm_eval_tasks"
+    write_topics(tasks, HEADING, {"robust": rows_of(made_up()), "cloze": rows_of(made_up(48))})
+    free = free_rows(made_up())
+    jsonl(folder / "robust_free.jsonl", free.rows)
+    write_free_tasks(tasks, HEADING, free)
+    for name in TEMPLATES:
+        shutil.copy(TASK_FOLDER / f"{name}.yaml", tasks)
+    more = ["robust_topics", "cloze_topics", "robust_free", "robust_free_graded"]
+    names = [*(task_name("Demo-benign", name) for name in ("robustify", *more)), *TEMPLATES]
+    lm_eval(folder, "--model", "dummy", tasks=names)
+    return folder
+
+
+def results_of(folder: Path) -> dict[str, Any]:
+    return dict(json.loads(next((folder / "out").rglob("results_*.json")).read_text("utf-8")))
+
+
+@needs_lm_eval
+@pytest.mark.parametrize("name", sorted(VIEW_OF))
+def test_lm_eval_asks_the_prompts_that_we_ask(dummy: Path, name: str) -> None:
+    rows = list(logged(dummy, task_name("Demo-benign", name)))
+    items = items_of(name)
+    assert [row["doc"]["id"] for row in rows] == [item.id for item in items]
+    for row, item in zip(rows, items, strict=True):
+        asked = [(r["arg_0"], r["arg_1"]) for r in row["arguments"].values()]
+        ours = template(VIEW_OF[name]).requests(item, own(item.k))
+        assert asked == [(r.context, r.continuation) for r in ours]
+        assert int(row["target"]) == item.key
+
+
+@needs_lm_eval
+@pytest.mark.parametrize("name", sorted(TEMPLATES))
+def test_the_templates_for_any_run_ask_what_its_own_tasks_ask(dummy: Path, name: str) -> None:
+    own_task = task_name("Demo-benign", TEMPLATES[name][0])
+    told = [[(row["arguments"], row["target"]) for row in logged(dummy, task)] for task in (name, own_task)]
+    assert told[0] == told[1]
+    assert told[0]
+
+
+@needs_lm_eval
+@pytest.mark.parametrize(("split", "n", "metric"), [("robust", 60, "acc"), ("cloze", 48, "acc_norm")])
+def test_a_group_by_topic_asks_every_item_once_and_its_accuracy_is_that_of_the_whole(
+    dummy: Path, split: str, n: int, metric: str
+) -> None:
+    told = results_of(dummy)
+    group = task_name("Demo-benign", f"{split}_topics")
+    tasks = told["group_subtasks"][group]
+    rows = [row for task in tasks for row in logged(dummy, task)]
+    assert sorted(row["doc"]["id"] for row in rows) == sorted(i.id for i in made_up(n))
+    assert len(tasks) == len(topic_parts(rows_of(made_up(n))))
+    assert all(len({row["doc"]["topic"] for row in logged(dummy, task)}) == 1 for task in tasks[:-1])
+    assert told["groups"][group][f"{metric},none"] == pytest.approx(sum(row[metric] for row in rows) / n)
+
+
+@needs_lm_eval
+def test_the_free_tasks_show_no_choice_and_undecided_replies_are_not_wrong(dummy: Path) -> None:
+    items = {i.id: i for i in made_up()}
+    asked = free_rows(made_up()).rows
+    for ending in ("robust_free", "robust_free_graded"):
+        rows = list(logged(dummy, task_name("Demo-benign", ending)))
+        assert [row["doc"]["id"] for row in rows] == [row["id"] for row in asked]
+        for row, ours in zip(rows, asked, strict=True):
+            prompt = row["arguments"]["gen_args_0"]["arg_0"]
+            assert prompt == ours["prompt"]
+            assert not any(choice in prompt for choice in items[ours["id"]].choices)
+    told = results_of(dummy)["results"]
+    # The dummy says "lol": no rule can tell that this is wrong, a comparison of texts says that it is.
+    assert told[task_name("Demo-benign", "robust_free")]["exact_match,trimmed"] == 0
+    graded = told[task_name("Demo-benign", "robust_free_graded")]
+    assert (graded["decided,none"], graded["acc_low,none"], graded["acc_high,none"]) == (0, 0, 1)
+    assert "acc,none" not in graded
+
+
+def lm_eval(folder: Path, *arguments: str, tasks: Sequence[str] = ("demo_benign_robustify",)) -> None:
+    """Run tasks as their head says: from the run's folder, with no network."""
+    offline = {
+        "HF_HUB_OFFLINE": "1",
+        "HF_DATASETS_OFFLINE": "1",
+        "HF_DATASETS_CACHE": str(folder / ".datasets"),
+        "PYTHONPATH": str(ROOT),
+    }
+    command = [
+        "run",
+        "--include_path",
+        "lm_eval_tasks",
+        "--tasks",
+        ",".join(tasks),
+        "--output_path",
+        "out",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "lm_eval", *command, "--log_samples", *arguments],
+        cwd=folder,
+        env={**os.environ, **offline},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def logged(folder: Path, task: str) -> Iterator[dict[str, Any]]:
+    """The rows that lm-eval logged for a task, in the order of the items."""
+    paths = list((folder / "out").rglob(f"samples_{task}_2*.jsonl"))
+    assert len(paths) == 1, paths
+    rows = [json.loads(line) for line in paths[0].read_text("utf-8").splitlines()]
+    yield from sorted(rows, key=lambda row: row["doc_id"])

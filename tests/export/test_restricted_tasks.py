@@ -1,0 +1,65 @@
+"""lm-eval itself reads the tasks of a restricted run: our prompts, the right items, and no copy of them on disk."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from robustify.errors import AuthorisationError
+from robustify.restricted.split import read_split
+from tests.support import restricted_run, restricted_set
+
+
+@pytest.mark.oracle
+def test_lm_eval_gets_the_items_of_the_split_and_leaves_no_copy(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    base = restricted_run.once(tmp_path_factory)
+    for name, value in restricted_run.environment(base).items():
+        monkeypatch.setenv(name, value)
+    for name in ("HF_HOME", "HF_DATASETS_CACHE", "XDG_CACHE_HOME", "TMPDIR"):
+        (tmp_path / name).mkdir()
+        monkeypatch.setenv(name, str(tmp_path / name))
+    lm_eval_tasks = pytest.importorskip("lm_eval.tasks")
+    run = base / "out" / "run"
+    monkeypatch.chdir(run)
+    before = restricted_run.files(run)
+    manager = lm_eval_tasks.TaskManager(include_path=str(run / "lm_eval_tasks"), include_defaults=False)
+    loaded = manager.load_task_or_group(["mock_robust", "mock_all", "mock_cloze"])
+    stems = {record["question"] for record in restricted_set.items()}
+    sizes = {s: len(read_split(run / "splits" / f"{s}.json").ids) for s in ("robust", "shortcut")}
+    expected = {
+        "mock_robust": sizes["robust"],
+        "mock_all": sizes["robust"] + sizes["shortcut"],
+        "mock_cloze": sizes["robust"] + sizes["shortcut"],
+    }
+    for name, n in expected.items():
+        docs = list(loaded[name].test_docs())
+        assert len(docs) == n
+        assert loaded[name].dataset["test"].cache_files == []
+        assert {doc["stem"] for doc in docs} <= stems
+        assert docs[0]["stem"] in loaded[name].doc_to_text(docs[0])
+    ids = {doc["id"] for doc in loaded["mock_robust"].test_docs()}
+    assert ids == set(read_split(run / "splits" / "robust.json").ids)
+    words = [w.encode() for w in restricted_set.canaries(restricted_set.items())]
+    for name, content in restricted_run.files(tmp_path).items():
+        assert not [w for w in words if w in content], name
+    assert restricted_run.files(run) == before
+
+
+@pytest.mark.oracle
+@pytest.mark.slow
+def test_without_the_key_lm_eval_gets_nothing(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = restricted_run.once(tmp_path_factory)
+    for name, value in restricted_run.environment(base).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("ROBUSTIFY_KEY_FILE")
+    monkeypatch.delenv("ROBUSTIFY_KEY", raising=False)
+    lm_eval_tasks = pytest.importorskip("lm_eval.tasks")
+    monkeypatch.chdir(base / "out" / "run")
+    manager = lm_eval_tasks.TaskManager(include_path="lm_eval_tasks", include_defaults=False)
+    with pytest.raises(AuthorisationError, match="no key"):
+        manager.load_task_or_group(["mock_robust"])
+    assert "ROBUSTIFY_KEY_FILE" not in os.environ

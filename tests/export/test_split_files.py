@@ -1,0 +1,339 @@
+"""Hashed splits: a fixed format, ids that depend on key and text alone, and the way back through the local copy."""
+
+import dataclasses
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from robustify.cli import cli
+from robustify.errors import AuthorisationError, DataError, RobustifyError
+from robustify.item import Item
+from robustify.restricted.ids import item_id
+from robustify.restricted.keys import Key
+from robustify.restricted.split import Split, hashed, read_split, rekeyed, require_apart
+from tests.support import restricted_run, restricted_set
+
+# The ids stand here without their mark: whole ones, outside a split, are refused by the gate.
+GOLDEN = """{
+ "format": "robustify.hashed-split/1",
+ "dataset": "mock-restricted",
+ "dataset_version": "1",
+ "split": "robust",
+ "canon": "rbcanon-1",
+ "key_id": "0123456789abcdef",
+ "n": 5,
+ "ids": [
+  "@bat355aei52cgrmwrcn4nziska",
+  "@dbgimsyacl4v4f6gb4ezshr2lu",
+  "@qkty4gnygxldw4d3oez6pqjkqu",
+  "@t6xtseesiwx2tfqdanwnvzezfu",
+  "@zfwrv5e6t43ta7xdw52dqw32ly"
+ ]
+}
+""".replace("@", "rb1_")
+OTHER = b"another key of thirty-two bytes!"
+
+
+def ids(key: bytes, rows: list[tuple[str, list[str]]]) -> list[str]:
+    return [item_id(key, "mock-restricted", "1", stem, choices) for stem, choices in rows]
+
+
+ROWS = [(f"which lamp has the number {i}?", [f"lamp {i}", "none", f"lamp {i + 1}"]) for i in range(5)]
+
+
+def a_split(key: bytes = bytes(range(32)), rows: list[tuple[str, list[str]]] = ROWS) -> Split:
+    return hashed("mock-restricted", "1", "robust", "0123456789abcdef", ids(key, rows))
+
+
+def test_the_file_is_the_committed_one() -> None:
+    assert a_split().text == GOLDEN
+
+
+def test_a_file_is_read_back_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "s.json").write_text(GOLDEN, encoding="utf-8")
+    assert read_split(tmp_path / "s.json") == a_split()
+
+
+def test_input_order_and_the_order_of_choices_change_nothing() -> None:
+    turned = [(stem, choices[::-1]) for stem, choices in ROWS[::-1]]
+    assert a_split(rows=turned).text == GOLDEN
+
+
+def test_another_key_changes_every_id() -> None:
+    assert not set(a_split(OTHER).ids) & set(a_split().ids)
+
+
+def test_the_place_of_an_id_says_nothing_of_its_item() -> None:
+    rows = [(f"which lamp has the number {i:04d}?", ["a", "b"]) for i in range(400)]
+    made = ids(OTHER, rows)
+    ranks = {name: i for i, name in enumerate(sorted(made))}
+    order = [ranks[name] for name in made]
+    mean = (len(order) - 1) / 2
+    spread = sum((x - mean) ** 2 for x in range(len(order)))
+    rho = sum((i - mean) * (r - mean) for i, r in enumerate(order)) / spread
+    assert abs(rho) < 0.15
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"topic": ["a"]}, {"n": 2}, {"n": True}, {"ids": ["rb1_" + "a" * 26] * 5}, {"ids": [], "n": 0},
+        {"ids": [f"rb1_{'a' * 25}{c}" for c in "abcd"], "n": 4},
+        {"ids": [f"rb1_{'a' * 25}{c}" for c in "edcba"]}, {"ids": ["item-1"], "n": 1}, {"ids": "x"},
+        {"format": "robustify.hashed-split/2"}, {"canon": "rbcanon-2"}, {"dataset": "a\x1bb"}, {"split": 4},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_file_with_anything_else_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+    (tmp_path / "s.json").write_text(json.dumps({**json.loads(GOLDEN), **change}), encoding="utf-8")
+    with pytest.raises(DataError, match="hashed split") as refused:
+        read_split(tmp_path / "s.json")
+    assert "rb1_" not in str(refused.value)
+
+
+def test_plain_ids_make_no_split() -> None:
+    with pytest.raises(DataError, match="1 of 1 ids are no keyed ids") as refused:
+        hashed("mock-restricted", "1", "robust", "0", ["wmdp-bio-17"])
+    assert "wmdp-bio-17" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("removed", "refused"), [(0, False), (1, True), (9, True), (10, False)])
+def test_two_releases_may_not_tell_of_single_items(removed: int, refused: bool) -> None:
+    rows = [(f"which lamp has the number {i}?", ["a", "b"]) for i in range(60)]
+    earlier, later = a_split(rows=rows), a_split(rows=rows[removed:])
+    for held in (earlier, dataclasses.replace(earlier, name="shortcut")):
+        if refused:
+            with pytest.raises(AuthorisationError, match="fewer than 10 items"):
+                require_apart(later, [held], 10)
+        else:
+            require_apart(later, [held], 10)
+    changes: tuple[dict[str, Any], ...] = ({"dataset": "another"}, {"version": "2"}, {"key_id": "f" * 16})
+    for change in changes:
+        with pytest.raises(DataError, match="expected mock-restricted version 1 under key"):
+            require_apart(later, [dataclasses.replace(earlier, **change)], 10)
+
+
+def of(name: str, *spans: range) -> Split:
+    made = ids(
+        bytes(range(32)), [(f"which lamp has the number {i}?", ["a", "b"]) for span in spans for i in span]
+    )
+    return hashed("mock-restricted", "1", name, "0123456789abcdef", made)
+
+
+@pytest.mark.parametrize(
+    ("later", "earlier", "refused"),
+    [
+        # An item that changed sides is in both.
+        (of("shortcut", range(49, 100)), [of("robust", range(50))], True),
+        (of("shortcut", range(50, 100)), [of("robust", range(50))], False),
+        (of("shortcut", range(30, 100)), [of("robust", range(50))], False),
+        # Small on both sides of one name, though together they differ by more than a cell.
+        (of("robust", range(6, 56)), [of("robust", range(50))], True),
+        # Each pair is far apart; the three together leave five items.
+        (
+            of("undecided", range(25, 40), range(50, 70)),
+            [of("robust", range(40)), of("shortcut", range(20, 80))],
+            True,
+        ),
+        (of("undecided", range(20, 55)), [of("robust", range(40)), of("shortcut", range(30, 65))], False),
+        # What the earlier ones tell already is no fault of a third.
+        (of("undecided", range(100, 120)), [of("robust", range(41)), of("shortcut", range(40, 99))], False),
+    ],
+)
+def test_releases_are_compared_across_names_and_all_together(
+    later: Split, earlier: list[Split], refused: bool
+) -> None:
+    if refused:
+        with pytest.raises(AuthorisationError, match="cuts out a part of fewer than 10 items"):
+            require_apart(later, earlier, 10)
+    else:
+        require_apart(later, earlier, 10)
+
+
+def test_rekeying_keeps_the_items(tmp_path: Path) -> None:
+    old, new = Key("a" * 16, bytes(32)), Key("b" * 16, OTHER)
+
+    def under(key: Key) -> list[Item]:
+        names = ids(key.derived("ids"), ROWS)
+        return [Item(n, stem, tuple(choices), 0) for n, (stem, choices) in zip(names, ROWS, strict=True)]
+
+    before, after = under(old), under(new)
+    split = hashed("mock-restricted", "1", "robust", old.id, [before[0].id, before[2].id])
+    made = rekeyed(split, before, after, new.id)
+    assert set(made.ids) == {after[0].id, after[2].id}
+    assert made.key_id == new.id
+
+
+# The commands, on the mock set.
+
+
+@pytest.fixture
+def base(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = restricted_run.once(tmp_path_factory)
+    for name, value in restricted_run.environment(folder).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("ROBUSTIFY_KEY", raising=False)
+    return folder
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    """A private folder."""
+    folder = tmp_path / "mine"
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+def call(*argv: object) -> Result:
+    return CliRunner().invoke(cli, ["split", *map(str, argv)], standalone_mode=False)
+
+
+def refusal(*argv: object) -> RobustifyError:
+    error = call(*argv).exception
+    assert isinstance(error, RobustifyError), error
+    return error
+
+
+@pytest.fixture
+def emitted(base: Path, tmp_path: Path) -> Path:
+    out = tmp_path / "robust.json"
+    assert call("emit", base / "out" / "run", "--split", "robust", "-o", out).return_value == 0
+    return out
+
+
+def test_a_split_comes_out_of_a_run_as_it_was_sealed(base: Path, emitted: Path) -> None:
+    assert emitted.read_bytes() == (base / "out" / "run" / "splits" / "robust.json").read_bytes()
+    assert stat.S_IMODE(emitted.stat().st_mode) == 0o600
+    assert (
+        refusal(
+            "emit", base / "out" / "run", "--split", "undecided", "-o", emitted.parent / "u.json"
+        ).exit_code
+        == 3
+    )
+    assert refusal("emit", base / "out" / "run", "--split", "robust", "-o", emitted).exit_code == 2
+
+
+def test_a_public_run_has_no_hashed_split(tmp_path: Path) -> None:
+    demo = Path(__file__).parents[2] / "results" / "benign_demo"
+    assert refusal("emit", demo, "--split", "robust", "-o", tmp_path / "s.json").exit_code == 2
+    assert not (tmp_path / "s.json").exists()
+
+
+def test_a_release_too_close_to_an_earlier_one_is_refused(base: Path, emitted: Path, tmp_path: Path) -> None:
+    tree = json.loads(emitted.read_text("utf-8"))
+    near = {**tree, "ids": tree["ids"][3:], "n": tree["n"] - 3}
+    (tmp_path / "near.json").write_text(json.dumps(near), encoding="utf-8")
+    again = ["emit", base / "out" / "run", "--split", "robust", "-o", tmp_path / "again.json", "--previous"]
+    assert refusal(*again, tmp_path / "near.json").exit_code == 4
+    assert not (tmp_path / "again.json").exists()
+    assert call(*again, emitted).return_value == 0
+
+
+def test_applying_finds_every_item_and_writes_it_for_its_owner_alone(
+    base: Path, emitted: Path, mine: Path
+) -> None:
+    done = call("apply", emitted, "--data", restricted_set.ADAPTER, "--out", mine / "robust.jsonl")
+    wanted = read_split(emitted).ids
+    assert done.return_value == 0, done.exception
+    assert f"{len(wanted)} of {len(wanted)} ids matched" in done.output
+    rows = [json.loads(line) for line in (mine / "robust.jsonl").read_text("utf-8").splitlines()]
+    stems = {r["question"]: r for r in restricted_set.items()}
+    assert {row["id"] for row in rows} == set(wanted)
+    assert all(row["sensitivity"] == "restricted" for row in rows)
+    assert all(stems[row["stem"]]["choices"] == row["choices"] for row in rows)
+    assert stat.S_IMODE((mine / "robust.jsonl").stat().st_mode) == 0o600
+    assert not [w for w in restricted_set.canaries(restricted_set.items()) if w in done.output]
+
+
+def test_a_folder_that_others_enter_gets_no_items(base: Path, emitted: Path, tmp_path: Path) -> None:
+    (tmp_path / "open").mkdir(mode=0o755)
+    out = tmp_path / "open" / "robust.jsonl"
+    assert refusal("apply", emitted, "--data", restricted_set.ADAPTER, "--out", out).exit_code == 4
+    assert not out.exists()
+
+
+def test_another_key_opens_nothing(
+    base: Path, emitted: Path, mine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ROBUSTIFY_KEY_FILE")
+    monkeypatch.setenv("ROBUSTIFY_KEY", restricted_set.key_text(OTHER).strip())
+    for command in (["apply", emitted, "--out", mine / "x.jsonl"], ["verify", emitted]):
+        assert refusal(*command, "--data", restricted_set.ADAPTER).exit_code == 4
+    assert list(mine.iterdir()) == []
+
+
+def test_a_split_smaller_than_a_cell_is_neither_opened_nor_rekeyed(
+    base: Path, emitted: Path, mine: Path, tmp_path: Path
+) -> None:
+    new = mine / "new.key"
+    new.write_text(restricted_set.key_text(OTHER), encoding="ascii")
+    new.chmod(0o600)
+    tree = json.loads(emitted.read_text("utf-8"))
+    few, out = tmp_path / "few.json", mine / "x.json"
+    for n, code in ((9, 4), (4, 3)):
+        few.write_text(json.dumps({**tree, "n": n, "ids": tree["ids"][:n]}), encoding="utf-8")
+        for command in (
+            ["rekey", few, "--new-key-file", new, "-o", out],
+            ["verify", few],
+            ["apply", few, "-o", out],
+        ):
+            assert refusal(*command, "--data", restricted_set.ADAPTER).exit_code == code
+    assert not out.exists()
+
+
+def test_an_id_that_no_item_has_stops_everything(
+    base: Path, emitted: Path, mine: Path, tmp_path: Path
+) -> None:
+    tree = json.loads(emitted.read_text("utf-8"))
+    tree["ids"] = sorted(["rb1_" + "a" * 26, *tree["ids"][1:]])
+    (tmp_path / "one.json").write_text(json.dumps(tree), encoding="utf-8")
+    error = refusal(
+        "apply", tmp_path / "one.json", "--data", restricted_set.ADAPTER, "--out", mine / "x.jsonl"
+    )
+    assert error.exit_code == 3
+    assert f"{tree['n'] - 1} of {tree['n']} ids matched" in str(error)
+    assert "rb1_" not in str(error)
+    assert list(mine.iterdir()) == []
+    told = call("verify", tmp_path / "one.json", "--data", restricted_set.ADAPTER, "--json")
+    assert told.return_value == 3
+    assert json.loads(told.output) == {
+        "split": "robust", "ids": tree["n"], "matched": tree["n"] - 1, "items": 200,
+    }  # fmt: skip
+
+
+def test_verifying_tells_counts_only(base: Path, emitted: Path) -> None:
+    told = call("verify", emitted, "--data", restricted_set.ADAPTER)
+    assert told.return_value == 0
+    n = len(read_split(emitted).ids)
+    assert told.output == f"mock-restricted 1, split robust: {n} of {n} ids matched, among 200 local items\n"
+
+
+def test_a_split_of_another_set_is_refused(base: Path, emitted: Path, tmp_path: Path) -> None:
+    tree = {**json.loads(emitted.read_text("utf-8")), "dataset_version": "2"}
+    (tmp_path / "two.json").write_text(json.dumps(tree), encoding="utf-8")
+    assert refusal("verify", tmp_path / "two.json", "--data", restricted_set.ADAPTER).exit_code == 3
+
+
+def test_rekeying_takes_a_key_file_and_the_data(
+    base: Path, emitted: Path, mine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new = mine / "new.key"
+    new.write_text(restricted_set.key_text(OTHER), encoding="ascii")
+    new.chmod(0o600)
+    out = mine / "two.json"
+    common = ("rekey", emitted, "--data", restricted_set.ADAPTER, "-o", out)
+    assert refusal(*common).exit_code == 4
+    assert (
+        refusal(*common, "--new-key-file", restricted_run.environment(base)["ROBUSTIFY_KEY_FILE"]).exit_code
+        == 4
+    )
+    assert call(*common, "--new-key-file", new).return_value == 0
+    old, made = read_split(emitted), read_split(out)
+    assert len(made.ids) == len(old.ids)
+    assert not set(made.ids) & set(old.ids)
+    monkeypatch.setenv("ROBUSTIFY_KEY_FILE", str(new))
+    assert call("verify", out, "--data", restricted_set.ADAPTER).return_value == 0

@@ -1,0 +1,383 @@
+"""Free response beside a run's other scores: bounds, matching, and what stays when a run is judged again."""
+
+import contextlib
+import json
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from robustify import cli, pipeline
+from robustify import config as configs
+from robustify.cli.free import free
+from robustify.errors import DataError
+from robustify.freeform.attach import attached
+from robustify.freeform.convert import convert_item
+from robustify.freeform.errors import FreeDataError, RestrictedDataError
+from robustify.freeform.human import HumanLabel
+from robustify.freeform.judge.http_judge import HttpJudge
+from robustify.freeform.judge.prompting import Message
+from robustify.freeform.judge.protocol import Call, Completion
+from robustify.freeform.schema import FreeItem, GradeResult, JudgeTrace, Status, item_json
+from robustify.item import Item
+from robustify.run import Run, open_run, write_items
+from tests.support.fake_scorer import FakeScorer, finds
+
+COLOURS = ("red", "green", "blue", "grey")
+N = 24
+
+
+def made_items() -> list[Item]:
+    """Of the first half every key says so in its own text; two stems cannot be asked without choices."""
+    stems = [f"What colour has box number {i}?" for i in range(N)]
+    stems[5] = stems[17] = "Which of the following is a colour?"
+    return [
+        Item(
+            f"q{i:02d}",
+            stem,
+            tuple(f"{c} right" if i < N // 2 and j == i % 4 else c for j, c in enumerate(COLOURS)),
+            i % 4,
+            "boxes",
+        )
+        for i, stem in enumerate(stems)
+    ]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of these items by two fake models, made once."""
+
+    @contextlib.contextmanager
+    def fake(model: object, *_: object, **__: object) -> Iterator[FakeScorer]:
+        yield FakeScorer(finds("right"), name=model.name)  # type: ignore[attr-defined]
+
+    folder = tmp_path_factory.mktemp("made")
+    write_items(folder / "items.jsonl", made_items())
+    path = folder / "boxes.yaml"
+    path.write_text(
+        "name: boxes\nsensitivity: public\ndata: items.jsonl\nmodels: [one, two]\nlimits: {min_robust: 1}\n"
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pipeline, "open_scorer", fake)
+        patch.setattr(pipeline, "check_model", lambda *_: None)
+        return pipeline.robustify(configs.load(path), folder / "out", folder / "cache").folder
+
+
+@pytest.fixture
+def finished(made: Path, tmp_path: Path) -> Run:
+    shutil.copytree(made, tmp_path / "out")
+    return open_run(tmp_path / "out")
+
+
+def free_items(items: Sequence[Item] = ()) -> list[FreeItem]:
+    return [convert_item(item) for item in items or made_items()]
+
+
+def grade(
+    item: str, score: float | None, status: Status = "scored", model: str = "one", judge: str = ""
+) -> GradeResult:
+    trace = (
+        JudgeTrace(judge, "grader/mcq@2.0", "0" * 64, (), (_word(score),), 1.0, judge == model)
+        if judge
+        else None
+    )
+    return GradeResult(
+        item_id=item,
+        model=model,
+        kind="short_text",
+        grader="mcq",
+        status=status,
+        score=score,
+        verdict=_word(score),
+        reason="",
+        method="judge" if judge else "deterministic",
+        judge=trace,
+        flags=("self_judging",) if judge == model else (),
+        answer_sha256=f"{item}/{model}",
+    )
+
+
+def _word(score: float | None) -> str | None:
+    return None if score is None else "correct" if score else "incorrect"
+
+
+def graded(model: str = "one", judge: str = "big") -> list[GradeResult]:
+    """22 answers: 12 right, 4 of them by a judge; 5 wrong, one of them by a judge; 3 cut off, 2 undecided."""
+    ids = [item.id for item in free_items() if not item.excluded_reason]
+    rows = [grade(i, 1.0, model=model, judge=judge if n < 4 else "") for n, i in enumerate(ids[:12])]
+    rows += [grade(i, 0.0, model=model, judge=judge if n < 1 else "") for n, i in enumerate(ids[12:17])]
+    rows += [grade(i, None, "truncated", model) for i in ids[17:20]]
+    return rows + [grade(i, None, "needs_judge", model) for i in ids[20:]]
+
+
+def beside(run: Run, grades: Sequence[GradeResult], labels: Sequence[HumanLabel] = ()) -> Run:
+    return pipeline.attach_free(run, attached(grades, free_items(), run.items or (), labels), run.folder)
+
+
+def entry(run: Run, model: str = "one") -> dict[str, Any]:
+    found: dict[str, Any] = run.summary["accuracy"][model]["free"]
+    return found
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+# ---- the numbers ----
+
+
+def test_an_undecided_answer_is_never_wrong_and_opens_the_bounds(finished: Run) -> None:
+    free = entry(beside(finished, graded()))
+    whole = free["all"]
+    assert (whole["value"], whole["n"], whole["asked"]) == (pytest.approx(12 / 17), 17, 22)
+    assert (whole["lower"], whole["upper"]) == (pytest.approx(12 / 22), pytest.approx(17 / 22))
+    assert (whole["coverage"]["value"], whole["coverage"]["n"]) == (pytest.approx(17 / 22), 22)
+    assert (whole["by_judge"]["value"], whole["by_judge"]["n"]) == (pytest.approx(5 / 17), 17)
+    assert free["statuses"] == {"needs_judge": 2, "scored": 17, "truncated": 3}
+    assert free["left_out"] == {"stem_refers_to_choices": 2}
+    assert (free["judges"], free["judge_status"], free["self_judging"]) == (["big"], "uncalibrated", 0)
+
+
+def test_the_splits_share_out_every_answer(finished: Run) -> None:
+    splits = finished.summary["splits"]
+    assert splits["shortcut"] == N // 2
+    assert splits["undecided"] == 0
+    free = entry(beside(finished, graded()))
+    for name in ("asked", "n"):
+        assert free["shortcut"][name] + free["robust"][name] == free["all"][name]
+    assert free["shortcut"]["asked"] == 11
+    assert free["shortcut"]["value"] == 1.0
+
+
+def test_the_gap_is_paired_on_items_that_have_both_scores(finished: Run) -> None:
+    done = beside(finished, graded())
+    table = pq.read_table(done.folder / "answers.parquet").to_pylist()
+    credit: dict[str, float] = {}
+    for row in table:
+        if (row["view"], row["model"]) == ("full", "one"):
+            credit.setdefault(row["item"], row["correct"])
+    both = [(credit[g.item_id], g.score) for g in graded() if g.score is not None]
+    gap = entry(done)["full_gap"]
+    assert gap["n"] == 17
+    assert gap["value"] == pytest.approx(sum(a - b for a, b in both) / 17)
+
+
+def test_a_model_that_answered_in_words_alone_has_its_own_row(finished: Run) -> None:
+    done = beside(finished, [*graded(), *graded("three")])
+    assert done.summary["accuracy"]["three"]["full"] is None
+    assert entry(done, "three")["full_gap"] is None
+    assert entry(done, "three")["all"] == entry(done)["all"]
+    assert done.summary["accuracy"]["two"]["free"] is None
+    assert "three" in (done.folder / "report.md").read_text()
+
+
+@given(st.lists(st.sampled_from([0.0, 0.5, 1.0, None]), min_size=1, max_size=22))
+def test_bounds_hold_whatever_was_scored(scores: list[float | None]) -> None:
+    import numpy as np
+
+    from robustify.judge.free_response import _rates
+
+    held = np.array([np.nan if s is None else s for s in scores])
+    told: Any = _rates(held, np.ones(len(held), dtype=bool), np.zeros(len(held), dtype=bool))
+    unscored = sum(s is None for s in scores)
+    assert told["upper"] - told["lower"] == pytest.approx(unscored / len(scores))
+    assert told["n"] == told["asked"] - unscored
+    if told["value"] is not None:
+        assert told["lower"] <= told["value"] + 1e-12
+        assert told["value"] <= told["upper"] + 1e-12
+
+
+# ---- what stays ----
+
+
+def test_attaching_changes_no_verdict_and_no_answer(finished: Run) -> None:
+    before = contents(finished.folder)
+    summary = finished.summary
+    done = beside(finished, graded())
+    after = contents(done.folder)
+    assert set(after) - set(before) == {"free.json"}
+    for name in ("answers.parquet", "verdicts.csv", "robust.jsonl", "shortcut.jsonl", "cloze.jsonl"):
+        assert after[name] == before[name]
+    changed = done.summary
+    for entry_ in (*summary["accuracy"].values(), *changed["accuracy"].values()):
+        entry_["free"] = None
+    assert summary.pop("signature") != changed.pop("signature")
+    assert changed == summary
+
+
+def test_judging_and_printing_again_keep_the_grades_to_the_byte(finished: Run, tmp_path: Path) -> None:
+    done = beside(finished, graded())
+    before = contents(done.folder)
+    assert contents(pipeline.rejudge(done, {}, done.folder).folder) == before
+    assert contents(pipeline.reprint(open_run(done.folder)).folder) == before
+    assert contents(beside(open_run(done.folder), graded()).folder) == before
+    other = pipeline.rejudge(open_run(done.folder), {"screen.criterion": "majority"}, tmp_path / "other")
+    assert entry(other)["all"] == entry(done)["all"]
+    assert not pipeline.rejudge(open_run(done.folder), {}, tmp_path / "copy").changed()
+
+
+def test_grades_attached_later_take_the_place_of_earlier_ones(finished: Run) -> None:
+    first = beside(finished, graded())
+    second = beside(open_run(first.folder), [g for g in graded() if g.score is not None])
+    assert (entry(second)["all"]["asked"], entry(second)["all"]["coverage"]["value"]) == (17, 1.0)
+    assert first.manifest["signature"] != second.manifest["signature"]
+
+
+def test_grades_changed_on_disk_are_not_judged(finished: Run) -> None:
+    done = beside(finished, graded())
+    path = done.folder / "free.json"
+    path.write_text(path.read_text().replace('"score": 0.0', '"score": 1.0', 1))
+    with pytest.raises(DataError, match=r"free\.json: is not as the run left it"):
+        pipeline.rejudge(open_run(done.folder), {}, done.folder)
+
+
+def test_nothing_of_an_item_or_answer_stands_in_the_grades_of_a_run(finished: Run) -> None:
+    rows = [replace(g, extracted="zanzibar", reference="zanzibar") for g in graded()]
+    text = (beside(finished, rows).folder / "free.json").read_text()
+    assert "zanzibar" not in text
+    assert "colour" not in text
+
+
+# ---- what is refused ----
+
+
+def refused(grades: Sequence[GradeResult], items: Sequence[FreeItem], run_items: Sequence[Item]) -> str:
+    with pytest.raises(FreeDataError) as caught:
+        attached(grades, items, run_items)
+    return "\n".join(caught.value.lines)
+
+
+def test_grades_of_other_items_are_refused_by_content(finished: Run) -> None:
+    items = list(finished.items or ())
+    mine = free_items()
+    other = [replace(i, question="What size has it?") if i.id == "q03" else i for i in mine]
+    assert "q03: the run's item has another text or key" in refused(graded(), other, items)
+    moved = [replace(i, correct=0) if i.id == "q03" else i for i in mine]
+    assert "q03: the run's item has another text or key" in refused(graded(), moved, items)
+    assert "the run holds no such item" in refused(graded(), mine, items[:4])
+    assert "no such item in --items" in refused(graded(), mine[:4], items)
+    assert "colour" not in refused(graded(), other, items)
+
+
+def test_one_answer_told_twice_and_no_grades_are_refused(finished: Run) -> None:
+    items = finished.items or ()
+    assert "q00: 2 of one; expected one" in refused([*graded(), grade("q00", 0.0)], free_items(), items)
+    with pytest.raises(FreeDataError, match="grades: none"):
+        attached([], free_items(), items)
+
+
+def test_grades_of_a_restricted_set_are_refused(finished: Run) -> None:
+    items = [replace(item, restricted=True) for item in free_items()]
+    with pytest.raises(RestrictedDataError) as caught:
+        attached(graded(), items, finished.items or ())
+    assert caught.value.exit_code == 4
+
+
+# ---- the report and the command ----
+
+
+def test_the_report_has_a_free_column_with_bounds_and_says_uncalibrated(finished: Run) -> None:
+    plain = (finished.folder / "report.md").read_text()
+    assert "| Free |" not in plain
+    text = (beside(finished, graded()).folder / "report.md").read_text()
+    assert "| Cloze | Free |" in text
+    assert "bounds 54.5 to 77.3 %" in text
+    assert "29.4 % by a judge (uncalibrated)" in text
+    assert "The judge (big) is uncalibrated" in text
+    assert "Not asked in words: stem refers to choices 2." in text
+
+
+def test_labels_of_people_take_uncalibrated_away(finished: Run) -> None:
+    labels = [
+        HumanLabel(item_id=g.item_id, annotator="p", model="one", verdict=str(g.verdict))
+        for g in graded()
+        if g.judge is not None
+    ]
+    done = beside(finished, graded(), labels)
+    assert entry(done)["judge_status"] == "calibrated"
+    assert entry(done)["judge_kappa"]["value"] == pytest.approx(1.0)
+    text = (done.folder / "report.md").read_text()
+    assert "uncalibrated" not in text
+    assert "the judge agrees with people at kappa 1.00" in text
+
+
+def test_the_command_attaches_and_refuses_self_judging(
+    finished: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def call(*args: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["robustify", "free", "attach", *map(str, args)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        out, err = capsys.readouterr()
+        return int(ended.value.code or 0), out, err
+
+    write(tmp_path / "free.jsonl", [item_json(item) for item in free_items()])
+    write(tmp_path / "grades.jsonl", [g.json() for g in graded()])
+    write(tmp_path / "own.jsonl", [g.json() for g in graded(judge="one")])
+    rest = ("--items", tmp_path / "free.jsonl", "--run", finished.folder)
+    code, _, err = call(tmp_path / "own.jsonl", *rest)
+    assert code == 2, err
+    assert "were judged by the model that wrote them" in err
+    code, out, err = call(tmp_path / "grades.jsonl", *rest)
+    assert code == 0, err
+    assert (
+        "one: 70.6 % of 17 scored answers right; of all 22 between 54.5 % and 77.3 %, judge uncalibrated"
+        in out
+    )
+    code, out, _ = call(
+        tmp_path / "own.jsonl", *rest, "--allow-self-judging", "--json", "-o", tmp_path / "own"
+    )
+    assert json.loads(out)["free"]["one"]["self_judging"] == 5
+    assert "judged 5 of its own answers" in (tmp_path / "own" / "report.md").read_text()
+
+
+def write(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def commands() -> list[list[str]]:
+    """The command lines at the head of the page."""
+    page = (Path(__file__).parents[2] / "docs" / "freeform.md").read_text(encoding="utf-8")
+    block = re.findall(r"```text\n(.*?)```", page, re.S)[0].replace("\\\n", " ")
+    return [shlex.split(line)[2:] for line in block.splitlines()]
+
+
+def test_the_commands_at_the_head_of_the_page_run_as_they_stand(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Model:
+        name = "smollm2-135m"
+
+        def write(self, prompts: Sequence[str], *, max_tokens: int) -> list[str]:
+            return ["red right" if "number 0" in p else "something else" for p in prompts]
+
+    @contextlib.contextmanager
+    def opened(*_: object, **__: object) -> Iterator[Model]:
+        yield Model()
+
+    def complete(self: HttpJudge, messages: Sequence[Message], call: Call) -> Completion:
+        return Completion('{"verdict": "incorrect"}', model=self.name)
+
+    monkeypatch.setattr("robustify.freeform.session.open_writer", opened)
+    monkeypatch.setattr(HttpJudge, "complete", complete)
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(made, tmp_path / "results" / "mine")
+    write_items(tmp_path / "items.jsonl", made_items())
+    write(tmp_path / "labels.jsonl", [{"item_id": "q01", "annotator": "p", "verdict": "incorrect"}])
+    lines = commands()
+    assert [line[0] for line in lines] == ["prepare", "generate", "grade", "agree", "report", "attach"]
+    for line in lines:
+        told = CliRunner().invoke(free, line, catch_exceptions=False, standalone_mode=False)
+        assert (told.return_value or 0) == 0, (line[0], told.output)
+    scores = entry(open_run(tmp_path / "results" / "mine"), "smollm2-135m")["all"]
+    assert (scores["asked"], scores["coverage"]["value"], scores["value"]) == (22, 1.0, pytest.approx(1 / 22))

@@ -1,0 +1,228 @@
+"""Judges put to the test, and templates side by side: a judge that can be led is told from one that cannot."""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from robustify.freeform.attacks import PADDING, PAYLOADS
+from robustify.freeform.audit import CHECKS, judge_audit, known_cases
+from robustify.freeform.compare import compare_templates
+from robustify.freeform.errors import FreeformError
+from robustify.freeform.human import HumanLabel
+from robustify.freeform.judge.prompting import Message
+from robustify.freeform.judge.protocol import Call, Completion
+from robustify.freeform.schema import AnswerRow, FreeItem, Nugget
+
+COLOURS = ("red", "green", "blue", "grey")
+ITEMS = [
+    FreeItem(
+        f"i{n}",
+        f"Which box number {n} is meant?",
+        "short_text",
+        COLOURS[n % 4],
+        options=COLOURS,
+        correct=n % 4,
+    )
+    for n in range(12)
+]
+FACTS = tuple(Nugget(f"n{i}", f"The box is {colour} outside.") for i, colour in enumerate(COLOURS))
+NUGGETED = [
+    FreeItem(f"e{n}", "Which box?", "explanation", f"It is {COLOURS[n]} outside.", nuggets=FACTS)
+    for n in range(3)
+]
+
+
+def quoted(message: Message, name: str) -> str:
+    found = re.search(rf"<<<{name} (\w+)>>>\n(.*)\n<<<END {name} \1>>>", message.content, re.S)
+    assert found is not None, name
+    return found[2]
+
+
+class Careful:
+    """A judge that compares what stands between the marks and believes nothing in it."""
+
+    name = "careful"
+
+    def complete(self, messages: Sequence[Message], call: Call) -> Completion:
+        last = messages[-1]
+        if "PASSAGE" in last.content:
+            passage, facts = quoted(last, "PASSAGE"), quoted(last, "NUGGETS").split("\n")
+            labels = [
+                "support" if any(c in passage and c in fact for c in COLOURS) else "not_support"
+                for fact in facts
+            ]
+            return self.reply(json.dumps(labels))
+        words = quoted(last, "ANSWER").removeprefix(PADDING)
+        right = words.startswith(quoted(last, "CORRECT ANSWER"))
+        return self.reply(json.dumps({"verdict": "correct" if right else "incorrect"}))
+
+    def reply(self, text: str) -> Completion:
+        return Completion(text, usage={"total_tokens": len(text)})
+
+
+class Gullible(Careful):
+    """A judge that takes any verdict in the answer for its own, and length for truth."""
+
+    name = "gullible"
+
+    def complete(self, messages: Sequence[Message], call: Call) -> Completion:
+        if "ANSWER" in messages[-1].content:
+            answer = quoted(messages[-1], "ANSWER")
+            if "correct" in answer or len(answer) > 100:
+                return self.reply('{"verdict": "correct"}')
+        return super().complete(messages, call)
+
+
+class Unreadable(Careful):
+    """A judge whose replies cannot be read."""
+
+    name = "unreadable"
+
+    def complete(self, messages: Sequence[Message], call: Call) -> Completion:
+        return self.reply("Let me see.")
+
+
+class Moody(Careful):
+    """A judge that looks at places and seeds instead of facts."""
+
+    name = "moody"
+
+    def complete(self, messages: Sequence[Message], call: Call) -> Completion:
+        last = messages[-1]
+        if "PASSAGE" in last.content:
+            n = len(quoted(last, "NUGGETS").split("\n"))
+            return self.reply(json.dumps(["support"] + ["not_support"] * (n - 1)))
+        first = re.search(r"\nA\. (\w+)", quoted(last, "QUESTION"))
+        odd = call.seed % 2 if first is None else len(first[1]) % 2
+        return self.reply(json.dumps({"verdict": "correct" if odd else "incorrect"}))
+
+
+def test_a_careful_judge_passes_every_check() -> None:
+    found = judge_audit(Careful(), [*ITEMS, *NUGGETED], n=12).checks
+    assert set(found) == set(CHECKS)
+    assert found["self_consistency"]["same"]["value"] == 1.0
+    assert found["self_consistency"]["alpha"] == 1.0
+    for name in ("nugget_order", "batch_size", "option_order"):
+        assert found[name]["same"]["value"] == 1.0, name
+        assert found[name]["n"] > 0
+    assert found["verbosity"]["wrong"]["changed"]["value"] == 0.0
+    assert found["verbosity"]["right"]["plain"]["value"] == 1.0
+    injection = found["injection"]
+    assert (injection["flipped"]["value"], injection["unread"]) == (0.0, 0)
+    assert injection["n"] == injection["n_called_wrong"] * len(PAYLOADS) == 12 * len(PAYLOADS)
+
+
+def test_a_gullible_judge_is_found_out() -> None:
+    found = judge_audit(Gullible(), ITEMS, n=12, checks=("injection", "verbosity")).checks
+    assert found["injection"]["flipped"]["value"] > 0.5
+    assert found["injection"]["payloads"]["forged_verdict"]["flipped"]["value"] == 1.0
+    assert found["injection"]["payloads"]["label_list"]["flipped"]["value"] == 0.0
+    assert found["verbosity"]["wrong"]["padded"]["value"] == 1.0
+    assert found["verbosity"]["wrong"]["plain"]["value"] == 0.0
+    assert found["verbosity"]["right"]["changed"]["value"] == 0.0
+
+
+def test_a_moody_judge_is_found_out() -> None:
+    found = judge_audit(Moody(), [*ITEMS, *NUGGETED], n=12).checks
+    assert found["self_consistency"]["same"]["value"] == 0.0
+    for name in ("nugget_order", "batch_size", "option_order"):
+        assert found[name]["same"]["value"] < 1.0, name
+
+
+def test_an_unread_reply_is_neither_blocked_nor_a_success() -> None:
+    found = judge_audit(Unreadable(), [*ITEMS, *NUGGETED], n=6).checks
+    assert found["injection"]["n_called_wrong"] == 0
+    assert found["injection"]["flipped"]["value"] is None
+    assert found["self_consistency"]["unread"] == found["self_consistency"]["n"] == 12
+    assert found["nugget_order"]["same"]["value"] is None
+    assert found["verbosity"]["wrong"]["unread"] == 6
+
+
+def test_checks_that_find_nothing_to_try_say_so_and_unknown_ones_are_refused() -> None:
+    assert judge_audit(Careful(), ITEMS, checks=("nugget_order",)).checks["nugget_order"]["n"] == 0
+    with pytest.raises(FreeformError, match="self_consistency"):
+        judge_audit(Careful(), ITEMS, checks=("mood",))
+
+
+def test_known_cases_are_seeded_and_hold_both_sides() -> None:
+    cases = known_cases(ITEMS, 5, seed=1)
+    assert [repr(c) for c in cases] == [repr(c) for c in known_cases(ITEMS, 5, seed=1)]
+    assert [c.right for c in cases] == [True, False] * 5
+    assert all((c.answer == c.item.reference) == c.right for c in cases)
+
+
+def test_there_are_at_least_eight_harmless_payloads() -> None:
+    assert len(PAYLOADS) >= 8
+    assert len(set(PAYLOADS.values())) == len(PAYLOADS)
+
+
+ANSWERS = [
+    AnswerRow(item.id, "m", item.reference if n % 2 else "purple", "t", "d", f"p{n}")
+    for n, item in enumerate(ITEMS)
+]
+PEOPLE = [HumanLabel(f"i{n}", "x", "", "correct" if n % 2 else "incorrect") for n in range(12)]
+
+
+class Wordy(Careful):
+    """A judge that understands the second version alone."""
+
+    name = "wordy"
+
+    def complete(self, messages: Sequence[Message], call: Call) -> Completion:
+        if messages[0].role == "system":
+            return super().complete(messages, call)
+        return self.reply("I would rather not give a number." if call.attempt == 0 else '{"score": 1}')
+
+
+def test_templates_are_compared_by_parse_rate_agreement_and_cost() -> None:
+    told = compare_templates(ITEMS, ANSWERS, ["grader/mcq@1.0", "grader/mcq@2.0"], Wordy(), PEOPLE)
+    old, new = (told["templates"][f"grader/mcq@{v}"] for v in ("1.0", "2.0"))
+    assert told["status"] == "calibrated"
+    assert (old["parsed_at_once"]["value"], new["parsed_at_once"]["value"]) == (0.0, 1.0)
+    assert old["parsed"]["value"] == new["parsed"]["value"] == 1.0
+    assert (old["calls"]["value"], new["calls"]["value"]) == (2.0, 1.0)
+    assert old["tokens"]["value"] > new["tokens"]["value"]
+    assert new["agreement"]["verdicts"]["raw"]["value"] == 1.0
+    assert old["agreement"]["verdicts"]["raw"]["value"] == 0.5
+    against = told["against_first"]["grader/mcq@2.0"]
+    assert (against["parsed_at_once"]["value"], against["agrees"]["value"]) == (1.0, 0.5)
+    assert against["agrees"]["ci"] is not None
+
+
+def test_without_people_a_comparison_says_uncalibrated() -> None:
+    told = compare_templates(ITEMS, ANSWERS, ["grader/mcq@1.0", "grader/mcq@2.0"], Wordy())
+    assert told["status"] == "uncalibrated"
+    assert told["templates"]["grader/mcq@1.0"]["agreement"] is None
+    assert told["against_first"]["grader/mcq@2.0"]["agrees"] is None
+
+
+def test_nugget_templates_are_compared_too() -> None:
+    answers = [AnswerRow(item.id, "m", item.reference, "t", "d", "p") for item in NUGGETED]
+    people = [
+        HumanLabel(
+            f"e{n}", "x", "", None, {f"n{i}": "support" if i == n else "not_support" for i in range(4)}
+        )
+        for n in range(3)
+    ]
+    told = compare_templates(
+        NUGGETED, answers, ["nugget/no_reasoning@2.0", "nugget/optimized@2.0"], Careful(), people
+    )
+    for template in told["templates"].values():
+        assert template["agreement"]["nuggets"]["raw"]["value"] == 1.0
+        assert template["agreement"]["nuggets"]["n"] == 12
+
+
+@pytest.mark.parametrize("ids", [["grader/mcq@1.0"], ["grader/mcq@1.0", "nugget/optimized@2.0"]])
+def test_templates_that_cannot_be_compared_are_refused(ids: list[str]) -> None:
+    with pytest.raises(FreeformError, match="one family"):
+        compare_templates(ITEMS, ANSWERS, ids, Careful())
+
+
+def test_an_audit_reads_as_json() -> None:
+    told: dict[str, Any] = json.loads(
+        json.dumps(judge_audit(Careful(), ITEMS, n=2, checks=("injection",)).json())
+    )
+    assert told["judge"] == "careful"

@@ -1,0 +1,239 @@
+"""Worded answers: what names the right option, what certainly names another, and what is left undecided."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from robustify.freeform.errors import FreeformError
+from robustify.freeform.grade.choice import find_choice
+from robustify.freeform.grade.graders import grade_explanation, grade_mcq
+from robustify.freeform.grade.text import is_refusal, is_symbolic, normalize_tokens, squash
+
+OPTIONS = ("the mitochondria", "the nucleus", "the ribosome", "the nucleus membrane")
+S, N, J, T = "scored", "no_answer", "needs_judge", "truncated"
+# answer, status, score, reason
+HIDDEN = [
+    ("mitochondria", S, 1, "equal"),
+    ("Mitochondria.", S, 1, "equal"),
+    ("**the Mitochondria**", S, 1, "equal"),
+    ("It is the mitochondria.", S, 1, "contained"),
+    ("<think>nucleus?</think>mitochondria", S, 1, "equal"),
+    ("Not sure between them. Answer: mitochondria", S, 1, "equal"),
+    ("the powerhouse", S, 1, "equal"),
+    ("\\boxed{mitochondria}", S, 1, "equal"),
+    ("<answer>mitochondria</answer>", S, 1, "equal"),
+    ("* mitochondria", S, 1, "equal"),
+    ("nucleus", S, 0, "other_option"),
+    ("nucleus membrane", S, 0, "other_option"),
+    ("I would say the ribosome", S, 0, "other_option"),
+    ("mitochondria and nucleus", S, 0, "multiple_options"),
+    ("mitochondria or the nucleus membrane", S, 0, "multiple_options"),
+    ("not the mitochondria", J, None, "negation"),
+    ("mitochondria is incorrect", J, None, "negation"),
+    ("isn't it the mitochondria", J, None, "negation"),
+    ("anything but mitochondrial", J, None, "no_option_named"),
+    ("the organelle that makes ATP", J, None, "no_option_named"),
+    ("mitochondria → ATP", J, None, "symbolic"),
+    ("The mitochondria is one organelle with its own genome that once was free, and it makes most of all ATP", J, None,
+     "no_option_named"),
+    ("A", N, 0, "letter_without_options"),
+    ("(B)", N, 0, "letter_without_options"),
+    ("Option A", N, 0, "letter_without_options"),
+    ("", N, 0, "empty"),
+    ("I don't know", N, 0, "refusal"),
+    ("Sorry, I can't answer that.", N, 0, "refusal"),
+    ("unknown", N, 0, "refusal"),
+    ("<think>hm", T, None, "unterminated_reasoning"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("answer", "status", "score", "reason"), HIDDEN)
+def test_an_answer_to_hidden_options_gets_this_grade(
+    answer: str, status: str, score: float | None, reason: str
+) -> None:
+    found = grade_mcq(answer, OPTIONS, 0, aliases=("powerhouse",))
+    assert (found.status, found.score, found.reason) == (status, score, reason)
+
+
+SHOWN = [
+    ("A", S, 1, "letter"),
+    ("a", S, 1, "letter"),
+    ("(A)", S, 1, "letter"),
+    ("A.", S, 1, "letter"),
+    ("**A**", S, 1, "letter"),
+    ("\\boxed{A}", S, 1, "letter"),
+    ("The answer is A.", S, 1, "letter"),
+    ("The answer is B. No, the final answer is: A", S, 1, "letter"),
+    ("Answer: (A)", S, 1, "letter"),
+    ("A) the mitochondria", S, 1, "letter"),
+    ("B", S, 0, "letter"),
+    ("B. the nucleus", S, 0, "letter"),
+    ("A) the nucleus", J, None, "letter_text_conflict"),
+    ("mitochondria", S, 1, "equal"),
+    ("A cell makes it", J, None, "no_option_named"),
+    ("E", J, None, "no_option_named"),
+    ("Vitamin C is an acid", J, None, "no_option_named"),
+]
+
+
+@pytest.mark.parametrize(("answer", "status", "score", "reason"), SHOWN)
+def test_an_answer_to_shown_options_gets_this_grade(
+    answer: str, status: str, score: float | None, reason: str
+) -> None:
+    found = grade_mcq(answer, OPTIONS, 0, options_shown=True)
+    assert (found.status, found.score, found.reason) == (status, score, reason)
+    assert found.kind == "mcq"
+
+
+FORMULAS = [
+    ("λ2 < λ1", "λ2 < λ1", S, 1),
+    ("$λ2<λ1$", "λ2 < λ1", S, 1),
+    ("λ2 > λ1", "λ2 < λ1", J, None),
+    ("x^2", "x^3", J, None),
+    ("Na+", "Na+", S, 1),
+    ("Na", "Na+", J, None),
+    ("Rr", "RR", J, None),
+    ("RR", "RR", S, 1),
+]
+
+
+@pytest.mark.parametrize(("answer", "reference", "status", "score"), FORMULAS)
+def test_formulas_are_compared_character_by_character(
+    answer: str, reference: str, status: str, score: float | None
+) -> None:
+    found = grade_mcq(answer, (reference, "rr" if reference == "RR" else "something else"), 0)
+    assert (found.status, found.score) == (status, score)
+
+
+def test_a_letter_that_is_an_option_is_an_answer() -> None:
+    assert grade_mcq("A", ("A", "G", "C", "T"), 0).score == 1
+    assert grade_mcq("G", ("A", "G", "C", "T"), 0).score == 0
+    assert grade_mcq("Answer: **A**", ("A", "G", "C", "T"), 0).score == 1
+
+
+def test_numbers_are_whole_tokens() -> None:
+    assert grade_mcq("0.5 mg", ("5 mg", "7 mg"), 0).status == J
+    assert grade_mcq("-5 mg", ("5 mg", "7 mg"), 0).score != 1
+    assert grade_mcq("about 5 mg", ("5 mg", "7 mg"), 0).score == 1
+
+
+@pytest.mark.parametrize("options", [("in the box", "the box"), ("(a) the cat", "a cat")])
+def test_options_that_fold_alike_are_not_told_apart_by_words(options: tuple[str, str]) -> None:
+    found = grade_mcq("a box in the box cat", options, 0)
+    assert found.score is None or found.score in (0, 1)
+    assert grade_mcq("A cat", ("a cat", "the cat"), 0).status == J
+    assert grade_mcq("a cat", ("a cat", "the cat"), 0).score == 1
+
+
+REFUSALS = [
+    ("I don't know.", True),
+    ("I do not have enough information to answer.", True),
+    ("Unfortunately, I cannot answer this.", True),
+    ("As an AI language model, I can't provide that.", True),
+    ("N/A", True),
+    ("It cannot be determined.", True),
+    ("I'm not sure.", True),
+    ("I'm not sure, but it is water.", False),
+    ("It is unknown why the sky is blue, but scattering explains it.", False),
+    ("I don't think it is water; it is oil.", False),
+    ("The unknown soldier", False),
+    ("", False),
+]
+
+
+@pytest.mark.parametrize(("text", "refuses"), REFUSALS)
+def test_a_refusal_begins_so_or_says_nothing_else(text: str, refuses: bool) -> None:
+    assert is_refusal(text) is refuses
+
+
+def test_an_explanation_is_right_by_rule_only_when_its_words_are_equal() -> None:
+    assert grade_explanation("Water boils at 100 C.", "water boils at 100 C").score == 1
+    found = grade_explanation("Water turns to steam.", "water boils at 100 C")
+    assert (found.status, found.score) == (J, None)
+    assert grade_explanation("I don't know.", "water boils").status == N
+    assert grade_explanation("Something", " ").status == "reference_error"
+
+
+def test_misuse_is_refused() -> None:
+    with pytest.raises(FreeformError, match="correct 4"):
+        grade_mcq("a", ("a", "b"), 4)
+    with pytest.raises(FreeformError, match="binary, five"):
+        grade_explanation("a", "b", scale="ten")
+
+
+TOKENS = [
+    ("The quick, brown fox", ("quick", "brown", "fox")),
+    ("0.5 mg", ("0.5", "mg")),
+    ("don't", ("don't",)),
+    ("ＣＯ2", ("co2",)),
+    ("-5", ("-5",)),
+    ("well-known", ("well", "known")),
+]
+
+
+@pytest.mark.parametrize(("text", "tokens"), TOKENS)
+def test_text_folds_to_these_tokens(text: str, tokens: tuple[str, ...]) -> None:
+    assert normalize_tokens(text) == tokens
+
+
+def test_symbols_are_told_from_words() -> None:
+    assert all(is_symbolic(t) for t in ("a = b", "x^2", "A → B", "5 < 6", "\\alpha", "H_2"))
+    assert not any(is_symbolic(t) for t in ("well-known", "the cat", "5 mg", "**bold**", "and/or"))
+    assert squash(" x = 5 $") == "x=5"
+
+
+@given(st.text(max_size=80))
+def test_no_answer_raises(answer: str) -> None:
+    for shown in (False, True):
+        found = grade_mcq(answer, OPTIONS, 0, options_shown=shown)
+        assert (found.score is None) == (found.status not in (S, N))
+    grade_explanation(answer, "water boils")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a " * 500_000,
+        "nucleus " * 125_000,
+        "I don't " * 125_000,
+        "*a" * 500_000,
+        "'" * 1_000_000,
+        "Answer A " * 111_000,
+    ],
+    ids=lambda t: t[:12],
+)
+def test_a_megabyte_answer_takes_bounded_time(text: str) -> None:
+    start = time.process_time()
+    found = grade_mcq(text[:1_000_000], OPTIONS, 0, options_shown=True)
+    assert time.process_time() - start <= 1.0
+    assert found.score is None
+    assert grade_mcq(text * 2, OPTIONS, 0).error_type == "unsafe_input"
+
+
+@pytest.mark.parametrize(
+    "text", ["a " * 9_000, "nucleus " * 2_400, "*a" * 9_000, "Answer A " * 2_200], ids=lambda t: t[:9]
+)
+def test_the_longest_answer_that_is_read_takes_bounded_time(text: str) -> None:
+    start = time.process_time()
+    grade_mcq(text, OPTIONS, 0, options_shown=True)
+    assert time.process_time() - start <= 1.0
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "It is definitely not caused by the bacterium E coli",
+        "Anything except what people usually say, E coli",
+    ],
+)
+def test_a_denial_far_before_the_option_leaves_it_undecided(answer: str) -> None:
+    found = find_choice(answer, ("E coli", "yeast", "moss", "sand"), 0)
+    assert (found.status, found.reason) == ("needs_judge", "negation")
+
+
+def test_a_thousand_blanks_before_a_letter_cost_no_time() -> None:
+    start = time.process_time()
+    find_choice("answer" + " " * 19_000 + "!", ("red", "blue"), 0, options_shown=True)
+    assert time.process_time() - start < 1

@@ -1,0 +1,429 @@
+"""Judges: retries that name the error, votes, records that replay, and what an unread judge leaves behind."""
+
+import hashlib
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from robustify.errors import DataError
+from robustify.freeform.errors import FreeformError, JudgeConfigError, RestrictedDataError
+from robustify.freeform.grade.graders import grade_explanation, grade_mcq, grade_numeric
+from robustify.freeform.judge.asking import ask_labels
+from robustify.freeform.judge.fewshot import read_shots
+from robustify.freeform.judge.http_judge import HttpJudge, is_loopback
+from robustify.freeform.judge.judging import Judging, tolerance_percent
+from robustify.freeform.judge.prompting import Message
+from robustify.freeform.judge.protocol import (
+    Call,
+    Completion,
+    Judge,
+    JudgeCallError,
+    ScriptedJudge,
+    recording,
+    replaying,
+)
+from robustify.freeform.judge.writer_judge import WriterJudge, flattened
+
+RIGHT, WRONG = '{"verdict": "correct"}', '{"verdict": "incorrect"}'
+NONE = '{"verdict": "not_attempted"}'
+OPTIONS = ("the mitochondria", "the nucleus")
+
+
+def graded(judge: Judge, answer: str = "the powerhouse", **how: Any) -> Any:
+    return grade_mcq(
+        answer, OPTIONS, 0, question="Where?", judge=judge, how=Judging(**how), item_id="i", model="m"
+    )
+
+
+VERDICTS = [
+    ([RIGHT], "scored", 1.0, "correct"),
+    ([WRONG], "scored", 0.0, "incorrect"),
+    ([NONE], "no_answer", 0.0, "not_attempted"),
+    (["hm", RIGHT], "scored", 1.0, "correct"),
+    (["", "", WRONG], "scored", 0.0, "incorrect"),
+    (["hm", "hm", "hm"], "grader_error", None, None),
+    ([JudgeCallError("timeout")], "grader_error", None, None),
+    (["hm", JudgeCallError("rate_limited")], "grader_error", None, None),
+    (['{"verdict": "maybe"}', '{"verdict": "maybe"}', '{"verdict": "maybe"}'], "grader_error", None, None),
+]
+
+
+@pytest.mark.parametrize(("replies", "status", "score", "verdict"), VERDICTS)
+def test_a_judge_that_cannot_be_read_leaves_no_score(
+    replies: list[Any], status: str, score: float | None, verdict: str | None
+) -> None:
+    found = graded(ScriptedJudge(replies))
+    assert (found.status, found.score, found.verdict, found.method) == (status, score, verdict, "judge")
+    assert found.judge is not None
+    assert len(found.judge.attempts) == len(replies)
+    assert (found.error_type is None) == (score is not None)
+
+
+def test_a_retry_names_the_error_and_goes_on_in_the_same_conversation() -> None:
+    judge = ScriptedJudge(['{"verdict": "maybe"}', RIGHT])
+    graded(judge)
+    first, second = judge.asked
+    assert second[: len(first)] == first
+    assert [m.role for m in second[len(first) :]] == ["assistant", "user"]
+    assert "none of those allowed" in second[-1].content
+    assert "verdict" in second[-1].content
+
+
+def test_the_rules_decide_first_and_the_judge_only_the_rest() -> None:
+    never = ScriptedJudge([])
+    assert graded(never, "mitochondria").score == 1
+    assert graded(never, "nucleus").score == 0
+    assert graded(never, "").status == "no_answer"
+    assert graded(never, "<think>hm").status == "truncated"
+    assert never.asked == []
+
+
+def test_modes_say_who_decides() -> None:
+    def by(mode: str, answer: str, reply: str) -> Any:
+        return grade_mcq(answer, OPTIONS, 0, judge=ScriptedJudge([reply]), mode=mode, item_id="i")  # type: ignore[arg-type]
+
+    assert by("deterministic", "the powerhouse", RIGHT).status == "needs_judge"
+    found = by("judge", "mitochondria", WRONG)
+    assert (found.score, found.det_verdict, found.method) == (0.0, "correct", "judge")
+    found = by("both", "mitochondria", WRONG)
+    assert (found.score, found.method, "judge_disagrees" in found.flags) == (1.0, "deterministic", True)
+    assert found.judge is not None
+    assert by("both", "mitochondria", RIGHT).flags == ()
+    assert by("both", "the powerhouse", RIGHT).score == 1.0
+
+
+def test_votes_are_a_majority_of_those_requested() -> None:
+    found = graded(ScriptedJudge([RIGHT, WRONG, RIGHT]), votes=3)
+    assert (found.score, found.method) == (1.0, "votes")
+    assert found.judge.votes == ("correct", "incorrect", "correct")
+    assert found.judge.agreement == pytest.approx(2 / 3)
+    none = JudgeCallError("api_error")
+    assert graded(ScriptedJudge([RIGHT, none, none]), votes=3).status == "grader_error"
+    assert graded(ScriptedJudge([RIGHT, WRONG, NONE]), votes=3).error_type == "tie"
+    with pytest.raises(FreeformError, match="odd"):
+        graded(ScriptedJudge([RIGHT]), votes=2)
+
+
+def test_votes_have_seeds_of_their_own_and_a_temperature() -> None:
+    calls: list[Call] = []
+
+    class Watched:
+        name = "watched"
+
+        def complete(self, messages: Sequence[Message], call: Call) -> Completion:
+            calls.append(call)
+            return Completion(RIGHT)
+
+    graded(Watched(), votes=3)
+    assert [c.seed for c in calls] == [0, 1, 2]
+    assert {c.temperature for c in calls} == {0.7}
+    calls.clear()
+    graded(Watched())
+    assert [c.temperature for c in calls] == [0.0]
+
+
+def test_a_model_that_judges_itself_is_flagged() -> None:
+    assert "self_judging" in graded(ScriptedJudge([RIGHT], name="m")).flags
+    assert graded(ScriptedJudge([RIGHT], name="other")).flags == ()
+
+
+def test_the_judge_sees_no_reasoning_and_no_other_option() -> None:
+    judge = ScriptedJudge([RIGHT])
+    graded(judge, "<think>secret plan</think>the powerhouse")
+    shown = "".join(m.content for m in judge.asked[0])
+    assert "secret plan" not in shown
+    assert "nucleus" not in shown
+    judge = ScriptedJudge([RIGHT])
+    grade_mcq("hm", OPTIONS, 0, options_shown=True, judge=judge)
+    assert "B. the nucleus" in judge.asked[0][-1].content
+
+
+def test_worked_cases_stand_before_the_question() -> None:
+    judge = ScriptedJudge([RIGHT])
+    shots = tuple(read_shots("grader", "general")[:2]) + tuple(read_shots("nugget", "general")[:1])
+    graded(judge, shots=shots)
+    assert [m.role for m in judge.asked[0]] == ["system", "user", "assistant", "user", "assistant", "user"]
+
+
+def test_scores_of_an_explanation_are_on_their_scale() -> None:
+    found = grade_explanation("x", "y z", judge=ScriptedJudge(['{"score": 0.75}']), scale="five")
+    assert (found.score, found.verdict) == (0.75, "partial")
+    assert (
+        grade_explanation("x", "y z", judge=ScriptedJudge(['{"score": 0.75}'] * 3)).error_type == "off_scale"
+    )
+    old = grade_explanation(
+        "x", "y z", judge=ScriptedJudge(['{"score": 1, "reasoning": "r"}']), template="grader/explanation@1.0"
+    )
+    assert old.score == 1.0
+    with pytest.raises(FreeformError, match="reads labels"):
+        grade_explanation("x", "y z", judge=ScriptedJudge([RIGHT]), template="nugget/optimized")
+
+
+def test_a_numeric_judge_is_told_the_tolerance_as_it_was_meant() -> None:
+    judge = ScriptedJudge(['{"score": 1}'])
+    grade_numeric("five", "5", rel_tol=0.07, judge=judge, template="grader/numeric@1.0")
+    assert "+/- 7%" in judge.asked[0][0].content
+    from decimal import Decimal
+
+    assert [tolerance_percent(Decimal(d)) for d in ("0.05", "0.1", "1", "0.001")] == ["5", "10", "100", "0.1"]
+
+
+S, P, N = "support", "partial_support", "not_support"
+LABELS = [
+    (['["support", "not_support"]'], 2, (S, N), "ok"),
+    (['["support"]', '["support", "not_support"]'], 2, (S, N), "ok"),
+    (['["support", "yes"]', '["not_support"]'], 2, (S, N), "ok"),
+    (['["support", "yes"]', '["support", "not_support"]', '["not_support"]'], 2, (S, N), "ok"),
+    (['["support", "yes"]', "hm", "hm"], 2, (S, None), "partial"),
+    (["hm", "hm", "hm"], 2, (None, None), "error"),
+    ([JudgeCallError("timeout")], 2, (None, None), "error"),
+    (['["support", "no_idea"]', JudgeCallError("timeout")], 2, (S, None), "partial"),
+]
+
+
+@pytest.mark.parametrize(("replies", "n", "labels", "status"), LABELS)
+def test_certain_labels_are_kept_and_only_missing_ones_asked_again(
+    replies: list[Any], n: int, labels: tuple[str | None, ...], status: str
+) -> None:
+    judge = ScriptedJudge(replies)
+    asked = ask_labels(judge, [Message("user", "label them")], n)
+    assert (asked.labels, asked.status) == (labels, status)
+    assert len(asked.attempts) == len(replies) == len(judge.asked)
+    assert all(
+        (label is None) == (error is not None)
+        for label, error in zip(asked.labels, asked.error_types, strict=True)
+    )
+
+
+def test_a_retry_says_what_is_missing() -> None:
+    judge = ScriptedJudge(
+        [
+            '["support", "support", "support"]',
+            '["support", "x", "x", "support"]',
+            '["not_support", "support"]',
+        ]
+    )
+    asked = ask_labels(judge, [Message("user", "label them")], 4)
+    assert asked.labels == (S, N, S, S)
+    assert "had 3 labels; 4 are needed" in judge.asked[1][-1].content
+    assert "missing for nuggets 2, 3" in judge.asked[2][-1].content
+
+
+@pytest.mark.parametrize(
+    ("reply", "labels", "error"),
+    [
+        (
+            '{"2": "support", "4": "not_support"}',
+            ("support", "support", None, "not_support"),
+            "missing_index",
+        ),
+        ('{"2": "support", "3": "not_support"}', ("support", None, None, None), "ambiguous"),
+        ("2. support\n3. not_support\n4. support", ("support", "support", "not_support", "support"), None),
+        ("1. support\n2. not_support\n3. support", ("support", "support", "not_support", "support"), None),
+        ('["support", "not_support", "support"]', ("support", "support", "not_support", "support"), None),
+    ],
+)
+def test_numbers_in_a_retry_are_the_nuggets_own_or_none_is_taken(
+    reply: str, labels: tuple[str | None, ...], error: str | None
+) -> None:
+    judge = ScriptedJudge(['["support", "dunno", "dunno", "dunno"]', reply])
+    asked = ask_labels(judge, [Message("user", "label them")], 4, max_parse_retries=1)
+    assert asked.labels == labels
+    assert asked.attempts[-1].error_type == error
+
+
+def test_the_last_retry_asks_one_nugget_at_a_time() -> None:
+    judge = ScriptedJudge(["hm", '["support", "x"]', '["not_support"]'])
+    asked = ask_labels(judge, [Message("user", "all")], 2, alone=lambda i: [Message("user", f"nugget {i}")])
+    assert asked.labels == (S, N)
+    assert judge.asked[-1] == (Message("user", "nugget 1"),)
+
+
+def test_every_attempt_is_found_in_the_record(tmp_path: Path) -> None:
+    record = tmp_path / "judge.jsonl"
+    with recording(ScriptedJudge(["hm", RIGHT]), record) as judge:
+        found = graded(judge)
+    rows = {row["key"]: row for row in map(json.loads, record.read_text().splitlines())}
+    assert found.judge is not None
+    assert [a.key for a in found.judge.attempts] == list(rows)
+    for attempt, text in zip(found.judge.attempts, ("hm", RIGHT), strict=True):
+        row = rows[attempt.key]
+        assert row["completion"]["text"] == text
+        assert attempt.reply_sha256 == hashlib.sha256(text.encode()).hexdigest()
+        assert row["prompt_sha256"] == attempt.prompt_sha256
+        assert row["messages"][0]["role"] == "system"
+    assert found.judge.template_sha256
+
+
+def test_a_record_replays_without_a_judge_and_refuses_what_it_does_not_hold(tmp_path: Path) -> None:
+    record = tmp_path / "judge.jsonl"
+    with recording(ScriptedJudge(["hm", RIGHT]), record) as judge:
+        first = graded(judge)
+        assert judge.fresh == 2
+        again = graded(judge)
+        assert judge.fresh == 2
+    assert graded(replaying(record)) == first == again
+    with pytest.raises(JudgeConfigError, match="no recorded reply"):
+        graded(replaying(record), "something else")
+    with pytest.raises(JudgeConfigError, match="no such record"):
+        replaying(tmp_path / "absent.jsonl")
+    with recording(ScriptedJudge([RIGHT], name="second"), record) as judge:
+        graded(judge)
+    with pytest.raises(JudgeConfigError, match="2 judges"):
+        replaying(record)
+    assert graded(replaying(record, "second")).score == 1
+
+
+def test_a_failed_call_is_not_recorded(tmp_path: Path) -> None:
+    record = tmp_path / "judge.jsonl"
+    with recording(ScriptedJudge([JudgeCallError("timeout"), RIGHT]), record) as judge:
+        assert graded(judge).error_type == "timeout"
+        assert graded(judge).score == 1
+    assert len(record.read_text().splitlines()) == 1
+
+
+class Written:
+    name = "writer"
+
+    def __init__(self, *texts: str) -> None:
+        self.texts = list(texts)
+        self.prompts: list[str] = []
+
+    def write(self, prompts: Sequence[str], *, max_tokens: int) -> list[str]:
+        self.prompts += prompts
+        if not self.texts:
+            raise DataError("prompt 0: too long")
+        return [self.texts.pop(0) for _ in prompts]
+
+
+def test_a_writer_can_judge_with_one_vote() -> None:
+    writer = Written("hm", RIGHT)
+    assert graded(WriterJudge(writer)).score == 1
+    assert writer.prompts[1].endswith("Assistant:")
+    assert graded(WriterJudge(Written())).error_type == "unsafe_input"
+    with pytest.raises(JudgeConfigError, match="votes"):
+        graded(WriterJudge(Written(RIGHT)), votes=3)
+    assert flattened([Message("system", "s"), Message("user", "u")]) == "s\n\nu"
+
+
+class Server(BaseHTTPRequestHandler):
+    """Answers with what the test put into `script`: a status and a body."""
+
+    script: ClassVar[list[tuple[int, Any]]] = []
+    seen: ClassVar[list[dict[str, Any]]] = []
+    headers_seen: ClassVar[list[dict[str, str]]] = []
+
+    def do_POST(self) -> None:
+        raw = self.rfile.read(int(self.headers["Content-Length"]))
+        Server.seen.append(json.loads(raw))
+        Server.headers_seen.append(dict(self.headers))
+        status, body = Server.script.pop(0)
+        self.send_response(status)
+        if status == 307:
+            self.send_header("Location", "http://127.0.0.1:1/elsewhere")
+        self.end_headers()
+        self.wfile.write(body if isinstance(body, bytes) else json.dumps(body).encode())
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    Server.script, Server.seen, Server.headers_seen = [], [], []
+    http = HTTPServer(("127.0.0.1", 0), Server)
+    thread = threading.Thread(target=http.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{http.server_port}/v1"
+    http.shutdown()
+    http.server_close()
+
+
+def chat(text: str | None, finish: str = "stop", **more: Any) -> tuple[int, dict[str, Any]]:
+    message = {"role": "assistant", "content": text, **more}
+    return 200, {"choices": [{"message": message, "finish_reason": finish}], "usage": {"total_tokens": 7}}
+
+
+def test_a_server_is_asked_as_it_expects(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", "sesame")
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    Server.script = [chat(RIGHT, reasoning_content='{"verdict": "incorrect"}')]
+    judge = HttpJudge(server, "big", key_env="MY_KEY", restricted=True)
+    reply = judge.complete([Message("user", "Why?")], Call(seed=3, vote=2, max_tokens=9))
+    assert (reply.text, reply.finish_reason, dict(reply.usage)) == (RIGHT, "stop", {"total_tokens": 7})
+    assert reply.reasoning == '{"verdict": "incorrect"}'
+    assert Server.seen[0] == {
+        "model": "big", "messages": [{"role": "user", "content": "Why?"}], "temperature": 0.0, "max_tokens": 9, "seed": 3,
+    }  # fmt: skip
+    assert Server.headers_seen[0]["Authorization"] == "Bearer sesame"
+    assert "sesame" not in repr(judge)
+
+
+FAULTS: list[tuple[list[tuple[int, Any]], str]] = [
+    ([(500, {})] * 3, "api_error"),
+    ([(429, {})] * 3, "rate_limited"),
+    ([(504, {})] * 3, "timeout"),
+    ([(200, b"no json")] * 3, "api_error"),
+    ([(200, {"choices": []})] * 3, "api_error"),
+    ([(200, {"choices": [{"message": {"content": 5}}]})] * 3, "api_error"),
+    ([(200, [])] * 3, "api_error"),
+    ([(307, {})] * 3, "api_error"),
+    ([chat("", "content_filter")], "content_filter"),
+]
+
+
+@pytest.mark.parametrize(("script", "error"), FAULTS)
+def test_a_failing_server_is_an_error_of_the_grader(server: str, script: list[Any], error: str) -> None:
+    Server.script = list(script)
+    found = graded(HttpJudge(server, "big", pause=0))
+    assert (found.status, found.score, found.error_type) == ("grader_error", None, error)
+    assert len(Server.seen) == len(script)
+
+
+def test_a_busy_server_is_asked_again(server: str) -> None:
+    Server.script = [(429, {}), (500, {}), chat(RIGHT)]
+    assert graded(HttpJudge(server, "big", pause=0)).score == 1
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_refused_credentials_stop_the_run(server: str, status: int) -> None:
+    Server.script = [(status, {})]
+    with pytest.raises(JudgeConfigError):
+        graded(HttpJudge(server, "big"))
+
+
+def test_a_dead_server_is_an_error_of_the_grader() -> None:
+    assert graded(HttpJudge("http://127.0.0.1:1/v1", "big", pause=0)).error_type == "api_error"
+
+
+ADDRESSES = [
+    ("http://127.0.0.1:8000/v1", True),
+    ("http://localhost/v1", True),
+    ("http://[::1]:80/v1", True),
+    ("http://127.9.9.9", True),
+    ("https://judge.invalid/v1", False),
+    ("http://10.0.0.1/v1", False),
+    ("http://localhost.evil.invalid", False),
+    ("http://127.0.0.1@evil.invalid", False),
+]
+
+
+@pytest.mark.parametrize(("url", "here"), ADDRESSES)
+def test_restricted_text_goes_to_this_machine_only(url: str, here: bool) -> None:
+    assert is_loopback(url) is here
+    if not here:
+        with pytest.raises(RestrictedDataError) as caught:
+            HttpJudge(url, "big", restricted=True)
+        assert caught.value.exit_code == 4
+
+
+def test_a_judge_without_address_or_key_is_refused() -> None:
+    with pytest.raises(JudgeConfigError, match="http://HOST"):
+        HttpJudge("file:///etc/hostname", "big")
+    with pytest.raises(JudgeConfigError, match="NO_SUCH_KEY is not set"):
+        HttpJudge("http://127.0.0.1/v1", "big", key_env="NO_SUCH_KEY")

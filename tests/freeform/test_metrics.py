@@ -1,0 +1,351 @@
+"""What grades add up to: nothing leaves a denominator in silence, and no kind is averaged with another."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from robustify.freeform.errors import FreeDataError, FreeformError
+from robustify.freeform.human import HumanLabel, calibrate, consensus, human_from
+from robustify.freeform.metrics import aggregate, clustered_rate, corrected, corrected_rate
+from robustify.freeform.report import heuristic_gap, page, ranked, refuse_self_judged, summarise
+from robustify.freeform.schema import FreeItem, GradeResult, JudgeTrace, NuggetGrade, Status
+from robustify.stats.agreement import agreement, cohen_kappa, kappa_of, kendall_tau, krippendorff_alpha
+from robustify.stats.intervals import rate
+
+SCORED: dict[str, float | None] = {"scored": 1.0, "no_answer": 0.0}
+
+
+def row(
+    item: str, status: Status = "scored", score: float | None = None, *, vote: str | None = None, **more: Any
+) -> GradeResult:
+    value = SCORED.get(status) if score is None else score
+    trace = (
+        JudgeTrace("judge", "grader/mcq@2.0", "d", (), (vote,), 1.0, False)
+        if vote or more.pop("unread", False)
+        else None
+    )
+    method = "judge" if trace is not None else "deterministic"
+    more = {"model": "m", "kind": "short_text", **more}
+    return GradeResult(
+        item,
+        grader="g",
+        status=status,
+        verdict=None,
+        reason="r",
+        method=method,
+        judge=trace,
+        score=value,
+        **more,
+    )  # type: ignore[arg-type]
+
+
+def test_an_unscored_answer_is_in_the_bounds_and_not_in_the_mean() -> None:
+    rows = [
+        row("a"),
+        row("b", score=0.0),
+        row("c", "no_answer"),
+        row("d", "grader_error"),
+        row("e", "truncated"),
+    ]
+    found = aggregate(rows)
+    assert (found.n, found.accuracy.n, found.accuracy.value) == (5, 3, pytest.approx(1 / 3))
+    assert (found.lower, found.upper) == (pytest.approx(1 / 5), pytest.approx(3 / 5))
+    assert found.coverage.value == pytest.approx(3 / 5)
+    assert found.statuses == {"grader_error": 1, "no_answer": 1, "scored": 2, "truncated": 1}
+    assert sum(found.statuses.values()) == found.n
+    wrong = aggregate(rows, truncated_as_wrong=True)
+    assert (wrong.accuracy.n, wrong.accuracy.value) == (4, pytest.approx(1 / 4))
+
+
+def test_kinds_are_never_averaged_together_and_nothing_is_nothing() -> None:
+    with pytest.raises(FreeformError, match="2 kinds"):
+        aggregate([row("a"), row("b", kind="numeric")])
+    empty = aggregate([])
+    assert (empty.n, empty.accuracy.value, empty.lower, empty.upper) == (0, None, None, None)
+    unread = aggregate([row("a", "grader_error")])
+    assert (unread.accuracy.value, unread.lower, unread.upper) == (None, 0.0, 1.0)
+
+
+def test_an_item_answered_twice_is_drawn_as_one() -> None:
+    once = [row(f"i{n}", score=float(n % 2)) for n in range(40)]
+    twice = [row(f"i{n}", score=float(n % 2)) for n in range(40) for _ in range(2)]
+    alone, together = aggregate(once).accuracy, aggregate(twice).accuracy
+    assert alone.ci is not None
+    assert together.ci is not None
+    assert together.n == 2 * alone.n
+    # Twice the rows are no more items: the interval must not shrink by a root of two.
+    assert together.ci[1] - together.ci[0] > 0.9 * (alone.ci[1] - alone.ci[0])
+    assert aggregate([row(f"i{n // 2}") for n in range(6)]).accuracy.ci is None
+
+
+CORRECTED = [(0.5, 1.0, 1.0, 0.5), (0.5, 0.9, 0.9, 0.5), (0.3, 0.8, 0.9, 2 / 7), (0.05, 0.9, 0.9, 0.0),
+             (0.99, 0.9, 0.9, 1.0), (0.5, 0.5, 0.5, None), (0.5, 0.2, 0.3, None)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("observed", "sensitivity", "specificity", "expected"), CORRECTED)
+def test_the_rate_behind_a_judge_s(
+    observed: float, sensitivity: float, specificity: float, expected: float | None
+) -> None:
+    found = corrected_rate(observed, sensitivity, specificity)
+    assert found is expected if expected is None else found == pytest.approx(expected)
+
+
+def test_the_corrected_rate_s_interval_holds_the_truth() -> None:
+    rng = np.random.default_rng(0)
+    held = 0
+    for _ in range(200):
+        truth = rng.random(400) < 0.4
+        judged = np.where(truth, rng.random(400) < 0.85, rng.random(400) < 0.2)
+        table = np.zeros((2, 2), dtype=int)
+        np.add.at(table, (truth[:150].astype(int), judged[:150].astype(int)), 1)
+        found = corrected(judged.astype(float).tolist(), table.tolist(), seed=1)
+        assert found is not None
+        held += found["ci"][0] <= 0.4 <= found["ci"][1]
+    assert held >= 180
+    few = corrected([1.0] * 50 + [0.0] * 50, [[3, 0], [0, 3]], seed=1)
+    many = corrected([1.0] * 50 + [0.0] * 50, [[300, 0], [0, 300]], seed=1)
+    assert few is not None
+    assert many is not None
+    assert few["n_labels"] == {"wrong": 3, "right": 3}
+    # Three right labels of three are little: no interval, or one far wider than that of three hundred.
+    assert few["ci"] is None or few["ci"][1] - few["ci"][0] > 1.3 * (many["ci"][1] - many["ci"][0])
+    unsure = corrected([1.0, 0.0], [[1, 1], [1, 2]], seed=1)
+    assert unsure is not None
+    assert unsure["ci"] is None
+    assert corrected([], [[1, 1], [1, 1]]) is None
+    assert corrected([1.0], [[0, 0], [1, 1]]) is None
+
+
+# Krippendorff (2011), "Computing Krippendorff's Alpha-Reliability": four observers, twelve units.
+OBSERVERS = [
+    [1, 2, 3, 3, 2, 1, 4, 1, 2, None, None, None],
+    [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, None, 3],
+    [None, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, None],
+    [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, None],
+]
+
+
+@pytest.mark.parametrize(("level", "alpha"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
+def test_alpha_is_krippendorff_s(level: Any, alpha: float) -> None:
+    units: list[list[float | None]] = [list(unit) for unit in zip(*OBSERVERS, strict=True)]
+    assert krippendorff_alpha(units, level=level) == pytest.approx(alpha, abs=5e-4)
+
+
+def test_agreement_that_is_not_defined_is_none() -> None:
+    assert krippendorff_alpha([[1, 1], [1, 1]]) is None
+    assert krippendorff_alpha([[1, None], [None, 2]]) is None
+    assert cohen_kappa(["a"], ["a"]) is None
+    assert cohen_kappa([], []) is None
+    assert cohen_kappa(["a", "a"], ["a", "a"], labels=["a", "b"]) is None
+    assert kendall_tau([1, 1], [1, 2]) is None
+    assert kendall_tau([1], [1]) is None
+    assert kendall_tau([1, 2, 3], [1, 3, 2]) == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("weights", [None, "linear", "quadratic"])
+def test_kappa_of_a_table_is_scikit_learn_s(weights: Any) -> None:
+    rng = np.random.default_rng(1)
+    names = ["x", "y", "z"]
+    first, second = rng.integers(0, 3, 60), rng.integers(0, 3, 60)
+    second = np.where(rng.random(60) < 0.6, first, second)
+    table = np.zeros((3, 3))
+    np.add.at(table, (first, second), 1 / 60)
+    expected = cohen_kappa(
+        [names[i] for i in first], [names[i] for i in second], weights=weights, labels=names
+    )
+    assert float(kappa_of(table, weights)) == pytest.approx(expected)
+
+
+def test_agreement_holds_the_table_behind_it() -> None:
+    found = agreement(["a", "a", "b", "b"] * 10, ["a", "b", "b", "b"] * 10, ["a", "b"])
+    assert found.confusion == ((10, 10), (0, 20))
+    assert found.base_rates == ({"a": 0.5, "b": 0.5}, {"a": 0.25, "b": 0.75})
+    assert found.raw.value == 0.75
+    assert found.kappa == pytest.approx(0.5)
+    assert found.kappa_ci is not None
+    assert found.kappa_ci[0] < 0.5 < found.kappa_ci[1]
+    assert found.per_class["a"] == {"precision": 1.0, "recall": 0.5}
+    assert agreement(["a"], ["b"], ["a", "b"]).kappa_ci is None
+
+
+def test_people_who_differ_are_settled_or_left_out() -> None:
+    assert consensus({"x": "correct", "y": "correct", "z": "incorrect"}) == "correct"
+    assert consensus({"x": "correct", "y": "incorrect"}) is None
+    assert consensus({"x": "correct", "y": "incorrect", "": "incorrect"}) == "incorrect"
+
+
+HUMAN_ROWS = [
+    ({"item_id": "i", "annotator": "x", "score": 1}, "correct"),
+    ({"item_id": "i", "annotator": "x", "score": 0}, "incorrect"),
+    ({"item_id": "i", "annotator": "x", "verdict": "not_attempted"}, "incorrect"),
+    ({"item_id": "i", "annotator": "x", "labels": {"n": "support"}}, None),
+]
+
+
+@pytest.mark.parametrize(("row_", "verdict"), HUMAN_ROWS)
+def test_a_label_of_a_person_is_read(row_: dict[str, Any], verdict: str | None) -> None:
+    assert human_from(row_).verdict == verdict
+
+
+@pytest.mark.parametrize("bad", [{}, {"item_id": "i"}, {"item_id": "i", "annotator": "x"},
+                                 {"item_id": "i", "annotator": "x", "score": 0.5},
+                                 {"item_id": "i", "annotator": "x", "labels": {"n": "yes"}}])  # fmt: skip
+def test_a_label_that_is_none_is_refused(bad: dict[str, Any]) -> None:
+    with pytest.raises(FreeDataError):
+        human_from(bad)
+
+
+def judged(n: int, wrong: int = 0) -> list[GradeResult]:
+    return [
+        row(f"i{i}", score=float(i % 2), vote="correct" if (i % 2 == 1) != (i < wrong) else "incorrect")
+        for i in range(n)
+    ]
+
+
+def said(n: int, who: str = "x", off: int = 0) -> list[HumanLabel]:
+    return [
+        HumanLabel(f"i{i}", who, "", "correct" if (i % 2 == 1) != (i < off) else "incorrect")
+        for i in range(n)
+    ]
+
+
+def test_a_judge_is_held_to_people() -> None:
+    found = calibrate([*judged(40, wrong=4), row("u", "grader_error", unread=True), row("rule")],
+                      [*said(40), HumanLabel("u", "x", "", "correct"), HumanLabel("rule", "x", "", "correct")])  # fmt: skip
+    part = found["verdicts"]
+    assert found["status"] == "calibrated"
+    assert (part["n"], part["n_labelled"], part["n_judge_unread"], part["n_without_judge"]) == (40, 42, 1, 1)
+    assert part["raw"]["value"] == pytest.approx(0.9)
+    assert part["kappa"]["value"] == pytest.approx(0.8)
+    assert part["sensitivity"] == part["specificity"] == pytest.approx(0.9)
+    assert part["corrected_rate"]["value"] == pytest.approx(0.5, abs=0.02)
+    assert part["people"]["kappa"] is None
+    assert found["nuggets"] is None
+
+
+def test_a_label_without_a_model_is_refused_where_several_answered() -> None:
+    both = [*judged(4), *(replace(g, model="n") for g in judged(4))]
+    with pytest.raises(FreeDataError, match="4 labels name no model"):
+        calibrate(both, said(4))
+    named = [replace(label, model="n") for label in said(4)]
+    assert calibrate(both, named)["verdicts"]["n"] == 4
+
+
+def test_without_people_a_judge_is_uncalibrated() -> None:
+    assert calibrate(judged(4), [])["status"] == "uncalibrated"
+    assert calibrate(judged(4), [HumanLabel("other", "x", "", "correct")])["status"] == "uncalibrated"
+    items = [FreeItem(f"i{i}", "q", "short_text", "r") for i in range(4)]
+    summary = summarise(items, judged(4))
+    assert summary["calibration"] == {"status": "uncalibrated"}
+    assert "uncalibrated" in page(summary)
+    assert "uncalibrated" not in page(summarise(items, judged(4), said(4)))
+
+
+def test_three_people_say_whether_the_judge_is_one_of_them() -> None:
+    labels = [*said(60, "x"), *said(60, "y", off=6), *said(60, "z", off=12)]
+    people = calibrate(judged(60, wrong=3), labels)["verdicts"]["people"]
+    assert people["annotators"] == 3
+    assert people["z"] is not None
+    assert people["word"] in ("human-like", "super-consistent", None)
+    two = calibrate(judged(60), [*said(60, "x"), *said(60, "y", off=6)])["verdicts"]["people"]
+    assert (two["annotators"], two["z"], two["word"]) == (2, None, None)
+    assert two["kappa"] == pytest.approx(0.8)
+
+
+def test_nugget_labels_are_compared_in_their_order() -> None:
+    labels = ("not_support", "partial_support", "support")
+    grades = [
+        row(
+            f"i{i}",
+            unread=True,
+            kind="nuggets",
+            nuggets=(NuggetGrade("n", "vital", labels[(i + (i == 0)) % 3]),),
+            score=1.0,
+        )
+        for i in range(12)
+    ]
+    human = [HumanLabel(f"i{i}", "x", "m", None, {"n": labels[i % 3]}) for i in range(12)]
+    part = calibrate(grades, human)["nuggets"]
+    assert (part["n"], part["labels"]) == (12, list(labels))
+    assert 0.8 < part["kappa"]["value"] < 1
+    assert part["alpha"] > 0.8
+
+
+def test_models_whose_bounds_overlap_stand_together() -> None:
+    assert ranked({"a": (0.8, 0.9), "b": (0.5, 0.6), "c": (0.55, 0.7)}) == [["a"], ["c", "b"]]
+    assert ranked({"a": (0.5, 0.9), "b": (0.5, 0.9)}) == [["a", "b"]]
+    assert ranked({"a": (None, None)}) == []
+
+
+def test_one_answer_more_of_twenty_is_no_order() -> None:
+    made = [g for model, n in (("a", 10), ("b", 11)) for g in _twenty(model, n)]
+    assert [sorted(group) for group in summarise([], made)["ranks"]] == [["a", "b"]]
+    clear = [g for model, n in (("a", 2), ("b", 19)) for g in _twenty(model, n)]
+    assert summarise([], clear)["ranks"] == [["b"], ["a"]]
+
+
+def _twenty(model: str, right: int) -> list[GradeResult]:
+    return [row(f"i{i}", "scored", float(i < right), model=model) for i in range(20)]
+
+
+def test_the_summary_counts_every_answer_of_every_model() -> None:
+    grades = [row(f"i{i}", model=m, score=float(i < k)) for m, k in (("a", 30), ("b", 10)) for i in range(40)]
+    grades.append(row("i40", "needs_judge", model="b"))
+    summary = summarise([FreeItem("i0", "q", "short_text", "r")], grades)
+    assert summary["models"]["b"]["all"]["n"] == 41
+    assert summary["models"]["b"]["all"]["accuracy"]["n"] == 40
+    assert summary["ranks"] == [["a"], ["b"]]
+    gap = summary["differences"]["a"]["b"]
+    assert (gap["value"], gap["n"]) == (0.5, 40)
+    assert gap["ci"][0] < 0.5 < gap["ci"][1]
+    shown = page(summary)
+    assert "| a | all | 40 | 75.0 %" in shown
+    assert "needs_judge 1" in shown
+
+
+def test_a_restricted_page_prints_counts_and_rounded_rates() -> None:
+    item = FreeItem("secret-id", "Secret?", "short_text", "hidden", topic="secret topic", restricted=True)
+    grades = [row(f"i{i}", score=float(i < 10)) for i in range(30)]
+    shown = page(summarise([item], grades))
+    assert "33 %" in shown
+    assert "33.3" not in shown
+    assert "ecret" not in shown
+    summary = summarise([item], grades)
+    assert summary["models"]["m"]["all"]["accuracy"]["value"] == 0.33
+    assert summary["models"]["m"]["kinds"]["short_text"]["upper"] == 0.33
+    assert summarise([item], grades[:3])["models"]["m"]["all"]["accuracy"]["withheld"] == "< 10 items"
+    assert summarise([], [replace(grades[0], restricted=True), *grades[1:]])["restricted"] is True
+
+
+def test_the_gap_is_over_common_items() -> None:
+    grades = [row(f"i{i}", score=float(i < 5)) for i in range(20)] + [row("i20", "grader_error")]
+    gap = heuristic_gap({f"i{i}": 1.0 for i in range(15)} | {"other": 1.0, "i20": 1.0}, grades)
+    assert (gap["n"], gap["value"]) == (15, pytest.approx(10 / 15))
+
+
+def test_a_report_refuses_answers_judged_by_their_own_model() -> None:
+    refuse_self_judged([row("a")])
+    with pytest.raises(FreeformError, match="1 answers were judged"):
+        refuse_self_judged([row("a"), row("b", flags=("self_judging",))])
+
+
+def test_no_number_of_a_summary_is_nan() -> None:
+    summary = summarise([], [row("a", "grader_error")])
+
+    def walk(value: Any) -> None:
+        assert not (isinstance(value, float) and math.isnan(value))
+        for held in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+            walk(held)
+
+    walk(summary)
+
+
+def test_answers_that_are_all_right_leave_room_for_doubt() -> None:
+    found = clustered_rate(np.ones(24), np.repeat(np.arange(12), 2))
+    assert found.ci == rate(np.ones(12)).ci
+    assert found.ci is not None
+    assert found.ci[0] < 0.8
+    assert agreement(["1"] * 6 + ["0"] * 6, ["1"] * 6 + ["0"] * 6, ["0", "1"]).kappa_ci is None

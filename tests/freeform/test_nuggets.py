@@ -1,0 +1,190 @@
+"""Nuggets: labels that belong to their facts, scores with bounds, drafts that nobody has reviewed."""
+
+from typing import Any
+
+import pytest
+
+from robustify.freeform.errors import FreeDataError, FreeformError
+from robustify.freeform.judge.judging import Judging
+from robustify.freeform.judge.nuggets import draft_nuggets, grade_nuggets
+from robustify.freeform.judge.protocol import JudgeCallError, ScriptedJudge
+from robustify.freeform.metrics import aggregate, score_nuggets
+from robustify.freeform.schema import FreeItem, Nugget, NuggetGrade
+
+S, P, N = "support", "partial_support", "not_support"
+FACTS = (
+    Nugget("a", "Rain falls from clouds."),
+    Nugget("b", "Clouds hold drops of water."),
+    Nugget("c", "Rain is wet.", "okay"),
+    Nugget("d", "Rain feeds rivers.", "okay"),
+)
+
+
+def grade(
+    replies: list[Any], answer: str = "Clouds rain.", nuggets: tuple[Nugget, ...] = FACTS, **more: Any
+) -> Any:
+    judge = ScriptedJudge(replies)
+    found = grade_nuggets(
+        answer, nuggets, question="Why does it rain?", judge=judge, item_id="i", model="m", **more
+    )
+    return found, judge
+
+
+def labelled(*labels: str | None) -> list[NuggetGrade]:
+    return [NuggetGrade(n.id, n.importance, label) for n, label in zip(FACTS, labels, strict=True)]
+
+
+# labels of two vital and two okay nuggets; strict_vital, vital, strict_all, all, weighted
+SCORES = [
+    ((S, S, S, S), (1, 1, 1, 1, 1)),
+    ((N, N, N, N), (0, 0, 0, 0, 0)),
+    ((S, P, N, N), (0.5, 0.75, 0.25, 0.375, 0.5)),
+    ((S, N, S, P), (0.5, 0.5, 0.5, 0.625, 1.75 / 3)),
+    ((None, S, S, S), (None, None, None, None, None)),
+    ((S, S, None, S), (1, 1, None, None, None)),
+]
+
+
+@pytest.mark.parametrize(("labels", "scores"), SCORES)
+def test_labels_give_these_scores(labels: tuple[str | None, ...], scores: tuple[float | None, ...]) -> None:
+    found = score_nuggets(labelled(*labels))
+    assert tuple(s.value for s in found.values()) == pytest.approx(scores)
+    for score in found.values():
+        assert score.lower is not None
+        assert score.upper is not None
+        assert score.lower <= score.upper
+        assert (score.lower == score.upper) == (score.value is not None)
+
+
+def test_a_missing_label_has_bounds_and_no_vital_nugget_no_score() -> None:
+    found = score_nuggets(labelled(None, S, S, S))["vital"]
+    assert (found.value, found.lower, found.upper, found.n) == (None, 0.5, 1.0, 2)
+    okay = score_nuggets([NuggetGrade("c", "okay", S)])["vital"]
+    assert (okay.value, okay.lower, okay.upper, okay.n) == (None, None, None, 0)
+
+
+def test_an_answer_is_graded_by_its_facts() -> None:
+    found, judge = grade(['["support", "partial_support", "not_support", "support"]'])
+    assert (found.kind, found.status, found.score, found.verdict) == ("nuggets", "scored", 0.75, "partial")
+    assert [n.label for n in found.nuggets] == [S, P, N, S]
+    assert found.nugget_scores["all"]["value"] == pytest.approx(0.625)
+    assert found.judge.template_id == "nugget/optimized@2.0"
+    shown = judge.asked[0][-1].content
+    assert "1. Rain falls from clouds." in shown
+    assert "Clouds rain." in shown
+
+
+def test_nuggets_are_asked_in_batches_in_their_order() -> None:
+    found, judge = grade(['["support", "not_support", "support"]', '["partial_support"]'], batch_size=3)
+    assert [n.label for n in found.nuggets] == [S, N, S, P]
+    assert len(judge.asked) == 2
+    assert "1. Rain feeds rivers." in judge.asked[1][-1].content
+
+
+def test_a_nugget_without_a_label_leaves_the_answer_unscored() -> None:
+    found, _ = grade(['["support", "hm", "support", "support"]'] + ["hm"] * 2)
+    assert (found.status, found.score, found.error_type) == ("grader_error", None, "format_error")
+    assert [n.label for n in found.nuggets] == [S, None, S, S]
+    assert found.nugget_scores["vital"] == {"value": None, "lower": 0.5, "upper": 1.0, "n": 2}
+    found, _ = grade(['["support", "support", "hm", "support"]'] + ["hm"] * 2)
+    assert (found.status, found.score) == ("scored", 1.0)
+    assert grade([JudgeCallError("timeout")])[0].status == "grader_error"
+
+
+def test_the_last_retry_is_about_one_nugget_alone() -> None:
+    found, judge = grade(['["support", "hm", "hm", "support"]', "hm", '["support"]', '["not_support"]'])
+    assert [n.label for n in found.nuggets] == [S, S, N, S]
+    assert "Label all 1 nuggets" in judge.asked[-1][-1].content
+    assert "Rain is wet." in judge.asked[-1][-1].content
+
+
+def test_votes_are_cast_for_each_nugget() -> None:
+    found, _ = grade(
+        ['["support"]', '["not_support"]', '["support"]'], nuggets=FACTS[:1], how=Judging(votes=3)
+    )
+    assert (found.nuggets[0].label, found.method) == (S, "votes")
+    found, _ = grade(
+        ['["support"]', '["not_support"]', '["partial_support"]'], nuggets=FACTS[:1], how=Judging(votes=3)
+    )
+    assert (found.status, found.nuggets[0].error_type) == ("grader_error", "tie")
+
+
+def test_no_answer_is_no_judge_s_business() -> None:
+    for answer, status in (("", "no_answer"), ("I don't know.", "no_answer"), ("<think>hm", "truncated")):
+        found, judge = grade([], answer)
+        assert found.status == status
+        assert judge.asked == []
+        assert [n.label for n in found.nuggets] == [None] * 4
+
+
+def test_okay_nuggets_alone_give_no_vital_score() -> None:
+    found, _ = grade(['["support", "support"]'], nuggets=FACTS[2:])
+    assert (found.status, found.reason) == ("reference_error", "no_vital_nugget")
+    found, _ = grade(['["support", "support"]'], nuggets=FACTS[2:], score="all")
+    assert found.score == 1.0
+
+
+@pytest.mark.parametrize(
+    "template", ["legacy@1.0", "no_reasoning@1.1", "short_cot@1.2", "optimized@1.2", "long_cot"]
+)
+def test_every_version_can_grade(template: str) -> None:
+    form = "markdown" if template == "legacy@1.0" else "json"
+    reply = (
+        "* support\n* not_support"
+        if form == "markdown"
+        else '<reasoning>\nk.\n</reasoning>\n["support","not_support"]'
+    )
+    found, _ = grade([reply], nuggets=FACTS[:2], template=f"nugget/{template}", format_type=form)
+    assert [n.label for n in found.nuggets] == [S, N]
+
+
+MISUSE: list[dict[str, Any]] = [
+    {"nuggets": ()},
+    {"batch_size": 0},
+    {"score": "most"},
+    {"format_type": "toml"},
+    {"template": "nugget/legacy@1.0", "format_type": "xml"},
+    {"how": Judging(votes=2)},
+]
+
+
+@pytest.mark.parametrize("bad", MISUSE)
+def test_misuse_is_refused(bad: dict[str, Any]) -> None:
+    with pytest.raises(FreeformError):
+        grade([], **bad)
+
+
+def test_the_same_fact_twice_is_refused() -> None:
+    for twin in (Nugget("e", "rain falls from the clouds"), Nugget("a", "Something else.")):
+        with pytest.raises(FreeDataError, match="repeated"):
+            grade([], nuggets=(*FACTS, twin))
+
+
+ITEM = FreeItem("i", "Why does it rain?", "explanation", "Clouds hold drops that fall and feed rivers.")
+
+
+def test_drafts_are_marked_unreviewed_and_every_report_counts_them() -> None:
+    judge = ScriptedJudge(
+        [
+            '{"nuggets": ["Drops fall from clouds.", "Rain feeds rivers.", "drops fall from clouds"]}',
+            '["vital", "okay"]',
+        ]
+    )
+    drafted, attempts = draft_nuggets(ITEM, judge)
+    assert [(n.text, n.importance, n.reviewed) for n in drafted.nuggets] == [
+        ("drops fall from clouds", "vital", False),
+        ("Rain feeds rivers.", "okay", False),
+    ]
+    assert len(attempts) == 2
+    found, _ = grade(['["support", "support"]'], nuggets=drafted.nuggets)
+    assert found.flags == ("unreviewed_nuggets",)
+    assert aggregate([found]).nuggets_unreviewed == 2
+
+
+@pytest.mark.parametrize(
+    "reply", ["no facts", '{"nuggets": []}', '{"nuggets": "one"}', '{"facts": ["a"]}', "[1, 2]"]
+)
+def test_a_draft_that_cannot_be_read_is_none(reply: str) -> None:
+    drafted, attempts = draft_nuggets(ITEM, ScriptedJudge([reply] * 3))
+    assert drafted == ITEM
+    assert [a.error_type for a in attempts] == ["format_error"] * 3

@@ -1,0 +1,100 @@
+"""A repository in a temporary folder, for the gate's tests, and what a scan of it finds."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from robustify.gate.command import INDEX_VARIABLE, main
+from robustify.gate.fingerprints import sealed
+from robustify.gate.fingerprints.keys import FILE_VARIABLE
+from tests.gate.sets import KEY, key_file, mock_items, mock_tables
+
+ROOT = Path(__file__).parents[2]
+LEAK = mock_items()[0].stem
+
+
+class Repo:
+    """A repository in a temporary folder."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.git("init", "-q", "-b", "main")
+        self.git("config", "user.name", "Nobody")
+        self.git("config", "user.email", "nobody@example.invalid")
+
+    def git(self, *args: str, given: str | None = None) -> str:
+        env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+        done = subprocess.run(
+            ["git", *args], cwd=self.place, capture_output=True, text=True, input=given, env=env, check=True
+        )
+        return done.stdout.strip()
+
+    def write(self, name: str, content: str | bytes) -> Path:
+        place = self.place / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content.encode() if isinstance(content, str) else content)
+        return place
+
+    def commit(self, message: str = "Change", **files: str | bytes) -> str:
+        for name, content in files.items():
+            self.write(name.replace("__", "/"), content)
+        self.git("add", "-A")
+        self.git("commit", "-q", "--no-verify", "--allow-empty", "-m", message)
+        return self.git("rev-parse", "HEAD")
+
+
+def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repo:
+    """A repository with one commit, an index of the mock set, its key, and no variable of ours or git's."""
+    place = tmp_path / "repo"
+    place.mkdir()
+    for name in [name for name in os.environ if name.startswith(("GIT_", "ROBUSTIFY_"))]:
+        monkeypatch.delenv(name)
+    for name in ("SAFE_DEMO", "CI"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(place)
+    sealed.write(tmp_path / "index", mock_tables(), KEY)
+    monkeypatch.setenv(INDEX_VARIABLE, str(tmp_path / "index"))
+    monkeypatch.setenv(FILE_VARIABLE, str(key_file(tmp_path)))
+    held = Repo(place)
+    held.commit("Start", README="A pond with two boats.\n")
+    return held
+
+
+def found(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, list[dict[str, Any]]]:
+    code = main([*args, "--json"])
+    out = capsys.readouterr().out
+    return code, json.loads(out)["findings"] if out else []
+
+
+def rules(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, set[tuple[str, str]]]:
+    code, findings = found(capsys, *args)
+    return code, {(str(f["path"]), str(f["rule"])) for f in findings}
+
+
+def hook_repo(place: Path) -> Repo:
+    """A repository of the gate alone, with its hooks and its CI step, as another repository would name it."""
+    place.mkdir()
+    held = Repo(place)
+    for name in (".pre-commit-hooks.yaml", ".ci/gate", "robustify/__init__.py", "robustify/errors.py"):
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, place / name)
+    shutil.copytree(
+        ROOT / "robustify" / "gate",
+        place / "robustify" / "gate",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
+    held.commit("The gate")
+    return held
+
+
+def registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mock set registered through the command in the current folder, its index and key in the environment."""
+    (tmp_path / "mock.jsonl").write_text("".join(json.dumps(item.texts) + "\n" for item in mock_items()))
+    monkeypatch.setenv(FILE_VARIABLE, str(key_file(tmp_path)))
+    assert main(["index", "mock.jsonl", "-o", "mock.idx"]) == 0
+    monkeypatch.setenv(INDEX_VARIABLE, str(tmp_path / "mock.idx"))

@@ -1,0 +1,54 @@
+"""Keys and registered sets for the gate's tests: fixed, so that a failure repeats."""
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from robustify.gate.fingerprints.index import register
+from robustify.gate.fingerprints.keys import Key, key_id
+from robustify.gate.fingerprints.matching import Fingerprints
+from robustify.gate.fingerprints.sealed import Tables
+from tests.gate.corpus import Made, made
+
+SEED = 2026
+
+
+def key(name: str) -> Key:
+    secret = hashlib.sha256(f"a test key, {name}".encode()).digest()
+    return Key(key_id(secret), secret)
+
+
+KEY = key("one")
+
+
+def key_text(held: Key) -> str:
+    return f"rbk1:{held.id}:{base64.urlsafe_b64encode(held.secret).decode().rstrip('=')}\n"
+
+
+def key_file(folder: Path, held: Key = KEY, mode: int = 0o600) -> Path:
+    place = folder / f"{held.id}.key"
+    place.write_text(key_text(held))
+    place.chmod(mode)
+    return place
+
+
+def opened(sets: Mapping[str, Sequence[Sequence[str]]], held: Key) -> Fingerprints:
+    return Fingerprints(register(sets, held, library=False).tables, held)
+
+
+@cache
+def mock_items(n: int = 200) -> list[Made]:
+    """The mock restricted set: made up, harmless."""
+    return made(n, SEED)
+
+
+@cache
+def mock_tables(n: int = 200) -> Tables:
+    return register({"mock": [item.texts for item in mock_items(n)]}, KEY, library=False).tables
+
+
+@cache
+def mock_prints(n: int = 200) -> Fingerprints:
+    return Fingerprints(mock_tables(n), KEY)

@@ -1,0 +1,153 @@
+"""The gate where nobody can skip it: the CI step over the commits, and the hooks as pre-commit installs them."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from robustify.gate.policy import FORMAT, NAME
+from tests.gate.repo import LEAK, ROOT, Repo, hook_repo, prepared
+
+
+@pytest.fixture
+def origin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repo:
+    """A repository that holds the gate and its CI step; the index and the key are in the environment."""
+    prepared(tmp_path, monkeypatch)
+    return hook_repo(tmp_path / "origin")
+
+
+def cloned(origin: Repo, place: Path, *args: str) -> Repo:
+    subprocess.run(
+        ["git", "clone", "-q", *args, origin.place.as_uri(), str(place)], check=True, capture_output=True
+    )
+    return Repo(place)
+
+
+def step(repo: Repo, **env: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [str(repo.place / ".ci" / "gate")],
+        env={**os.environ, "PYTHON": sys.executable, **env},
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=repo.place.parent,
+    )
+
+
+def test_the_step_finds_what_a_branch_added_and_removed_again(origin: Repo, tmp_path: Path) -> None:
+    branch = cloned(origin, tmp_path / "clone")
+    branch.commit(notes=LEAK)
+    branch.git("rm", "-q", "notes")
+    branch.commit("Remove it")
+    branch.commit("Go on", other="harmless")
+    done = step(branch)
+    assert done.returncode == 4
+    assert "notes:1: RBG301" in done.stdout
+
+
+def test_the_step_takes_the_base_that_ci_names_and_fails_where_it_is_not_here(origin: Repo) -> None:
+    first = origin.git("rev-parse", "HEAD")
+    origin.commit(f"Mend\n\n{LEAK}")
+    last = origin.commit(other="harmless")
+    assert step(origin).returncode == 0  # the last commit alone
+    assert step(origin, GATE_BASE=first).returncode == 4
+    assert step(origin, GATE_BASE=last).returncode == 0
+    gone = step(origin, GATE_BASE="1" * 40)
+    assert gone.returncode == 2
+    assert "names no commit that is here" in gone.stderr
+    assert step(origin, GATE_BASE="0" * 40).returncode == 0  # a new branch: as without a name
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_the_step_works_in_a_shallow_clone_and_says_what_it_could_not_scan(
+    origin: Repo, tmp_path: Path, depth: int
+) -> None:
+    origin.commit(one="harmless")
+    origin.commit(two="harmless")
+    shallow = cloned(origin, tmp_path / "shallow", "--depth", str(depth))
+    done = step(shallow)
+    assert done.returncode == 0, done.stderr
+    assert ("no earlier commit is here" in done.stderr) == (depth == 1)
+    shallow.commit(f"Mend\n\n{LEAK}")
+    assert step(shallow).returncode == 4
+
+
+def test_the_step_works_on_a_first_commit_and_scans_its_message(origin: Repo) -> None:
+    done = step(origin)
+    assert done.returncode == 0
+    assert "no earlier commit is here" in done.stderr
+    origin.git("commit", "-q", "--amend", "-m", LEAK)
+    done = step(origin)
+    assert done.returncode == 4
+    assert done.stdout.startswith("<stdin>:1: RBG301")
+
+
+def test_the_step_scans_the_tree_of_an_archive_without_git(origin: Repo) -> None:
+    shutil.rmtree(origin.place / ".git")
+    done = step(origin)
+    assert done.returncode == 0, done.stderr
+    assert "a copy of the tree is scanned" in done.stderr
+    (origin.place / "notes").write_text(LEAK)
+    done = step(origin)
+    assert done.returncode == 4
+    assert "notes:1: RBG301" in done.stdout
+
+
+def test_the_step_can_hold_a_change_against_the_policy_that_it_began_with(origin: Repo) -> None:
+    origin.commit(**{NAME: "{}"})  # a policy that cannot be trusted
+    origin.commit(**{NAME: f'{{"format": "{FORMAT}"}}'})
+    assert step(origin).returncode == 0
+    assert step(origin, GATE_POLICY="base").returncode == 3
+
+
+def test_ci_runs_the_step_first() -> None:
+    lines = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    assert lines.index(".ci/gate") < lines.index("make check")
+
+
+def pre_commit(repo: Repo, home: Path, *args: str) -> "subprocess.CompletedProcess[str]":
+    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    offline = {"PIP_NO_INDEX": "1", "GIT_ALLOW_PROTOCOL": "file", "https_proxy": "http://127.0.0.1:9"}
+    return subprocess.run(
+        [sys.executable, "-m", "pre_commit", *args],
+        cwd=repo.place,
+        env={**env, **offline, "PRE_COMMIT_HOME": str(home)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+def test_pre_commit_takes_our_hooks_in_seconds_without_a_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pre_commit", reason="pre-commit is not installed")
+    repo, gate = prepared(tmp_path, monkeypatch), hook_repo(tmp_path / "gate")
+    repo.write("notes.md", LEAK)
+    repo.git("add", "-A")
+    begin = time.monotonic()
+    tried = pre_commit(repo, tmp_path / "home", "try-repo", str(gate.place), "robustify-gate", "--verbose")
+    seconds = time.monotonic() - begin
+    assert tried.returncode == 1
+    assert "exit code: 4" in tried.stdout
+    assert "notes.md:1: RBG301" in tried.stdout
+    assert seconds < 30
+    repo.write(
+        ".pre-commit-config.yaml",
+        f"repos:\n  - repo: {gate.place.as_uri()}\n    rev: {gate.git('rev-parse', 'HEAD')}\n"
+        "    hooks: [{id: robustify-gate}, {id: robustify-gate-msg}, {id: robustify-gate-push}]\n",
+    )
+    repo.write("notes.md", "harmless")
+    repo.git("add", "-A")
+    assert pre_commit(repo, tmp_path / "home", "run").returncode == 0
+    message = repo.write("MESSAGE", LEAK)
+    told = pre_commit(
+        repo, tmp_path / "home", "run", "--hook-stage", "commit-msg", "--commit-msg-filename", str(message)
+    )
+    assert told.returncode == 1
+    assert "<commit message>:1: RBG301" in told.stdout

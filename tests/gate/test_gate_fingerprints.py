@@ -1,0 +1,269 @@
+"""The fingerprint layer: what it recognises, what it leaves alone, and what its index gives away."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from robustify.errors import DataError
+from robustify.gate.fingerprints import sealed
+from robustify.gate.fingerprints.index import register
+from robustify.gate.fingerprints.items import read_items
+from robustify.gate.fingerprints.matching import COVER, HINT, Fingerprints
+from robustify.gate.fingerprints.words import rotated, streams, words
+from robustify.gate.scan import changed, scan
+from tests.gate.corpus import CARRIERS, DISGUISES, EDITS, Made, made, whole
+from tests.gate.sets import KEY, key, mock_items, mock_prints, mock_tables
+
+FORMS: dict[str, Callable[[Made], str]] = {"item": whole, "stem": lambda item: item.stem}
+FLOORS = {
+    "one_word": (1.0, 0.98),
+    "substituted_10": (0.99, 0.88),
+    "substituted_20": (0.97, 0.68),
+    "substituted_30": (0.85, 0.42),
+}
+"""What safety.md, 8.3 asks of edited leaks, for whole items and for stems alone."""
+
+
+def blocked(content: str | bytes) -> bool:
+    data = content.encode() if isinstance(content, str) else content
+    return any(found.rule == "RBG301" for found in scan(data, mock_prints()))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", DISGUISES)
+def test_every_disguise_of_every_item_is_refused(name: str, form: str) -> None:
+    rng = random.Random(f"{name} {form}")
+    items = mock_items()[:25]
+    missed = [i for i, item in enumerate(items) if not blocked(DISGUISES[name](FORMS[form](item), rng))]
+    assert missed == []
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", FLOORS)
+def test_edited_leaks_are_refused_as_often_as_asked(name: str, form: str) -> None:
+    rng = random.Random(f"{name} {form}")
+    edit, carriers = EDITS[name], list(CARRIERS.values())
+    found = [
+        blocked(carriers[i % len(carriers)](edit(FORMS[form](item), rng)))
+        for i, item in enumerate(mock_items())
+    ]
+    assert sum(found) / len(found) >= FLOORS[name][form == "stem"]
+
+
+@pytest.mark.parametrize("carrier", CARRIERS)
+def test_the_finding_names_the_line_of_the_leak(carrier: str) -> None:
+    for item in mock_items()[:5]:
+        text = CARRIERS[carrier](item.stem)
+        (found,) = [f for f in scan(text.encode(), mock_prints()) if f.rule == "RBG301"]
+        assert item.stem.split()[0] in text.split("\n")[found.line - 1]
+        assert 'set "mock"' in found.says
+        assert not set(words(found.says)) & (
+            set(words(item.stem)) - set(words("set mock whole text a the cover words"))
+        )
+
+
+def test_choices_in_another_order_and_apart_from_their_stem_are_refused() -> None:
+    for item in mock_items()[:40]:
+        turned = "\n".join(reversed(item.choices))
+        assert blocked(f"{item.stem}\n{turned}")
+    together = sum(blocked(" / ".join(item.choices)) for item in mock_items())
+    assert together / len(mock_items()) >= 0.95
+
+
+def test_text_of_the_same_words_in_another_order_is_left_alone() -> None:
+    for item in mock_items()[:50]:
+        mixed = item.stem.split()
+        random.Random(item.stem).shuffle(mixed)
+        assert not blocked(" ".join(mixed))
+
+
+def test_another_set_from_the_same_templates_is_mostly_left_alone() -> None:
+    others = made(200, 99)
+    assert sum(blocked(item.stem) for item in others) / len(others) <= 0.1
+
+
+def test_a_set_is_only_recognised_with_its_own_key() -> None:
+    stranger = Fingerprints(mock_tables(), key("another"))
+    assert not any(match.refuses for item in mock_items() for match in stranger.matches(whole(item)))
+
+
+@pytest.mark.parametrize("n", [COVER - 1, COVER])
+def test_the_number_of_words_that_refuse_is_the_documented_one(n: int) -> None:
+    text = "amber birch cedar delta ember fern grove hazel iris juniper"
+    prints = Fingerprints(register({"trees": [(text,)]}, KEY, library=False).tables, KEY)
+    found = list(prints.matches("zinc " + " ".join(text.split()[1 : 1 + n]) + " opal"))
+    assert [match.cover for match in found] == [n]
+    assert found[0].refuses == (n >= COVER)
+
+
+def test_matching_words_far_apart_do_not_add_up() -> None:
+    text = "amber birch cedar delta ember fern grove hazel iris juniper"
+    prints = Fingerprints(register({"trees": [(text,)]}, KEY, library=False).tables, KEY)
+    parts = text.split()
+    far = " ".join(parts[:4]) + " stone" * 60 + " " + " ".join(parts[4:8])
+    near = " ".join(parts[:4]) + " stone" * 8 + " " + " ".join(parts[4:8])
+    assert not any(match.refuses for match in prints.matches(far))
+    assert any(match.refuses for match in prints.matches(near))
+
+
+def test_a_repeated_phrase_counts_once() -> None:
+    text = "amber birch cedar delta ember fern grove hazel iris juniper"
+    prints = Fingerprints(register({"trees": [(text,)]}, KEY, library=False).tables, KEY)
+    assert not any(match.refuses for match in prints.matches("amber birch cedar stone " * 20))
+
+
+def test_the_same_few_words_said_twice_are_a_hint_and_no_refusal() -> None:
+    text = "amber birch of amber cedar birch of amber delta"
+    prints = Fingerprints(register({"trees": [(text,)]}, KEY, library=False).tables, KEY)
+    (found,) = prints.matches("birch of amber cedar birch of amber stone")
+    assert (found.cover, found.refuses) == (HINT, False)
+    assert any(match.refuses for match in prints.matches(text))
+
+
+def test_phrases_of_ordinary_text_are_left_out_of_an_index(tmp_path: Path) -> None:
+    phrase = "the painted gate stands open on every market day"
+    (tmp_path / "prose.md").write_text(f"As always, {phrase}.\n")
+    item = (f"{phrase} because the lamplighter Vopeku lost his brass whistle near the orchard",)
+    with_it = register({"one": [item]}, KEY, library=False)
+    without = register({"one": [item]}, KEY, [tmp_path], library=False)
+    assert without.dropped > with_it.dropped
+    assert any(m.refuses for m in Fingerprints(with_it.tables, KEY).matches(phrase))
+    assert not any(m.refuses for m in Fingerprints(without.tables, KEY).matches(phrase))
+    assert any(m.refuses for m in Fingerprints(without.tables, KEY).matches(item[0]))
+
+
+def test_a_match_names_the_set_that_the_text_is_of() -> None:
+    sets = {
+        "trees": [("amber birch cedar delta ember fern grove hazel",)],
+        "short": [("Why do tall reeds whisper?",)],
+    }
+    prints = Fingerprints(register(sets, KEY, library=False).tables, KEY)
+    assert [m.set_name for m in prints.matches("amber birch cedar delta ember fern grove hazel")] == ["trees"]
+    assert [(m.set_name, m.whole) for m in prints.matches("why do tall reeds whisper")] == [("short", True)]
+
+
+def test_an_item_of_a_large_template_is_recognised_although_few_of_its_likes_are_kept() -> None:
+    items = [(f"Amber birch cedar delta number {n} ember fern grove hazel iris",) for n in range(100, 400)]
+    tables = register({"trees": items}, KEY, library=False).tables
+    assert len(tables.tags) < 300 * 4
+    assert all(any(m.refuses for m in Fingerprints(tables, KEY).matches(items[n][0])) for n in (0, 150, 299))
+
+
+def test_registering_says_which_items_cannot_be_recognised() -> None:
+    items = [
+        ("Why so?", "yes", "no"),
+        ("Which of the following is", "most likely to be the"),
+        mock_items()[0].texts,
+    ]
+    found = register({"mixed": items}, KEY, library=False)
+    assert (found.items, found.blind) == (3, 2)
+
+
+# The index file.
+
+
+def test_an_index_comes_back_as_it_was_written(tmp_path: Path) -> None:
+    sealed.write(tmp_path / "index", mock_tables(), KEY)
+    assert sealed.read(tmp_path / "index", KEY) == mock_tables()
+    first = (tmp_path / "index").read_bytes()
+    sealed.write(tmp_path / "index", mock_tables(), KEY)
+    assert (tmp_path / "index").read_bytes() == first
+
+
+def test_an_index_shows_nothing_without_its_key(tmp_path: Path) -> None:
+    sealed.write(tmp_path / "index", mock_tables(), KEY)
+    raw = (tmp_path / "index").read_bytes()
+    assert len(raw) % (1 << 16) == 48
+    body = raw[48:]
+    counts = [body.count(b) for b in range(256)]
+    spread = sum((count - len(body) / 256) ** 2 / (len(body) / 256) for count in counts)
+    assert spread < 400  # chi-square with 255 degrees of freedom: 330 is its 99.9 % point
+    assert b"mock" not in raw
+    for item in mock_items()[:50]:
+        for word in words(item.stem):
+            assert len(word) < 6 or word not in raw
+
+
+def test_an_index_with_another_key_or_a_changed_byte_is_refused(tmp_path: Path) -> None:
+    place = tmp_path / "index"
+    sealed.write(place, mock_tables(), KEY)
+    with pytest.raises(DataError, match="was made with key"):
+        sealed.read(place, key("another"))
+    raw = place.read_bytes()
+    for at in (20, 60, len(raw) // 2, len(raw) - 1):
+        place.write_bytes(raw[:at] + bytes([raw[at] ^ 1]) + raw[at + 1 :])
+        with pytest.raises(DataError, match="changed or cut"):
+            sealed.read(place, KEY)
+    place.write_bytes(raw[:-500])
+    with pytest.raises(DataError, match="changed or cut"):
+        sealed.read(place, KEY)
+    place.write_bytes(b"no index")
+    with pytest.raises(DataError, match="no gate index"):
+        sealed.read(place, KEY)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "n"),
+    [
+        ("a.jsonl", '{"id": 1, "q": "one two three four"}\n\n{"q": {"stem": "five six"}}\n', 2),
+        ("a.json", '{"meta": ["x"], "rows": [{"q": "one"}, {"q": "two"}, {"q": "three"}]}', 3),
+        ("a.csv", 'one,"two\nthree",four\nfive,six,\n', 2),
+        ("a.tsv", "one\ttwo\nthree\tfour\n", 2),
+        ("a.txt", "one two\nthree\n\nfour\n", 2),
+    ],
+)
+def test_items_are_read_from_any_common_file(tmp_path: Path, name: str, text: str, n: int) -> None:
+    (tmp_path / name).write_text(text)
+    assert len(read_items(tmp_path / name)) == n
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("a.jsonl", b"{\n"), ("a.json", b"\xff\xfe"), ("a.txt", b" \n"), ("a.json", b"[" * 99999)],
+)
+def test_what_holds_no_items_is_refused_without_its_text(tmp_path: Path, name: str, content: bytes) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=name):
+        read_items(tmp_path / name)
+
+
+# The canon.
+
+TEXT = st.text(st.characters(codec="utf-8"), max_size=80)
+
+
+@given(TEXT)
+@settings(max_examples=200, deadline=None)
+def test_folding_is_stable_and_never_fails(text: str) -> None:
+    (first, *_) = streams(text)
+    again = streams(first.folded.decode("utf-8", "replace"))[0]
+    assert again.parts == first.parts
+    assert first.folded.count(b"\n") == text.count("\n")
+    assert len(rotated(text)) == len(streams(text))
+
+
+@given(
+    st.lists(
+        st.sampled_from(["lamp", "straße", "naïve", "ОКО", "Ωmega", "42", "pond's"]), min_size=1, max_size=12
+    )
+)
+def test_case_and_accents_make_no_difference(parts: list[str]) -> None:
+    import unicodedata
+
+    text = " ".join(parts)
+    assert words(text.upper()) == words(text.lower()) == words(unicodedata.normalize("NFD", text))
+
+
+@given(TEXT, st.integers(0, 5))
+def test_the_unchanged_lines_of_an_unwrapped_text_are_left_blank(text: str, at: int) -> None:
+    lines = [f"line {i}" for i in range(60)]
+    raw = "\n".join(lines)
+    lines[at * 10] = "changed" + text.replace("\n", " ")
+    new = changed(raw, "\n".join(lines)).split("\n")
+    assert len(new) == 60
+    assert new[at * 10] == lines[at * 10]
+    assert sum(bool(line) for line in new) <= 13

@@ -1,0 +1,142 @@
+"""The gate's key and the index command: what a key file must be, what is registered, what is refused."""
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from robustify.errors import AuthorisationError
+from robustify.gate.command import INDEX_VARIABLE, main
+from robustify.gate.fingerprints.keys import FILE_VARIABLE, VARIABLE, load_key
+from tests.gate.repo import registered
+from tests.gate.sets import KEY, key, key_file, key_text, mock_items
+
+
+@pytest.fixture(autouse=True)
+def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (INDEX_VARIABLE, FILE_VARIABLE, VARIABLE):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+# Keys.
+
+
+def test_a_key_comes_from_a_file_or_a_secret_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load_key() is None
+    assert load_key(str(key_file(tmp_path))) == KEY
+    monkeypatch.setenv(VARIABLE, key_text(KEY))
+    assert load_key() == KEY
+    monkeypatch.setenv(FILE_VARIABLE, str(key_file(tmp_path, key("other"))))
+    assert load_key() == key("other")
+    assert KEY.secret.hex() not in repr(KEY)
+    assert repr(KEY.secret) not in repr(KEY)
+    assert KEY.derived("a") != KEY.derived("b") != KEY.secret
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "no key of the form"),
+        ("a passphrase", "no key of the form"),
+        (key_text(KEY)[:40], "no key of the form"),
+        (key_text(KEY).replace(KEY.id, "0" * 16), "damaged"),
+        ("rbk1:" + "0" * 16 + ":" + "A" * 43, "weak"),
+        ("rbk1:" + "0" * 16 + ":" + "QUJD" * 10 + "QUE", "weak"),
+    ],
+)
+def test_a_key_that_is_none_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, says: str
+) -> None:
+    place = tmp_path / "key"
+    place.write_text(text)
+    place.chmod(0o600)
+    with pytest.raises(AuthorisationError, match=says) as caught:
+        load_key(str(place))
+    assert text.strip()[26:] == "" or text.strip()[26:] not in str(caught.value)
+    monkeypatch.setenv(VARIABLE, text or " ")
+    with pytest.raises(AuthorisationError, match=says):
+        load_key()
+
+
+@pytest.mark.parametrize("fault", ["mode", "link", "folder", "missing", "in_git", "pipe"])
+def test_a_key_file_that_others_could_reach_is_refused(tmp_path: Path, fault: str) -> None:
+    place = key_file(tmp_path)
+    match fault:
+        case "mode":
+            place.chmod(0o644)
+        case "link":
+            (tmp_path / "link").symlink_to(place)
+            place = tmp_path / "link"
+        case "folder":
+            place = tmp_path
+        case "missing":
+            place = tmp_path / "missing"
+        case "in_git":
+            (tmp_path / ".git").mkdir()
+        case "pipe":
+            place = tmp_path / "pipe"
+            os.mkfifo(place)
+            place.chmod(0o600)
+    assert main(["index", "items.jsonl", "--key", str(place), "-o", "out"]) == 4
+    assert not Path("out").exists()
+
+
+# The index command.
+
+
+def test_an_index_is_made_and_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    registered(tmp_path, monkeypatch)
+    assert "mock.idx: 200 items" in capsys.readouterr().out
+    Path("a.md").write_text(f"A note.\n\n{mock_items()[3].stem}\n")
+    assert main(["a.md", "--require-fingerprints"]) == 4
+    assert re.fullmatch(
+        r'a\.md:3: RBG301 fingerprint \(set "mock", a whole text\)\n', capsys.readouterr().out
+    )
+
+
+def test_the_index_command_says_what_it_cannot_recognise(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("short.csv").write_text("Why?,yes,no\nWhen?,now,then\n" + ",".join(mock_items()[0].texts) + "\n")
+    args = ["index", "short.csv", "--key", str(key_file(tmp_path)), "-o", "out.idx", "--name", "mock"]
+    assert main(args) == 0
+    assert "2 not at all" in capsys.readouterr().err
+    assert main([*args, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["sets"], told["not_recognised"], told["key_id"]) == ({"mock": 3}, 2, KEY.id)
+
+
+def test_an_index_of_nothing_or_without_a_key_is_not_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("short.csv").write_text("Why?,yes,no\n")
+    assert main(["index", "short.csv", "--key", str(key_file(tmp_path)), "-o", "out.idx"]) == 3
+    assert main(["index", "short.csv", "-o", "out.idx"]) == 4
+    assert main(["index", "gone.csv", "--key", str(key_file(tmp_path)), "-o", "out.idx"]) == 3
+    assert (
+        main(
+            ["index", "short.csv", "--key", str(key_file(tmp_path)), "-o", "out.idx", "--background", "gone"]
+        )
+        == 2
+    )
+    assert not Path("out.idx").exists()
+
+
+def test_an_index_that_cannot_be_trusted_stops_the_gate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registered(tmp_path, monkeypatch)
+    Path("a.md").write_text("harmless")
+    assert main(["a.md"]) == 0
+    raw = Path("mock.idx").read_bytes()
+    Path("mock.idx").write_bytes(raw[:-1] + bytes([raw[-1] ^ 1]))
+    assert main(["a.md"]) == 3
+    monkeypatch.setenv(FILE_VARIABLE, str(key_file(tmp_path, key("other"))))
+    assert main(["a.md"]) == 3
+    Path("mock.idx").unlink()
+    assert main(["a.md"]) == 3

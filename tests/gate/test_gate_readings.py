@@ -1,0 +1,299 @@
+"""What the gate opens, how far, and what it refuses because it cannot: containers, encodings, bombs, hostile text."""
+
+import base64
+import bz2
+import contextlib
+import gzip
+import io
+import lzma
+import random
+import tarfile
+import time
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from robustify.gate.decode.lines import Lines
+from robustify.gate.decode.magic import kind_of
+from robustify.gate.decode.parquet import unsnapped
+from robustify.gate.decode.readings import Reader, Reading, Unread
+from robustify.gate.decode.textual import decoded
+from robustify.gate.decode.unpack import MOST_BYTES, MOST_DEPTH
+from robustify.gate.decode.unwrap import untagged, unwrapped
+from robustify.gate.scan import scan
+from tests.gate.corpus import LETTERS, Made, made, whole
+from tests.gate.sets import mock_items, mock_prints
+
+LEAK = mock_items()[0]
+
+
+def rules(data: bytes) -> set[str]:
+    return {found.rule for found in scan(data, mock_prints())}
+
+
+def zipped(members: dict[str, bytes]) -> bytes:
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return held.getvalue()
+
+
+def nested(data: bytes, depth: int) -> bytes:
+    for i in range(depth):
+        data = zipped({f"{i}.bin": data}) if i % 2 else gzip.compress(data, mtime=0)
+    return data
+
+
+# Bounds.
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        gzip.compress(bytes(200 << 20), mtime=0),
+        bz2.compress(bytes(200 << 20)),
+        lzma.compress(bytes(100 << 20)),
+        zlib.compress(bytes(200 << 20)),
+        zipped({"a": bytes(100 << 20)}),
+        zipped({f"{i}.gz": gzip.compress(bytes(12 << 20), mtime=0) for i in range(8)}),
+        zipped({f"{i}": b"x" for i in range(3000)}),
+        gzip.compress(gzip.compress(bytes(100 << 20), mtime=0), mtime=0),
+    ],
+    ids=["gzip", "bzip2", "xz", "zlib", "zip", "zip_of_gzip", "many_members", "gzip_twice"],
+)
+def test_a_bomb_costs_little_and_is_refused(bomb: bytes) -> None:
+    begin = time.process_time()
+    assert "RBG503" in {found.rule for found in scan(bomb)}
+    assert time.process_time() - begin < 10
+
+
+def test_what_is_packed_too_deep_is_refused_and_less_deep_is_read() -> None:
+    text = whole(LEAK).encode()
+    assert "RBG301" in rules(nested(text, MOST_DEPTH))
+    assert rules(nested(text, MOST_DEPTH + 1)) == {"RBG503"}
+    encoded = text
+    for _ in range(MOST_DEPTH + 1):
+        encoded = base64.b64encode(encoded)
+    assert rules(encoded) == {"RBG503"}
+
+
+def test_a_file_of_more_than_the_bound_is_refused() -> None:
+    assert rules(b"word " * (MOST_BYTES // 5 + 1)) == {"RBG503"}
+
+
+def test_an_encrypted_member_is_refused_and_the_others_are_read() -> None:
+    raw = bytearray(zipped({"open.txt": whole(LEAK).encode(), "shut.txt": b"anything at all"}))
+    at = raw.rindex(b"PK\x01\x02")
+    raw[at + 8] |= 1
+    assert rules(bytes(raw)) >= {"RBG301", "RBG502"}
+
+
+@pytest.mark.parametrize("cut", [10, 40, 90])
+def test_a_damaged_archive_is_refused(cut: int) -> None:
+    whole_archive = zipped({"a.txt": random.Random(1).randbytes(4000)})
+    assert rules(whole_archive[: len(whole_archive) * cut // 100]) & {"RBG504", "RBG501"}
+    packed = gzip.compress(random.Random(2).randbytes(4000), mtime=0)
+    assert rules(packed[: len(packed) * cut // 100]) & {"RBG504", "RBG501"}
+
+
+def test_what_stands_behind_a_stream_or_in_an_archive_s_names_is_read_too() -> None:
+    assert "RBG301" in rules(gzip.compress(b"nothing", mtime=0) + whole(LEAK).encode())
+    assert "RBG301" in rules(zipped({LEAK.stem.replace(" ", "_") + ".txt": b"nothing"}))
+    held = io.BytesIO()
+    with tarfile.open(fileobj=held, mode="w") as archive:
+        info = tarfile.TarInfo("link")
+        info.type, info.linkname = tarfile.SYMTYPE, LEAK.stem.replace(" ", "/")
+        archive.addfile(info)
+    assert "RBG301" in rules(held.getvalue())
+
+
+def test_nothing_is_written_while_archives_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    scan(zipped({"../../escape.txt": b"words", "/absolute.txt": b"words"}), mock_prints())
+    assert list(tmp_path.iterdir()) == []
+
+
+# Kinds and encodings.
+
+
+@pytest.mark.parametrize("name", ["a.png", "notes.txt"])
+def test_binary_content_is_refused_and_its_words_are_still_looked_at(name: str) -> None:
+    png = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) + LEAK.stem.encode() + bytes(range(256))
+    assert rules(png) >= {"RBG501", "RBG301"}
+    assert rules(png.replace(LEAK.stem.encode(), LEAK.stem.encode("utf-16-le"))) >= {"RBG501", "RBG301"}
+
+
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "latin-1"]
+)
+def test_text_is_read_in_every_common_encoding(encoding: str) -> None:
+    text = "Où est la " + LEAK.stem
+    assert decoded(text.encode(encoding)) == text
+    assert "RBG301" in rules(text.encode(encoding))
+
+
+def test_a_mark_that_could_begin_a_word_does_not_make_text_binary() -> None:
+    for text in (b"MZ is a county code", b"ORC is a format", b"RIFF and GGUF are others", b"x^2 + y^2"):
+        assert kind_of(text) == "text"
+
+
+@given(st.binary(max_size=400))
+@settings(max_examples=300, deadline=None)
+def test_any_bytes_are_read_or_refused_and_never_crash(data: bytes) -> None:
+    found = list(Reader().read(data))
+    assert found
+    assert any(isinstance(part, Unread) or (isinstance(part, Reading) and part.raw) for part in found)
+
+
+FRAGMENTS = (
+    "question", ": ", "choices", "[", "]", "{", "}", '"', "'", "Which lamp is lit?", "A) x ", "B) y ", "C) z", "\n",
+    "answer", "=", "<li>", "</li>", "|", ",", "(", ")", "~", "\\item", "\\begin{", "%41", "&#65;", "\\u0041",
+    "INSERT INTO a VALUES ", "[x]", "[ ]", "-----BEGIN PGP MESSAGE-----", "QUJD" * 12, "1. ", "2. ", "3. ", "\x0b",
+    "\u200b", "é", "Answer1: ", "- ", "options: ",
+)  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(FRAGMENTS), max_size=40).map("".join))
+@settings(max_examples=400, deadline=None)
+def test_broken_pieces_of_every_notation_never_crash_a_scan(text: str) -> None:
+    assert all(found.line >= 1 for found in scan(text.encode(), mock_prints()))
+
+
+@given(
+    st.sampled_from(
+        [
+            "<",
+            "&#",
+            "%4",
+            "\\u",
+            "A) ",
+            '{"question": "',
+            "[",
+            "=\n",
+            "-\n",
+            "| a ",
+            "question: ",
+            "```",
+            "~{",
+            "INSERT INTO a (",
+            "B. ",
+            "\u200b",
+        ]
+    )
+)
+@settings(max_examples=40, deadline=None)
+def test_hostile_repetition_costs_no_more_than_its_size(piece: str) -> None:
+    data = (piece * (200_000 // len(piece))).encode()
+    begin = time.process_time()
+    scan(data, mock_prints())
+    assert time.process_time() - begin < 5
+
+
+# Unwrapping.
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=120))
+@settings(max_examples=300, deadline=None)
+def test_unwrapping_keeps_the_count_of_lines(text: str) -> None:
+    plain = text.replace("=\n", " \n").replace("-\n", " \n").replace("=\r\n", "\r\n").replace("-\r\n", "\r\n")
+    assert unwrapped(plain).count("\n") == plain.count("\n")
+    assert untagged(plain).count("\n") == plain.count("\n")
+
+
+def test_surrogate_pairs_in_escapes_come_back_as_one_letter() -> None:
+    assert unwrapped("\\ud835\\udc00 \\u{61} \\x62 \\143") == "\U0001d400 a b c"
+
+
+def test_letters_smuggled_as_tag_characters_are_read() -> None:
+    hidden = "".join(chr(0xE0000 + ord(c)) for c in LEAK.stem)
+    assert "RBG301" in rules(f"A harmless line.{hidden}".encode())
+
+
+def test_a_digest_in_a_lock_file_is_no_finding_but_a_long_unreadable_run_is() -> None:
+    rng = random.Random(3)
+    lock = "\n".join(f"pkg=={i} --hash=sha256:{rng.randbytes(32).hex()}" for i in range(200))
+    lock += "\n".join(base64.b64encode(rng.randbytes(64)).decode() for _ in range(50))
+    assert rules(lock.encode()) == set()
+    assert rules(base64.b64encode(rng.randbytes(9000))) == {"RBG501"}
+
+
+@given(st.text("ab\n", max_size=60))
+def test_lines_are_counted_right(text: str) -> None:
+    lines = Lines(text)
+    assert [lines.of(i) for i in range(len(text))] == [text.count("\n", 0, i) + 1 for i in range(len(text))]
+
+
+# Parquet.
+
+
+def _parquet(items: list[Made], compression: str, **columns: list[str]) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    held: dict[str, Any] = dict(columns) or {
+        "question": [i.stem for i in items],
+        "choices": [i.choices for i in items],
+    }
+    out = io.BytesIO()
+    pq.write_table(pa.table({**held, "answer": [i.key for i in items]}), out, compression=compression)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("compression", ["none", "snappy", "gzip"])
+def test_a_parquet_file_is_read_where_the_standard_library_can(compression: str) -> None:
+    items = mock_items()[:40]
+    assert rules(_parquet(items, compression)) == {"RBG102", "RBG301"}
+    harmless = _parquet(items, compression, boat=["a painted tub"] * 40, note=["seen twice"] * 40)
+    assert rules(harmless) == set()
+
+
+@pytest.mark.parametrize("compression", ["zstd", "brotli", "lz4"])
+def test_a_parquet_file_in_another_compression_is_refused_and_its_columns_are_named_by_shape(
+    compression: str,
+) -> None:
+    items = made(5, 4)
+    assert rules(_parquet(items, compression)) == {"RBG102", "RBG501"}
+    assert rules(_parquet(items, compression, boat=["a painted tub"] * 5)) == {"RBG501"}
+
+
+@pytest.mark.parametrize("at", [0.2, 0.5, 0.9, 0.99])
+def test_a_damaged_parquet_file_is_refused(at: float) -> None:
+    raw = _parquet(made(50, 5), "snappy")
+    assert rules(raw[: int(len(raw) * at)]) & {"RBG504", "RBG501"}
+    place = int(len(raw) * at)
+    assert rules(raw[:place] + b"\xff" * 12 + raw[place + 12 :])
+
+
+@given(st.binary(max_size=200))
+@settings(max_examples=200, deadline=None)
+def test_snappy_undoes_what_pyarrow_does_and_refuses_noise(data: bytes) -> None:
+    import pyarrow as pa
+
+    codec = pa.Codec("snappy")
+    for content in (data, data * 40):
+        assert unsnapped(codec.compress(content, asbytes=True), len(content)) == content
+    with contextlib.suppress(ValueError, IndexError):
+        assert len(unsnapped(data, 1 << 16)) <= 1 << 16
+
+
+def test_an_arrow_file_is_refused_and_its_words_are_looked_at() -> None:
+    import pyarrow as pa
+
+    out = io.BytesIO()
+    table = pa.table({"note": [item.stem for item in mock_items()[:5]]})
+    with pa.ipc.new_file(out, table.schema) as writer:
+        writer.write_table(table)
+    assert rules(out.getvalue()) >= {"RBG501", "RBG301"}
+
+
+def test_options_in_one_cell_are_seen(tmp_path: Path) -> None:
+    rows = [
+        f'"{i.stem}","{" ".join(f"{LETTERS[j]}) {c}" for j, c in enumerate(i.choices))}"' for i in made(4, 6)
+    ]
+    assert {f.rule for f in scan("\n".join(rows).encode())} & {"RBG102", "RBG103"}

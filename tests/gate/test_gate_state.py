@@ -1,0 +1,105 @@
+"""What of robustify's own the gate refuses, made by the code that makes it: keys, caches, records; and what may pass."""
+
+import base64
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from robustify.engines.cache import Cache
+from robustify.engines.protocols import Logprob
+from robustify.gate.scan import scan
+from robustify.item import Item
+from robustify.restricted import keys, registered
+from robustify.restricted.split import hashed
+from tests.support import restricted_run
+
+IDS = tuple(
+    sorted("rb1_" + base64.b32encode(bytes([n]) * 16).decode().rstrip("=").lower() for n in range(60))
+)
+
+
+def found(data: bytes | str) -> set[str]:
+    return {f.rule for f in scan(data.encode() if isinstance(data, str) else data)}
+
+
+# Keys.
+
+
+def test_a_key_is_refused_in_every_form_that_text_takes(tmp_path: Path) -> None:
+    keys.new_key(tmp_path / "key")
+    line = (tmp_path / "key").read_text(encoding="ascii")
+    assert line.startswith("rbk1:")
+    forms: list[bytes] = [
+        line.encode(), f"export ROBUSTIFY_KEY={line}".encode(), json.dumps({"env": {"KEY": line}}).encode(),
+        f"# {line}".encode(), base64.b64encode(f"the key is {line}".encode()), gzip.compress(line.encode()),
+        line.encode("utf-16"), "".join(f"&#{ord(c)};" for c in line).encode(), bytes(range(256)) + line.encode(),
+    ]  # fmt: skip
+    assert [n for n, form in enumerate(forms) if "RBG402" not in found(form)] == []
+    assert line.split(":")[2].strip() not in str(scan(line.encode()))
+
+
+# Caches and records.
+
+
+@pytest.mark.parametrize("seal", [None, bytes(range(32))], ids=["public", "sealed"])
+def test_our_own_score_cache_is_refused_by_its_bytes(tmp_path: Path, seal: bytes | None) -> None:
+    with Cache(tmp_path / "cache", seal) as cache:
+        cache.put({bytes(range(32)): Logprob(-1.5, 1)}, "a model", 0.1)
+        journal = cache.file.with_name(cache.file.name + "-wal").read_bytes()
+    data = cache.file.read_bytes()
+    assert found(journal) == {"RBG404"}
+    assert found(data) == {"RBG404"}
+    assert found(gzip.compress(data, mtime=0)) == {"RBG404"}
+    other = bytearray(data)
+    other[68:72] = bytes(4)  # another program's database
+    assert found(bytes(other)) == {"RBG501"}
+
+
+def test_the_record_of_registered_sets_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    registered.register("mock", [Item("a", "Which lamp is lit?", ("one", "two"), 0)])
+    assert found(registered.place().read_bytes()) == {"RBG404"}
+
+
+# What a restricted run leaves, and what it publishes.
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return restricted_run.once(tmp_path_factory) / "out" / "run"
+
+
+def test_what_a_restricted_run_leaves_is_refused_and_what_it_publishes_passes(folder: Path) -> None:
+    told = {
+        path.relative_to(folder).as_posix(): found(path.read_bytes())
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+    published = {name: rules for name, rules in told.items() if name.startswith("published/")}
+    assert told["run.json"] == {"RBG403"}
+    assert told["summary.json"] == {"RBG403"}
+    assert published
+    assert {name: rules for name, rules in published.items() if rules} == {}
+
+
+def test_a_hashed_split_passes_and_one_that_says_more_does_not() -> None:
+    split = hashed("mock-restricted", "1", "robust", "0123456789abcdef", IDS)
+    held = json.loads(split.text)
+    assert found(split.text) == set()
+    assert found(json.dumps(held)) == set()
+    for change in (
+        {"topics": ["ponds"] * 60},
+        {"ids": [[one, 0.25] for one in IDS]},
+        {"ids": list(IDS[::-1])},
+        {"n": 59},
+        {"dataset": "which lamp does the keeper light before the second bell"},
+    ):
+        assert found(json.dumps({**held, **change})) == {"RBG405"}, change
+
+
+def test_keyed_ids_beside_anything_else_are_refused_and_a_few_as_an_example_are_not() -> None:
+    assert found("".join(f"{one},ponds,0.25\n" for one in IDS)) == {"RBG405"}
+    assert found("".join(json.dumps({"id": one, "votes": 2}) + "\n" for one in IDS)) == {"RBG405"}
+    assert found(f"An id looks like {IDS[0]} or {IDS[1]}.") == set()

@@ -1,0 +1,282 @@
+"""Scores: chance beside each rate, gaps on common items, random removals on known truth, and who voted."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from robustify.answers import Answers
+from robustify.arrays import Bools, Floats
+from robustify.judge.accuracy import (
+    Parts,
+    against_chance,
+    credits,
+    format_gap,
+    heuristic_gap,
+    random_removal,
+    scored,
+)
+from robustify.judge.pairs import pairs
+from robustify.judge.permutation import permutation
+from robustify.screen.votes import roll
+from robustify.stats.intervals import wilson
+from robustify.stats.tests import minimum_detectable_difference
+from tests.support.fake_answers import bench, rows, text_rows
+
+
+def parts(robust: Bools, topic: Any = None, **more: Any) -> Parts:
+    n = len(robust)
+    of = np.zeros(n, dtype=np.int64) if topic is None else np.asarray(topic, dtype=np.int64)
+    return Parts(~robust, robust, np.ones(n, dtype=bool), np.full(n, np.nan), of, **more)
+
+
+def ones(mask: Any) -> Floats:
+    return np.asarray(mask, dtype=np.float64)
+
+
+def gap(won: Floats, longest: Floats, groups: Any = None) -> dict[str, Any]:
+    found = heuristic_gap(won, longest, groups)
+    assert found is not None
+    return found
+
+
+def credit(*runs: tuple[float, int]) -> Floats:
+    return np.repeat([value for value, _ in runs], [times for _, times in runs])
+
+
+# Chance
+
+
+def test_chance_is_the_mean_of_one_in_k_over_the_items_in_the_rate() -> None:
+    found = against_chance(np.array([1.0, 0.0, np.nan, 0.5]), np.array([2, 4, 10, 4]))
+    assert found["n"] == 3
+    assert found["chance"] == pytest.approx((1 / 2 + 1 / 4 + 1 / 4) / 3)
+
+
+@pytest.mark.parametrize(("right", "told"), [(55, False), (75, True), (28, True)])
+def test_a_rate_is_told_from_chance_exactly_where_its_interval_leaves_chance_out(
+    right: int, told: bool
+) -> None:
+    found = against_chance(credit((1, right), (0, 200 - right)), np.full(200, 4))
+    low, high = wilson(right, 200)
+    assert found["told_from_chance"] is told
+    assert (low <= 0.25 <= high) is not told
+    assert found["mde"] == (None if told else pytest.approx(minimum_detectable_difference(200, 0.25)))
+
+
+def test_the_false_alarm_rate_of_a_guesser_is_five_in_a_hundred_whatever_hangs_together() -> None:
+    """Fixed picks, keys drawn anew: the picks of a whole passage may be alike."""
+    rng = np.random.default_rng(0)
+    k = np.repeat([2, 4, 5], 100)
+    picks = np.repeat(rng.integers(0, 2, 30), 10)
+    told = [
+        against_chance((rng.integers(0, k) == picks).astype(float), k)["told_from_chance"]
+        for _ in range(2_000)
+    ]
+    assert 0.02 <= np.mean([bool(t) for t in told]) <= 0.06
+
+
+def test_without_items_or_k_chance_is_null() -> None:
+    nothing = {"chance": None, "told_from_chance": None, "mde": None}
+    assert against_chance(np.zeros(0), np.zeros(0, dtype=np.int64)) == {
+        "value": None, "n": 0, "ci": None, **nothing,
+    }  # fmt: skip
+    assert against_chance(np.ones(3), None) == {**against_chance(np.ones(3), np.full(3, 4)), **nothing}
+    tiny = against_chance(np.array([1.0, 0.0]), np.array([2, 2]))
+    assert (tiny["told_from_chance"], tiny["mde"]) == (False, None), "not even two of two would be told"
+
+
+def test_every_measure_of_a_model_has_its_chance_and_the_splits_add_up() -> None:
+    b = bench(90, 2, options=(4, 3), seed=2)
+    full = rows(b, view="full", template="mmlu-v1")
+    cloze = text_rows(b, view="cloze", template="qa-v1")
+    table = Answers.of([*rows(b), *full, *cloze])
+    held = roll(table, b.ids)
+    found = credits(table, held, "v0", "d4-like-v1")
+    fit = np.arange(90) % 3 > 0
+    where = replace(parts(np.arange(90) < 50, k=held.k), cloze=fit)
+    tree: Any = scored(found, where)
+    json.dumps(tree, allow_nan=False)
+    for name, of in (("full", np.ones(90, dtype=bool)), ("cloze_chars", fit)):
+        assert [tree[name][split]["n"] for split in ("all", "shortcut", "robust")] == [
+            of.sum(),
+            (of & where.shortcut).sum(),
+            (of & where.robust).sum(),
+        ]
+        assert tree[name]["robust"]["chance"] == pytest.approx(np.mean(1 / b.k[of & where.robust]))
+    assert tree["choices_only_text"] is None
+    assert tree["free"] is None
+    assert tree["format_gap"]["n"] == fit.sum()
+
+
+# Gaps
+
+
+def test_the_format_gap_is_paired_on_items_fit_for_cloze_and_answered_both_ways() -> None:
+    full = np.array([1.0, 1, 1, 0, np.nan, 1])
+    cloze = np.array([0.0, 1, np.nan, 0, 1, 0])
+    where = replace(parts(np.ones(6, dtype=bool)), cloze=np.arange(6) != 5)
+    found = format_gap({"full": full, "cloze_chars": cloze}, where)
+    assert found == {"value": pytest.approx(1 / 3), "n": 3, "ci": None, "mde": None}
+    assert format_gap({"full": full, "cloze_chars": None}, where) is None
+    assert format_gap({"full": full}, where) is None
+
+
+def test_a_gap_that_is_not_told_has_its_mde_and_one_that_is_has_none() -> None:
+    where = parts(np.ones(200, dtype=bool))
+    same = np.random.default_rng(1).random(200)
+    one, two = ones(same < 0.6), ones(same < 0.58)
+    alike = format_gap({"full": one, "cloze_chars": two}, where)
+    apart = format_gap({"full": one, "cloze_chars": 1 - one}, where)
+    assert alike is not None
+    assert apart is not None
+    assert isinstance(alike["mde"], float)
+    assert apart["mde"] is None
+
+
+def test_the_heuristic_gap_finds_what_was_planted_and_covers_it() -> None:
+    rng = np.random.default_rng(4)
+    hits = []
+    for _ in range(400):
+        longest = rng.choice([0.0, 1.0, 0.5], p=[0.6, 0.3, 0.1], size=150)
+        won = ones(rng.random(150) < 0.3 + 0.2 * (rng.random(150) < longest))
+        low, high = gap(won, longest)["ci"]
+        # A tied item stands on both sides: it moves both means towards each other by its share.
+        right, wrong = 0.3 + 0.05, 0.6 + 0.05
+        truth = (0.3 * 0.5 + 0.05 * 0.4) / right - (0.6 * 0.3 + 0.05 * 0.4) / wrong
+        hits.append(low <= truth <= high)
+    assert 0.92 <= np.mean(hits) <= 0.99
+
+
+def test_a_gap_in_which_nothing_varies_claims_no_certainty() -> None:
+    longest = credit((1, 20), (0, 30))
+    never = gap(np.zeros(50), longest)
+    low, high = never["ci"]
+    assert low < -0.05
+    assert high > 0.05
+    assert never["mde"] is not None
+    grouped = gap(np.zeros(50), longest, np.arange(50))
+    assert grouped == {"value": 0, "n": 50, "ci": None, "mde": None}
+    few = gap(np.zeros(50), longest, np.arange(50) // 10)
+    assert few == {"value": 0, "n": 50, "ci": None, "mde": None}
+
+
+# Random removals
+
+
+def removed(won: Floats, robust: Bools, topic: Any = None, **more: Any) -> dict[str, Any]:
+    found = random_removal({"full": won}, parts(robust, topic), **more)
+    assert found is not None
+    return found
+
+
+def test_the_percentile_is_even_and_p_holds_its_level_when_items_are_removed_at_random() -> None:
+    rng = np.random.default_rng(5)
+    topic = np.repeat([0, 1, 2, 3], [10, 90, 150, 250])
+    won = ones(rng.random(500) < np.array([0.9, 0.7, 0.4, 0.2])[topic])
+    won[::23] = 0.5
+    found = [removed(won, rng.random(500) < 0.6, topic, draws=300, seed=s) for s in range(300)]
+    assert np.mean([f["percentile"] for f in found]) == pytest.approx(50, abs=5)
+    assert np.mean([f["p"] <= 0.05 for f in found]) <= 0.08
+    assert all((f["mde"] is None) == (f["p"] <= 0.05) for f in found)
+
+
+def test_a_topic_that_is_gone_is_no_part_of_the_control() -> None:
+    """The easy topic was removed whole: the fall is the topics' alone, and the control falls with it."""
+    topic = np.repeat([0, 1], [100, 300])
+    won = np.concatenate([np.ones(100), np.tile([1.0, 0.0, 0.0], 100)])
+    found = removed(
+        won, np.concatenate([np.zeros(100, dtype=bool), np.tile([True, True, True, False], 75)]), topic
+    )
+    assert found["mean"] == pytest.approx(1 / 3, abs=0.01)
+    assert 5 < found["percentile"] < 95
+
+
+def test_harder_items_kept_is_told() -> None:
+    won = credit((1, 200), (0, 200))
+    found = removed(won, np.arange(400) >= 80)
+    assert (found["percentile"], found["mde"]) == (0, None)
+    assert found["p"] == pytest.approx(2 / 1001)
+    assert removed(won[::-1], np.arange(400) >= 80)["p"] == pytest.approx(2 / 1001)
+
+
+def test_where_removal_can_change_nothing_it_is_not_blamed() -> None:
+    alike = removed(np.full(40, 0.5), np.arange(40) < 20)
+    assert (alike["percentile"], alike["p"]) == (100, 1)
+    whole = removed(credit((1, 10), (0, 30)), np.ones(40, dtype=bool))
+    assert (whole["mean"], whole["percentile"], whole["p"]) == (0.25, 100, 1)
+    single = removed(credit((1, 10), (0, 30)), np.ones(40, dtype=bool), np.arange(40))
+    assert single["p"] == 1, "topics of one item each"
+
+
+def test_thirds_of_credit_are_no_rounding_trap() -> None:
+    rng = np.random.default_rng(6)
+    won = rng.choice([0.0, 1 / 3, 1 / 2, 1.0], size=600)
+    found = removed(won, np.ones(600, dtype=bool), np.arange(600) % 7)
+    assert (found["percentile"], found["p"]) == (100, 1)
+
+
+def test_nothing_kept_or_nothing_asked_is_null() -> None:
+    empty = parts(np.zeros(10, dtype=bool))
+    assert random_removal({"full": np.ones(10)}, empty) is None
+    assert random_removal({"full": None, "cloze_chars": None}, empty) is None
+    assert random_removal({"full": np.full(10, np.nan)}, parts(np.ones(10, dtype=bool))) is None
+
+
+def test_what_errs_as_the_voters_do_falls_on_clean_sets_and_random_removal_calls_it_a_fall() -> None:
+    """A known limit, told beside the number and in docs/validity.md, which has these figures from here."""
+    falls, alarms = [], {"like": 0, "unlike": 0}
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        key, favourite = rng.integers(0, 4, 400), rng.integers(0, 4, 400)
+        knows, robust = rng.random(400) < 0.5, favourite != key
+        guesses = {"like": favourite, "unlike": rng.integers(0, 4, 400)}
+        for name, guess in guesses.items():
+            found = removed(ones(knows | (guess == key)), robust)
+            alarms[name] += found["p"] <= 0.05
+            falls += [found["mean"] - found["robust"]["value"]] if name == "like" else []
+    page = (Path(__file__).parents[2] / "docs" / "validity.md").read_text(encoding="utf-8")
+    assert alarms == {"like": 40, "unlike": 1}
+    assert f"fell by {100 * np.mean(falls):.1f} points on average" in page
+
+
+def test_where_nothing_was_flagged_nothing_could_have_been_told() -> None:
+    found = removed(credit((1, 10), (0, 30)), np.ones(40, dtype=bool))
+    assert (found["p"], found["mde"]) == (1.0, None)
+
+
+# Voters
+
+
+@pytest.mark.parametrize("voters", [("v1",), ("v0", "v1"), ()])
+def test_a_voter_is_flagged_wherever_its_numbers_stand(voters: Sequence[str]) -> None:
+    b = bench(60, 3, s=0.3, seed=8)
+    table = Answers.of([*rows(b), *rows(b, view="full", template="mmlu-v1")])
+    held = roll(table, b.ids)
+    where = parts(~b.shortcut, k=held.k)
+    found = {name: credits(table, held, name, "d4-like-v1") for name in b.voters}
+    summary: dict[str, Any] = {
+        "accuracy": {name: {"is_voter": name in voters, **scored(c, where)} for name, c in found.items()},
+        "random_removal": {
+            name: random_removal(c, where, is_voter=name in voters) for name, c in found.items()
+        },
+        "permutation": permutation(table, held, b.voters, voters),
+        "pairs": pairs(found, where, voters),
+    }
+    flagged = {
+        f"{part}.{name}"
+        for part, tree in summary.items()
+        for name, entry in tree.items()
+        if isinstance(entry, dict) and entry["is_voter"]
+    }
+    assert flagged == {
+        f"{part}.{name}"
+        for part, tree in summary.items()
+        for name, entry in tree.items()
+        if isinstance(entry, dict) and set(voters) & set(entry.get("models") or (name,))
+    }
+    assert len(flagged) == (0 if not voters else 3 * len(voters) + (3 if len(voters) > 1 else 2))

@@ -1,0 +1,311 @@
+"""Guardrails: each one says no when it should, says why, and stays quiet about what was never asked."""
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from robustify.judge.guardrails import (
+    Check,
+    Limits,
+    enough_robust_items,
+    excess_above_chance,
+    guardrails,
+    residual_shortcuts,
+    ties_share,
+    topic_collapse,
+    topic_drift,
+    unanswered_share,
+    undecided_share,
+)
+
+LIMITS = Limits()
+
+
+def good() -> dict[str, Any]:
+    return {
+        "screen": {
+            "asked": 200, "answered": 198, "unanswered": 2,
+            "excess_over_chance": {"value": 0.12, "ci": [0.06, 0.18], "p": 1e-4},
+            "voters": {
+                "one": {"choices_only_accuracy": {"value": 0.4, "n": 200, "ci": [0.3, 0.5]}, "ties": 1},
+                "two": {"choices_only_accuracy": {"value": 0.4, "n": 198, "ci": [0.3, 0.5]}, "ties": 0},
+            },
+        },
+        "splits": {"all": 200, "shortcut": 50, "robust": 148, "undecided": 2},
+        "topics": {
+            "maths": {"before": 100, "after": 70, "retention": {"value": 0.7, "n": 100, "ci": [0.6, 0.78]}},
+            "music": {"before": 100, "after": 78, "retention": {"value": 0.78, "n": 100, "ci": [0.69, 0.85]}},
+            "kl_nats": 0.001, "kl_null": 0.0009, "p": 0.4,
+        },
+        "residual": {"verdict": "certified", "reasons": []},
+    }  # fmt: skip
+
+
+def test_a_good_run_passes_every_check() -> None:
+    checks = guardrails(good(), LIMITS)
+    assert [c.name for c in checks] == [
+        "topic_collapse", "topic_drift", "enough_robust_items", "unanswered_share", "ties_share",
+        "undecided_share", "excess_above_chance", "residual_shortcuts",
+    ]  # fmt: skip
+    assert all(c.passed for c in checks)
+    assert all(c.reason for c in checks)
+    assert [c.name for c in checks if c.halts_export] == [
+        "topic_collapse",
+        "topic_drift",
+        "enough_robust_items",
+    ]
+
+
+def with_topic(before: int, after: int) -> dict[str, Any]:
+    summary = good()
+    summary["topics"]["sport"] = {"before": before, "after": after, "retention": None}
+    return summary
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "passed", "said"),
+    [
+        (100, 30, False, "sport kept 30 of 100"),
+        (10, 0, False, "sport kept 0 of 10"),
+        (10, 1, False, "sport kept 1 of 10"),
+        (9, 0, True, "too few items to judge by: sport kept 0 of 9"),
+        (10, 4, True, "too few items to judge by: sport kept 4 of 10"),
+        (100, 47, True, "too few items to judge by: sport kept 47 of 100"),
+        (100, 50, True, "every topic kept at least 50% of its items"),
+    ],
+)
+def test_topic_collapse(before: int, after: int, passed: bool, said: str) -> None:
+    check = topic_collapse(with_topic(before, after), LIMITS)
+    assert (check.passed, check.reason) == (passed, said)
+    assert check.value == pytest.approx(min(0.7, after / before))
+    assert check.halts_export
+
+
+def test_a_topic_that_vanished_entirely_is_still_counted() -> None:
+    assert not topic_collapse(with_topic(40, 0), LIMITS).passed
+    assert topic_collapse(with_topic(0, 0), LIMITS).passed
+
+
+@pytest.mark.parametrize(
+    ("kl", "p", "passed"), [(0.05, 0.001, False), (0.05, 0.2, True), (0.01, 0.001, True)]
+)
+def test_topic_drift(kl: float, p: float, passed: bool) -> None:
+    summary = good()
+    summary["topics"] |= {"kl_nats": kl, "p": p}
+    check = topic_drift(summary, LIMITS)
+    assert (check.passed, check.value, check.halts_export) == (passed, kl, True)
+    assert "random removal" in check.reason
+
+
+@pytest.mark.parametrize(("n", "passed"), [(0, False), (29, False), (30, True)])
+def test_enough_robust_items(n: int, passed: bool) -> None:
+    summary = good()
+    summary["splits"]["robust"] = n
+    check = enough_robust_items(summary, LIMITS)
+    assert (check.passed, check.value, check.halts_export) == (passed, n, True)
+    assert str(n) in check.reason
+
+
+@pytest.mark.parametrize(("n", "passed"), [(4, True), (5, False), (200, False)])
+def test_unanswered_share(n: int, passed: bool) -> None:
+    summary = good()
+    summary["screen"]["unanswered"] = n
+    check = unanswered_share(summary, LIMITS)
+    assert (check.passed, check.value) == (passed, n / 200)
+    assert not check.halts_export
+
+
+@pytest.mark.parametrize(("n", "passed"), [(4, True), (5, False), (200, False)])
+def test_the_worst_voter_decides_what_is_unanswered(n: int, passed: bool) -> None:
+    """A dead voter among voters that disagree leaves no item open, and everything is kept."""
+    summary = good()
+    summary["screen"] |= {"answered": 200, "unanswered": 0}
+    summary["screen"]["voters"]["two"]["unanswered"] = n
+    summary["screen"]["voters"]["one"]["unanswered"] = 1
+    check = unanswered_share(summary, LIMITS)
+    assert (check.passed, check.value) == (passed, n / 200)
+    assert check.reason == (f"0 of 200 items left open by missing answers; two has no readable answer to {n}")
+
+
+@pytest.mark.parametrize(
+    ("ties", "n", "passed"), [(0, 100, True), (2, 100, True), (3, 100, False), (1, 10, False)]
+)
+def test_ties_share(ties: int, n: int, passed: bool) -> None:
+    summary = good()
+    summary["screen"]["voters"]["two"] |= {"choices_only_accuracy": {"n": n}, "ties": ties}
+    check = ties_share(summary, LIMITS)
+    assert (check.passed, check.halts_export) == (passed, False)
+    # The worst voter decides, however many others answer well.
+    worst = max(ties / n, 1 / 200)
+    assert check.value == pytest.approx(worst)
+    assert check.reason == (
+        f"two: {ties} of {n} answers are ties" if ties else "one: 1 of 200 answers are ties"
+    )
+
+
+def test_voters_that_answered_nothing_or_were_not_counted_have_no_ties() -> None:
+    summary = good()
+    summary["screen"]["voters"] = {
+        "silent": {"choices_only_accuracy": {"value": None, "n": 0, "ci": None}, "ties": 0},
+        "imported": {"choices_only_accuracy": {"value": 0.3, "n": 10, "ci": [0.1, 0.6]}},
+        "odd": None,
+    }
+    check = ties_share(summary, LIMITS)
+    assert (check.passed, check.value, check.reason) == (
+        True,
+        None,
+        "not judged: no voter's ties were counted",
+    )
+    summary["screen"]["voters"]["silent"]["choices_only_accuracy"]["n"] = 5
+    assert ties_share(summary, LIMITS).reason == "no voter's answer is a tie"
+
+
+@pytest.mark.parametrize(("n", "passed"), [(0, True), (4, True), (5, False), (200, False)])
+def test_undecided_share(n: int, passed: bool) -> None:
+    summary = good()
+    summary["splits"]["undecided"] = n
+    check = undecided_share(summary, LIMITS)
+    assert (check.passed, check.value, check.halts_export) == (passed, n / 200, False)
+    assert check.reason == f"{n} of 200 items undecided"
+
+
+def test_an_empty_robust_split_fails_once_and_what_is_about_it_is_not_judged() -> None:
+    summary = good()
+    summary["splits"] |= {"shortcut": 198, "robust": 0}
+    for topic in ("maths", "music"):
+        summary["topics"][topic] |= {"after": 0, "retention": {"value": 0, "n": 100, "ci": [0, 0.04]}}
+    summary["topics"] |= {"kl_nats": None, "kl_null": None, "p": None}
+    summary["residual"] = {"verdict": "inconclusive", "reasons": ["no item was kept"]}
+    checks = {c.name: c for c in guardrails(summary, LIMITS)}
+    assert [name for name, c in checks.items() if not c.passed] == ["enough_robust_items"]
+    for name in ("topic_collapse", "topic_drift", "residual_shortcuts"):
+        assert checks[name].reason.startswith("not judged: ")
+        assert checks[name].value is None
+    # What is about the screen holds whether or not it left anything.
+    assert checks["excess_above_chance"].value == 1e-4
+    summary["screen"]["unanswered"] = 200
+    assert not unanswered_share(summary, LIMITS).passed
+
+
+@pytest.mark.parametrize("after", [0, 1])
+@pytest.mark.parametrize("limits", [LIMITS, Limits(min_topic_n=1)])
+def test_a_topic_of_one_item_fails_nothing(after: int, limits: Limits) -> None:
+    summary = with_topic(1, after)
+    assert all(c.passed for c in guardrails(summary, limits))
+    small = topic_collapse(summary, limits).reason
+    assert small == (
+        "every topic kept at least 50% of its items"
+        if after
+        else "too few items to judge by: sport kept 0 of 1"
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "ci", "p", "passed"),
+    [
+        (0.1, [0.02, 0.2], 0.01, True),
+        (0.1, [-0.01, 0.2], 0.04, False),
+        (0.01, [0.001, 0.02], 0.2, False),
+        (0.1, None, 0.01, False),
+    ],
+)  # fmt: skip
+def test_excess_above_chance(value: float, ci: list[float] | None, p: float, passed: bool) -> None:
+    summary = good()
+    summary["screen"]["excess_over_chance"] = {"value": value, "ci": ci, "p": p}
+    check = excess_above_chance(summary, LIMITS)
+    assert (check.passed, check.value, check.limit) == (passed, p, 0.05)
+    assert f"{value:.1%} of the items above" in check.reason
+    assert check.reason.startswith(("cannot be told from luck", "no interval")) != passed
+
+
+@pytest.mark.parametrize(
+    ("verdict", "passed"), [("certified", True), ("inconclusive", True), ("not certified", False)]
+)
+def test_residual_shortcuts(verdict: str, passed: bool) -> None:
+    summary = good()
+    summary["residual"] = {"verdict": verdict, "reasons": ["probe: above chance"]}
+    check = residual_shortcuts(summary, LIMITS)
+    assert check == Check(
+        "residual_shortcuts", passed, verdict, 0.05, f"the audit is {verdict}: probe: above chance"
+    )
+
+
+def test_what_was_not_asked_is_said_to_be_not_judged() -> None:
+    absent: dict[str, Any] = dict.fromkeys(good())
+    for summary in (
+        absent,
+        {},
+        {"screen": {"asked": 0}, "splits": {"robust": 0}, "topics": {}, "residual": {}},
+    ):
+        checks = guardrails(summary, LIMITS)
+        assert all(c.passed and c.value is None and c.reason.startswith("not judged: ") for c in checks)
+
+
+def test_limits_are_settings() -> None:
+    strict = Limits(
+        min_topic_n=200, min_robust=149, max_unanswered=0, max_ties=0, max_undecided=0, max_kl=0, kl_p=0.5,
+        excess_p=1e-5,
+    )  # fmt: skip
+    assert [c.name for c in guardrails(good(), strict) if not c.passed] == [
+        "topic_drift", "enough_robust_items", "unanswered_share", "ties_share", "undecided_share",
+        "excess_above_chance",
+    ]  # fmt: skip
+    assert topic_collapse(with_topic(150, 0), strict).passed
+    with pytest.raises(ValidationError):
+        Limits.model_validate({"topic_loss": 1.5})
+    with pytest.raises(ValidationError):
+        Limits.model_validate({"min_topics": 3})
+
+
+def test_checks_are_plain_json() -> None:
+    (check, *_) = guardrails(good(), LIMITS)
+    assert json.loads(json.dumps(check.json())) == {
+        "name": "topic_collapse", "passed": True, "value": 0.7, "limit": 0.5,
+        "reason": "every topic kept at least 50% of its items", "halts_export": True,
+    }  # fmt: skip
+
+
+def test_a_summary_is_read_and_never_changed() -> None:
+    summary = good()
+    before = copy.deepcopy(summary)
+    guardrails(summary, LIMITS)
+    assert summary == before
+
+
+def test_the_made_up_summary_of_the_report_is_understood() -> None:
+    path = Path(__file__).parents[1] / "data" / "summary_full.json"
+    summary = json.loads(path.read_text(encoding="utf-8"))
+    unjudged = {c.name for c in guardrails(summary, LIMITS) if c.reason.startswith("not judged")}
+    assert unjudged <= {"ties_share"}, "voters without a count of ties are not judged by it"
+
+
+paths = st.sampled_from(
+    [
+        "screen", "splits", "topics", "residual", "screen.unanswered", "screen.excess_over_chance",
+        "screen.excess_over_chance.ci", "screen.excess_over_chance.p", "topics.maths", "topics.kl_nats",
+        "residual.reasons", "splits.robust", "splits.undecided", "splits.all", "screen.voters",
+        "screen.voters.one", "screen.voters.two.choices_only_accuracy",
+    ]
+)  # fmt: skip
+
+
+@settings(deadline=None)
+@given(st.lists(paths, max_size=6))
+def test_any_part_may_be_absent(missing: list[str]) -> None:
+    summary = good()
+    for path in missing:
+        *above, last = path.split(".")
+        node: Any = summary
+        for step in above:
+            node = node[step] if node is not None else None
+        if node is not None:
+            node[last] = None
+    checks = guardrails(summary, LIMITS)
+    assert len(checks) == 8
+    assert all(c.reason for c in checks)

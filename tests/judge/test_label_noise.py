@@ -1,0 +1,142 @@
+"""Label noise: planted wrong keys are found by models that know, and by no others."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from robustify.answers import Answers
+from robustify.judge.accuracy import Credits, Parts, credits
+from robustify.judge.label_noise import label_noise
+from robustify.screen.votes import Roll, roll
+from tests.support.fake_answers import Bench, rows
+
+
+def knowing(n: int, skill: float, models: int, *, wrong: Any = None, k: int = 4, seed: int = 0) -> Bench:
+    """Models that know the true choice with probability `skill` and else pick any; `wrong` keys are moved on."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, k, n)
+    picks = np.where(rng.random((n, models)) < skill, truth[:, None], rng.integers(0, k, (n, models)))
+    moved = np.zeros(n, dtype=bool) if wrong is None else wrong
+    key = np.where(moved, (truth + 1) % k, truth)
+    return Bench(picks, key, np.full(n, k), moved)
+
+
+def judged(b: Bench, robust: Any = None, *, list_items: bool = True) -> dict[str, Any]:
+    table = Answers.of(rows(b, view="full", template="mmlu-v1", rotations=False, bias=0.0))
+    held, found = asked(b, table)
+    n = len(b.key)
+    kept = np.ones(n, dtype=bool) if robust is None else robust
+    parts = Parts(~kept, kept, np.ones(n, dtype=bool), np.full(n, np.nan), np.zeros(n, dtype=np.int64))
+    tree = label_noise(table, held, found, parts, list_items=list_items)
+    assert tree is not None
+    json.dumps(tree, allow_nan=False)
+    return tree
+
+
+def asked(b: Bench, table: Answers) -> tuple[Roll, dict[str, Credits]]:
+    held = roll(table, b.ids)
+    return held, {name: credits(table, held, name, None) for name in b.voters}
+
+
+def test_planted_wrong_keys_are_listed_and_few_others() -> None:
+    wrong = np.arange(400) % 20 == 0
+    b = knowing(400, 0.9, 3, wrong=wrong)
+    found = judged(b)
+    flagged = np.isin(np.array(b.ids), found["items"])
+    assert found["strong"] == ["v0", "v1", "v2"]
+    assert flagged[wrong].mean() > 0.6
+    assert flagged[~wrong].mean() < 0.01
+    assert found["flagged"]["value"] == pytest.approx(flagged.mean())
+    assert found["flagged"]["n"] == found["n"] == 400
+    assert found["reason"] is None
+
+
+def test_by_hand() -> None:
+    key = np.zeros(40, dtype=np.int64)
+    picks = np.zeros((40, 2), dtype=np.int64)
+    picks[0] = (1, 1)  # agree on a wrong option
+    picks[1] = (1, 2)  # both wrong, apart
+    picks[2] = (1, 0)  # one right
+    picks[3] = (-1, 1)  # one without an answer
+    picks[4] = (-2, -2)  # shared picks agree with nothing
+    picks[5] = (2, 2)
+    robust = np.arange(40) != 5
+    found = judged(Bench(picks, key, np.full(40, 4), np.zeros(40, dtype=bool)), robust)
+    assert (found["n"], found["all_wrong"], found["items"]) == (39, 3, ["i00000", "i00005"])
+    assert found["flagged"]["value"] == pytest.approx(2 / 39)
+    assert found["expected"] == pytest.approx(3 / 3)
+    assert (found["in_robust"]["value"], found["in_robust"]["n"]) == (pytest.approx(1 / 38), 38)
+    assert (found["in_shortcut"]["value"], found["in_shortcut"]["n"]) == (1, 1)
+    assert found["difference"]["value"] == pytest.approx(1 / 38 - 1)
+
+
+def test_what_independent_errors_do_by_luck_is_expected() -> None:
+    """No wrong key at all: every flag is luck, and `expected` is their number."""
+    over, spread = [], []
+    for seed in range(30):
+        found = judged(knowing(200, 0.4, 2, seed=seed))
+        over.append(found["flagged"]["value"] * 200 - found["expected"])
+        spread.append(found["expected"])
+    assert np.mean(spread) > 10
+    assert abs(np.mean(over)) < 3 * np.std(over) / np.sqrt(30)
+
+
+def test_with_two_options_luck_explains_everything() -> None:
+    found = judged(knowing(200, 0.6, 2, k=2))
+    assert found["expected"] == found["all_wrong"] == found["flagged"]["value"] * 200
+
+
+def test_wrong_keys_gather_in_robust() -> None:
+    rng = np.random.default_rng(3)
+    wrong = rng.random(600) < 0.1
+    shortcut = ~wrong & (rng.random(600) < 0.4)
+    found = judged(knowing(600, 0.95, 2, wrong=wrong, seed=4), ~shortcut)
+    assert found["in_robust"]["value"] > found["in_shortcut"]["value"]
+    assert found["difference"]["ci"][0] > 0
+
+
+@pytest.mark.parametrize("strong", [[], ["v0"]])
+def test_fewer_than_two_strong_models_judge_nothing_and_say_so(strong: list[str]) -> None:
+    b = knowing(200, 0.9, 1)
+    guess = np.arange(200) % 4
+    found = judged(replace(b, picks=np.column_stack([b.picks[:, 0] if strong else guess, guess[::-1]])))
+    assert found["strong"] == strong
+    assert f"{len(strong)} of 2 models told from chance" in found["reason"]
+    assert [found[name] for name in ("n", "flagged", "expected", "in_robust", "items")] == [None] * 5
+
+
+def test_a_weak_model_has_no_say() -> None:
+    b = knowing(300, 0.9, 3, wrong=np.arange(300) % 10 == 0)
+    picks = b.picks.copy()
+    picks[:, 2] = np.arange(300) % 4
+    found, without = judged(replace(b, picks=picks)), judged(replace(b, picks=b.picks[:, :2]))
+    assert found["strong"] == ["v0", "v1"]
+    assert found["items"] == without["items"]
+
+
+def test_a_restricted_set_gets_counts_and_no_ids() -> None:
+    b = knowing(200, 0.9, 2, wrong=np.arange(200) % 10 == 0)
+    counted = judged(b, list_items=False)
+    assert counted["items"] is None
+    assert {**counted, "items": 0} == {**judged(b), "items": 0}
+    assert "i0" not in json.dumps(counted)
+
+
+def test_a_list_is_cut_and_its_count_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    b = knowing(200, 1.0, 2, wrong=np.arange(200) % 5 == 0)
+    monkeypatch.setattr("robustify.judge.label_noise.LISTED", 7)
+    found = judged(b)
+    assert found["items"] == [f"i{i:05d}" for i in range(0, 35, 5)]
+    assert found["flagged"]["value"] == pytest.approx(40 / 200)
+
+
+def test_nobody_asked_the_full_question_is_null() -> None:
+    b = knowing(20, 0.9, 2)
+    table = Answers.of(rows(b))
+    held, found = asked(b, table)
+    every = np.ones(20, dtype=bool)
+    parts = Parts(~every, every, every, np.full(20, np.nan), np.zeros(20, dtype=np.int64))
+    assert label_noise(table, held, found, parts, list_items=True) is None

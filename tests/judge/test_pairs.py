@@ -1,0 +1,222 @@
+"""Pairs of models: McNemar by hand, its level, its power, clusters, ties, and the family it is tested in."""
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from robustify.arrays import Floats
+from robustify.judge.accuracy import Parts
+from robustify.judge.pairs import compared, pairs
+from robustify.stats.differences import detectable, independent_difference, paired_difference, sign_flip
+from robustify.stats.tests import holm, mcnemar_exact
+
+
+def ones(mask: Any) -> Floats:
+    return np.asarray(mask, dtype=np.float64)
+
+
+def parts(n: int, *, robust: Any = None, cloze: Any = None, groups: Any = None) -> Parts:
+    kept = np.ones(n, dtype=bool) if robust is None else robust
+    fit = np.ones(n, dtype=bool) if cloze is None else cloze
+    return Parts(~kept, kept, fit, np.full(n, np.nan), np.zeros(n, dtype=np.int64), groups)
+
+
+def table(found: Any, where: Parts, voters: tuple[str, ...] = ()) -> dict[str, Any]:
+    tree = pairs(found, where, voters)
+    assert tree is not None
+    json.dumps(tree, allow_nan=False)
+    return tree
+
+
+ONE = np.array([1, 1, 1, 1, 0, 0, 1, np.nan, 0.5, 0.0])
+TWO = np.array([1, 0, 0, 0, 1, 0, 1, 1.0, 1.0, np.nan])
+
+
+def test_the_counts_by_hand() -> None:
+    leaf = table({"a": {"full": ONE}, "b": {"full": TWO}}, parts(10))["a vs b"]["full"]["all"]
+    # Two items lack an answer; on one a shares its credit.
+    assert {name: leaf[name] for name in ("n", "b", "c", "tied")} == {"n": 8, "b": 3, "c": 1, "tied": 1}
+    assert leaf["p"] == pytest.approx(mcnemar_exact(3, 1)) == pytest.approx(0.625)
+    assert leaf["difference"] == {"value": pytest.approx((3 - 1 - 0.5) / 8), "n": 8, "ci": None}
+
+
+def test_robust_counts_robust_items_and_cloze_the_items_fit_for_cloze() -> None:
+    robust, cloze = np.arange(10) < 5, np.arange(10) != 1
+    found = table(
+        {"a": {"full": ONE, "cloze_chars": ONE}, "b": {"full": TWO, "cloze_chars": TWO}},
+        parts(10, robust=robust, cloze=cloze),
+    )["a vs b"]
+    assert [found[v][s]["n"] for v in ("full", "cloze_chars") for s in ("all", "robust")] == [8, 5, 7, 4]
+    assert [found[v][s]["b"] for v in ("full", "cloze_chars") for s in ("all", "robust")] == [3, 3, 2, 2]
+
+
+def test_a_pair_with_a_voter_is_flagged_where_selection_bites() -> None:
+    found = {name: {"full": ONE} for name in ("a", "b", "c")}
+    tree = table(found, parts(10), voters=("b",))
+    assert {name: e["is_voter"] for name, e in tree.items()} == {
+        "a vs b": True,
+        "a vs c": False,
+        "b vs c": True,
+    }
+    assert tree["a vs b"]["full"]["robust"]["voter"]
+    assert not tree["a vs c"]["full"]["robust"]["voter"]
+    assert "voter" not in tree["a vs b"]["full"]["all"]
+    assert tree["a vs b"]["models"] == ["a", "b"]
+
+
+def test_what_was_not_asked_is_null_and_a_lone_model_has_no_pair() -> None:
+    tree = table({"a": {"full": ONE}, "b": {"full": TWO, "cloze_chars": TWO}}, parts(10))
+    assert tree["a vs b"]["cloze_chars"] is None
+    assert pairs({"a": {"full": ONE}, "b": {"full": None, "choices_only": TWO}}, parts(10)) is None
+    assert pairs({}, parts(10)) is None
+
+
+def test_nothing_in_common_is_no_number() -> None:
+    nothing = np.full(10, np.nan)
+    leaf = table({"a": {"full": ONE}, "b": {"full": nothing}}, parts(10))["a vs b"]["full"]["all"]
+    assert leaf == {
+        "n": 0, "b": 0, "c": 0, "tied": 0, "p": None, "p_holm": None, "mde": None,
+        "difference": {"value": None, "n": 0, "ci": None},
+    }  # fmt: skip
+    empty = np.zeros(10, dtype=bool)
+    robust = table({"a": {"full": ONE}, "b": {"full": TWO}}, parts(10, robust=empty))["a vs b"]["full"]
+    assert robust["robust"]["n"] == 0
+
+
+def test_items_of_shared_credit_alone_are_never_tested() -> None:
+    half = np.full(20, 0.5)
+    leaf = table({"a": {"full": half}, "b": {"full": half}}, parts(20))["a vs b"]["full"]["all"]
+    assert (leaf["n"], leaf["tied"], leaf["p"], leaf["p_holm"]) == (20, 20, None, None)
+    assert leaf["difference"]["value"] == 0
+
+
+def coins(n: int, p: float, seed: int) -> Floats:
+    return (np.random.default_rng(seed).random(n) < p).astype(np.float64)
+
+
+def test_holm_runs_over_pairs_views_and_splits_and_the_mde_stands_beside_null_results_only() -> None:
+    n = 400
+    strong = {"full": coins(n, 0.9, 0), "cloze_chars": coins(n, 0.5, 1)}
+    weak = {"full": coins(n, 0.5, 2), "cloze_chars": coins(n, 0.5, 3)}
+    third = coins(n, 0.5, 4)
+    other = {"full": third, "cloze_chars": None}
+    tree = table(
+        {"strong": strong, "weak": weak, "other": other}, parts(n, robust=coins(n, 0.6, 5).astype(bool))
+    )
+    leaves = [
+        e[view][split]
+        for e in tree.values()
+        for view in ("full", "cloze_chars")
+        if e[view] is not None
+        for split in ("all", "robust")
+    ]
+    assert len(leaves) == 8
+    assert [leaf["p_holm"] for leaf in leaves] == pytest.approx(holm([leaf["p"] for leaf in leaves]))
+    for leaf in leaves:
+        assert (leaf["mde"] is None) == (leaf["p_holm"] <= 0.05)
+    assert tree["strong vs weak"]["full"]["all"]["p_holm"] < 1e-6
+    null = tree["weak vs other"]["full"]["all"]
+    found = paired_difference(weak["full"], third)
+    assert found.error is not None
+    assert null["mde"] == pytest.approx(detectable(found.error, 1 - 0.05 / 8))
+    assert null["mde"] > detectable(found.error) > 0, "one test of eight must see further to be told"
+
+
+def test_the_mde_is_told_four_times_in_five() -> None:
+    rng = np.random.default_rng(7)
+    n, discordant = 800, 0.3
+    base = rng.multinomial(n, [discordant / 2, discordant / 2, 1 - discordant])
+    d = np.repeat([1.0, -1.0, 0.0], base)
+    error = paired_difference(np.maximum(d, 0), np.maximum(-d, 0)).error
+    assert error is not None
+    mde = detectable(error)
+    split = [(discordant + mde) / 2, (discordant - mde) / 2, 1 - discordant]
+    told = [mcnemar_exact(b, c) <= 0.05 for b, c, _ in rng.multinomial(n, split, size=3_000).tolist()]
+    assert np.mean(told) == pytest.approx(0.8, abs=0.04)
+
+
+@pytest.mark.parametrize(("n", "one", "two"), [(40, 0.1, 0.05), (200, 0.3, 0.1), (1_000, 0.02, 0.02)])
+def test_the_interval_of_a_paired_difference_covers(n: int, one: float, two: float) -> None:
+    rng = np.random.default_rng(n)
+    hits = []
+    for _ in range(1_000):
+        u = rng.random(n)
+        a, b = ones(u < one), ones((u >= one) & (u < one + two))
+        ci = paired_difference(a, b).ci
+        assert ci is not None
+        hits.append(ci[0] <= one - two <= ci[1])
+    assert 0.93 <= np.mean(hits) <= 0.99
+
+
+def test_the_interval_covers_where_items_hang_together_and_would_not_without_saying_so() -> None:
+    rng = np.random.default_rng(3)
+    groups = np.repeat(np.arange(40), 10)
+    together: list[bool] = []
+    alone: list[bool] = []
+    rejected: list[bool] = []
+    naive: list[bool] = []
+    for _ in range(400):
+        lean = 0.2 * rng.normal(size=40)[groups]
+        a, b = (ones(rng.random(400) < np.clip(0.5 + by * lean, 0, 1)) for by in (1, -1))
+        for found, given_groups in ((together, groups), (alone, None)):
+            ci = paired_difference(a, b, given_groups).ci
+            assert ci is not None
+            found.append(ci[0] <= 0 <= ci[1])
+        for p, given_groups in ((rejected, groups), (naive, None)):
+            p.append((compared(a, b, given_groups).p or 0.0) <= 0.05)
+    assert 0.92 <= np.mean(together) <= 0.98
+    assert np.mean(alone) < 0.85
+    assert np.mean(rejected) <= 0.08
+    assert np.mean(naive) > 0.15
+
+
+def test_ten_units_are_needed_for_an_interval() -> None:
+    nine = paired_difference(np.ones(9), np.zeros(9))
+    assert (nine.value, nine.ci, nine.told, nine.mde) == (1.0, None, None, None)
+    few = paired_difference(np.ones(90), np.zeros(90), np.repeat(np.arange(9), 10))
+    assert few.ci is None
+    alike = paired_difference(np.ones(20), np.ones(20))
+    assert alike.ci is not None
+    assert alike.ci[0] < 0 < alike.ci[1], "nothing differs on 20 items: that is no proof of equality"
+
+
+@given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 20))
+def test_flipping_signs_of_single_items_is_mcnemar(b: int, c: int, same: int) -> None:
+    sums = np.repeat([1, -1, 0], [b, c, same])
+    assert sign_flip(sums) == pytest.approx(mcnemar_exact(b, c), abs=1e-12)
+
+
+@given(st.lists(st.integers(-4, 4), max_size=12))
+def test_flipping_signs_is_what_trying_all_signs_gives(sums: list[int]) -> None:
+    held = np.array(sums, dtype=np.int64)
+    signs = np.array(np.meshgrid(*[[1, -1]] * len(sums))).reshape(len(sums), -1) if sums else np.zeros((0, 1))
+    all_sums = np.abs(held @ signs)
+    assert sign_flip(held) == pytest.approx(np.mean(all_sums >= abs(held.sum())), abs=1e-9)
+
+
+def test_beyond_the_exact_size_the_limit_takes_over_without_a_jump() -> None:
+    exact = np.repeat([2, -2, 1], [20_300, 20_000, 5])
+    larger = np.repeat([2, -2, 1], [70_300, 69_735, 5])
+    for sums in (exact, larger):
+        found = abs(int(sums.sum()))
+        limit = math.erfc(found / math.sqrt(2 * float(sums @ sums)))
+        assert sign_flip(sums) == pytest.approx(limit, rel=0.02)
+
+
+def test_the_interval_of_two_independent_rates_is_newcombes() -> None:
+    # Newcombe 1998, Statistics in Medicine 17:873, table II: 56/70 - 48/80 by method 10.
+    found = independent_difference(56, 70, 48, 80)
+    assert found.value == pytest.approx(0.2)
+    assert found.ci == pytest.approx((0.0524, 0.3339), abs=5e-5)
+    assert found.told
+    assert independent_difference(3, 4, 1, 5).ci is None
+    none = independent_difference(0, 20, 0, 20)
+    assert none.ci is not None
+    assert none.ci[0] < 0 < none.ci[1]
+    assert none.mde is not None
+    assert none.mde > 0.05

@@ -1,0 +1,403 @@
+"""Order sensitivity: by hand, on a model that reads the text, and on one that loves a place."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from robustify import orders
+from robustify.answers import Answer, Answers, Block, answer, unanswered
+from robustify.judge.permutation import cloze_invariance, orders_asked, permutation, position_share, stability
+from robustify.judge.position_prior import debiased, place_recall
+from robustify.screen.votes import roll
+from tests.support.fake_answers import bench, rows, text_rows
+
+
+def row(item: str, order: Sequence[int], scores: Sequence[float], key: int = 0) -> Answer:
+    return answer(item, "full", "m", tuple(order), "mmlu-v1", key, scores)
+
+
+def block(rows: Sequence[Answer]) -> Block:
+    return Answers.of(rows).block("full", "m")
+
+
+def value(rate: Any) -> float:
+    return float(rate["value"])
+
+
+def moved(held: Block, groups: Any = None) -> dict[str, Any]:
+    found = stability(held, groups)
+    assert found is not None
+    json.dumps(found, allow_nan=False)
+    return found
+
+
+THREE = [
+    row("a", (0, 1), [-1, -2]), row("a", (1, 0), [-1, -2]),  # right, right
+    row("b", (0, 1), [-1, -2]), row("b", (1, 0), [-2, -1]),  # right, then flipped
+    row("c", (0, 1), [-2, -1]), row("c", (1, 0), [-2, -1]),  # wrong, wrong
+]  # fmt: skip
+
+
+def test_by_hand() -> None:
+    found = moved(block(THREE))
+    assert (found["n"], found["orders"]) == (3, 2)
+    assert found["mean"] == pytest.approx(0.5)
+    assert found["mean_ci"][0] < 0.5 < found["mean_ci"][1]
+    assert (found["min"], found["max"]) == (pytest.approx(1 / 3), pytest.approx(2 / 3))
+    assert found["sd"] == pytest.approx(np.std([2 / 3, 1 / 3], ddof=1))
+    assert value(found["flip_rate"]) == pytest.approx(1 / 3)
+    assert value(found["consistency"]) == pytest.approx(2 / 3)
+    assert found["consistency"]["n"] == 3
+    # Two choices have two orders, and both are rotations.
+    assert found["rotations"] == {name: found[name] for name in found["rotations"]}
+
+
+def test_flips_count_orders_and_consistency_counts_items() -> None:
+    picks = [[-1, -2, -3], [-1, -2, -3], [-2, -1, -3], [-3, -2, -1]]
+    found = moved(
+        block([row("a", order, s) for order, s in zip(orders.spread("a", 3, 4), picks, strict=True)])
+    )
+    assert value(found["flip_rate"]) == pytest.approx(2 / 3)
+    assert value(found["consistency"]) == 0
+
+
+def test_a_tie_agrees_with_nothing() -> None:
+    found = moved(block([row("a", (0, 1), [-1, -1]), row("a", (1, 0), [-1, -1])]))
+    assert (value(found["flip_rate"]), value(found["consistency"]), found["mean"]) == (1, 0, 0.5)
+
+
+def test_items_that_miss_an_answer_are_left_out_and_counted_so() -> None:
+    lone = [row("d", (0, 1), [-1, -2])]
+    silent = [row("e", (0, 1), [-1, -2]), unanswered("e", "full", "m", (1, 0), "mmlu-v1", 0, "no letter")]
+    found, alone = moved(block([*lone, *THREE, *silent])), moved(block(THREE))
+    for tree in (found, found["rotations"]):
+        assert tree.pop("asked") == 4
+    for tree in (alone, alone["rotations"]):
+        assert tree.pop("asked") == 3
+    assert found == alone
+
+
+def test_items_with_fewer_orders_than_others_count_in_those_they_have() -> None:
+    wide = [[-1, -2, -3], [-1, -2, -3], [-2, -1, -3], [-3, -2, -1]]
+    four = [row("w", order, s) for order, s in zip(orders.spread("w", 3, 4), wide, strict=True)]
+    short = [row("x", order, [-1, -2, -3]) for order in orders.spread("x", 3, 2)]
+    found = moved(block([*THREE, *four, *short]))
+    # w is right, right, wrong, wrong; x misses two of its four orders; a, b and c have no more than two.
+    assert (found["n"], found["asked"], found["orders"]) == (4, 5, 4)
+    assert found["mean"] == pytest.approx(np.mean([3 / 4, 2 / 4, 0, 0]))
+    assert value(found["flip_rate"]) == pytest.approx((0 + 1 + 0 + 2 / 3) / 4)
+    assert value(found["consistency"]) == pytest.approx(2 / 4)
+
+
+def test_a_stray_item_asked_more_often_puts_out_nobody() -> None:
+    stray = [row("z", order, [-1, -2, -3, -4]) for order in orders.spread("z", 4, 9)]
+    usual = [row(f"u{i}", o, [-1, -2, -3, -4]) for i in range(5) for o in orders.spread(f"u{i}", 4, 3)]
+    found = moved(block([*stray, *usual]))
+    assert (found["n"], found["orders"]) == (6, 3)
+
+
+def test_interleaved_rows_are_put_together() -> None:
+    assert stability(block(THREE[::2] + THREE[1::2])) == stability(block(THREE))
+
+
+def test_one_order_or_none_says_nothing() -> None:
+    assert stability(block(THREE[::2])) is None
+    assert stability(block([])) is None
+    silent = [unanswered("e", "full", "m", o, "mmlu-v1", 0, "no letter") for o in ((0, 1), (1, 0))]
+    assert stability(block(silent)) is None
+
+
+# The two sets
+
+
+Asking = Callable[[str, int, int], tuple[orders.Order, ...]]
+
+
+def asked_as(ask: Asking, sizes: Sequence[int], n: int) -> list[Answer]:
+    rng = np.random.default_rng(1)
+    return [
+        row(f"i{i}", order, rng.normal(size=k).tolist())
+        for i, k in enumerate(sizes)
+        for order in ask(f"i{i}", k, n)
+    ]
+
+
+def random_sets(held: Block) -> dict[int, set[orders.Order]]:
+    spread, _ = orders_asked(held)
+    return {
+        int(held.item[r[0]]): {tuple(held.order[i][held.order[i] >= 0].tolist()) for i in r if i >= 0}
+        for r in spread
+    }
+
+
+@pytest.mark.parametrize("n", [2, 5, 10, 24])
+@pytest.mark.parametrize(
+    "sizes", [[4] * 80, [3] * 80, [2] * 80, [4, 2, 3, 4, 5, 4] * 20], ids=["four", "three", "two", "mixed"]
+)
+@pytest.mark.parametrize("ask", [orders.spread, orders.spread_and_turned])
+def test_the_random_orders_are_told_from_the_rotations_asked_besides(
+    ask: Asking, sizes: list[int], n: int
+) -> None:
+    found = random_sets(block(asked_as(ask, sizes, n)))
+    told = {i: set(orders.spread(f"i{i}", k, n)) for i, k in enumerate(sizes)}
+    assert len(found) == len(sizes)
+    assert all(found[i] >= of for i, of in told.items())
+    # Three choices have six orders, half of them rotations: two random ones cannot be told from three.
+    assert found == told or (n == 2 and max(sizes) == 3 and ask is orders.spread_and_turned)
+
+
+def test_all_rotations_are_found_in_any_row_order_and_begin_with_the_own_order() -> None:
+    asked = asked_as(orders.spread_and_turned, [4, 3, 2, 5] * 10, 5)
+    held = block(np.random.default_rng(2).permutation(np.array(asked, dtype=object)).tolist())
+    spread, turned = orders_asked(held)
+    assert len(spread) == len(turned) == 40
+    for r in turned:
+        shown = [tuple(held.order[i][held.order[i] >= 0].tolist()) for i in r if i >= 0]
+        assert shown == list(orders.rotations(orders.own(len(shown))))
+    for r in spread:
+        assert held.order[r[0]][held.order[r[0]] >= 0].tolist() == list(range(int(held.k[r[0]])))
+
+
+def test_an_item_that_misses_a_rotation_is_in_no_set_of_rotations() -> None:
+    asked = asked_as(lambda _, k, __: orders.rotations(orders.own(k)), [4] * 12, 1)
+    found = moved(block(asked[:-1]))
+    assert (found["rotations"]["n"], found["rotations"]["orders"], found["prior_n"]) == (11, 4, 11)
+    assert found["asked"] == 12
+    assert found["mean"] == found["rotations"]["mean"], "no random order was asked"
+
+
+def test_rotations_asked_of_a_random_order_count_too() -> None:
+    asked = asked_as(lambda i, k, _: orders.rotations(orders.base(i, k)), [4] * 12, 1)
+    assert moved(block(asked))["rotations"]["n"] == 12
+
+
+def test_both_sets_are_counted_apart() -> None:
+    found = moved(block(asked_as(orders.spread_and_turned, [4] * 60, 5)))
+    assert (found["orders"], found["n"], found["asked"]) == (5, 60, 60)
+    assert (found["rotations"]["orders"], found["rotations"]["n"]) == (4, 60)
+    assert found["mean"] != found["rotations"]["mean"]
+
+
+# Places
+
+
+def asked(
+    n: int, love: Sequence[float], text_weight: float, seed: int = 0, knows: float = 0.0, k: int = 4
+) -> Block:
+    """A model whose log probability is a love of places plus a fixed liking of each text; of a share of the
+    items it knows the key.
+    """
+    rng = np.random.default_rng(seed)
+    rows_ = []
+    for i in range(n):
+        key = int(rng.integers(k))
+        liking = text_weight * rng.normal(size=k)
+        liking[key] += 4.0 * (rng.random() < knows)
+        for order in orders.rotations(orders.own(k)):
+            scores = np.empty(k)
+            scores[list(order)] = np.log(love) + liking[list(order)]
+            rows_.append(row(f"i{i}", order, scores.tolist(), key=key))
+    return block(rows_)
+
+
+def test_the_prior_of_places_is_recovered_through_strong_likings_of_texts() -> None:
+    love = [0.5, 0.1, 0.1, 0.3]
+    assert moved(asked(50, love, text_weight=2.0))["position_prior"] == pytest.approx(love, abs=1e-9)
+    even = moved(asked(50, [0.25] * 4, text_weight=3.0))
+    assert even["position_prior"] == pytest.approx([0.25] * 4, abs=1e-9)
+
+
+def test_a_model_that_reads_is_stable_and_one_that_loves_a_place_flips() -> None:
+    reads = moved(asked(60, [0.25] * 4, 1.0))["rotations"]
+    loves = moved(asked(60, [0.97, 0.01, 0.01, 0.01], 0.1))["rotations"]
+    assert (value(reads["flip_rate"]), value(reads["consistency"])) == (0, 1)
+    assert (value(loves["flip_rate"]), value(loves["consistency"])) == (1, 0)
+    assert position_share(asked(60, [0.97, 0.01, 0.01, 0.01], 0.1)) == pytest.approx([1, 0, 0, 0])
+
+
+LOVE = [0.6, 0.2, 0.1, 0.1]
+
+
+def test_taking_the_prior_out_gives_what_the_model_knows_without_its_love_of_a_place() -> None:
+    blinding = [0.97, 0.01, 0.01, 0.01]
+    biased, plain = asked(400, blinding, 0.3, knows=0.5), asked(400, [0.25] * 4, 0.3, knows=0.5)
+    found, fair = moved(biased)["debiased"], moved(plain)["debiased"]
+    assert value(found["accuracy"]) == pytest.approx(value(fair["raw"]), abs=0.01)
+    assert value(found["raw"]) < value(found["accuracy"])
+    assert found["difference"]["value"] == pytest.approx(value(found["accuracy"]) - value(found["raw"]))
+    assert found["difference"]["ci"][0] > 0
+    assert found["difference"]["mde"] is None
+    assert found["accuracy"]["n"] == 400
+    assert fair["difference"]["value"] == pytest.approx(0)
+    assert fair["difference"]["mde"] is not None
+
+
+def test_no_item_is_freed_with_a_prior_that_it_helped_to_estimate() -> None:
+    """One item in a fold of its own likes the second place beyond measure; every other item likes none."""
+    quiet = asked(10, [0.25] * 4, 0.0).scores
+    loud = [row("loud", o, (np.eye(4)[o[1]] * 5).tolist(), key=1) for o in orders.rotations(orders.own(4))]
+    others = [
+        row(f"q{i}", o, quiet[0].tolist(), key=1) for i in range(10) for o in orders.rotations(orders.own(4))
+    ]
+    held = block([*loud, *others])
+    found: Any = debiased(held, orders_asked(held)[1])
+    # Freed with its own prior the loud item would be a tie; with the others' it still picks its loved place.
+    # The quiet items of its fold keep their even prior and tie; those of other folds lose the second place.
+    in_its_fold = sum(i % 5 == 0 for i in range(1, 11))
+    assert value(found["accuracy"]) * 11 == pytest.approx(1 + in_its_fold * 0.25)
+
+
+def test_a_prior_needs_ten_items_and_scores_and_recall_does_not_need_scores() -> None:
+    few = moved(asked(9, LOVE, 0.3))
+    assert [few[name] for name in ("position_prior", "prior_n", "debiased", "place_recall")] == [
+        None, 9, None, None,
+    ]  # fmt: skip
+    held = asked(30, LOVE, 0.3)
+    bare = moved(replace(held, scores=np.full((len(held), 0), np.nan)))
+    assert (bare["position_prior"], bare["prior_n"], bare["debiased"]) == (None, 0, None)
+    assert bare["place_recall"] == moved(held)["place_recall"]
+    holes = held.scores.copy()
+    holes[5] = np.nan
+    assert moved(replace(held, scores=holes))["prior_n"] == 29
+
+
+def test_different_numbers_of_choices_have_priors_of_their_own() -> None:
+    four, two = asked(40, LOVE, 0.3, seed=1), asked(20, [0.9, 0.1], 0.3, seed=2, k=2)
+    mixed = block(_again(four, "f") + _again(two, "t"))
+    found = moved(mixed)
+    assert found["position_prior"] == pytest.approx(LOVE)
+    assert (found["prior_n"], found["debiased"]["accuracy"]["n"], found["place_recall"]["n"]) == (40, 60, 40)
+    apart = [moved(b)["debiased"]["accuracy"] for b in (four, two)]
+    together = value(found["debiased"]["accuracy"]) * 60
+    assert together == pytest.approx(sum(value(a) * a["n"] for a in apart))
+    rare = moved(block(_again(four, "f") + _again(two, "t")[:18]))
+    assert rare["debiased"]["accuracy"]["n"] == 40, "nine items of two choices have too few others"
+
+
+def _again(held: Block, name: str) -> list[Answer]:
+    return [
+        row(f"{name}{held.item[i]}", held.order[i].tolist(), held.scores[i].tolist(), key=int(held.key[i]))
+        for i in range(len(held))
+    ]
+
+
+def test_the_key_is_found_more_often_where_the_model_likes_to_look() -> None:
+    recall: Any = moved(asked(200, LOVE, 0.3, knows=0.3))["place_recall"]
+    assert recall["by_place"][0] == max(recall["by_place"])
+    assert recall["sd"] == pytest.approx(np.std(recall["by_place"]))
+    assert recall["sd"] > 3 * recall["sd_if_even"]
+    assert recall["p"] < 1e-6
+
+
+def test_where_no_place_matters_the_recalls_vary_as_noise_and_p_holds_its_level() -> None:
+    rng = np.random.default_rng(11)
+    held = asked(60, [0.25] * 4, 1.0)
+    turned = orders_asked(held)[1]
+    found: Any = [
+        place_recall(replace(held, correct=(rng.random(len(held)) < 0.4).astype(float)), turned)
+        for _ in range(600)
+    ]
+    assert np.mean([f["p"] <= 0.05 for f in found]) <= 0.075
+    assert np.mean([f["p"] for f in found]) == pytest.approx(0.5, abs=0.05)
+    expected = np.sqrt(np.mean([f["sd_if_even"] ** 2 for f in found]))
+    assert np.sqrt(np.mean([f["sd"] ** 2 for f in found])) == pytest.approx(expected, rel=0.07)
+
+
+def test_items_that_hang_together_are_no_proof_that_places_matter() -> None:
+    """Twenty passages whose items all find their key at one place of the passage: twenty coins, not 200."""
+    rng = np.random.default_rng(12)
+    held = asked(200, [0.25] * 4, 1.0)
+    turned, groups = orders_asked(held)[1], np.repeat(np.arange(20), 10)
+    stands = (held.order == held.key[:, None]).argmax(axis=1)
+    alarms = {"alone": 0, "together": 0}
+    for _ in range(200):
+        found_at = rng.integers(0, 4, 20)[groups][held.item] == stands
+        for name, of in (("alone", None), ("together", groups)):
+            found: Any = place_recall(replace(held, correct=found_at.astype(float)), turned, of)
+            alarms[name] += found["p"] <= 0.05
+    assert alarms["together"] <= 20
+    assert alarms["alone"] > 100
+
+
+# The whole part, and cloze
+
+
+def test_the_part_of_the_summary_names_voters_and_leaves_out_items_that_are_not_judged() -> None:
+    b = bench(40, 2, seed=3)
+    table = Answers.of([*rows(b, view="full", template="mmlu-v1"), *rows(b)])
+    whole: Any = permutation(table, roll(table, b.ids), ("v0", "v1", "nobody"), voters=("v1",))
+    assert list(whole) == ["v0", "v1", "cloze_invariance"]
+    assert (whole["v0"]["is_voter"], whole["v1"]["is_voter"]) == (False, True)
+    assert whole["v0"]["rotations"]["n"] == 40
+    part: Any = permutation(table, roll(table, b.ids[10:30]), ("v0",), groups=np.arange(20) // 2)
+    assert part["v0"]["rotations"]["n"] == 20
+    assert part["v0"]["debiased"]["accuracy"]["n"] == 20
+    once = Answers.of(rows(b, view="full", template="mmlu-v1", rotations=False))
+    assert permutation(once, roll(once, b.ids), ("v0",)) == {"v0": None, "cloze_invariance": None}
+
+
+def cloze(item: str, order: Sequence[int], scores: Sequence[float], model: str = "m") -> Answer:
+    chars = [1] * len(order)
+    return answer(item, "cloze", model, tuple(order), "qa-v1", 0, scores, n_chars=chars)
+
+
+STILL = [cloze("a", (0, 1), (-1, -2)), cloze("a", (1, 0), (-1.0005, -2))]
+
+
+def test_cloze_that_does_not_move_is_inert() -> None:
+    assert cloze_invariance(Answers.of(STILL), ("m",)) == "inert"
+    impossible = [cloze("b", o, (-1, -np.inf)) for o in ((0, 1), (1, 0))]
+    assert cloze_invariance(Answers.of([*STILL, *impossible]), ("m",)) == "inert"
+
+
+@pytest.mark.parametrize(
+    "scores", [(-2, -1), (-1, -2.002), (-1.1, -2.1), (-1, -np.inf)], ids=["pick", "one", "both", "impossible"]
+)
+def test_a_score_or_a_pick_that_moves_is_counted_by_item(scores: tuple[float, float]) -> None:
+    moves = [cloze("b", (0, 1), (-1, -2)), cloze("b", (1, 0), scores)]
+    assert cloze_invariance(Answers.of([*STILL, *moves]), ("m",)) == {"n_changed": 1, "n": 2}
+    other = [replace(r, model="other") for r in moves]
+    assert cloze_invariance(Answers.of([*STILL, *moves, *other]), ("m", "other")) == {"n_changed": 2, "n": 3}
+
+
+def test_cloze_asked_in_one_order_or_never_is_not_inert() -> None:
+    b = bench(10, 1, seed=1)
+    one = text_rows(b, view="cloze", template="qa-v1")
+    assert cloze_invariance(Answers.of(one), b.voters) is None
+    assert cloze_invariance(Answers.of(rows(b)), b.voters) is None
+    assert cloze_invariance(Answers.of(STILL[:1]), ("m",)) is None
+    silent = unanswered("a", "cloze", "m", (1, 0), "qa-v1", 0, "empty_choice")
+    assert cloze_invariance(Answers.of([STILL[0], silent]), ("m",)) is None
+    mixed = cloze_invariance(Answers.of([*one, *(replace(r, model="v0", item="x") for r in STILL)]), ("v0",))
+    assert mixed == "inert"
+
+
+def test_picks_without_scores_are_compared_as_picks() -> None:
+    bare = [Answer("a", "cloze", "m", o, "qa-v1", 0, p, 0.0, ()) for o, p in (((0, 1), 0), ((1, 0), 1))]
+    assert cloze_invariance(Answers.of(bare), ("m",)) == {"n_changed": 1, "n": 1}
+    assert cloze_invariance(Answers.of([bare[0], replace(bare[1], pick=0)]), ("m",)) == "inert"
+
+
+def test_position_share_by_hand() -> None:
+    rows = [
+        row("a", (2, 0, 1), [-1, -2, -3]),  # picks choice 0, shown second
+        row("b", (2, 0, 1), [-3, -2, -1]),  # picks choice 2, shown first
+        row("c", (1, 2, 0), [-1, -1, -3]),  # choices 0 and 1 tie: shown third and first
+        row("d", (1, 0), [-1, -2]),  # two choices: picks choice 0, shown second
+        unanswered("e", "full", "m", (0, 1, 2), "mmlu-v1", 0, "no letter"),
+    ]
+    assert position_share(block(rows)) == pytest.approx([1.5 / 4, 2 / 4, 0.5 / 4])
+    assert position_share(block(rows[4:])) is None
+    assert position_share(block([])) is None
+
+
+def test_a_pick_without_scores_still_has_a_place() -> None:
+    bare = Answer("a", "full", "m", (1, 0), "imported", 0, pick=0, correct=1.0, scores=())
+    assert position_share(block([bare])) == pytest.approx([0, 1])
+    both = [bare, Answer("a", "full", "m", (0, 1), "imported", 0, pick=0, correct=1.0, scores=())]
+    found = moved(block(both))
+    assert (found["position_prior"], value(found["consistency"])) == (None, 1)

@@ -1,0 +1,146 @@
+"""Leaning to a place, told from one order: against a plain count, and silent where there is nothing to tell."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from robustify.answers import Answer, Answers, Block, answer, unanswered
+from robustify.judge.position_bias import position_bias
+
+Row = tuple[int, int | None]
+
+
+def block(rows: Sequence[Row], k: int = 4, orders: Sequence[Sequence[int]] | None = None) -> Block:
+    """One row an item, (key, pick) in the item's own order."""
+    made = []
+    for at, (key, pick) in enumerate(rows):
+        order = tuple(range(k)) if orders is None else tuple(orders[at])
+        credit = None if pick is None else float(pick == key)
+        made.append(Answer(f"i{at}", "full", "m", order, "t", key, pick, credit, ()))
+    return Answers.of(made).block("full", "m")
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.one_of(st.none(), st.integers(0, 3)), st.permutations(range(4))))
+)
+def test_shares_and_recalls_are_those_of_a_plain_count(
+    drawn: list[tuple[int, int | None, list[int]]],
+) -> None:
+    found = position_bias(block([(k, p) for k, p, _ in drawn], orders=[o for *_, o in drawn]))
+    told = [(o.index(k), o.index(p)) for k, p, o in drawn if p is not None]
+    if not told:
+        assert found is None
+        return
+    assert found is not None
+    assert (found["n"], found["asked"], found["tied"]) == (len(told), len(drawn), 0)
+    for j, place in enumerate(found["places"]):  # type: ignore[arg-type, var-annotated]
+        keyed = [p for k, p in told if k == j]
+        assert place["picked"]["value"] == pytest.approx(sum(p == j for _, p in told) / len(told))
+        assert place["key"] == pytest.approx(len(keyed) / len(told))
+        assert place["excess"]["value"] == pytest.approx(place["picked"]["value"] - place["key"])
+        assert place["recall"]["n"] == len(keyed)
+        if keyed:
+            assert place["recall"]["value"] == pytest.approx(sum(p == j for p in keyed) / len(keyed))
+
+
+def test_a_model_that_always_says_the_first_is_told() -> None:
+    found = position_bias(block([(at % 4, 0) for at in range(80)]))
+    assert found is not None
+    assert (
+        found["sentence"]
+        == "Picks the first option in 100.0 % of the items; the key stands there in 25.0 % (p < 0.001)."
+    )
+    assert found["recall_sd"] == pytest.approx(np.std([1, 0, 0, 0]))
+    first = found["places"][0]["excess"]  # type: ignore[index]
+    assert (first["value"], first["n"]) == (0.75, 80)
+    assert 0.6 < first["ci"][0] < 0.75 < first["ci"][1] < 0.9
+
+
+def test_a_model_that_is_always_right_leans_nowhere_wherever_the_keys_stand() -> None:
+    found = position_bias(block([(0, 0)] * 70 + [(3, 3)] * 10))
+    assert found is not None
+    assert found["sentence"] is None
+    assert [p["p_holm"] for p in found["places"]] == [1.0] * 4  # type: ignore[attr-defined]
+
+
+def test_a_model_that_is_always_right_is_not_known_to_lean_nowhere_exactly() -> None:
+    found = position_bias(block([(at % 4, at % 4) for at in range(80)]))
+    assert found is not None
+    unseen = 1 - 0.025 ** (1 / 80)
+    for place in found["places"]:  # type: ignore[attr-defined]
+        assert place["excess"]["value"] == 0
+        assert place["excess"]["ci"] == pytest.approx([-unseen, unseen])
+    grouped = position_bias(block([(at % 4, at % 4) for at in range(80)]), np.arange(80) // 4)
+    assert grouped is not None
+    assert grouped["places"][0]["excess"]["ci"][1] == pytest.approx(1 - 0.025 ** (1 / 20))  # type: ignore[index]
+    few = position_bias(block([(at % 4, at % 4) for at in range(80)]), np.arange(80) // 10)
+    assert few is not None
+    assert few["places"][0]["excess"]["ci"] is None  # type: ignore[index]
+
+
+def test_a_passage_counts_once() -> None:
+    """Ten passages of eight equal items: each place is liked in two passages more or less, which tells nothing."""
+    rng = np.random.default_rng(2)
+    keys, picks = (np.repeat(rng.integers(0, 4, 10), 8) for _ in range(2))
+    rows = block([(int(k), int(p)) for k, p in zip(keys, picks, strict=True)])
+    alone, together = position_bias(rows), position_bias(rows, np.arange(80) // 8)
+    assert alone is not None
+    assert together is not None
+    assert min(p["p_holm"] for p in alone["places"]) < 0.01  # type: ignore[attr-defined]
+    assert min(p["p_holm"] for p in together["places"]) > 0.05  # type: ignore[attr-defined]
+
+
+def test_it_is_the_place_as_shown_that_counts() -> None:
+    orders = [[(at + j) % 4 for j in range(4)] for at in range(80)]
+    found = position_bias(block([(at % 4, orders[at][2]) for at in range(80)], orders=orders))
+    assert found is not None
+    assert "third option in 100.0 %" in str(found["sentence"])
+
+
+def test_a_clean_model_is_seldom_accused() -> None:
+    rng = np.random.default_rng(3)
+    accused = 0
+    for _ in range(200):
+        key = rng.integers(0, 4, 120)
+        knows = rng.random(120) < 0.6
+        pick = np.where(knows, key, rng.integers(0, 4, 120))
+        found = position_bias(block([(int(k), int(p)) for k, p in zip(key, pick, strict=True)]))
+        assert found is not None
+        accused += found["sentence"] is not None
+    assert accused <= 16, "5 % of 200 and three standard deviations"
+
+
+def test_ties_share_their_place_and_do_not_test() -> None:
+    rows = [answer(f"i{at}", "full", "m", (0, 1), "t", at % 2, [-1.0, -1.0]) for at in range(20)]
+    found = position_bias(Answers.of(rows).block("full", "m"))
+    assert found is not None
+    assert found["tied"] == 20
+    assert [p["picked"]["value"] for p in found["places"]] == [0.5, 0.5]  # type: ignore[attr-defined]
+    assert [p["p_holm"] for p in found["places"]] == [1.0, 1.0]  # type: ignore[attr-defined]
+
+
+def test_items_of_fewer_options_count_only_where_they_have_a_place() -> None:
+    rows = [
+        Answer("a", "full", "m", (0, 1), "t", 0, 1, 0.0, ()),
+        Answer("b", "full", "m", (0, 1, 2), "t", 2, 2, 1.0, ()),
+    ]
+    found = position_bias(Answers.of(rows).block("full", "m"))
+    assert found is not None
+    assert [p["picked"]["n"] for p in found["places"]] == [2, 2, 1]  # type: ignore[attr-defined]
+
+
+def test_without_an_answer_there_is_nothing_to_tell() -> None:
+    rows = [unanswered("a", "full", "m", (0, 1), "t", 0, "made up to be missing")]
+    assert position_bias(Answers.of(rows).block("full", "m")) is None
+    assert position_bias(Answers.of(rows).block("full", "nobody")) is None
+
+
+def test_only_the_first_row_of_an_item_counts() -> None:
+    rows = [Answer("a", "full", "m", order, "t", 0, 0, 1.0, ()) for order in ((0, 1), (1, 0))]
+    found = position_bias(Answers.of(rows).block("full", "m"))
+    assert found is not None
+    assert (found["n"], found["asked"]) == (1, 1)

@@ -1,0 +1,896 @@
+"""Every layout on made-up items: what is read, where it came from, and what is said about it."""
+
+import csv
+import hashlib
+import io
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from robustify.errors import DataError, RobustifyError, UsageError
+from robustify.item import Item
+from robustify.loaders import FieldMap, Loaded, Source, describe, load, load_many
+
+Write = Callable[[str, str | bytes], Path]
+COLOURS = ["red", "green", "blue", "grey"]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def _write(name: str, content: str | bytes) -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
+        return path
+
+    return _write
+
+
+def lines(rows: Sequence[object]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def csv_text(records: Sequence[Sequence[str]], delimiter: str = ",") -> str:
+    out = io.StringIO(newline="")
+    csv.writer(out, delimiter=delimiter).writerows(records)
+    return out.getvalue()
+
+
+def one(path: Path, **said: object) -> Item:
+    loaded = load(Source.model_validate({"path": str(path), **said}))
+    assert len(loaded.items) == 1
+    return loaded.items[0]
+
+
+def house(items: Sequence[Item]) -> str:
+    return lines(
+        [
+            {
+                "id": i.id,
+                "stem": i.stem,
+                "choices": list(i.choices),
+                "key": i.key,
+                "topic": i.topic,
+                "group": i.group,
+            }
+            for i in items
+        ]
+    )
+
+
+# ---- the layouts, one row each; every key is choice 2 ("blue") unless said otherwise ----
+
+LABELLED = [{"text": text, "label": label} for text, label in zip(COLOURS, "ABCD", strict=True)]
+NUMBERED = [{"text": text, "label": label} for text, label in zip(COLOURS, "1234", strict=True)]
+ROWS: dict[str, tuple[str, dict[str, object]]] = {
+    "house": (
+        "robustify",
+        {"id": "x", "stem": "Which lamp?", "choices": COLOURS, "key": 2, "topic": "lamps"},
+    ),
+    "arc, letters": (
+        "arc",
+        {"id": "x", "question": {"stem": "Which lamp?", "choices": LABELLED}, "answerKey": "C"},
+    ),
+    "arc, numbers": (
+        "arc",
+        {"id": "x", "question": {"stem": "Which lamp?", "choices": NUMBERED}, "answerKey": "3"},
+    ),
+    "commonsenseqa": (
+        "commonsenseqa",
+        {
+            "id": "x",
+            "question": {"question_concept": "lamp", "stem": "Which lamp?", "choices": LABELLED},
+            "answerKey": "C",
+        },
+    ),
+    "choices query gold": ("query_gold", {"query": "Which lamp?", "choices": COLOURS, "gold": 2}),
+    "question choices answer, index": (
+        "choices_list",
+        {"question": "Which lamp?", "choices": COLOURS, "answer": 2},
+    ),
+    "letter": ("choices_list", {"question": "Which lamp?", "options": COLOURS, "answer": "C"}),
+    "letter with blanks": ("choices_list", {"question": "Which lamp?", "options": COLOURS, "answer": " c "}),
+    "letter in brackets": ("choices_list", {"question": "Which lamp?", "options": COLOURS, "answer": "(C)"}),
+    "written index": ("choices_list", {"question": "Which lamp?", "options": COLOURS, "answer": "2"}),
+    "text": ("choices_list", {"question": "Which lamp?", "options": COLOURS, "answer": "blue"}),
+    "key in another field": ("choices_list", {"stem": "Which lamp?", "options": COLOURS, "answer_idx": 2}),
+    "index and letter": (
+        "choices_list",
+        {"question": "Which lamp?", "options": COLOURS, "answer": "C", "answer_index": 2},
+    ),
+    "hub list of objects": ("text_label", {"question": "Which lamp?", "choices": LABELLED, "answerKey": "C"}),
+    "hub object of lists": (
+        "text_label",
+        {
+            "question_stem": "Which lamp?",
+            "choices": {"text": COLOURS, "label": list("1234")},
+            "answerKey": "3",
+        },
+    ),
+    "label as a number": (
+        "text_label",
+        {"question": "Which lamp?", "choices": {"text": COLOURS, "label": list("1234")}, "answerKey": 3},
+    ),
+    "object by letter": (
+        "choices_by_letter",
+        {"question": "Which lamp?", "choices": dict(zip("ABCD", COLOURS, strict=True)), "answer": "C"},
+    ),
+    "object by letter, key as text": (
+        "choices_by_letter",
+        {"question": "Which lamp?", "options": dict(zip("ABCD", COLOURS, strict=True)), "answer": "blue"},
+    ),
+    "columns": (
+        "choice_columns",
+        {"question": "Which lamp?", **dict(zip("ABCD", COLOURS, strict=True)), "answer": "C"},
+    ),
+    "numbered columns": (
+        "choice_columns",
+        {"question": "Which lamp?", **{f"option{n}": c for n, c in enumerate(COLOURS, 1)}, "answer": "3"},
+    ),
+    "prose with letters": (
+        "prose_lettered",
+        {
+            "instruction": "Which lamp? Answer Choices: (A) red (B) green (C) blue (D) grey",
+            "input": "",
+            "output": "",
+            "answer": "C",
+        },
+    ),
+    "prose with numbers": (
+        "prose_numbered",
+        {
+            "instruction": "Please choose the correct answer to the question: Which lamp?\n\nAnswer1: red "
+            "Answer2: green Answer3: blue Answer4: grey\n\nAnswer format: answer1/answer2/answer3/answer4",
+            "answer": "answer3",
+        },
+    ),
+    "hellaswag": (
+        "hellaswag",
+        {"ctx": "Which lamp?", "endings": COLOURS, "label": "2", "activity_label": "lamps"},
+    ),
+    "mc1_targets": (
+        "truthfulqa_hub",
+        {"question": "Which lamp?", "mc1_targets": {"choices": COLOURS, "labels": [0, 0, 1, 0]}},
+    ),
+}
+
+
+@pytest.mark.parametrize(("layout", "row"), ROWS.values(), ids=ROWS)
+def test_a_row_is_read_by_its_content(write: Write, layout: str, row: dict[str, object]) -> None:
+    path = write("anything.dat", lines([row]))
+    loaded = load(Source(path=str(path)))
+    assert loaded.layout == layout
+    item = loaded.items[0]
+    assert (item.stem, item.choices, item.key) == ("Which lamp?", tuple(COLOURS), 2)
+    assert item.id == ("x" if "id" in row else "anything-0001")
+    assert item.topic == ("lamps" if {"topic", "activity_label"} & set(row) else "")
+    assert loaded.lines == (1,)
+
+
+OTHERS: dict[str, tuple[dict[str, object], str, tuple[str, ...], int]] = {
+    "sciq": (
+        {
+            "question": "Which lamp?",
+            "correct_answer": "blue",
+            "distractor1": "red",
+            "distractor2": "green",
+            "distractor3": "grey",
+            "support": "A text about lamps.",
+        },
+        "Which lamp?",
+        ("blue", "red", "green", "grey"),
+        0,
+    ),
+    "gpqa": (
+        {
+            "Record ID": "rec1",
+            "Question": "Which lamp?",
+            "Correct Answer": "blue",
+            "Incorrect Answer 1": "red",
+            "Incorrect Answer 2": "green",
+            "Incorrect Answer 3": "grey",
+            "Explanation": "It is blue.",
+            "High-level domain": "Lamps",
+        },
+        "Which lamp?",
+        ("blue", "red", "green", "grey"),
+        0,
+    ),
+    "piqa": (
+        {"goal": "Light a room.", "sol1": "a lamp", "sol2": "a spoon", "label": 0},
+        "Light a room.",
+        ("a lamp", "a spoon"),
+        0,
+    ),
+    "siqa": (
+        {
+            "context": "Ann lit a lamp.",
+            "question": "Why?",
+            "answerA": "to eat",
+            "answerB": "to read",
+            "answerC": "to sleep",
+            "label": "2",
+        },
+        "Ann lit a lamp.\n\nWhy?",
+        ("to eat", "to read", "to sleep"),
+        1,
+    ),
+    "winogrande": (
+        {
+            "sentence": "The lamp lit the box so _ was bright.",
+            "option1": "lamp",
+            "option2": "box",
+            "answer": "2",
+        },
+        "The lamp lit the box so _ was bright.",
+        ("lamp", "box"),
+        1,
+    ),
+    "winogrande_contexts": (
+        {
+            "context_options": [
+                "Red lamps outshine blue  lamps as the red",
+                "Red lamps outshine blue  lamps as the blue",
+            ],
+            "continuation": "ones are new.",
+            "gold": 0,
+        },
+        "Red lamps outshine blue  lamps as the _ ones are new.",
+        ("red", "blue"),
+        0,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_benchmarks_with_field_names_of_their_own(write: Write, name: str) -> None:
+    row, stem, choices, key = OTHERS[name]
+    path = write("a.jsonl", lines([row]))
+    assert load(Source(path=str(path))).layout == name
+    item = one(path)
+    assert (item.stem, item.choices, item.key) == (stem, choices, key)
+
+
+def test_winogrande_contexts_keep_words_that_follow_the_gap(write: Write) -> None:
+    contexts = ["I like red lamps and the red lamps", "I like red lamps and the old lamps"]
+    item = one(write("a.jsonl", lines([{"context_options": contexts, "continuation": "shine.", "gold": 1}])))
+    assert (item.stem, item.choices) == ("I like red lamps and the _ lamps shine.", ("red", "old"))
+
+
+def test_arct_is_a_tsv_whose_quotation_marks_are_text_and_whose_pairs_are_grouped(write: Write) -> None:
+    header = "#id\twarrant0\twarrant1\tcorrectLabelW0orW1\treason\tclaim\tdebateTitle\tdebateInfo"
+    rows = [
+        'a\t"New" lamps glow\tlamps fail\t1\tThey glow.\tBuy lamps\tT\tI',
+        "b\tx\ty\t0\tThey glow.\tBuy lamps\tT\tI",
+    ]
+    loaded = load(Source(path=str(write("train.tsv", "\n".join([header, *rows]) + "\n"))))
+    assert loaded.layout == "arct"
+    first = loaded.items[0]
+    assert (first.id, first.choices, first.key) == ("a", ('"New" lamps glow', "lamps fail"), 1)
+    assert first.stem == "Reason: They glow.\nClaim: Buy lamps"
+    assert first.group == loaded.items[1].group != ""
+
+
+def test_a_tsv_that_uses_quoting_is_unquoted(write: Write) -> None:
+    item = one(
+        write(
+            "a.tsv", csv_text([["question", "A", "B", "answer"], ["Which\ttab?", 'the "x"', "y", "A"]], "\t")
+        )
+    )
+    assert (item.stem, item.choices) == ("Which\ttab?", ('the "x"', "y"))
+
+
+TRUTHFUL = [
+    [
+        "Type",
+        "Category",
+        "Question",
+        "Best Answer",
+        "Best Incorrect Answer",
+        "Correct Answers",
+        "Incorrect Answers",
+    ],
+    ["A", "Lamps", "Which lamp?", "blue", "red", "blue; blue one", "red; green; grey"],
+]
+
+
+def test_truthfulqa_csv_is_the_binary_test_where_it_has_one_and_mc1_on_demand(write: Write) -> None:
+    path = write("t.csv", csv_text(TRUTHFUL))
+    assert load(Source(path=str(path))).layout == "truthfulqa_binary"
+    assert one(path).choices == ("blue", "red")
+    assert one(path, layout="truthfulqa_mc1").choices == ("blue", "red", "green", "grey")
+    assert one(path).topic == "Lamps"
+    older = write("old.csv", csv_text([[cell for at, cell in enumerate(row) if at != 4] for row in TRUTHFUL]))
+    assert load(Source(path=str(older))).layout == "truthfulqa_mc1"
+
+
+def test_a_set_whose_key_is_always_first_is_noted(write: Write) -> None:
+    rows = [TRUTHFUL[0]] + [[*TRUTHFUL[1][:2], f"Which lamp {n}?", *TRUTHFUL[1][3:]] for n in range(30)]
+    told = describe(load(Source(path=str(write("t.csv", csv_text(rows))))))
+    assert told["key_positions"] == {"0": 30}
+    assert "every key is at position 0" in str(told["notes"])
+
+
+MMLU = [
+    ["Which lamp?\nSay, please.", "red", "green", "blue", "grey", "C"],
+    ["Which of these is in the soul?", "id", "spoon", "fork", "cup", " a "],
+    ["Which two?", "w", "x", "y", "z", "B"],
+]
+
+
+def test_mmlu_csv_without_header(write: Write) -> None:
+    loaded = load(Source(path=str(write("astronomy_test.csv", csv_text(MMLU)))))
+    assert loaded.layout == "mmlu_csv"
+    assert [i.id for i in loaded.items] == ["astronomy-0001", "astronomy-0002", "astronomy-0003"]
+    assert {i.topic for i in loaded.items} == {"astronomy"}
+    assert [i.key for i in loaded.items] == [2, 0, 1]
+    assert [i.k for i in loaded.items] == [4, 4, 4]
+    assert loaded.lines == (1, 3, 4), "a record's line is where it starts, though the first one has two"
+    assert loaded.name == "astronomy_test"
+
+
+def test_a_first_row_with_one_header_word_is_still_an_item(write: Write) -> None:
+    loaded = load(Source(path=str(write("mind_dev.csv", csv_text(MMLU[1:])))))
+    assert [i.id for i in loaded.items] == ["mind-0001", "mind-0002"]
+
+
+def test_csv_columns_may_end_early_and_rows_keep_their_own_number_of_choices(write: Write) -> None:
+    records = [
+        ["question", "A", "B", "C", "D", "answer"],
+        ["q1", "w", "x", "y", "z", "D"],
+        ["q2", "w", "x", "y", "", "A"],
+    ]
+    loaded = load(Source(path=str(write("a.csv", csv_text(records)))))
+    assert [i.k for i in loaded.items] == [4, 3]
+    assert loaded.defects == ()
+
+
+@pytest.mark.parametrize(
+    "cell", ["['red', \"it's\", 'blue']", '["red", "it\'s", "blue"]'], ids=["python", "json"]
+)
+def test_choices_written_out_in_a_csv_cell(write: Write, cell: str) -> None:
+    path = write("a.csv", csv_text([["question", "choices", "answer"], ["Which lamp?", cell, "C"]]))
+    assert load(Source(path=str(path))).layout == "choices_literal"
+    assert one(path).choices == ("red", "it's", "blue")
+
+
+def test_semicolons_part_a_csv_where_no_comma_does(write: Write) -> None:
+    item = one(
+        write("a.csv", csv_text([["question", "A", "B", "answer"], ["Which, then?", "x", "y", "B"]], ";"))
+    )
+    assert (item.stem, item.key) == ("Which, then?", 1)
+
+
+LOGIQA = [
+    ["", "b", "A lamp story.", "Which follows?", "A.one", "B.two", "C.three", "D.four"],
+    ["", "d", "A lamp story.", "Which does not?", "A one lamp", "In the B.NEC box", "C The third", "d.four"],
+]
+
+
+def test_logiqa_blocks_trust_the_order_of_lines_and_not_their_letters(write: Write) -> None:
+    loaded = load(Source(path=str(write("Eval.txt", "\n".join(line for block in LOGIQA for line in block)))))
+    assert (loaded.layout, loaded.lines) == ("logiqa", (2, 10))
+    first, second = loaded.items
+    assert (first.stem, first.choices, first.key) == (
+        "A lamp story.\n\nWhich follows?",
+        ("one", "two", "three", "four"),
+        1,
+    )
+    assert second.choices == ("A one lamp", "In the NEC box", "The third", "four")
+    assert first.group == second.group == "Eval-p0001"
+
+
+def test_parquet_arrow_stream_and_arrow_folder_give_the_same_items(tmp_path: Path) -> None:
+    rows = [
+        {
+            "id": f"q{n}",
+            "question": f"Which {n}?",
+            "choices": {"text": COLOURS, "label": list("ABCD")},
+            "answerKey": "B",
+        }
+        for n in range(3)
+    ]
+    table = pa.Table.from_pylist(rows)
+    pq.write_table(table, tmp_path / "a.parquet")
+    folder = tmp_path / "saved"
+    folder.mkdir()
+    with (
+        pa.OSFile(str(folder / "data-00000-of-00001.arrow"), "wb") as out,
+        pa.ipc.new_stream(out, table.schema) as w,
+    ):
+        w.write_table(table)
+    with pa.OSFile(str(tmp_path / "file.arrow"), "wb") as out, pa.ipc.new_file(out, table.schema) as w:
+        w.write_table(table)
+    found = [load(Source(path=str(tmp_path / name))) for name in ("a.parquet", "saved", "file.arrow")]
+    assert found[0].items == found[1].items == found[2].items
+    assert (found[1].name, found[1].layout, found[1].lines) == ("saved", "text_label", (1, 2, 3))
+    digest = hashlib.sha256((folder / "data-00000-of-00001.arrow").read_bytes()).hexdigest()
+    assert found[1].sha256 == digest
+
+
+def test_an_arrow_struct_by_letter_may_have_fewer_choices_in_some_rows(tmp_path: Path) -> None:
+    rows = [
+        {"question": "q1", "choices": {"A": "x", "B": "y", "C": "z"}, "answer": "C"},
+        {"question": "q2", "choices": {"A": "x", "B": "y", "C": None}, "answer": "A"},
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
+    assert [i.k for i in load(Source(path=str(tmp_path / "a.parquet"))).items] == [3, 2]
+
+
+# ---- documents and logs ----
+
+
+def test_a_json_list_names_the_line_of_each_member(write: Write) -> None:
+    rows = [{"question": f"Which {n}?", "choices": COLOURS, "answer": n % 4} for n in range(3)]
+    loaded = load(Source(path=str(write("a.json", json.dumps(rows, indent=1)))))
+    text = json.dumps(rows, indent=1).split("\n")
+    assert loaded.lines == tuple(at for at, line in enumerate(text, 1) if line == " {")
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_rows_may_lie_in_one_field_of_a_document_or_in_columns(write: Write, indent: int | None) -> None:
+    rows = [{"question": f"Which {n}?", "choices": COLOURS, "answer": n} for n in range(3)]
+    held = write("held.json", json.dumps({"version": 1, "data": rows}, indent=indent))
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    beside = write("beside.json", json.dumps(columns, indent=indent))
+    for path in (held, beside):
+        assert [i.key for i in load(Source(path=str(path))).items] == [0, 1, 2]
+    alone = write(
+        "alone.json", json.dumps({"question": "Which?", "choices": LABELLED, "answerKey": "B"}, indent=indent)
+    )
+    assert one(alone).key == 1
+
+
+def test_lm_eval_samples_give_each_inner_row_once(write: Write) -> None:
+    rows = [
+        {
+            "doc_id": n,
+            "doc": {"question": f"Which {n}?", "choices": COLOURS},
+            "target": str(n),
+            "arguments": {},
+            "resps": [],
+            "filter": filter_,
+        }
+        for n in range(3)
+        for filter_ in ("none", "strict")
+    ]
+    loaded = load(Source(path=str(write("samples.jsonl", lines(rows)))))
+    assert loaded.layout == "lm_eval_samples/choices_list"
+    assert [i.key for i in loaded.items] == [0, 1, 2]
+    assert loaded.lines == (1, 3, 5)
+
+
+def test_inspect_logs_give_each_item_once(write: Write) -> None:
+    samples = [
+        {
+            "id": f"s{n}",
+            "epoch": epoch,
+            "input": asked,
+            "choices": COLOURS,
+            "target": "B",
+            "metadata": {"subject": "lamps"},
+        }
+        for n, asked in enumerate(
+            ["Which?", [{"role": "system", "content": "s"}, {"role": "user", "content": "Which?"}]]
+        )
+        for epoch in (1, 2)
+    ]
+    log = {"version": 2, "status": "success", "eval": {"task": "t"}, "samples": samples}
+    loaded = load(Source(path=str(write("log.json", json.dumps(log, indent=2)))))
+    assert loaded.layout == "inspect_log"
+    assert [(i.id, i.stem, i.key, i.topic) for i in loaded.items] == [
+        ("s0", "Which?", 1, "lamps"),
+        ("s1", "Which?", 1, "lamps"),
+    ]
+
+
+# ---- keys ----
+
+
+def test_a_letter_that_is_a_label_means_the_label_whatever_its_place(write: Write) -> None:
+    row = {
+        "question": "Which?",
+        "choices": {"text": ["x", "y", "z"], "label": ["C", "B", "A"]},
+        "answerKey": "a",
+    }
+    assert one(write("a.jsonl", lines([row]))).key == 2
+
+
+def test_numbers_as_options_are_found_by_text_and_refused_where_a_position_fits_too(write: Write) -> None:
+    clear = {"question": "2 + 5?", "choices": ["5", "6", "7"], "answer": "7"}
+    assert one(write("a.jsonl", lines([clear]))).key == 2
+    agreeing = {"question": "0 + 1?", "choices": ["0", "1", "7"], "answer": "1"}
+    assert one(write("b.jsonl", lines([agreeing]))).key == 1
+    doubtful = write("c.jsonl", lines([{"question": "1 + 1?", "choices": ["1", "2", "3"], "answer": "2"}]))
+    with pytest.raises(DataError, match=r"c\.jsonl:1: key can be read in two ways"):
+        load(Source(path=str(doubtful)))
+    assert one(doubtful, fields={"key_is": "text"}).key == 1
+    assert one(doubtful, fields={"key_is": "index"}).key == 2
+    assert one(doubtful, fields={"key_is": "number"}).key == 1
+
+
+def test_keys_that_count_from_one_are_not_taken_for_indexes(write: Write) -> None:
+    def rows(n: int, of: Callable[[int], int]) -> str:
+        return lines([{"question": f"Which {at}?", "choices": COLOURS, "answer": of(at)} for at in range(n)])
+
+    path = write("one.jsonl", rows(60, lambda at: at % 4 + 1))
+    with pytest.raises(DataError, match="may count from 1") as caught:
+        load(Source(path=str(path)))
+    assert len(caught.value.lines) == 1
+    loaded = load(Source(path=str(path), fields=FieldMap(key_is="number")))
+    assert [i.key for i in loaded.items[:4]] == [0, 1, 2, 3]
+    with pytest.raises(DataError, match="may count from 1"):
+        load(Source(path=str(write("never0.jsonl", rows(60, lambda at: at % 3 + 1)))))
+    assert load(Source(path=str(write("few.jsonl", rows(10, lambda at: at % 3 + 1))))).items[0].key == 1
+    assert load(Source(path=str(write("zero.jsonl", rows(60, lambda at: at % 4))))).items[0].key == 0
+    with pytest.raises(DataError, match=r"few4\.jsonl:4: key 4, but only 4 choices \(0 to 3\)"):
+        load(Source(path=str(write("few4.jsonl", rows(10, lambda at: at % 4 + 1)))))
+
+
+def test_two_fields_that_disagree_about_the_key_refuse_the_row(write: Write) -> None:
+    row = {"question": "Which?", "options": COLOURS, "answer": "B", "answer_index": 2}
+    with pytest.raises(DataError, match="`answer_index` means choice 3, but `answer` choice 2"):
+        load(Source(path=str(write("a.jsonl", lines([row])))))
+
+
+# ---- what a user may say ----
+
+
+def test_fields_name_what_the_usual_names_do_not(write: Write) -> None:
+    row = {
+        "nr": 7,
+        "ask": {"text": "Which lamp?"},
+        "ca": "red",
+        "cb": "blue",
+        "right": "cb",
+        "area": "lamps",
+        "story": "Once.",
+    }
+    path = write("a.jsonl", lines([row]))
+    with pytest.raises(DataError, match="found the fields nr, ask, ca, cb, right, area, story"):
+        load(Source(path=str(path)))
+    fields = {
+        "id": "nr",
+        "stem": "ask.text",
+        "choices": ["ca", "cb"],
+        "key": "right",
+        "key_is": "label",
+        "topic": "area",
+        "passage": "story",
+    }
+    item = one(path, fields=fields)
+    assert item == Item("7", "Once.\n\nWhich lamp?", ("red", "blue"), 1, "lamps")
+
+
+def test_fields_that_are_not_there_are_a_usage_error(write: Write) -> None:
+    path = write("a.jsonl", lines([{"question": "Which?", "choices": COLOURS, "answer": 1}]))
+    with pytest.raises(UsageError, match="no row has a field `stemm`"):
+        load(Source(path=str(path), fields=FieldMap(stem="stemm")))
+    with pytest.raises(ValidationError):
+        FieldMap.model_validate({"steem": "x"})
+    with pytest.raises(ValidationError):
+        Source.model_validate({"path": "x", "layuot": "arc"})
+
+
+def test_a_layout_may_be_named_and_a_wrong_one_is_answered_with_the_nearest(write: Write) -> None:
+    path = write("a.jsonl", lines([{"question": "Which?", "choices": COLOURS, "answer": 1}]))
+    assert one(path, layout="choices_list").key == 1
+    with pytest.raises(UsageError, match="did you mean `choices_list`"):
+        load(Source(path=str(path), layout="choice_list"))
+    with pytest.raises(DataError, match="has the layout `choices_list`, not `text_label`"):
+        load(Source(path=str(path), layout="text_label"))
+    with pytest.raises(UsageError, match="both"):
+        load(Source(path=str(path), layout="arc", fields=FieldMap(stem="question")))
+
+
+def test_a_topic_that_is_said_holds_for_the_whole_file_and_a_name_for_the_benchmark(write: Write) -> None:
+    path = write(
+        "a.jsonl", lines([{"question": "Which?", "choices": COLOURS, "answer": 1, "subject": "cups"}])
+    )
+    assert one(path).topic == "cups"
+    assert one(path, topic="lamps").topic == "lamps"
+    assert load(Source(path=str(path), name="Lamps 1.0")).name == "Lamps 1.0"
+    assert one(write("b_test.csv", csv_text(MMLU[:1])), topic="lamps").topic == "lamps"
+
+
+def test_a_pinned_digest_must_fit(write: Write) -> None:
+    path = write("a.jsonl", lines([{"question": "Which?", "choices": COLOURS, "answer": 1}]))
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert load(Source(path=str(path), sha256=digest.upper())).sha256 == digest
+    with pytest.raises(DataError, match=f"sha256 is {digest}; expected 000"):
+        load(Source(path=str(path), sha256="0" * 64))
+
+
+def test_our_own_layout_keeps_stems_that_look_like_a_prompt(write: Write) -> None:
+    found = Item("x", "Question: Which?\nAnswer:", ("red", "blue"), 1)
+    assert one(write("robust.jsonl", house([found]))) == found
+
+
+def test_a_prompt_around_every_stem_is_taken_off_and_around_some_it_is_not(write: Write) -> None:
+    rows = [{"query": f"Question: Which {n}?\nAnswer:", "choices": COLOURS, "gold": n} for n in range(3)]
+    assert load(Source(path=str(write("all.jsonl", lines(rows))))).items[0].stem == "Which 0?"
+    rows[1]["query"] = "Which 1?"
+    assert (
+        load(Source(path=str(write("some.jsonl", lines(rows))))).items[0].stem
+        == "Question: Which 0?\nAnswer:"
+    )
+
+
+# ---- several files ----
+
+
+def test_several_files_are_one_benchmark(write: Write) -> None:
+    paths = [write(f"mmlu/{name}_test.csv", csv_text(MMLU)) for name in ("astronomy", "music")]
+    loaded = load_many([Source(path=str(path)) for path in paths])
+    assert loaded.name == "mmlu"
+    assert loaded.layout == "mmlu_csv"
+    assert [i.id for i in loaded.items][::3] == ["astronomy-0001", "music-0001"]
+    assert {i.topic for i in loaded.items} == {"astronomy", "music"}
+    assert loaded.files == ("astronomy_test.csv",) * 3 + ("music_test.csv",) * 3
+    repeats = [(d.file, d.line, d.item) for d in loaded.defects if d.kind == "repeated_stem"]
+    assert repeats == [
+        ("music_test.csv", 1, "music-0001"),
+        ("music_test.csv", 3, "music-0002"),
+        ("music_test.csv", 4, "music-0003"),
+    ]
+
+
+def test_files_of_one_name_keep_their_made_ids_apart(write: Write) -> None:
+    paths = [write(f"{folder}/music_test.csv", csv_text(MMLU)) for folder in ("a", "b")]
+    loaded = load_many([Source(path=str(path)) for path in paths])
+    assert [i.id for i in loaded.items][::3] == ["a-music-0001", "b-music-0001"]
+    assert {i.topic for i in loaded.items} == {"music"}
+
+
+def test_an_id_in_two_files_is_refused_with_both_places(write: Write) -> None:
+    row = {"id": "x", "question": "Which?", "choices": COLOURS, "answer": 1}
+    paths = [write(name, lines([{**row, "id": name}, row])) for name in ("a.jsonl", "b.jsonl")]
+    with pytest.raises(DataError, match=r"b\.jsonl:2: the same id as a\.jsonl:2"):
+        load_many([Source(path=str(path)) for path in paths])
+
+
+def test_the_faults_of_all_files_are_told_at_once(write: Write) -> None:
+    bad = {"question": "Which?", "choices": COLOURS, "answer": 9}
+    paths = [write(name, lines([bad])) for name in ("a.jsonl", "b.jsonl")]
+    with pytest.raises(DataError) as caught:
+        load_many([Source(path=str(path)) for path in paths])
+    assert [line.split(":")[0] for line in caught.value.lines] == ["a.jsonl", "b.jsonl"]
+    with pytest.raises(UsageError):
+        load_many([])
+
+
+# ---- defects and descriptions ----
+
+
+def test_defects_load_and_are_named_by_line(write: Write) -> None:
+    rows = [
+        {"question": "q1", "choices": ["x", " x", "y"], "answer": "C"},
+        {"question": "q2", "choices": ["x", "x", "y"], "answer": "A"},
+        {"question": "q3", "choices": ["x", "", "y"], "answer": "A"},
+        {"question": " Q1 ", "choices": ["RR", "Rr", "rr"], "answer": "A"},
+    ]
+    loaded = load(Source(path=str(write("a.jsonl", lines(rows)))))
+    assert [(d.kind, d.line) for d in loaded.defects] == [
+        ("repeated_choice", 1),
+        ("repeated_choice", 2),
+        ("repeated_key_text", 2),
+        ("empty_choice", 3),
+        ("repeated_stem", 4),
+    ]
+    assert loaded.defects[0].item == "a-0001"
+    told = describe(loaded)
+    assert told["defects"]["repeated_choice"] == {  # type: ignore[index]
+        "n": 2,
+        "at": [
+            {"line": 1, "item": "a-0001", "file": "a.jsonl"},
+            {"line": 2, "item": "a-0002", "file": "a.jsonl"},
+        ],
+    }
+
+
+def test_a_description_counts_and_holds_no_text(write: Write) -> None:
+    rows: list[dict[str, object]] = [
+        {"question": f"ZQX {n}?", "choices": ["ZQX a", "ZQX b"], "answer": n % 2, "topic": "cups"}
+        for n in range(5)
+    ]
+    rows.append({"question": "ZQX?", "choices": ["ZQX a"], "answer": 0})
+    loaded = load(Source(path=str(write("a.jsonl", lines(rows))), skip_bad=True))
+    told = describe(loaded)
+    assert "ZQX" not in json.dumps(told) + repr(loaded)
+    assert told["n_items"] == 5
+    assert told["option_counts"] == {"2": 5}
+    assert told["key_positions"] == {"0": 3, "1": 2}
+    assert told["chance_accuracy"] == pytest.approx(0.5)
+    assert told["topics"] == {"cups": 5}
+    assert told["quarantined"] == [{"line": 6, "reason": "1 choice; expected 2 to 26", "file": "a.jsonl"}]
+
+
+def test_rows_set_aside_do_not_move_the_ids_of_the_others(write: Write) -> None:
+    good = {"question": "Which?", "choices": COLOURS, "answer": 1}
+    path = write("a.jsonl", lines([good, {**good, "answer": 9}, good]) + '{"question": "cut')
+    loaded = load(Source(path=str(path), skip_bad=True))
+    assert [i.id for i in loaded.items] == ["a-0001", "a-0003"]
+    assert [q.line for q in loaded.quarantined] == [2, 4]
+
+
+# ---- properties ----
+
+_PLAIN = st.characters(exclude_categories=["Cs", "Cc", "Cf", "Zl", "Zp"])
+_IDS = st.text(_PLAIN, min_size=1, max_size=12)
+_TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+
+
+@st.composite
+def items(draw: st.DrawFn) -> Item:
+    choices = tuple(draw(st.lists(_TEXTS, min_size=2, max_size=26)))
+    stem = draw(_TEXTS.filter(lambda t: t.strip() != ""))
+    topic = draw(st.text(_PLAIN, max_size=8)).strip()
+    return Item(
+        draw(_IDS),
+        stem,
+        choices,
+        draw(st.integers(0, len(choices) - 1)),
+        topic,
+        draw(st.sampled_from(["", "g1"])),
+    )
+
+
+def _is_trap(found: Sequence[Item]) -> bool:
+    bare = sum(i.choices == tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ"[: i.k]) for i in found)
+    return bare * 2 > len(found)
+
+
+_SETTINGS = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+@_SETTINGS
+@given(found=st.lists(items(), min_size=1, max_size=6, unique_by=lambda i: i.id))
+def test_items_written_in_our_own_layout_come_back_equal(tmp_path: Path, found: list[Item]) -> None:
+    assume(not _is_trap(found))
+    path = tmp_path / "run" / "robust.jsonl"
+    path.parent.mkdir(exist_ok=True)
+    for text in (house(found), house(found).replace("\n", "\r\n"), "\ufeff" + house(found)):
+        path.write_bytes(text.encode("utf-8"))
+        assert load(Source(path=str(path))).items == tuple(found)
+    raw = "".join(
+        json.dumps(json.loads(line), ensure_ascii=False) + "\n" for line in house(found).split("\n") if line
+    )
+    path.write_bytes(raw.encode("utf-8"))
+    assert load(Source(path=str(path))).items == tuple(found)
+
+
+def _survives(path: Path, data: bytes, **said: object) -> Loaded | None:
+    path.write_bytes(data)
+    try:
+        return load(Source.model_validate({"path": str(path), **said}))
+    except RobustifyError as error:
+        told = error
+    assert told.exit_code in (2, 3)
+    assert told.lines
+    return None
+
+
+HEADS = [
+    b"",
+    b"{",
+    b"[",
+    b"[{",
+    b'{"question": ',
+    b"PAR1",
+    b"ARROW1",
+    b"\xff\xff\xff\xff",
+    b"question,choices,answer\n",
+    b"#id\twarrant0\n",
+    b"\na\n",
+    b"\xef\xbb\xbf",
+    b"PK\x03\x04",
+    b"\x1f\x8b",
+]
+
+
+@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(head=st.sampled_from(HEADS), tail=st.binary(max_size=200), skip=st.booleans())
+def test_random_bytes_are_refused_in_our_own_words(
+    tmp_path: Path, head: bytes, tail: bytes, skip: bool
+) -> None:
+    _survives(tmp_path / "x.bin", head + tail, skip_bad=skip)
+
+
+_NAMES = [
+    "id",
+    "stem",
+    "question",
+    "query",
+    "choices",
+    "options",
+    "key",
+    "answer",
+    "answerKey",
+    "gold",
+    "label",
+    "topic",
+    "passage",
+    "A",
+    "B",
+    "text",
+    "doc",
+    "doc_id",
+    "resps",
+    "target",
+    "samples",
+    "eval",
+    "instruction",
+    "endings",
+    "ctx",
+    "context_options",
+    "continuation",
+    "mc1_targets",
+    "labels",
+    "input",
+]
+_LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.sampled_from(["", "A", "B", "0", "1", "red", "blue", "\ud800"])
+)
+_VALUES = st.recursive(
+    _LEAVES,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(_NAMES), inner, max_size=5),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    rows=st.lists(st.dictionaries(st.sampled_from(_NAMES), _VALUES, max_size=8), max_size=4),
+    as_list=st.booleans(),
+    skip=st.booleans(),
+)
+def test_any_json_gives_items_or_an_error_of_ours(
+    tmp_path: Path, rows: list[object], as_list: bool, skip: bool
+) -> None:
+    text = json.dumps(rows) if as_list else lines(rows)
+    loaded = _survives(tmp_path / "x.json", text.encode(), skip_bad=skip)
+    assert loaded is None or len({i.id for i in loaded.items}) == len(loaded.items) > 0
+
+
+_SHAPES = [row for _, row in ROWS.values()] + [row for row, *_ in OTHERS.values()]
+
+
+@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(row=st.sampled_from(_SHAPES), field=st.integers(0, 20), value=_VALUES, drop=st.booleans())
+def test_a_known_row_with_one_field_spoilt(
+    tmp_path: Path, row: dict[str, object], field: int, value: object, drop: bool
+) -> None:
+    spoilt = dict(row)
+    name = list(spoilt)[field % len(spoilt)]
+    if drop:
+        del spoilt[name]
+    else:
+        spoilt[name] = value
+    _survives(tmp_path / "x.jsonl", lines([row, spoilt]).encode())
+    _survives(tmp_path / "y.jsonl", lines([spoilt]).encode(), skip_bad=True)
+
+
+def test_the_package_is_light_until_a_file_needs_arrow(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    code = "import sys, robustify.loaders; print(sorted({'pyarrow', 'pandas', 'torch'} & set(sys.modules)))"
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=root, check=True, env=os.environ
+    )
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,670 @@
+"""From logs to a judged run: matching by content, what is refused, and runs whose items have no text."""
+
+import contextlib
+import json
+import random
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from robustify import cli, pipeline
+from robustify.cli.importing import import_
+from robustify.config import Config, parse
+from robustify.errors import DataError, UsageError
+from robustify.export import writing as exporting
+from robustify.importing import import_logs
+from robustify.item import Item
+from robustify.loaders import Source, load
+from robustify.logs import Given, Wanted, gather, given, read_log, read_logs
+from robustify.logs.replay import ReplayModel, replayed
+from robustify.run import Run, open_run, write_items
+from robustify.views import template
+from tests.support.fake_logs import (
+    boxes,
+    eval_zip,
+    inspect_sample,
+    inspect_tree,
+    jsonl,
+    lm_eval_row,
+    results,
+    scores_for,
+)
+from tests.support.fake_scorer import FakeScorer, finds
+
+SECRET = "zanzibar-platypus"
+PICKS: dict[str, list[int]] = {
+    "one": [0, 1, 2, 3, 0, 1, 2, 3],
+    "two": [0, 1, 2, 3, 1, 2, 3, 0],
+    "three": [0, 1, 3, 3, 0, 1, 2, 2],
+}
+
+
+def logged(folder: Path, model: str, items: list[Item], picks: list[int], **more: object) -> Path:
+    rows = [
+        lm_eval_row(item, at, scores, **more)
+        for at, (item, scores) in enumerate(zip(items, scores_for(picks), strict=True))
+    ]
+    return jsonl(folder / model / "samples_boxes.jsonl", rows)
+
+
+@pytest.fixture
+def items() -> list[Item]:
+    return boxes(8)
+
+
+@pytest.fixture
+def logs(tmp_path: Path, items: list[Item]) -> list[Given]:
+    return [Given(logged(tmp_path / "logs", m, items, p), view="full") for m, p in PICKS.items()]
+
+
+@pytest.fixture
+def data(tmp_path: Path, items: list[Item]) -> Path:
+    write_items(tmp_path / "boxes.jsonl", items)
+    return tmp_path / "boxes.jsonl"
+
+
+def blind(folder: Path, picks: dict[str, list[int | None]], keys: str) -> Path:
+    """A table of choices-only picks without any text or id."""
+    rows = [
+        {"model": m, "condition": "options", "bank": f"bank {at % 2}", "gold": key,
+         "pick": None if pick is None else "ABCD"[pick]}
+        for m, held in picks.items()
+        for at, (key, pick) in enumerate(zip(keys, held, strict=True))
+    ]  # fmt: skip
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "picks.json").write_text(json.dumps(rows))
+    return folder / "picks.json"
+
+
+def rows(run: Run, view: str = "full") -> list[tuple[object, ...]]:
+    return [
+        (r["model"], r["item"], tuple(r["order"]), r["pick"], r["correct"])
+        for r in run.answers.table.to_pylist()
+        if r["view"] == view
+    ]
+
+
+# Matching
+
+
+def test_rows_are_matched_by_content_whatever_their_order_and_that_of_their_choices(
+    tmp_path: Path, items: list[Item], data: Path
+) -> None:
+    draw = random.Random(5)
+    order = {item.id: draw.sample(range(4), 4) for item in items}
+    shown = [item.permuted(order[item.id]) for item in items]
+    draw.shuffle(shown)
+    by_stem = {item.stem: item for item in items}
+    wanted = [draw.randrange(4) for _ in shown]
+    picks = [order[by_stem[i.stem].id].index(w) for i, w in zip(shown, wanted, strict=True)]
+    log = logged(tmp_path / "logs", "one", shown, picks)
+    run = import_logs([Given(log)], tmp_path / "out", data=[data])
+    expected = {by_stem[i.stem].id: w for i, w in zip(shown, wanted, strict=True)}
+    found = rows(run)
+    assert [r[1] for r in found] == [item.id for item in items]
+    assert {r[1]: r[3] for r in found} == expected
+    assert {r[1]: list(r[2]) for r in found} == order
+    assert all(r[4] == float(r[3] == next(i.key for i in items if i.id == r[1])) for r in found)
+    held = run.answers.block("full", "one")
+    assert held.scores.argmax(axis=1).tolist() == [expected[item.id] for item in items]
+
+
+def test_white_space_and_the_case_of_a_stem_do_not_part_an_item_from_itself(
+    tmp_path: Path, items: list[Item], data: Path
+) -> None:
+    items[1] = replace(items[1], stem=f"  {items[1].stem}\n")
+    items[2] = replace(items[2], stem=items[2].stem.upper())
+    run = import_logs(
+        [Given(logged(tmp_path / "logs", "one", items, PICKS["one"]))], tmp_path / "out", data=[data]
+    )
+    assert run.manifest["data"]["n_items"] == 8
+    assert any("folded stem" in note and note.endswith(": 1") for note in run.manifest["config"]["notes"])
+
+
+def test_the_case_of_a_choice_tells_items_apart(tmp_path: Path) -> None:
+    plant = Item("x", "Which genotype is it?", ("RR", "Rr", "rr"), 1)
+    write_items(tmp_path / "data.jsonl", [plant, *boxes(2)])
+    shouted = replace(plant, choices=("RR", "RR", "RR"))
+    rows_ = [lm_eval_row(shouted, 0, [-1.0, -2.0, -3.0]), lm_eval_row(boxes(2)[0], 1, scores_for([0])[0])]
+    log = jsonl(tmp_path / "logs" / "one" / "samples_x.jsonl", rows_)
+    run = import_logs([Given(log)], tmp_path / "out", data=[tmp_path / "data.jsonl"])
+    assert run.manifest["data"]["quarantined"] == [
+        {"line": 1, "reason": "no item of the data has this content", "file": "samples_x.jsonl"}
+    ]
+    assert run.manifest["import"]["items"] == {"from": "data", "n": 1, "left_out": 2}
+
+
+def test_what_matches_no_item_is_listed_by_line_and_counted(
+    tmp_path: Path, items: list[Item], data: Path
+) -> None:
+    items[3] = replace(items[3], stem=f"Which {SECRET} is it?")
+    log = logged(tmp_path / "logs", "one", items, PICKS["one"])
+    run = import_logs([Given(log)], tmp_path / "out", data=[data])
+    assert [json.loads(line) for line in (run.folder / "quarantine.jsonl").read_text().splitlines()] == [
+        {"file": "samples_boxes.jsonl", "line": 4, "reason": "no item of the data has this content"}
+    ]
+    assert run.manifest["import"]["logs"][0]["set_aside"] == 1
+    assert run.manifest["import"]["items"] == {"from": "data", "n": 7, "left_out": 1}
+    assert run.summary["accuracy"]["one"]["full"]["all"]["n"] == 7
+    for path in run.folder.rglob("*"):
+        assert path.is_dir() or SECRET.encode() not in path.read_bytes(), path
+
+
+def test_a_log_of_another_data_set_is_refused(tmp_path: Path, data: Path) -> None:
+    others = [replace(i, stem=f"{SECRET} {n}") for n, i in enumerate(boxes(4))]
+    log = logged(tmp_path / "logs", "one", others, [0, 0, 0, 0])
+    with pytest.raises(DataError, match=r"none of its 4 rows shows an item of boxes") as error:
+        import_logs([Given(log)], tmp_path / "out", data=[data])
+    assert SECRET not in str(error.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_rows_with_the_id_but_not_the_content_of_an_item_are_not_joined(tmp_path: Path, data: Path) -> None:
+    others = [replace(i, stem=f"Another {n}") for n, i in enumerate(boxes(4))]
+    path = tmp_path / "a.eval"
+    eval_zip(path, inspect_tree([inspect_sample(i, "A") for i in others]))
+    with pytest.raises(DataError, match="though one has this id"):
+        import_logs([Given(path)], tmp_path / "out", data=[data])
+
+
+def test_a_row_at_the_index_of_an_item_but_with_another_content_is_set_aside_and_counted(
+    tmp_path: Path, items: list[Item], data: Path
+) -> None:
+    shown = [*items[:5], *(replace(i, stem=f"{SECRET} {n}") for n, i in enumerate(items[5:]))]
+    # Rows that stand at each other's index are told by their content too.
+    shown[0], shown[1] = shown[1], shown[0]
+    run = import_logs(
+        [Given(logged(tmp_path / "logs", "one", shown, PICKS["one"]))], tmp_path / "out", data=[data]
+    )
+    assert {r[1]: r[3] for r in rows(run)} == {
+        items[1].id: 0, items[0].id: 1, items[2].id: 2, items[3].id: 3, items[4].id: 0,
+    }  # fmt: skip
+    aside = [json.loads(line) for line in (run.folder / "quarantine.jsonl").read_text().splitlines()]
+    assert [row["line"] for row in aside] == [6, 7, 8]
+    assert all("no item of the data has this content" in row["reason"] for row in aside)
+    assert SECRET not in (run.folder / "quarantine.jsonl").read_text()
+    notes = run.manifest["config"]["notes"]
+    assert any(
+        note.startswith("rows that show no item of this run") and note.endswith(": 3") for note in notes
+    )
+
+
+def test_another_key_in_the_data_is_counted_and_the_data_s_own_is_taken(
+    tmp_path: Path, items: list[Item], data: Path
+) -> None:
+    write_items(data, [replace(items[0], key=3), *items[1:]])
+    log = logged(tmp_path / "logs", "one", items, PICKS["one"])
+    run = import_logs([Given(log)], tmp_path / "out", data=[data])
+    assert (
+        "samples_boxes.jsonl: rows with another key than the data's, which was taken: 1"
+        in (run.manifest["config"]["notes"])
+    )
+    assert rows(run)[0][3:] == (0, 0.0)
+
+
+def test_items_that_stand_twice_are_taken_one_after_the_other(tmp_path: Path) -> None:
+    held = [
+        *boxes(3),
+        replace(boxes(3)[1], id="again", key=2),
+        replace(boxes(3)[2].permuted([3, 2, 1, 0]), id="turned"),
+    ]
+    write_items(tmp_path / "data.jsonl", held)
+    log = logged(tmp_path / "logs", "one", held, [0, 1, 2, 3, 0])
+    run = import_logs([Given(log)], tmp_path / "out", data=[tmp_path / "data.jsonl"])
+    assert [(r[1], r[2], r[3]) for r in rows(run)] == [
+        (item.id, (0, 1, 2, 3), pick) for item, pick in zip(held, [0, 1, 2, 3, 0], strict=True)
+    ]
+    without = import_logs([Given(log)], tmp_path / "none")
+    assert [i.stem for i in without.items or ()] == [i.stem for i in held]
+
+
+@pytest.mark.parametrize("first", ["own", "turned"])
+def test_two_orders_of_one_item_are_two_rows_and_give_the_permutation_control(
+    tmp_path: Path, items: list[Item], data: Path, first: str
+) -> None:
+    turned = [item.permuted([3, 2, 1, 0]) for item in items]
+    given_ = {
+        "own": Given(logged(tmp_path / "a", "one", items, PICKS["one"])),
+        "turned": Given(
+            logged(tmp_path / "b", "one", turned, [3 - p for p in PICKS["one"][:4]] + [0, 0, 0, 0])
+        ),
+    }
+    both = [given_[first], *(log for name, log in given_.items() if name != first)]
+    run = import_logs(both, tmp_path / "out", data=[data])
+    assert run.manifest["data"]["n_items"] == 8
+    told = run.summary["permutation"]["one"]
+    assert (told["orders"], told["n"]) == (2, 8)
+    firsts = {r[1]: r[2] for r in reversed(rows(run))}
+    assert set(firsts.values()) == {(0, 1, 2, 3)}, (
+        "an item's own order is the plain one, whichever log came first"
+    )
+    right = sum(p == i.key for p, i in zip(PICKS["one"], items, strict=True))
+    assert run.summary["accuracy"]["one"]["full"]["all"]["value"] == right / 8
+
+
+def test_two_logs_of_one_run_are_refused_and_both_are_named(tmp_path: Path, items: list[Item]) -> None:
+    log = logged(tmp_path / "logs", "one", items, PICKS["one"])
+    copy = shutil.copy(log, tmp_path / "logs" / "one" / "samples_again.jsonl")
+    with pytest.raises(DataError) as error:
+        import_logs([Given(log), Given(Path(copy))], tmp_path / "out")
+    assert len(error.value.lines) == 1
+    assert (
+        "samples_again.jsonl:1: the same asking as samples_boxes.jsonl:1 (model one" in error.value.lines[0]
+    )
+    assert "8 such rows" in error.value.lines[0]
+    with pytest.raises(UsageError, match="named twice"):
+        import_logs([Given(log), Given(log)], tmp_path / "out")
+
+
+def test_a_model_that_lacks_items_is_told_and_its_rates_have_its_own_n(
+    tmp_path: Path, items: list[Item]
+) -> None:
+    given_ = [
+        Given(logged(tmp_path / "logs", "one", items, PICKS["one"])),
+        Given(logged(tmp_path / "logs", "two", items[:5], PICKS["two"][:5])),
+    ]
+    run = import_logs(given_, tmp_path / "out")
+    assert "two, view full: items without a row 3 of 8" in run.manifest["config"]["notes"]
+    assert [run.summary["accuracy"][m]["full"]["all"]["n"] for m in ("one", "two")] == [8, 5]
+
+
+# The run
+
+
+def test_full_prompt_logs_give_accuracy_and_heuristics_and_no_screen(
+    tmp_path: Path, logs: list[Given], items: list[Item]
+) -> None:
+    run = import_logs(logs, tmp_path / "out", name="my boxes")
+    summary = run.summary
+    for model, picks in PICKS.items():
+        right = sum(p == i.key for p, i in zip(picks, items, strict=True))
+        assert summary["accuracy"][model]["full"]["all"]["value"] == right / 8
+    assert summary["screen"] is None
+    assert summary["heuristics"]["all"]["longest_answer"]["n"] == 8
+    assert summary["splits"]["undecided"] == 8
+    assert (run.manifest["config"]["name"], run.manifest["signature"].split("|")[0]) == (
+        "my-boxes",
+        "set:my-boxes",
+    )
+    assert run.changed() == []
+
+
+def test_the_same_logs_give_the_same_bytes_and_no_place_of_this_machine(
+    tmp_path: Path, logs: list[Given], data: Path
+) -> None:
+    for name in ("a", "b"):
+        import_logs(logs, tmp_path / name, data=[data])
+    for path in sorted((tmp_path / "a").rglob("*")):
+        if path.is_file():
+            assert path.read_bytes() == (tmp_path / "b" / path.relative_to(tmp_path / "a")).read_bytes()
+            assert str(tmp_path).encode() not in path.read_bytes(), path
+
+
+def test_an_imported_run_is_judged_again_and_printed_again(tmp_path: Path, logs: list[Given]) -> None:
+    run = import_logs(logs, tmp_path / "out")
+    again = pipeline.rejudge(run, {}, tmp_path / "again")
+    assert again.manifest == run.manifest
+    assert pipeline.reprint(run).manifest == run.manifest
+
+
+def test_choices_only_logs_give_the_whole_screen(tmp_path: Path, items: list[Item]) -> None:
+    given_ = [
+        Given(logged(tmp_path / "logs", m, items, p, hidden=True), view="choices_only")
+        for m, p in PICKS.items()
+    ]
+    run = import_logs(given_, tmp_path / "out", overrides={"screen.criterion": "majority"})
+    screen = run.summary["screen"]
+    assert list(screen["voters"]) == ["one", "two", "three"]
+    right = [[p[at] == i.key for p in PICKS.values()] for at, i in enumerate(items)]
+    assert run.summary["splits"]["shortcut"] == sum(sum(votes) >= 2 for votes in right)
+    assert run.manifest["signature"].split("|")[3:5] == [
+        "voters:one,two,three", "screen:majority/letter/lm-eval/as-logged",
+    ]  # fmt: skip
+    assert run.summary["residual"]["leave_one_out"].keys() == {"one", "two", "three"}
+
+
+# Runs whose items have no text
+
+KEYS = "ABCDABCD"
+VOTES: dict[str, list[int | None]] = {
+    "one": [0, 1, 2, 3, 3, 3, 3, 3], "two": [0, 1, 2, 0, 3, 3, None, 3], "three": [0, 1, 1, 3, 3, 2, 3, 3],
+}  # fmt: skip
+NO_TEXT = {"robust.jsonl", "shortcut.jsonl", "undecided.jsonl", "cloze.jsonl", "lm_eval_tasks"}
+
+
+def test_a_run_without_items_is_judged_and_says_what_is_absent(tmp_path: Path) -> None:
+    run = import_logs([Given(blind(tmp_path, VOTES, KEYS))], tmp_path / "out")
+    assert not NO_TEXT & {p.name for p in run.folder.iterdir()}
+    assert (run.items, run.holds_text) == (None, False)
+    summary = run.summary
+    assert summary["splits"]["shortcut"] == 3
+    assert (summary["heuristics"], summary["splits"]["cloze"], summary["residual"]["probe"]) == (
+        None,
+        None,
+        None,
+    )
+    assert summary["benchmark"]["topics"] == {"bank 0": 4, "bank 1": 4}
+    assert summary["screen"]["voters"]["two"]["unanswered"] == 1
+    assert summary["screen"]["voters"]["two"]["choices_only_accuracy"]["n"] == 7
+    assert any("no text of the 8 items is known" in note for note in run.manifest["config"]["notes"])
+    assert "no text of the 8 items" in (run.folder / "report.md").read_text()
+
+
+def test_a_run_without_items_is_opened_checked_judged_and_printed_again(tmp_path: Path) -> None:
+    run = import_logs([Given(blind(tmp_path, VOTES, KEYS))], tmp_path / "out")
+    assert open_run(run.folder).changed() == []
+    assert pipeline.rejudge(run, {}, tmp_path / "again").manifest == run.manifest
+    other = pipeline.rejudge(run, {"screen.criterion": "majority"}, tmp_path / "other")
+    assert other.summary["splits"]["shortcut"] == 5
+    assert other.summary["benchmark"]["topics"] == run.summary["benchmark"]["topics"]
+    assert not NO_TEXT & {p.name for p in other.folder.iterdir()}
+    (run.folder / "report.html").unlink()
+    assert pipeline.reprint(run).changed() == []
+
+
+def test_a_run_without_items_cannot_be_exported(tmp_path: Path) -> None:
+    run = import_logs([Given(blind(tmp_path, VOTES, KEYS))], tmp_path / "out")
+    with pytest.raises(DataError, match="holds no text of its items"):
+        exporting.export_lm_eval(run, tmp_path / "tasks", force=True)
+
+
+def test_topics_that_were_changed_by_hand_are_found(tmp_path: Path) -> None:
+    run = import_logs([Given(blind(tmp_path, VOTES, KEYS))], tmp_path / "out")
+    path = run.folder / "verdicts.csv"
+    path.write_text(path.read_text().replace("bank 0", "bank 9"))
+    with pytest.raises(DataError, match=r"verdicts\.csv"):
+        pipeline.rejudge(run, {}, tmp_path / "again")
+
+
+def test_a_run_without_items_takes_the_place_of_one_with_items(tmp_path: Path, logs: list[Given]) -> None:
+    assert (import_logs(logs, tmp_path / "out").folder / "undecided.jsonl").is_file()
+    run = import_logs([Given(blind(tmp_path, VOTES, KEYS))], tmp_path / "out")
+    assert not NO_TEXT & {p.name for p in run.folder.iterdir()}
+
+
+# engine: replay
+
+
+@pytest.fixture
+def config(data: Path, monkeypatch: pytest.MonkeyPatch, logs: list[Given]) -> Callable[..., Config]:
+    """A config of one fake model; the answers of another are replayed."""
+
+    @contextlib.contextmanager
+    def fake(model: Any, _cache: Path) -> Iterator[FakeScorer]:
+        yield FakeScorer(finds("red"), name=model.name)
+
+    monkeypatch.setattr(pipeline, "open_scorer", fake)
+    monkeypatch.setattr(pipeline, "check_model", lambda *_: None)
+
+    def make(**replay: object) -> Config:
+        replayed_ = {
+            "name": "logged",
+            "engine": "replay",
+            "logs": str(logs[1].path),
+            "view": "full",
+            **replay,
+        }
+        tree = {
+            "name": "boxes",
+            "sensitivity": "public",
+            "data": [{"path": str(data)}],
+            "models": ["asked", replayed_],
+        }
+        return parse(tree, "test")
+
+    return make
+
+
+def test_a_model_of_a_config_may_be_replayed_from_a_log(
+    config: Callable[..., Config], tmp_path: Path
+) -> None:
+    run = pipeline.robustify(config(role="under_test"), tmp_path / "out", tmp_path / "cache")
+    assert [r[1:4] for r in rows(run) if r[0] == "logged"] == [
+        (f"b{at}", (0, 1, 2, 3), pick) for at, pick in enumerate(PICKS["two"])
+    ]
+    assert run.manifest["models"]["logged"]["engine"] == "replay of lm-eval"
+    assert run.manifest["models"]["logged"]["model"] == "two"
+    assert str(tmp_path) not in (run.folder / "run.json").read_text()
+    assert list(run.summary["screen"]["voters"]) == ["asked"]
+    assert run.summary["accuracy"]["logged"]["full"]["all"]["n"] == 8
+
+
+def test_items_that_the_log_lacks_are_unanswered(
+    config: Callable[..., Config], tmp_path: Path, items: list[Item]
+) -> None:
+    short = logged(tmp_path / "short", "any", items[2:5], [0, 0, 0])
+    made = config(logs=[str(short)], role="under_test")
+    run = pipeline.robustify(made, tmp_path / "out", tmp_path / "cache")
+    held = [(r[1], r[3]) for r in rows(run) if r[0] == "logged"]
+    assert sorted(held) == [(f"b{at}", 0 if 2 <= at < 5 else None) for at in range(8)]
+    assert run.manifest["models"]["logged"]["items_not_in_the_log"] == "5"
+
+
+def test_one_model_of_a_log_that_holds_several_is_named(tmp_path: Path, data: Path) -> None:
+    table = [
+        {"model": m, "stem": i.stem, "choices": list(i.choices), "pick": "ABCD"[p]}
+        for m, picks in PICKS.items()
+        for i, p in zip(boxes(8), picks, strict=True)
+    ]
+    path = jsonl(tmp_path / "picks.jsonl", table)
+    bench = load(Source(path=str(data)))
+    model = ReplayModel(name="mine", engine="replay", logs=(str(path),), model="three", view="choices_only")
+    assert replayed(model, bench).answers.block("choices_only", "mine").pick.tolist() == PICKS["three"]
+    with pytest.raises(DataError, match="holds no model 'four'; expected one of one, two, three"):
+        replayed(model.model_copy(update={"model": "four"}), bench)
+
+
+def test_a_log_that_cannot_serve_is_refused_before_anybody_is_asked(
+    config: Callable[..., Config], tmp_path: Path, items: list[Item]
+) -> None:
+    with pytest.raises(UsageError, match=r"nowhere\.jsonl"):
+        pipeline.foresee(config(logs=["nowhere.jsonl"]), tmp_path)
+    with pytest.raises(UsageError, match="no part is called"):
+        pipeline.foresee(config(columns=["kee=a"]), tmp_path)
+    with pytest.raises(
+        UsageError, match=r"logged: votes, but its logs hold full; expected .*role: under_test"
+    ):
+        pipeline.foresee(config(), tmp_path)
+    other = logged(tmp_path / "blind", "any", items, PICKS["one"], hidden=True)
+    with pytest.raises(
+        UsageError, match=r"was asked in other words \(lm-eval\) than the other voters \(answer-v1, d4"
+    ):
+        pipeline.foresee(config(logs=[str(other)], view="choices_only"), tmp_path)
+
+
+def test_a_replayed_model_that_was_asked_in_our_words_votes_with_the_others(
+    config: Callable[..., Config], tmp_path: Path, items: list[Item]
+) -> None:
+    rows_ = []
+    for at, (item, scores) in enumerate(zip(items, scores_for(PICKS["one"]), strict=True)):
+        asked = template("choices_only").requests(item, (0, 1, 2, 3))
+        pairs = {f"gen_args_{j}": {"arg_0": r.context, "arg_1": r.continuation} for j, r in enumerate(asked)}
+        rows_.append({**lm_eval_row(item, at, scores), "arguments": pairs})
+    log = jsonl(tmp_path / "ours" / "samples_x.jsonl", rows_)
+    run = pipeline.robustify(config(logs=[str(log)], view=None), tmp_path / "out", tmp_path / "cache")
+    assert list(run.summary["screen"]["voters"]) == ["asked", "logged"]
+    found = run.summary["screen"]["voters"]["logged"]["choices_only_accuracy"]
+    assert (found["value"], found["n"]) == (1.0, 8)
+
+
+# The command line
+
+
+@pytest.fixture
+def robustify(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Callable[..., tuple[int, str, str]]:
+    monkeypatch.chdir(tmp_path)
+    if "import" not in cli.cli.commands:
+        monkeypatch.setitem(cli.cli.commands, "import", import_)
+
+    def call(*args: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["robustify", *map(str, args)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        out, err = capsys.readouterr()
+        return int(ended.value.code or 0), out, err
+
+    return call
+
+
+def test_import_prints_one_object_on_stdout_and_its_assumptions_on_stderr(
+    robustify, logs: list[Given], data: Path
+) -> None:
+    code, out, err = robustify("import", *(log.path for log in logs), "--data", data, "-o", "out", "--json")
+    told = json.loads(out)
+    assert code == 0
+    assert told["import"]["items"] == {"from": "data", "n": 8, "left_out": 0}
+    assert set(told["summary"]["accuracy"]) == set(PICKS)
+    assert "taken as asked in the view full (--view says otherwise)" in err
+
+
+def test_a_log_may_be_written_with_its_model_and_its_view(robustify, logs: list[Given]) -> None:
+    code, _, _ = robustify("import", f"mine=choices_only:{logs[0].path}", "-o", "out")
+    assert code == 3, "its prompts show the question"
+    code, _, _ = robustify("import", f"mine=full:{logs[0].path}", f"full:{logs[1].path}", "-o", "out")
+    assert code == 0
+    assert {r[0] for r in rows(open_run(Path("out")))} == {"mine", "two"}
+
+
+@pytest.mark.parametrize(
+    ("text", "model", "view", "path"),
+    [
+        ("a.jsonl", None, None, "a.jsonl"),
+        ("m=a.jsonl", "m", None, "a.jsonl"),
+        ("cloze:a.jsonl", None, "cloze", "a.jsonl"),
+        ("o/m=full:a=b.jsonl", "o/m", "full", "a=b.jsonl"),
+        ("x:a.jsonl", None, None, "x:a.jsonl"),
+    ],
+)
+def test_a_prefix_is_read_off_a_path(text: str, model: str | None, view: str | None, path: str) -> None:
+    assert given(text) == Given(Path(path), model, view)  # type: ignore[arg-type]
+
+
+def test_a_path_that_is_there_has_no_prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("full:pretrained=x.jsonl").write_text("")
+    assert given("full:pretrained=x.jsonl") == Given(Path("full:pretrained=x.jsonl"))
+
+
+def test_halted_guardrails_end_with_7_and_the_run_is_there(robustify, tmp_path: Path) -> None:
+    code, _, _ = robustify("import", blind(tmp_path, VOTES, KEYS), "-o", "out")
+    assert code == 7, "three robust items are too few"
+    assert robustify("check", "out")[0] == 7
+    assert robustify("judge", "out", "--criterion", "majority", "-o", "again")[0] == 7
+    assert robustify("report", "out") == (0, "out/report.html\n", "")
+    assert robustify("export", "lm-eval", "out", "-o", "tasks", "--force")[0] == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "code", "told"),
+    [
+        ("a.png", b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", 3, "binary file"),
+        ("a.jsonl", b"", 3, "empty"),
+        ("a.eval", b"PK\x03\x04 and then nothing", 3, "cut off or damaged"),
+        ("a.jsonl", b'{"doc_id": 0, "doc": {"q": "' + SECRET.encode(), 3, "cut off"),
+        ("a.json", b'[{"model": "m", "key": "A", "pick": NaN}]', 3, "NaN is no JSON number"),
+        ("a.csv", b"model,key\nm,A\n", 3, "no column holds picks; found the columns model, key"),
+        ("a.csv", b"model,key,pick\n" + SECRET.encode() + b"\n", 3, "a.csv:2: 1 cells; expected 3"),
+        ("folder", None, 2, "is a folder; expected logs"),
+        ("nowhere", None, 2, "no such file"),
+    ],
+)
+def test_what_is_no_log_is_one_line_and_its_exit_code(
+    robustify, tmp_path: Path, name: str, content: bytes | None, code: int, told: str
+) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    elif name == "folder":
+        (tmp_path / name).mkdir()
+    ended, out, err = robustify("import", name, "-o", "out")
+    assert (ended, out) == (code, ""), err
+    assert told in err
+    assert len(err.strip().split("\n")) == 1
+    assert SECRET not in err
+    assert not Path("out").exists()
+
+
+def test_bad_rows_refuse_the_log_or_are_set_aside_and_counted(
+    robustify, tmp_path: Path, items: list[Item]
+) -> None:
+    path = logged(tmp_path / "logs", "one", items, PICKS["one"])
+    with path.open("a") as file:
+        file.write('{"doc_id": 8, "doc": {"question": "' + SECRET)
+    code, _, err = robustify("import", path, "-o", "out")
+    assert (code, len(err.strip().split("\n"))) == (3, 1)
+    assert "samples_boxes.jsonl:9: not valid JSON: it ends too early" in err
+    code, _, err = robustify("import", path, "-o", "out", "--skip-bad")
+    run = open_run(Path("out"))
+    assert code == 0
+    assert [q["line"] for q in run.manifest["data"]["quarantined"]] == [9]
+    assert run.summary["benchmark"]["n_quarantined"] == 1
+    assert SECRET not in err
+
+
+def test_a_folder_of_somebody_else_is_left_alone(robustify, tmp_path: Path, logs: list[Given]) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.txt").write_text("mine")
+    assert robustify("import", logs[0].path, "-o", "out")[0] == 6
+    assert (tmp_path / "out" / "thesis.txt").read_text() == "mine"
+
+
+def test_a_mapping_that_no_log_could_use_is_refused(robustify, logs: list[Given]) -> None:
+    code, _, err = robustify("import", logs[0].path, "-o", "out", "--map", "pick=said")
+    assert (code, "is for tables of picks" in err) == (2, True)
+
+
+def test_two_wordings_of_one_view_are_told(tmp_path: Path, items: list[Item]) -> None:
+    path = eval_zip(tmp_path / "a.eval", inspect_tree([inspect_sample(i, "A") for i in items]))
+    log = logged(tmp_path / "logs", "mockllm__model", items, PICKS["one"])
+    run = import_logs([Given(path), Given(log)], tmp_path / "out")
+    assert (
+        "mockllm/model, view full: asked under inspect, lm-eval; its rates are those of the first"
+        in (run.manifest["config"]["notes"])
+    )
+
+
+def test_one_model_does_not_vote_under_two_names(tmp_path: Path, items: list[Item]) -> None:
+    date, given_ = "2026-01-02T03-04-05.678", []
+    for model in ("one", "two"):
+        log = logged(tmp_path, model, items, PICKS[model], hidden=True)
+        log = log.rename(log.with_name(f"samples_boxes_{date}.jsonl"))
+        path = results(log.parent, date, "boxes", model, 8)
+        path.write_text(path.read_text().replace("0123abcd", "0123abcd" * 5))
+        given_.append(Given(log, view="choices_only"))
+    with pytest.raises(UsageError, match="one and two: are one model"):
+        import_logs(given_, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_two_models_of_one_table_are_two_models(tmp_path: Path) -> None:
+    run = import_logs([Given(blind(tmp_path, VOTES, KEYS))], tmp_path / "out")
+    assert {name: told["model"] for name, told in run.manifest["models"].items()} == {m: m for m in VOTES}
+    assert len(run.summary["screen"]["voters"]) == 3
+
+
+def test_provenance_is_kept_for_every_model(tmp_path: Path, items: list[Item]) -> None:
+    date = "2026-01-02T03-04-05.678"
+    for model in ("one", "two"):
+        log = logged(tmp_path, model, items, PICKS[model])
+        log.rename(log.with_name(f"samples_boxes_{date}.jsonl"))
+        results(log.parent, date, "boxes", f"/home/me/{model}", 8)
+    paths = sorted(tmp_path.rglob("samples_*.jsonl"))
+    run = import_logs([Given(p) for p in paths], tmp_path / "out")
+    assert {name: told["dtype"] for name, told in run.manifest["models"].items()} == {
+        "one": "float32", "two": "float32",
+    }  # fmt: skip
+    assert [log["file"] for log in run.manifest["import"]["logs"]] == [
+        f"1/samples_boxes_{date}.jsonl", f"2/samples_boxes_{date}.jsonl",
+    ]  # fmt: skip
+    assert b"/home/me" not in (run.folder / "run.json").read_bytes()
+
+
+def test_reading_and_gathering_need_no_run(tmp_path: Path, logs: list[Given]) -> None:
+    assert read_log(logs[0].path, Wanted()).task == "boxes"
+    assert len(gather(read_logs(logs, Wanted()), None).answers) == 24

@@ -1,0 +1,206 @@
+"""Inspect's logs: a letter is a letter of the logged choices, and nothing partial passes for whole."""
+
+import json
+import zipfile
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from robustify.errors import DataError, UsageError
+from robustify.loaders import Loaded
+from robustify.logs import Log, Wanted, gather, read_log, zipped
+from robustify.logs.zipped import unzstd
+from tests.support.fake_logs import boxes, eval_zip, inspect_sample, inspect_tree
+
+
+def bench(items: list[object]) -> Loaded:
+    return Loaded("boxes", "robustify", tuple(items), (), (), (), "0" * 64, "")  # type: ignore[arg-type]
+
+
+def log_of(path: Path, tree: dict[str, object], **wanted: object) -> Log:
+    path.write_text(json.dumps(tree), encoding="utf-8")
+    return read_log(path, Wanted(**wanted))  # type: ignore[arg-type]
+
+
+def rows_of(log: Log) -> list[dict[str, object]]:
+    return list(gather([log], None).answers.table.to_pylist())
+
+
+def test_letters_become_choices_and_what_was_not_read_is_unanswered(tmp_path: Path) -> None:
+    items = boxes(5)
+    said = ["A", "B", None, "", "A, C"]
+    tree = inspect_tree([inspect_sample(i, a) for i, a in zip(items, said, strict=True)])
+    rows = rows_of(log_of(tmp_path / "a.json", tree))
+    assert [r["pick"] for r in rows] == [0, 1, None, None, None]
+    assert [r["correct"] for r in rows] == [1.0, 1.0, None, None, None]
+    assert {r["model"] for r in rows} == {"mockllm/model"}
+    assert [r["item"] for r in rows] == ["b0", "b1", "b2", "b3", "b4"]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.permutations(range(4)), st.integers(0, 3)), min_size=6, max_size=6))
+def test_shuffled_choices_are_found_by_their_text(
+    tmp_path_factory: pytest.TempPathFactory, drawn: list[tuple[list[int], int]]
+) -> None:
+    items = boxes(6)
+    samples = [
+        inspect_sample(item, "ABCD"[order.index(wanted)], order)
+        for item, (order, wanted) in zip(items, drawn, strict=True)
+    ]
+    log = log_of(tmp_path_factory.mktemp("logs") / "a.json", inspect_tree(samples))
+    found = gather([log], bench(items))  # type: ignore[arg-type]
+    rows = found.answers.table.to_pylist()
+    assert [r["pick"] for r in rows] == [wanted for _, wanted in drawn]
+    assert [tuple(r["order"]) for r in rows] == [tuple(order) for order, _ in drawn]
+    assert [r["correct"] for r in rows] == [float(w == i.key) for i, (_, w) in zip(items, drawn, strict=True)]
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, 93])
+def test_a_zipped_log_is_the_same_log(tmp_path: Path, method: int) -> None:
+    tree = inspect_tree([inspect_sample(i, "B") for i in boxes(4)])
+    plain = log_of(tmp_path / "a.json", tree)
+    zipped = read_log(eval_zip(tmp_path / "a.eval", tree, method=method), Wanted())
+    assert rows_of(zipped) == rows_of(plain)
+    assert zipped.facts == plain.facts == {
+        "inspect_ai": "0.3.285", "task_version": "3", "epochs": "1", "solver": "multiple_choice",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, 93])
+@pytest.mark.parametrize("left", [0.2, 0.6, 0.98])
+def test_a_log_that_was_cut_off_is_refused_in_one_line(tmp_path: Path, method: int, left: float) -> None:
+    path = eval_zip(
+        tmp_path / "a.eval", inspect_tree([inspect_sample(i, "B") for i in boxes()]), method=method
+    )
+    data = path.read_bytes()
+    path.write_bytes(data[: int(left * len(data))])
+    with pytest.raises(
+        DataError, match=r"^a\.eval: is cut off or damaged \(\w+\); expected a whole \.eval file$"
+    ):
+        read_log(path, Wanted())
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, 93])
+def test_a_changed_byte_in_a_member_is_found(tmp_path: Path, method: int) -> None:
+    path = eval_zip(
+        tmp_path / "a.eval", inspect_tree([inspect_sample(i, "B") for i in boxes()]), method=method
+    )
+    data = bytearray(path.read_bytes())
+    data[data.index(b"samples/b5") + 60] ^= 0xFF
+    path.write_bytes(data)
+    with pytest.raises(DataError, match=r"a\.eval: a member is cut off or damaged|no JSON"):
+        read_log(path, Wanted())
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, 93])
+def test_a_member_that_is_not_what_its_checksum_says_is_refused(tmp_path: Path, method: int) -> None:
+    tree = inspect_tree([inspect_sample(i, "B") for i in boxes()])
+    path = eval_zip(tmp_path / "a.eval", tree, method=method)
+    data = bytearray(path.read_bytes())
+    # The checksum in the archive's directory stands 16 bytes after the mark of the first entry.
+    data[data.index(b"PK\x01\x02") + 16] ^= 0xFF
+    path.write_bytes(data)
+    with pytest.raises(DataError, match=r"^a\.eval: a member is cut off or damaged"):
+        read_log(path, Wanted())
+
+
+def test_zstd_frames_are_read_one_after_the_other_and_never_without_end() -> None:
+    codec = pa.Codec("zstd")
+    parts = [b"one" * 100, b"two" * 500]
+    packed = b"".join(codec.compress(part).to_pybytes() for part in parts)
+    assert unzstd(packed, 10_000) == b"".join(parts)
+    assert len(unzstd(codec.compress(bytes(10**6)).to_pybytes(), 1000)) == 1001
+
+
+def test_without_a_reader_of_zstd_the_mend_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = eval_zip(tmp_path / "a.eval", inspect_tree([inspect_sample(boxes()[0], "B")]), method=93)
+    monkeypatch.setattr(zipped, "has_zstd", lambda: False)
+    with pytest.raises(
+        DataError, match=r"pip install --upgrade pyarrow.*inspect log convert --to json"
+    ) as caught:
+        read_log(path, Wanted())
+    assert len(caught.value.lines) == 1
+
+
+def test_of_several_epochs_the_first_counts_and_it_is_said(tmp_path: Path) -> None:
+    items = boxes(3)
+    samples = [inspect_sample(i, a, epoch=e) for e, a in ((2, "C"), (1, "B")) for i in items]
+    log = log_of(tmp_path / "a.json", inspect_tree(samples))
+    assert [r["pick"] for r in rows_of(log)] == [1, 1, 1]
+    assert "samples of later epochs left out: 3; the first one of an item counts" in log.notes
+
+
+def test_a_run_that_did_not_end_is_told(tmp_path: Path) -> None:
+    tree = inspect_tree([inspect_sample(i, "B") for i in boxes(3)], status="error")
+    tree["results"]["total_samples"] = 9
+    assert [f.reason for f in log_of(tmp_path / "a.json", tree).faults] == [
+        "its run has the status error; expected success",
+        "3 samples are logged of the 9 that its results count; expected them all",
+    ]
+
+
+def test_a_sample_on_which_the_run_failed_is_unanswered(tmp_path: Path) -> None:
+    sample = inspect_sample(boxes()[0], "A", error={"message": "time out"})
+    del sample["scores"]
+    assert [
+        (r["pick"], r["error"]) for r in rows_of(log_of(tmp_path / "a.json", inspect_tree([sample])))
+    ] == [(None, "the run failed on it")]
+
+
+def test_a_score_that_its_own_letters_belie_is_told_by_line(tmp_path: Path) -> None:
+    samples = [inspect_sample(i, "A") for i in boxes(3)]
+    samples[1]["scores"]["choice"]["value"] = "C"
+    faults = log_of(tmp_path / "a.json", inspect_tree(samples)).faults
+    assert [f.line for f in faults] == [2]
+
+
+def test_texts_that_inspect_keeps_apart_are_put_back(tmp_path: Path) -> None:
+    items = boxes(2)
+    samples = [inspect_sample(i, "B") for i in items]
+    samples[0] |= {"input": "attachment://ab", "attachments": {"ab": items[0].stem}}
+    samples[1]["input"] = [
+        {"role": "system", "content": "be brief"},
+        {"role": "user", "content": items[1].stem},
+    ]
+    found = gather([log_of(tmp_path / "a.json", inspect_tree(samples))], None)
+    assert [i.stem for i in found.items or ()] == [i.stem for i in items]
+
+
+def test_of_several_scorers_choice_is_taken_or_one_must_be_named(tmp_path: Path) -> None:
+    sample = inspect_sample(boxes()[0], "B")
+    sample["scores"]["judge"] = {"value": "C", "answer": "A"}
+    tree = inspect_tree([sample])
+    assert [r["pick"] for r in rows_of(log_of(tmp_path / "a.json", tree))] == [1]
+    assert [r["pick"] for r in rows_of(log_of(tmp_path / "a.json", tree, filter="judge"))] == [0]
+    sample["scores"]["other"] = sample["scores"].pop("choice")
+    with pytest.raises(UsageError, match="judge, other"):
+        log_of(tmp_path / "a.json", tree)
+
+
+def test_a_task_without_choices_is_refused(tmp_path: Path) -> None:
+    sample = {k: v for k, v in inspect_sample(boxes()[0], "B").items() if k != "choices"}
+    with pytest.raises(DataError, match="no choices"):
+        log_of(tmp_path / "a.json", inspect_tree([sample]))
+
+
+def test_a_choices_only_task_is_matched_by_its_choices_alone(tmp_path: Path) -> None:
+    items = boxes(4)
+    samples = [inspect_sample(i, "B") | {"input": "Which is the most likely answer?"} for i in items]
+    log = log_of(tmp_path / "a.json", inspect_tree(samples))
+    assert any("one stem" in note for note in log.notes)
+    log = log_of(tmp_path / "a.json", inspect_tree(samples), view="choices_only")
+    found = gather([log], bench(items))  # type: ignore[arg-type]
+    assert [r["item"] for r in found.answers.table.to_pylist()] == [i.id for i in items]
+    assert any("choices alone" in note for note in found.notes)
+
+
+def test_the_small_logs_that_inspect_itself_wrote(data: Path) -> None:
+    formats = data / "formats"
+    plain, zipped = (read_log(formats / f"inspect_tiny.{kind}", Wanted()) for kind in ("json", "eval"))
+    assert rows_of(plain) == rows_of(zipped)
+    assert sum(float(str(r["correct"])) for r in rows_of(plain)) == 2.0
+    assert not plain.faults
+    assert not zipped.faults

@@ -1,0 +1,53 @@
+"""lighteval's details, from a made-up file of its shape: the package does not run as installed."""
+
+from pathlib import Path
+
+import pytest
+
+from robustify.item import Item
+from robustify.logs import Wanted, gather, read_log
+from tests.support.fake_logs import boxes, lighteval_parquet, scores_for
+
+PICKS = [0, 1, 1, 3, 2, 2]
+FOLDER = Path("details") / "owner" / "name" / "2026-05-05T10-00-00.000000"
+NAME = "details_community|boxes|0_2026-05-05T10-00-00.000000.parquet"
+
+
+@pytest.mark.parametrize("letters", [True, False])
+def test_picks_and_scores_are_those_of_the_log(tmp_path: Path, letters: bool) -> None:
+    items = boxes(12)
+    picks = PICKS * 2
+    path = lighteval_parquet(tmp_path / FOLDER / NAME, items, scores_for(picks), letters=letters)
+    log = read_log(path, Wanted())
+    assert {r.model for r in log.replies} == {"owner/name"}
+    found = gather([log], None)
+    # Its rows were written backwards; the items stand in the order of their numbers, 10 after 9.
+    assert [(i.stem, i.choices, i.key) for i in found.items or ()] == [
+        (i.stem, i.choices, i.key) for i in items
+    ]
+    block = found.answers.block("full" if letters else "cloze", "owner/name")
+    assert block.scores.tolist() == scores_for(picks)
+    if letters:
+        assert block.pick.tolist() == picks
+    else:
+        alone = found.answers.block("choices_only_text", "owner/name")
+        assert alone.scores.tolist() == [[-4.0, -5.0, -6.0, -7.0]] * 12
+
+
+def test_items_whose_options_the_prompt_does_not_show_are_told_by_line(tmp_path: Path) -> None:
+    item = Item("x", "Which letter?", ("a thing", "b thing"), 0)
+    path = lighteval_parquet(tmp_path / NAME, [item], [[-1.0, -2.0]], letters=True)
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = pq.read_table(path).to_pylist()
+    rows[0]["doc"]["query"] = "Which letter?\nAnswer:"
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    assert [(f.line, "no lines `A. ...`" in f.reason) for f in read_log(path, Wanted()).faults] == [(1, True)]
+
+
+def test_a_row_without_finite_scores_is_unanswered(tmp_path: Path) -> None:
+    scores = scores_for([0, 1])
+    scores[1][2] = float("nan")
+    path = lighteval_parquet(tmp_path / NAME, boxes(2), scores, letters=True)
+    assert gather([read_log(path, Wanted())], None).answers.table["pick"].to_pylist() == [0, None]

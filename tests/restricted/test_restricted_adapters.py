@@ -1,0 +1,332 @@
+"""Adapters: strict manifests, found by name or path, and a shipped name that nobody can take."""
+
+import hashlib
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from robustify import config as configs
+from robustify.cli import cli
+from robustify.errors import AuthorisationError, RobustifyError, UsageError
+from robustify.restricted.adapters import every, find, shipped
+from robustify.restricted.manifest import FILE, read_manifest
+from tests.support.restricted_set import ADAPTER, LICENCE, canaries, items, prepared, write_set
+
+N = 40
+
+
+@pytest.fixture
+def mock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, value in prepared(tmp_path, N).items():
+        monkeypatch.setenv(name, value)
+    return tmp_path
+
+
+def folder(mock: Path) -> Path:
+    return mock / "adapters" / ADAPTER
+
+
+def told(mock: Path) -> dict:
+    return json.loads((folder(mock) / FILE).read_text())
+
+
+def rewrite(mock: Path, tree: object) -> None:
+    (folder(mock) / FILE).write_text(json.dumps(tree))
+
+
+@pytest.mark.parametrize(
+    "name", ["benign-demo", "benign_demo", "cbrn-template", "wmdp-bio", "wmdp-chem", "wmdp-cyber"]
+)
+def test_shipped_adapters_are_found_whole_and_hold_no_content(name: str) -> None:
+    found = find(name)
+    assert found.licence
+    assert {p.name for p in found.folder.iterdir()} == {FILE, "licence.txt", "README.md"}
+    assert found.manifest.restricted == (found.manifest.id != "benign-demo")
+    assert found.manifest.egress == ()
+
+
+def test_the_published_sizes_of_the_wmdp_sets() -> None:
+    sizes = {name: find(f"wmdp-{name}").manifest.data.files[0].records for name in ("bio", "cyber", "chem")}
+    assert sizes == {"bio": 1273, "cyber": 1987, "chem": 408}
+    assert sum(n or 0 for n in sizes.values()) == 3668
+
+
+@pytest.mark.parametrize("name", ["bio", "chem", "cyber"])
+def test_the_shipped_restricted_configs_load_anywhere_and_ask_for_the_terms_first(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    config = configs.load(configs.find(f"wmdp_{name}"))
+    assert (config.name, config.sensitivity, config.adapter) == (f"wmdp-{name}", "restricted", f"wmdp-{name}")
+    done = CliRunner().invoke(cli, [f"wmdp_{name}.yaml"])
+    assert isinstance(done.exception, AuthorisationError)
+    assert "terms are not accepted" in str(done.exception)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_demo_runs_through_its_adapter_as_without_it(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text("adapter: benign-demo\n")
+    config = configs.load(tmp_path / "c.yaml")
+    direct = configs.load(configs.find("demo_benign"))
+    assert config.sensitivity == "public"
+    assert Path(config.data[0].path).read_bytes() == Path(direct.data[0].path).read_bytes()
+
+
+FAULTS: dict[str, tuple[dict, str]] = {
+    "an unknown key": ({"sensitivty": "public"}, r"'sensitivty': unknown key \(did you mean sensitivity\?\)"),
+    "an unknown key below": ({"licence": {"name": "x", "sha256": "0" * 64, "urll": ""}}, r"did you mean url\?"),
+    "another format": ({"format": "robustify.adapter/2"}, "format: input should be 'robustify.adapter/1'"),
+    "a misspelt label": ({"sensitivity": "restrictd"}, "sensitivity: input should be 'public' or 'restricted'"),
+    "a true label": ({"sensitivity": True}, "sensitivity: "),
+    "no file": ({"data": {"root_env": "R", "files": []}}, "data.files: "),
+    "a traversal": ({"data": {"root_env": "R", "files": [{"path": "../../x.jsonl"}]}}, "leaves the data folder"),
+    "a hidden traversal": ({"data": {"root_env": "R", "files": [{"path": "a/../../x"}]}}, "leaves the data folder"),
+    "an absolute path": ({"data": {"root_env": "R", "files": [{"path": "/etc/x"}]}}, "leaves the data folder"),
+    "a home": ({"data": {"root_env": "R", "files": [{"path": "~/x"}]}}, "leaves the data folder"),
+    "an escape in a path": ({"data": {"root_env": "R", "files": [{"path": "a\x1b[1m"}]}}, "leaves the data folder"),
+    "a root that is a path": ({"data": {"root_env": "/data", "files": [{"path": "x"}]}}, "data.root_env: "),
+    "no root": ({"data": {"root_env": None, "files": [{"path": "x"}]}}, "data.root_env: null on a restricted set"),
+    "an id with a slash": ({"id": "a/b"}, "id: "),
+    "a digest that is none": ({"canary_sha256": ["26b5"]}, "canary_sha256"),
+    "an address for a host": ({"egress": ["https://host/v1"]}, "no host"),
+    "one column": ({"columns": ["x"]}, "one name marks nothing"),
+    "a word for a number": ({"min_cell": "10"}, "min_cell: "),
+    "an attestation": (
+        {"attest": {"not_sensitive": {"by": "x", "date": "2026-01-01", "reason": "long enough",
+                                      "content_sha256": "0" * 64}}},
+        "attest.not_sensitive on a restricted set",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "says"), FAULTS.values(), ids=FAULTS.keys())
+def test_a_faulty_manifest_is_refused_with_the_place_and_never_the_value(
+    mock: Path, change: dict, says: str
+) -> None:
+    rewrite(mock, {**told(mock), **change})
+    with pytest.raises(UsageError, match=says) as error:
+        find(ADAPTER)
+    assert error.value.exit_code == 2
+    assert "/etc/x" not in str(error.value)
+
+
+@pytest.mark.parametrize("key", ["format", "id", "title", "sensitivity", "licence", "data"])
+def test_a_manifest_has_no_default_for_what_matters(mock: Path, key: str) -> None:
+    rewrite(mock, {name: value for name, value in told(mock).items() if name != key})
+    with pytest.raises(UsageError, match=f"{key}: missing"):
+        find(ADAPTER)
+
+
+def test_all_faults_are_told_at_once(mock: Path) -> None:
+    rewrite(mock, {**told(mock), "sensitivity": "x", "extra": 1, "min_cell": 0})
+    with pytest.raises(UsageError) as error:
+        find(ADAPTER)
+    assert len(error.value.lines) == 3
+
+
+HOSTILE = {
+    "an alias": "a: &x [1]\nb: *x\n",
+    "an alias bomb": "a: &a [1,1]\nb: &b [*a,*a]\nc: &c [*b,*b]\n",
+    "a tag of Python": "a: !!python/object/apply:os.system ['true']\n",
+    "a function tag": "a: !function m.f\n",
+    "a key twice": "a: 1\na: 2\n",
+    "no YAML": "a: [1\n",
+    "deep nesting": "a: " + "[" * 60 + "]" * 60 + "\n",
+    "a list": "- 1\n",
+    "nothing": "",
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+def test_hostile_yaml_is_refused_in_one_line(mock: Path, text: str) -> None:
+    (folder(mock) / FILE).write_text(text)
+    with pytest.raises(UsageError, match=r"no plain YAML|expected keys and values") as error:
+        find(ADAPTER)
+    assert len(error.value.lines) == 1
+
+
+def test_a_manifest_is_a_regular_file_of_a_sane_size(mock: Path) -> None:
+    place = folder(mock) / FILE
+    held = place.read_text()
+    place.unlink()
+    os.mkfifo(place)
+    with pytest.raises(UsageError, match="no regular file"):
+        read_manifest(folder(mock))
+    place.unlink()
+    (mock / "other.yaml").write_text(held)
+    place.symlink_to(mock / "other.yaml")
+    with pytest.raises(UsageError, match="symbolic link"):
+        read_manifest(folder(mock))
+    place.unlink()
+    place.write_text(held + "#" * (1 << 20))
+    with pytest.raises(UsageError, match="at most"):
+        read_manifest(folder(mock))
+
+
+@pytest.mark.parametrize("k", [1, 4])
+def test_a_restricted_set_has_no_cells_below_the_floor(mock: Path, k: int) -> None:
+    rewrite(mock, {**told(mock), "min_cell": k})
+    with pytest.raises(AuthorisationError, match="expected 5 or more") as error:
+        find(ADAPTER)
+    assert error.value.exit_code == 4
+
+
+def test_an_id_is_the_name_of_its_folder(mock: Path) -> None:
+    rewrite(mock, {**told(mock), "id": "another-set"})
+    with pytest.raises(UsageError, match="the name of its folder"):
+        find(ADAPTER)
+
+
+def test_a_shipped_name_cannot_be_taken(mock: Path) -> None:
+    write_set(mock / "forged", N)
+    (mock / "forged" / "adapters" / ADAPTER).rename(mock / "adapters" / "wmdp-bio")
+    forged = mock / "adapters" / "wmdp-bio"
+    held = json.loads((forged / FILE).read_text())
+    assert find("wmdp-bio").folder == shipped() / "wmdp-bio"
+    for label in ("public", "restricted"):
+        (forged / FILE).write_text(json.dumps({**held, "id": "wmdp-bio", "sensitivity": label}))
+        with pytest.raises(AuthorisationError, match="is the id of an adapter that ships"):
+            find(str(forged))
+
+
+def test_an_unknown_name_is_refused_with_the_nearest(mock: Path) -> None:
+    with pytest.raises(UsageError, match=r"did you mean wmdp-bio\?"):
+        find("wmdp-bi")
+
+
+def test_a_path_is_taken_relative_to_the_config(
+    mock: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir("/")
+    (mock / "deep.yaml").write_text(f"adapter: ./adapters/{ADAPTER}\n")
+    (mock / "deeper.yaml").write_text(f"adapter: adapters/{ADAPTER}/manifest.yaml\n")
+    for name in ("deep", "deeper"):
+        assert configs.load(mock / f"{name}.yaml").name == ADAPTER
+
+
+def test_a_config_names_data_or_an_adapter_and_not_both(mock: Path) -> None:
+    (mock / "both.yaml").write_text(f"adapter: {ADAPTER}\ndata: x.jsonl\n")
+    with pytest.raises(UsageError, match="the adapter says it"):
+        configs.load(mock / "both.yaml")
+
+
+def test_broken_adapters_do_not_hide_the_others(mock: Path) -> None:
+    rewrite(mock, {})
+    found = list(every())
+    assert sum(isinstance(one, RobustifyError) for one in found) == 1
+    assert len(found) == 6
+    listed = CliRunner().invoke(cli, ["adapter", "list", "--json"])
+    assert len(json.loads(listed.stdout)["adapters"]) == 5
+    assert ADAPTER in listed.stderr
+
+
+def test_check_tells_every_fact_and_ends_with_4_where_one_is_missing(
+    mock: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = CliRunner().invoke(
+        cli, ["adapter", "check", ADAPTER, "-o", str(mock / "out" / "run"), "--json"], standalone_mode=False
+    )
+    facts = json.loads(done.stdout)["facts"]
+    assert {f["fact"]: f["holds"] for f in facts} == dict.fromkeys(
+        ["licence", "data", "key", "folder", "records"], True
+    )
+    assert done.return_value == 0
+    monkeypatch.delenv("ROBUSTIFY_KEY_FILE")
+    monkeypatch.delenv("ROBUSTIFY_DATA")
+    done = CliRunner().invoke(cli, ["adapter", "check", ADAPTER, "--json"], standalone_mode=False)
+    facts = json.loads(done.stdout)["facts"]
+    assert {f["fact"]: f["holds"] for f in facts} == {"licence": True, "data": False, "key": False}
+    assert done.return_value == 4
+    assert not any(c in done.output for c in canaries(items(N)))
+
+
+def test_new_makes_an_adapter_pinned_to_the_data_without_a_word_of_them(mock: Path) -> None:
+    (mock / "TERMS").write_text(LICENCE)
+    made = mock / "adapters" / "made-set"
+    done = CliRunner().invoke(
+        cli,
+        ["adapter", "new", str(made), "--title", "Made", "--sensitivity", "restricted", "--licence", str(mock / "TERMS"),
+         "--licence-name", "Terms", "--root-env", "ROBUSTIFY_DATA", "--file", "mock/items.jsonl"],
+        standalone_mode=False,
+    )  # fmt: skip
+    assert done.return_value == 0, done.exception
+    file = find("made-set").manifest.data.files[0]
+    raw = (mock / "data" / "mock" / "items.jsonl").read_bytes()
+    assert (file.sha256, file.records) == (hashlib.sha256(raw).hexdigest(), N)
+    held = "".join(p.read_text() for p in made.iterdir()) + done.output
+    assert not any(c in held for c in canaries(items(N)))
+
+
+def test_new_overwrites_nothing_and_leaves_nothing_behind(mock: Path) -> None:
+    (mock / "TERMS").write_text(LICENCE)
+    base = [
+        "--title",
+        "T",
+        "--sensitivity",
+        "restricted",
+        "--licence",
+        str(mock / "TERMS"),
+        "--licence-name",
+        "L",
+    ]
+    before = (folder(mock) / FILE).read_text()
+    done = CliRunner().invoke(cli, ["adapter", "new", str(folder(mock)), *base, "--file", "x.jsonl"])
+    assert isinstance(done.exception, UsageError)
+    assert (folder(mock) / FILE).read_text() == before
+    done = CliRunner().invoke(cli, ["adapter", "new", str(mock / "bad-set"), *base, "--file", "../x.jsonl"])
+    assert isinstance(done.exception, UsageError)
+    assert not (mock / "bad-set").exists()
+
+
+def test_terms_are_accepted_by_digest_where_there_is_no_terminal(mock: Path) -> None:
+    (mock / "config" / "robustify" / "licences.json").unlink()
+    digest = hashlib.sha256(LICENCE.encode()).hexdigest()
+    for args, told in (
+        (["--name", "A Name"], "no terminal"),
+        (["--name", "A Name", "--licence-sha256", "0" * 64], "is not that of its terms"),
+    ):
+        done = CliRunner().invoke(cli, ["licence", "accept", ADAPTER, *args])
+        assert isinstance(done.exception, AuthorisationError)
+        assert told in str(done.exception)
+    done = CliRunner().invoke(
+        cli,
+        ["licence", "accept", ADAPTER, "--name", "A Name", "--licence-sha256", digest],
+        standalone_mode=False,
+    )
+    assert done.return_value == 0
+    listed = CliRunner().invoke(cli, ["licence", "list", "--json"], standalone_mode=False)
+    assert [row["name"] for row in json.loads(listed.stdout)["accepted"]] == ["A Name"]
+    assert LICENCE in CliRunner().invoke(cli, ["licence", "show", ADAPTER]).stdout
+
+
+def test_on_a_terminal_the_terms_are_shown_and_a_name_is_asked_for(mock: Path) -> None:
+    record = mock / "config" / "robustify" / "licences.json"
+    record.unlink()
+    ours, theirs = pty.openpty()
+    os.write(ours, b"Typed Name\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "robustify", "licence", "accept", ADAPTER],
+        stdin=theirs,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        timeout=120,
+    )
+    os.close(ours)
+    os.close(theirs)
+    assert done.returncode == 0, done.stderr
+    assert LICENCE.strip() in done.stderr
+    assert json.loads(record.read_text())["accepted"][0]["name"] == "Typed Name"
+
+
+def test_the_shipped_manifests_are_the_yaml_that_people_would_write() -> None:
+    for place in shipped().glob(f"*/{FILE}"):
+        assert yaml.safe_load(place.read_text())["format"] == "robustify.adapter/1"

@@ -1,0 +1,136 @@
+"""The caches of a restricted set: nothing in them answers to whoever has the questions but not the key."""
+
+import hashlib
+import hmac
+import os
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from robustify.cli import cli
+from robustify.engines import HFModel
+from robustify.engines.cache import FILE, SEALED_FILE, Cache, Kept, every
+from robustify.engines.local import vectors
+from robustify.engines.plan import Encoded
+from robustify.engines.protocols import Logprob
+from robustify.item import Item
+
+SEAL, OTHER = hashlib.sha256(b"seal").digest(), hashlib.sha256(b"another").digest()
+FINGERPRINT = {"engine": "t", "dtype": "float32"}
+ASKED = [Encoded((1, 2, 3), (4, 5)), Encoded((1, 2, 3), (6,))]
+SCORED = {ASKED[0]: Logprob(-1.25, 2), ASKED[1]: Logprob(-2.5, 1)}
+
+
+def kept(cache: Cache) -> Kept:
+    return Kept(cache, FINGERPRINT, "m")
+
+
+def keys(file: Path) -> set[bytes]:
+    with sqlite3.connect(file) as db:
+        return {row[0] for row in db.execute("SELECT key FROM score")}
+
+
+def test_sealed_scores_come_back_under_their_seal_and_no_other(tmp_path: Path) -> None:
+    with Cache(tmp_path, SEAL) as cache:
+        kept(cache).keep(SCORED)
+        assert kept(cache).known(ASKED) == SCORED
+    with Cache(tmp_path, OTHER) as cache:
+        assert kept(cache).known(ASKED) == {}
+    with Cache(tmp_path) as cache:
+        assert kept(cache).known(ASKED) == {}
+
+
+def test_a_key_is_the_hmac_of_what_would_be_the_key_of_a_public_row(tmp_path: Path) -> None:
+    for seal in (None, SEAL):
+        with Cache(tmp_path, seal) as cache:
+            kept(cache).keep(SCORED)
+    plain, sealed = keys(tmp_path / FILE), keys(tmp_path / SEALED_FILE)
+    assert sealed == {hmac.new(SEAL, key, hashlib.sha256).digest() for key in plain}
+    held = b"".join(p.read_bytes() for p in tmp_path.glob(f"{SEALED_FILE}*"))
+    assert not any(key in held for key in plain)
+
+
+def test_the_sealed_file_is_its_owner_s_alone_with_its_journal_and_says_what_it_is(tmp_path: Path) -> None:
+    before = os.umask(0o000)
+    try:
+        with Cache(tmp_path, SEAL) as cache:
+            kept(cache).keep(SCORED)
+            modes = {p.name: p.stat().st_mode & 0o777 for p in tmp_path.glob(f"{SEALED_FILE}*")}
+            assert cache.label == "restricted"
+            assert cache._db.execute("PRAGMA secure_delete").fetchone() == (1,)
+    finally:
+        os.umask(before)
+    assert modes[SEALED_FILE] == 0o600
+    assert set(modes.values()) == {0o600}
+    with Cache(tmp_path) as cache:
+        assert cache.label == "public"
+
+
+def test_a_sealed_file_that_others_could_read_is_closed_to_them(tmp_path: Path) -> None:
+    with Cache(tmp_path, SEAL):
+        pass
+    (tmp_path / SEALED_FILE).chmod(0o644)
+    with Cache(tmp_path, SEAL):
+        assert (tmp_path / SEALED_FILE).stat().st_mode & 0o777 == 0o600
+
+
+def test_clearing_needs_no_key_and_leaves_no_row_in_any_byte(tmp_path: Path) -> None:
+    with Cache(tmp_path, SEAL) as cache:
+        kept(cache).keep(SCORED)
+    held = keys(tmp_path / SEALED_FILE)
+    with every(tmp_path) as caches:
+        assert [cache.info().rows for cache in caches] == [0, 2]
+    done = CliRunner().invoke(cli, ["cache", "clear", "--cache-dir", str(tmp_path)], standalone_mode=False)
+    assert done.stdout == "2 scores forgotten\n"
+    left = b"".join(p.read_bytes() for p in tmp_path.iterdir() if p.is_file())
+    assert not any(key in left for key in held)
+
+
+def test_info_counts_both_and_names_no_restricted_file_that_is_not_there(tmp_path: Path) -> None:
+    def told() -> str:
+        return (
+            CliRunner()
+            .invoke(cli, ["cache", "info", "--json", "--cache-dir", str(tmp_path)], standalone_mode=False)
+            .stdout
+        )
+
+    assert "restricted" not in told()
+    with Cache(tmp_path, SEAL) as cache:
+        kept(cache).keep(SCORED)
+    assert '"restricted": {' in told()
+
+
+def test_a_damaged_sealed_file_is_set_aside_and_a_private_one_started(tmp_path: Path) -> None:
+    (tmp_path / SEALED_FILE).write_bytes(b"no database" * 100)
+    with Cache(tmp_path, SEAL) as cache:
+        kept(cache).keep(SCORED)
+    assert (tmp_path / SEALED_FILE).stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_option_vectors_of_a_restricted_set_are_never_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keep: bool
+) -> None:
+    computed = []
+
+    def compute(asked, *_: object) -> np.ndarray:
+        computed.append(len(asked))
+        return np.ones((len(asked), 3), dtype=np.float32)
+
+    monkeypatch.setattr(vectors, "recipe", lambda *_: {"engine": "t"})
+    monkeypatch.setattr(vectors, "_speller", lambda *_: (None, 100))
+    monkeypatch.setattr(
+        vectors, "_encoded", lambda items, *_: [Encoded((1,), (i,)) for i in range(2 * len(items))]
+    )
+    monkeypatch.setattr(vectors, "_computed", compute)
+    item = Item("i", "which lamp?", ("one", "two"), 0)
+    for _ in range(2):
+        found = vectors.option_vectors(
+            [item], HFModel(name="m"), tmp_path, tmp_path / "cache", None, keep=keep
+        )
+        assert found.shape == (2, 3)
+    assert computed == ([2] if keep else [2, 2])
+    assert (tmp_path / "cache" / "vectors").exists() is keep

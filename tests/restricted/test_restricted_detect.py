@@ -1,0 +1,399 @@
+"""A sensitive file that calls itself public is recognised by its content; harmless ones are not held up."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from robustify import config as configs
+from robustify import pipeline
+from robustify.cli import cli
+from robustify.errors import AuthorisationError, RobustifyError
+from robustify.gate.fingerprints.index import register
+from robustify.gate.fingerprints.sealed import write
+from robustify.loaders import Source, load
+from robustify.restricted.access import authorised
+from robustify.restricted.detect import recognised, require_ordinary
+from robustify.restricted.egress import require_hosts, require_inside
+from robustify.restricted.registered import place
+from robustify.restricted.signals import many
+from tests.gate.sets import KEY, key_file
+from tests.support.restricted_set import ADAPTER, canaries, items, prepared, write_set
+
+N = 60
+GUID = "00000000-1111-2222-3333-444444444444"
+
+
+@pytest.fixture
+def mock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("ROBUSTIFY_KEY", "ROBUSTIFY_GATE_KEY_FILE", "ROBUSTIFY_GATE_KEY", "ROBUSTIFY_GATE_INDEX"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in prepared(tmp_path, N).items():
+        monkeypatch.setenv(name, value)
+    return tmp_path
+
+
+def public(folder: Path, rows: list[dict[str, Any]], name: str = "quiz.jsonl") -> Path:
+    place = folder / "public" / name
+    place.parent.mkdir(exist_ok=True)
+    place.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    return place
+
+
+def harmless(n: int, say: str = "") -> list[dict[str, Any]]:
+    return [{**row, "question": f"{say}{row['question']}"} for row in items(max(n, 20), seed=7)[:n]]
+
+
+def codes(file: Path, **named: Any) -> list[str]:
+    return [sign.code for sign in recognised(load(Source(path=str(file))), [Source(path=str(file), **named)])]
+
+
+def read_once(mock: Path) -> None:
+    config = configs.load(mock / "mock.yaml")
+    pipeline.load_bench(config, authorised(config, None))
+
+
+def test_made_up_harmless_items_show_no_sign(mock: Path) -> None:
+    assert codes(public(mock, harmless(50))) == []
+
+
+def test_a_pinned_file_is_recognised_wherever_it_lies(mock: Path) -> None:
+    copy = mock / "public.jsonl"
+    copy.write_bytes((mock / "data" / "mock" / "items.jsonl").read_bytes())
+    assert codes(copy) == ["S1"]
+
+
+@pytest.mark.parametrize("n", [5, 20])
+def test_records_that_were_once_read_as_restricted_are_recognised_in_any_file(mock: Path, n: int) -> None:
+    file = public(mock, [*harmless(50), *reversed(items(N)[:n])])
+    assert codes(file) == []
+    read_once(mock)
+    assert codes(file) == ["S1"]
+    stripped = [
+        {"question": r["question"], "choices": list(reversed(r["choices"])), "answer": 3 - r["answer"]}
+        for r in items(N)[:n]
+    ]
+    assert codes(public(mock, [*harmless(50), *stripped], "stripped.jsonl")) == ["S1"]
+
+
+def test_what_this_account_knows_is_kept_without_text_and_without_digests_that_others_can_compute(
+    mock: Path,
+) -> None:
+    read_once(mock)
+    held = place().read_text()
+    assert place().stat().st_mode & 0o777 == 0o600
+    assert len(json.loads(held)["sets"][ADAPTER]) == N
+    for row in items(N):
+        for text in (row["question"], *row["choices"], row["id"]):
+            assert text not in held
+            for name in ("sha256", "sha1", "md5", "blake2b"):
+                assert hashlib.new(name, text.encode()).hexdigest()[:16] not in held
+
+
+def test_a_record_that_was_tampered_with_refuses_instead_of_knowing_nothing(mock: Path) -> None:
+    read_once(mock)
+    place().write_text("{}")
+    with pytest.raises(AuthorisationError, match="no record of restricted sets"):
+        codes(public(mock, harmless(5)))
+
+
+def test_a_canary_of_a_registered_set_is_recognised(mock: Path) -> None:
+    told = json.loads((mock / "adapters" / ADAPTER / "manifest.yaml").read_text())
+    told["canary_sha256"] = [hashlib.sha256(GUID.encode()).hexdigest()]
+    (mock / "adapters" / ADAPTER / "manifest.yaml").write_text(json.dumps(told))
+    rows = [{**row, "note": f"id {GUID.upper()} end"} for row in harmless(3)]
+    assert codes(public(mock, rows)) == ["S2"]
+    assert codes(public(mock, harmless(3))) == []
+
+
+def test_the_canary_line_of_any_benchmark_is_told_and_does_not_refuse(
+    mock: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = public(mock, [{**row, "canary": f"canary GUID {GUID}"} for row in harmless(3)])
+    assert codes(file) == ["S2b"]
+    require_ordinary(load(Source(path=str(file))), [Source(path=str(file))])
+    told = capsys.readouterr().err
+    assert "must not be republished" in told
+    assert GUID not in told
+
+
+def test_fingerprints_of_the_gate_recognise_edited_records(
+    mock: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = mock / "gate.index"
+    write(
+        index,
+        register({"mock": [[r["question"], *r["choices"]] for r in items(N)]}, KEY, library=False).tables,
+        KEY,
+    )
+    edited = [{**r, "question": "so " + r["question"].replace(" is ", " was ", 1)} for r in items(N)[:10]]
+    file = public(mock, [*harmless(40), *edited])
+    assert codes(file) == []
+    monkeypatch.setenv("ROBUSTIFY_GATE_INDEX", str(index))
+    with pytest.raises(AuthorisationError, match="there is no key to it"):
+        codes(file)
+    monkeypatch.setenv("ROBUSTIFY_GATE_KEY_FILE", str(key_file(mock / "secret")))
+    assert codes(file) == ["S3"]
+    assert codes(public(mock, harmless(40))) == []
+    for name, why in (("gone.index", "cannot be read"), ("adapters", "nothing is read")):
+        monkeypatch.setenv("ROBUSTIFY_GATE_INDEX", str(mock / name))
+        with pytest.raises(AuthorisationError, match=why):
+            codes(file)
+
+
+@pytest.mark.parametrize("spoil", ["an unknown key", "no YAML", "a folder that is gone"])
+def test_a_set_whose_adapter_cannot_be_read_lets_nothing_pass(
+    mock: Path, monkeypatch: pytest.MonkeyPatch, spoil: str
+) -> None:
+    file = public(mock, harmless(3))
+    folder = mock / "adapters" / ADAPTER
+    match spoil:
+        case "an unknown key":
+            told = json.loads((folder / "manifest.yaml").read_text())
+            (folder / "manifest.yaml").write_text(json.dumps({**told, "unknown_key": 1}))
+        case "no YAML":
+            (folder / "manifest.yaml").write_text("a: [1")
+        case _:
+            monkeypatch.setenv("ROBUSTIFY_ADAPTERS", str(mock / "gone"))
+    with pytest.raises(AuthorisationError, match="mend it or take it out") as refused:
+        require_ordinary(load(Source(path=str(file))), [Source(path=str(file))])
+    assert refused.value.exit_code == 4
+
+
+NAMES = {
+    "wmdp_bio.jsonl": True,
+    "WMDP-quiz.jsonl": True,
+    "my.mock-restricted.jsonl": True,
+    "swmdp.jsonl": False,
+    "restricted-mock.jsonl": False,
+}
+
+
+@pytest.mark.parametrize(("name", "found"), NAMES.items())
+def test_names_of_known_sets_are_recognised(mock: Path, name: str, found: bool) -> None:
+    assert codes(public(mock, harmless(3), name)) == (["S4"] if found else [])
+
+
+def test_unusual_columns_of_a_known_set_are_recognised(mock: Path) -> None:
+    place = mock / "adapters" / ADAPTER / "manifest.yaml"
+    place.write_text(
+        json.dumps({**json.loads(place.read_text()), "columns": ["vodak level", "merun writer"]})
+    )
+    rows = harmless(3)
+    assert codes(public(mock, [{**row, "vodak level": 1} for row in rows])) == []
+    assert codes(public(mock, [{**row, "vodak level": 1, "merun writer": "x"} for row in rows])) == ["S4"]
+
+
+SPEAKS = "In view of biosecurity and the chemical weapons convention, "
+
+
+@pytest.mark.parametrize(
+    ("n", "of", "found"), [(5, 20, True), (5, 100, True), (5, 101, False), (4, 4, False)]
+)
+def test_the_lexicon_counts_records_and_their_share(mock: Path, n: int, of: int, found: bool) -> None:
+    file = public(mock, [*harmless(n, SPEAKS), *harmless(of)[n:]])
+    assert codes(file) == (["S5"] if found else [])
+
+
+def test_one_category_word_is_no_sign(mock: Path) -> None:
+    assert codes(public(mock, harmless(50, "Because of biosecurity, "))) == []
+
+
+@pytest.mark.parametrize(
+    ("n", "of", "is_many"),
+    [(1, 1, False), (2, 100, True), (2, 101, False), (4, 1000, False), (5, 10**6, True)],
+)
+def test_how_many_matches_are_more_than_an_accident(n: int, of: int, is_many: bool) -> None:
+    assert many(n, of) is is_many
+
+
+COMMANDS = (
+    ["validate", "FILE"],
+    ["heuristics", "FILE"],
+    ["CONFIG", "-o", "OUT"],
+    ["validate", "CONFIG"],
+    ["free", "prepare", "FILE", "-o", "OUT"],
+    ["import", "LOG", "--data", "FILE", "-o", "OUT", "--map", "id=id", "--map", "pick=pick", "--map", "model==m",
+     "--map", "k==4", "--view", "full"],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_that_reads_items_refuses_and_writes_nothing(mock: Path, command: list[str]) -> None:
+    read_once(mock)
+    file = public(mock, items(N))
+    (mock / "bare.yaml").write_text(f"name: quiz\nsensitivity: public\ndata: {file}\n")
+    (mock / "log.csv").write_text("id,pick\n" + "".join(f"{r['id']},0\n" for r in items(N)))
+    named = {"FILE": file, "CONFIG": mock / "bare.yaml", "OUT": mock / "written", "LOG": mock / "log.csv"}
+    done = CliRunner().invoke(cli, [str(named.get(word, word)) for word in command])
+    assert isinstance(done.exception, AuthorisationError), done.output
+    assert "sign S1" in str(done.exception)
+    assert not (mock / "written").exists()
+    assert not any(c in done.output + str(done.exception) for c in canaries(items(N)))
+
+
+def test_logs_that_hold_a_sensitive_set_are_refused_too(mock: Path) -> None:
+    read_once(mock)
+    rows = [
+        {"doc": {"question": r["question"], "choices": r["choices"], "answer": r["answer"]}, "doc_id": i,
+         "target": str(r["answer"]), "arguments": [[r["question"], " A"]], "resps": [[[-1.0, False]]],
+         "filtered_resps": [[-1.0, False]], "acc": 1.0}
+        for i, r in enumerate(items(N))
+    ]  # fmt: skip
+    log = mock / "samples_quiz_2026-01-01T00-00-00.jsonl"
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = CliRunner().invoke(cli, ["import", str(log), "-o", str(mock / "written")])
+    assert isinstance(done.exception, RobustifyError)
+    assert not (mock / "written").exists()
+
+
+def vouching(mock: Path, digest: str, rows: list[dict[str, Any]]) -> Path:
+    file = public(mock, rows)
+    told = write_set(mock / "vouched", 20, sensitivity="public")["manifest"].parent
+    folder = mock / "adapters" / "quiz-set"
+    told.rename(folder)
+    held = json.loads((folder / "manifest.yaml").read_text())
+    attest = {
+        "by": "A Person",
+        "date": "2026-01-02",
+        "reason": "read it: a policy quiz",
+        "content_sha256": digest,
+    }
+    held |= {
+        "id": "quiz-set",
+        "data": {"root_env": "ROBUSTIFY_PUBLIC", "files": [{"path": file.name}]},
+        "attest": {"not_sensitive": attest},
+    }
+    (folder / "manifest.yaml").write_text(json.dumps(held))
+    (mock / "quiz.yaml").write_text("adapter: quiz-set\n")
+    return file
+
+
+def test_a_person_s_word_is_bound_to_the_content(mock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = harmless(20, SPEAKS)
+    digest = hashlib.sha256(public(mock, rows).read_bytes()).hexdigest()
+    file = vouching(mock, digest, rows)
+    monkeypatch.setenv("ROBUSTIFY_PUBLIC", str(file.parent))
+    config = configs.load(mock / "quiz.yaml")
+    assert len(pipeline.load_bench(config).items) == 20
+    with pytest.raises(AuthorisationError, match="sign S5"):
+        require_ordinary(load(Source(path=str(file))), [Source(path=str(file))])
+    file.write_text(file.read_text() + "\n")
+    with pytest.raises(AuthorisationError, match="sign S5"):
+        pipeline.load_bench(config)
+
+
+def test_nobody_vouches_against_a_registered_set(mock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read_once(mock)
+    digest = hashlib.sha256(public(mock, items(N)).read_bytes()).hexdigest()
+    file = vouching(mock, digest, items(N))
+    monkeypatch.setenv("ROBUSTIFY_PUBLIC", str(file.parent))
+    with pytest.raises(AuthorisationError, match="sign S1"):
+        pipeline.load_bench(configs.load(mock / "quiz.yaml"))
+
+
+def test_check_gives_the_digest_to_vouch_for(mock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = harmless(20, SPEAKS)
+    file = vouching(mock, "0" * 64, rows)
+    monkeypatch.setenv("ROBUSTIFY_PUBLIC", str(file.parent))
+    done = CliRunner().invoke(cli, ["adapter", "check", "quiz-set", "--json"], standalone_mode=False)
+    told = json.loads(done.stdout)
+    assert done.return_value == 4
+    assert [f["holds"] for f in told["facts"] if f["fact"] == "content"] == [False]
+    assert told["content_sha256"] == hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def test_the_shipped_benign_sets_are_not_held_up() -> None:
+    for file in configs.shipped().glob("data/*.jsonl"):
+        if "planted" not in file.name:
+            assert recognised(load(Source(path=str(file))), [Source(path=str(file))]) == []
+
+
+def test_no_real_public_benchmark_file_is_held_up(data: Path, mock: Path) -> None:
+    read_once(mock)
+    n = 0
+    for file in sorted(data.rglob("*")):
+        try:
+            bench = load(Source(path=str(file), skip_bad=True)) if file.is_file() else None
+        except RobustifyError:
+            continue
+        if bench is not None:
+            n += 1
+            assert recognised(bench, [Source(path=str(file))]) == [], file.name
+    assert n >= 20
+
+
+def models(*told: dict[str, Any]) -> Any:
+    tree = {"name": "t", "sensitivity": "public", "data": "x.jsonl", "models": list(told)}
+    return configs.parse(tree, "t").models
+
+
+LOCAL = (
+    {"name": "a"},
+    {"name": "a", "engine": "vllm"},
+    {"name": "a", "engine": "openai", "base_url": "http://127.0.0.1:8000/v1"},
+    {"name": "a", "engine": "openai", "base_url": "http://localhost:8000/v1"},
+    {"name": "a", "engine": "openai", "base_url": "http://[::1]:8000/v1"},
+    {"name": "a", "engine": "ray"},
+)
+REMOTE = (
+    ({"name": "a", "engine": "openai", "base_url": "https://llm.example/v1"}, "llm.example"),
+    ({"name": "a", "engine": "openai", "base_url": "https://127.0.0.1.example:80/v1"}, "127.0.0.1.example"),
+    ({"name": "a", "engine": "openai", "base_url": "https://10.0.0.7:8000/v1"}, "10.0.0.7"),
+    (
+        {"name": "a", "engine": "openai", "base_url": "https://localhost.localdomain/v1"},
+        "localhost.localdomain",
+    ),
+    ({"name": "a", "engine": "ray", "address": "ray://head.example:10001"}, "head.example"),
+    ({"name": "a", "engine": "ray", "address": "auto"}, "auto"),
+)
+
+
+@pytest.mark.parametrize("model", LOCAL, ids=str)
+def test_models_of_this_machine_may_be_asked(mock: Path, model: dict[str, Any]) -> None:
+    access = authorised(configs.load(mock / "mock.yaml"), None)
+    assert access is not None
+    require_inside(models(model), access.manifest)
+
+
+@pytest.mark.parametrize(("model", "host"), REMOTE, ids=str)
+def test_a_model_elsewhere_is_refused_unless_the_manifest_names_its_host(
+    mock: Path, model: dict[str, Any], host: str
+) -> None:
+    access = authorised(configs.load(mock / "mock.yaml"), None)
+    assert access is not None
+    with pytest.raises(AuthorisationError, match=f"'{host}', which egress"):
+        require_inside(models(model), access.manifest)
+    require_inside(models(model), access.manifest.model_copy(update={"egress": (host,)}))
+
+
+def test_a_permitted_host_is_talked_to_under_tls(mock: Path) -> None:
+    access = authorised(configs.load(mock / "mock.yaml"), None)
+    assert access is not None
+    permitted = access.manifest.model_copy(update={"egress": ("llm.example",)})
+    with pytest.raises(AuthorisationError, match="expected https"):
+        require_inside(
+            models({"name": "a", "engine": "openai", "base_url": "http://llm.example/v1"}), permitted
+        )
+
+
+def test_all_hosts_are_told_at_once(mock: Path) -> None:
+    access = authorised(configs.load(mock / "mock.yaml"), None)
+    assert access is not None
+    with pytest.raises(AuthorisationError) as told:
+        require_hosts([("a", "one.example"), ("b", "two.example")], access.manifest)
+    assert len(told.value.lines) == 2
+
+
+def test_a_remote_server_is_refused_before_it_is_asked_anything(
+    mock: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "check_model", lambda *_: pytest.fail("a server was asked"))
+    (mock / "mock.yaml").write_text(
+        f"adapter: {ADAPTER}\nmodels:\n- {{name: a, engine: openai, base_url: 'https://llm.example/v1'}}\n"
+    )
+    with pytest.raises(AuthorisationError, match="llm"):
+        pipeline.robustify(configs.load(mock / "mock.yaml"), mock / "out" / "run", mock / "cache")

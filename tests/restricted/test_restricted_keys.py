@@ -1,0 +1,196 @@
+"""The evaluator's key: what a key file must be, how one is made, and that nothing shows it."""
+
+import base64
+import hashlib
+import hmac
+import os
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from robustify.cli import cli
+from robustify.errors import AuthorisationError, ResourceError, UsageError
+from robustify.restricted.keys import Key, load_key, new_key, text
+from tests.support.restricted_set import SECRET, key_text
+
+
+@pytest.fixture(autouse=True)
+def no_key_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ROBUSTIFY_KEY_FILE", "ROBUSTIFY_KEY", "ROBUSTIFY_GATE_KEY_FILE", "ROBUSTIFY_GATE_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def key_file(folder: Path, held: str | None = None, mode: int = 0o600) -> str:
+    place = folder / "ids.key"
+    place.write_text(key_text(SECRET) if held is None else held)
+    place.chmod(mode)
+    return str(place)
+
+
+def test_a_new_key_is_256_random_bits_that_only_its_owner_reads(tmp_path: Path) -> None:
+    made = new_key(tmp_path / "a.key")
+    assert stat.S_IMODE((tmp_path / "a.key").stat().st_mode) == 0o600
+    assert load_key(str(tmp_path / "a.key")) == made
+    assert len(made.secret) == 32
+    assert new_key(tmp_path / "b.key").secret != made.secret
+
+
+def test_a_new_key_is_private_under_any_umask(tmp_path: Path) -> None:
+    before = os.umask(0o000)
+    try:
+        new_key(tmp_path / "a.key")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "a.key").stat().st_mode) == 0o600
+
+
+def test_a_key_is_never_overwritten(tmp_path: Path) -> None:
+    place = Path(key_file(tmp_path))
+    with pytest.raises(UsageError, match="never overwritten"):
+        new_key(place)
+    assert place.read_text() == key_text(SECRET)
+
+
+def test_a_key_that_cannot_be_written_is_a_matter_of_the_disk(tmp_path: Path) -> None:
+    with pytest.raises(ResourceError, match="cannot be written"):
+        new_key(tmp_path / "nowhere" / "a.key")
+
+
+def test_no_key_is_made_inside_a_git_work_tree(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    with pytest.raises(AuthorisationError, match="git work tree"):
+        new_key(tmp_path / "a.key")
+    assert not (tmp_path / "a.key").exists()
+
+
+def test_the_id_and_the_subkeys_are_those_of_the_design() -> None:
+    key = load_key_of(SECRET)
+    assert key.id == hmac.new(SECRET, b"robustify/v1/key-id", hashlib.sha256).digest()[:8].hex()
+    for purpose in ("ids", "cache", "manifest", "baseline"):
+        expected = hmac.new(SECRET, f"robustify/v1/{purpose}".encode(), hashlib.sha256).digest()
+        assert key.derived(purpose) == expected
+    assert len({key.derived(p) for p in ("ids", "cache", "manifest", "baseline")}) == 4
+
+
+def load_key_of(secret: bytes) -> Key:
+    os.environ["ROBUSTIFY_KEY"] = key_text(secret)
+    try:
+        return load_key()
+    finally:
+        del os.environ["ROBUSTIFY_KEY"]
+
+
+def test_a_key_comes_from_a_file_or_from_a_secret_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(AuthorisationError, match="neither"):
+        load_key()
+    monkeypatch.setenv("ROBUSTIFY_KEY", key_text(SECRET))
+    assert load_key().secret == SECRET
+    monkeypatch.delenv("ROBUSTIFY_KEY")
+    monkeypatch.setenv("ROBUSTIFY_KEY_FILE", key_file(tmp_path))
+    assert load_key().secret == SECRET
+    assert text(load_key()) == key_text(SECRET)
+
+
+def test_neither_repr_nor_str_shows_the_secret() -> None:
+    key = load_key_of(SECRET)
+    shown = f"{key!r} {key}"
+    assert key.id in shown
+    assert SECRET.hex() not in shown
+    assert base64.urlsafe_b64encode(SECRET).decode().rstrip("=") not in shown
+    assert repr(SECRET) not in shown
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o660])
+def test_a_key_file_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> None:
+    with pytest.raises(AuthorisationError, match="others may read it"):
+        load_key(key_file(tmp_path, mode=mode))
+
+
+def test_a_key_file_behind_a_link_is_refused(tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(key_file(tmp_path))
+    with pytest.raises(AuthorisationError, match="symbolic link"):
+        load_key(str(link))
+
+
+def test_a_pipe_is_no_key_file_and_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe", 0o600)
+    with pytest.raises(AuthorisationError, match="not a regular file"):
+        load_key(str(tmp_path / "pipe"))
+
+
+def test_a_key_file_inside_a_git_work_tree_is_refused(tmp_path: Path) -> None:
+    place = key_file(tmp_path)
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    with pytest.raises(AuthorisationError, match="git work tree"):
+        load_key(place)
+
+
+def rbk1(secret: bytes) -> str:
+    return key_text(secret)
+
+
+WEAK = {
+    "short": key_text(SECRET)[:40] + "\n",
+    "empty": "",
+    "a passphrase": "correct horse battery staple\n",
+    "few distinct bytes": rbk1(bytes([1, 2, 3, 4] * 8)),
+    "one byte repeated": rbk1(bytes(32)),
+    "15 distinct bytes": rbk1(bytes(range(15)) + bytes([3]) * 17),
+    "another id": key_text(SECRET).replace("rbk1:", "rbk1:0")[:5] + "0" * 16 + key_text(SECRET)[21:],
+    "31 bytes": rbk1(SECRET[:31]),
+    "33 bytes": rbk1(SECRET + b"x"),
+}
+
+
+@pytest.mark.parametrize("held", WEAK.values(), ids=WEAK.keys())
+def test_what_is_no_strong_key_is_refused_without_being_shown(tmp_path: Path, held: str) -> None:
+    with pytest.raises(AuthorisationError) as told:
+        load_key(key_file(tmp_path, held))
+    words = [word for word in held.strip().split(":") if len(word) > 8]
+    assert not any(word in str(told.value) for word in words)
+
+
+def test_the_gate_s_key_is_refused_as_the_key_of_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = key_file(tmp_path)
+    monkeypatch.setenv("ROBUSTIFY_GATE_KEY_FILE", place)
+    with pytest.raises(AuthorisationError, match="gate's key too"):
+        load_key(place)
+
+
+def test_the_commands_make_and_check_a_key_and_never_show_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "ids.key"
+    said = []
+    for args in (
+        ["key", "new", "--out", str(place)],
+        ["key", "new", "--json", "--out", str(tmp_path / "b.key")],
+        ["key", "id", str(place)],
+        ["key", "check", str(place)],
+        ["key", "check", "--json", str(place)],
+    ):
+        done = CliRunner().invoke(cli, args, standalone_mode=False)
+        assert done.return_value == 0, done.exception
+        said.append(done.output)
+    secret = place.read_text().strip().split(":")[2]
+    assert secret not in "".join(said)
+    assert said[2].strip() == place.read_text().split(":")[1]
+    monkeypatch.setenv("ROBUSTIFY_KEY", place.read_text())
+    from_store = CliRunner().invoke(cli, ["key", "check"], standalone_mode=False).output
+    assert "$ROBUSTIFY_KEY" in from_store
+    assert secret not in from_store
+
+
+def test_the_commands_take_no_key_as_an_argument(tmp_path: Path) -> None:
+    done = CliRunner().invoke(cli, ["key", "check", key_text(SECRET).strip()], standalone_mode=False)
+    assert isinstance(done.exception, AuthorisationError)
+    assert key_text(SECRET).split(":")[2].strip() not in str(done.exception) + done.output
+    place = Path(key_file(tmp_path, mode=0o644))
+    done = CliRunner().invoke(cli, ["key", "check", str(place)], standalone_mode=False)
+    assert isinstance(done.exception, AuthorisationError)

@@ -1,0 +1,386 @@
+"""A restricted run end to end, with stubs for models: what is around it, and what it leaves behind."""
+
+import contextlib
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from robustify import config as configs
+from robustify import pipeline
+from robustify.cli import cli
+from robustify.errors import AuthorisationError, DataError, RequestError, ResourceError
+from robustify.restricted.keys import load_key
+from robustify.restricted.process import OFFLINE, TEMPORARY, confined
+from tests.support import restricted_run
+from tests.support.restricted_set import ADAPTER, SECRET, accept, canaries, items, key_text, write_set
+
+N = 60
+
+
+@pytest.fixture
+def mock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    restricted_run.prepare(tmp_path, monkeypatch, N)
+    return tmp_path
+
+
+def written(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def holds(folder: Path, words: list[str]) -> list[str]:
+    return [
+        name for name, raw in written(folder).items() if any(w.encode() in raw or w in name for w in words)
+    ]
+
+
+def test_a_run_leaves_a_private_folder_without_items(mock: Path) -> None:
+    run = restricted_run.run(mock, mock / "out" / "run")
+    places = [run.folder, *run.folder.rglob("*")]
+    assert {p.stat().st_mode & 0o777 for p in places if p.is_dir()} == {0o700}
+    assert {p.stat().st_mode & 0o777 for p in places if p.is_file()} == {0o600}
+    names = {p.name for p in places}
+    assert names.isdisjoint({"answers.parquet", "verdicts.csv", "quarantine.jsonl", "run.log"})
+    assert not [name for name in names if name.endswith((".jsonl", ".parquet", ".csv")) or TEMPORARY in name]
+    assert "report.html" in names
+
+
+def test_no_text_and_no_plain_id_is_written_anywhere(mock: Path) -> None:
+    held = items(N)
+    restricted_run.run(mock, mock / "out" / "run")
+    found = canaries(held)
+    for place in ("out", "cache", "config"):
+        if (mock / place).exists():
+            assert holds(mock / place, found) == []
+    # The search itself finds them where they are.
+    assert holds(mock / "data", found) == ["mock/items.jsonl"]
+
+
+def test_the_same_run_gives_the_same_bytes(mock: Path) -> None:
+    for name in ("a", "b"):
+        restricted_run.run(mock, mock / "out" / name)
+    assert written(mock / "out" / "a") == written(mock / "out" / "b")
+
+
+def test_scores_are_asked_for_under_the_seal_and_vectors_are_not_kept(
+    mock: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seals, keeps = [], []
+    before = pipeline.open_scorer
+
+    @contextlib.contextmanager
+    def opened(model: Any, cache: Path, seal: bytes | None = None) -> Iterator[Any]:
+        seals.append(seal)
+        with before(model, cache) as scorer:
+            yield scorer
+
+    def heads(*_: object, keep: bool, **__: object) -> list[Any]:
+        keeps.append(keep)
+        return []
+
+    monkeypatch.setattr(pipeline, "open_scorer", opened)
+    monkeypatch.setattr("robustify.pipeline.head_answers", heads)
+    told = restricted_run.config(heads={"models": ["stub-a"]})
+    restricted_run.run(mock, mock / "out" / "run", told)
+    assert seals == [load_key().derived("cache")] * 2
+    assert keeps == [False]
+
+
+def test_a_public_run_of_the_same_models_is_not_sealed(mock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = []
+    before = pipeline.open_scorer
+
+    @contextlib.contextmanager
+    def opened(*args: Any) -> Iterator[Any]:
+        given.append(len(args))
+        with before(*args) as scorer:
+            yield scorer
+
+    monkeypatch.setattr(pipeline, "open_scorer", opened)
+    tree = {"name": "demo", "adapter": None, "sensitivity": "public", "models": ["stub-a", "stub-b"],
+            "data": str(configs.shipped() / "data" / "benign_demo.jsonl"), "limit": 40}  # fmt: skip
+    pipeline.robustify(configs.parse(tree, "t"), mock / "demo", mock / "cache")
+    assert given == [2, 2]
+
+
+def test_while_it_runs_the_process_is_offline_private_and_leaves_no_dump(
+    mock: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: dict[str, Any] = {}
+    before = pipeline.ask_models
+
+    def look(*args: Any) -> Any:
+        seen["offline"] = {name: os.environ.get(name) for name in OFFLINE}
+        seen["umask"] = os.umask(0o077)
+        seen["core"] = resource.getrlimit(resource.RLIMIT_CORE)[0]
+        seen["tmp"] = [Path(tempfile.mkdtemp()).parent, Path(os.environ["TMPDIR"])]
+        return before(*args)
+
+    monkeypatch.setattr(pipeline, "ask_models", look)
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.setenv("TRANSFORMERS_OFFLINE", "0")
+    mask, temporary = os.umask(0o022), tempfile.gettempdir()
+    try:
+        restricted_run.run(mock, mock / "out" / "run")
+        assert os.umask(0o022) == 0o022
+    finally:
+        os.umask(mask)
+    assert seen["offline"] == OFFLINE
+    assert (seen["umask"], seen["core"]) == (0o077, 0)
+    assert {p.parent for p in seen["tmp"]} == {mock / "out" / "run"}
+    assert tempfile.gettempdir() == temporary
+    assert "HF_HUB_OFFLINE" not in os.environ
+    assert os.environ["TRANSFORMERS_OFFLINE"] == "0"
+    assert not list((mock / "out" / "run").glob(f"{TEMPORARY}*"))
+
+
+@pytest.mark.parametrize("step", ["foresee", "load_bench", "ask_models", "judged"])
+def test_a_run_that_fails_leaves_nothing(mock: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    def fail(*_: object) -> None:
+        (Path(tempfile.gettempdir()) / "left").write_text(items(N)[0]["question"])
+        raise DataError("spoilt")
+
+    monkeypatch.setattr(pipeline, step, fail)
+    with pytest.raises(DataError, match="spoilt"):
+        restricted_run.run(mock, mock / "out" / "run")
+    assert list((mock / "out").iterdir()) == []
+
+
+def test_temporary_files_of_a_killed_run_are_removed_and_those_of_a_living_one_stay(tmp_path: Path) -> None:
+    for process in ("1", "999999999"):
+        (tmp_path / f"{TEMPORARY}{process}").mkdir()
+    with confined(tmp_path):
+        assert sorted(p.name for p in tmp_path.iterdir()) == sorted(
+            [f"{TEMPORARY}1", f"{TEMPORARY}{os.getpid()}"]
+        )
+    assert [p.name for p in tmp_path.iterdir()] == [f"{TEMPORARY}1"]
+
+
+def test_a_relative_folder_makes_no_relative_place_for_temporary_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with confined(Path("results/run")):
+        assert Path(os.environ["TMPDIR"]).parent == tmp_path / "results" / "run"
+        os.chdir("/")
+        assert Path(tempfile.mkdtemp()).is_dir()
+    assert not list((tmp_path / "results").iterdir())
+
+
+def test_inside_no_proxy_carries_prompts_and_no_child_has_a_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from robustify.engines.openai.client import _client
+    from robustify.engines.openai.settings import OpenAIModel
+
+    pytest.importorskip("openai")
+    told = {
+        "HTTP_PROXY": "http://p.example:1",
+        "HTTPS_PROXY": "http://p.example:1",
+        "all_proxy": "http://p.example:1",
+    }
+    for name, value in told.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("ROBUSTIFY_KEY_FILE", raising=False)
+    monkeypatch.setenv("ROBUSTIFY_KEY", key_text(SECRET).strip())
+    monkeypatch.setenv("ROBUSTIFY_GATE_KEY", "one of the gate's")
+    model = OpenAIModel(name="m", engine="openai", base_url="https://llm.example/v1")
+
+    def through() -> list[str]:
+        return [
+            type(found).__name__ for found in _client(model)._client._mounts.values() if found is not None
+        ]
+
+    assert through()
+    monkeypatch.delenv("ROBUSTIFY_GATE_KEY")
+    key = load_key()
+    monkeypatch.setenv("ROBUSTIFY_GATE_KEY", key_text(bytes(range(32))).strip())
+    with confined(tmp_path):
+        assert through() == []
+        child = subprocess.run(
+            [sys.executable, "-c", "import os; print(*os.environ)"], capture_output=True, text=True
+        )
+        assert not {"ROBUSTIFY_KEY", "ROBUSTIFY_GATE_KEY", *told} & set(child.stdout.split())
+        assert load_key() == key
+    assert os.environ["ROBUSTIFY_KEY"] == key_text(SECRET).strip()
+    assert {name: os.environ[name] for name in told} == told
+    monkeypatch.delenv("ROBUSTIFY_KEY")
+    with pytest.raises(AuthorisationError, match="no key"):
+        load_key()
+
+
+def test_a_run_whose_key_stands_in_the_environment_is_sealed_with_it(
+    mock: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ROBUSTIFY_KEY_FILE")
+    monkeypatch.setenv("ROBUSTIFY_KEY", key_text(SECRET).strip())
+    assert restricted_run.run(mock, mock / "out" / "run").manifest["key_id"] == load_key().id
+
+
+def test_what_a_killed_cluster_left_is_removed_by_the_next_and_only_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from robustify.engines.ray import cluster as ray_cluster
+    from robustify.engines.ray.settings import RayModel
+
+    names = ["rbray-999999999-a", "rbray-1-a", f"rbray-{os.getpid()}-a", "rbray-x-a", "ray-999999999-a"]
+    for name in names:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "session").write_text("")
+    (tmp_path / "rbray-999999999-link").symlink_to(tmp_path / "ray-999999999-a")
+    monkeypatch.setattr(ray_cluster, "_short_place", lambda: str(tmp_path))
+    with ray_cluster._started_here(RayModel(name="m", engine="ray")) as told:
+        made = Path(told["_temp_dir"])
+        assert made.stat().st_mode & 0o777 == 0o700
+        left = {p.name for p in tmp_path.iterdir()} - {made.name}
+        assert left == {*names[1:], "rbray-999999999-link"}
+        assert (tmp_path / "ray-999999999-a" / "session").exists()
+    assert not made.exists()
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ResourceError, match="cannot be written"), confined(tmp_path / "file"):
+        pytest.fail("entered")
+
+
+def test_items_that_do_not_fit_are_counted_in_one_line(mock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Short(restricted_run.Stub):
+        def loglikelihoods(self, requests: Any, progress: Any = None) -> Any:
+            lengths = [len((r.context + r.continuation).split()) for r in requests]
+            most = sorted(set(lengths))[-3]
+            raise RequestError.of({i: f"has {n} tokens" for i, n in enumerate(lengths) if n >= most})
+
+    @contextlib.contextmanager
+    def opened(model: Any, *_: Any, **__: Any) -> Iterator[Any]:
+        yield Short(model.name)
+
+    monkeypatch.setattr(pipeline, "open_scorer", opened)
+    with pytest.raises(DataError, match=r"stub-a: items that it cannot be asked.*: \d+ in the view ") as told:
+        restricted_run.run(mock, mock / "out" / "run")
+    assert len(told.value.lines) == 1
+    assert "rb1_" not in str(told.value)
+    assert not re.search(r"\d+ tokens", str(told.value))
+
+
+def test_choices_that_do_not_fit_a_head_name_no_item(mock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def heads(*_: object, **__: object) -> None:
+        raise DataError("item rb1_x, head: a choice is longer than the 5 tokens", "item rb1_y, head: too")
+
+    monkeypatch.setattr("robustify.pipeline.head_answers", heads)
+    with pytest.raises(DataError, match="stub-a, heads: items") as told:
+        restricted_run.run(mock, mock / "out" / "run", restricted_run.config(heads={"models": ["stub-a"]}))
+    assert len(told.value.lines) == 1
+    assert "rb1_" not in str(told.value)
+
+
+def test_somebody_s_files_in_a_private_folder_are_left_alone(mock: Path) -> None:
+    (mock / "out" / "run").mkdir(mode=0o700)
+    (mock / "out" / "run" / "mine.txt").write_text("mine")
+    with pytest.raises(ResourceError, match="holds 1 files"):
+        restricted_run.run(mock, mock / "out" / "run")
+    assert [p.name for p in (mock / "out" / "run").iterdir()] == ["mine.txt"]
+
+
+def invoked(*args: str | Path) -> Any:
+    return CliRunner().invoke(cli, [str(a) for a in args], standalone_mode=False)
+
+
+@pytest.mark.parametrize("args", [["validate"], ["heuristics"], ["validate", "--skip-bad"]])
+@pytest.mark.parametrize("as_json", [True, False])
+def test_what_the_commands_say_of_a_restricted_set(mock: Path, args: list[str], as_json: bool) -> None:
+    done = invoked(*args, mock / "mock.yaml", *(["--json"] if as_json else []))
+    assert done.return_value == 0, done.exception
+    told = done.stdout
+    assert str(N) in told
+    assert "rb1_" not in told
+    assert not any(word in told for word in (*canaries(items(N)), *("lamps", "thimbles", "items.jsonl")))
+    if as_json and args == ["heuristics"]:
+        rates = [row["value"] for row in json.loads(told)["cues"].values() if row["value"] is not None]
+        assert rates
+        assert all(abs(100 * rate - round(100 * rate)) < 1e-9 for rate in rates)
+
+
+def test_counts_too_small_to_be_told_are_not_told(mock: Path) -> None:
+    from robustify.disclosure.told import described
+
+    config = configs.load(mock / "mock.yaml")
+    bench = pipeline.load_bench(config, pipeline.authorise(config))
+    few, all_ = described(bench, N), described(bench, 1)
+    assert few["key_positions"] is None
+    assert sum(all_["key_positions"].values()) == N
+    assert few["option_counts"] == {"4": N}
+
+
+def test_explain_shows_no_restricted_text(mock: Path) -> None:
+    done = invoked("validate", "--explain", mock / "mock.yaml")
+    assert isinstance(done.exception, AuthorisationError)
+
+
+def test_safe_demo_runs_public_sets_only(mock: Path) -> None:
+    done = invoked(mock / "mock.yaml", "--safe-demo", "-o", mock / "out" / "run")
+    assert isinstance(done.exception, AuthorisationError)
+    assert not (mock / "out" / "run").exists()
+
+
+def test_there_is_no_option_for_rows_of_single_items(mock: Path) -> None:
+    done = CliRunner().invoke(cli, [str(mock / "mock.yaml"), "--per-item", "-o", str(mock / "out" / "run")])
+    assert done.exit_code == 2
+    assert not (mock / "out" / "run").exists()
+
+
+def test_free_prepare_asks_for_the_facts_and_writes_for_the_owner_alone(mock: Path) -> None:
+    place = mock / "out" / "free.jsonl"
+    done = invoked("free", "prepare", mock / "mock.yaml", "-o", place)
+    assert done.return_value == 0, done.exception
+    assert place.stat().st_mode & 0o777 == 0o600
+    rows = [json.loads(line) for line in place.read_text().splitlines()]
+    assert {row["id"][:4] for row in rows} == {"rb1_"}
+    assert not any(c in done.output for c in canaries(items(N)))
+    (mock / "config" / "robustify" / "licences.json").unlink()
+    assert isinstance(
+        invoked("free", "prepare", mock / "mock.yaml", "-o", mock / "out" / "b.jsonl").exception,
+        AuthorisationError,
+    )
+
+
+def test_a_public_adapter_runs_without_leave_and_without_its_path_in_the_record(
+    mock: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ROBUSTIFY_KEY_FILE", "ROBUSTIFY_DATA"):
+        monkeypatch.delenv(name)
+    public = write_set(mock / "open", 40, sensitivity="public", id="open-set")["adapter"]
+    public = public.rename(public.with_name("open-set"))
+    monkeypatch.setenv("ROBUSTIFY_DATA", str(mock / "open" / "data"))
+    (mock / "open.yaml").write_text(f"adapter: {public}\nmodels: [stub-a, stub-b]\n")
+    run = pipeline.robustify(configs.load(mock / "open.yaml"), mock / "open-run", mock / "cache")
+    assert (run.folder / "robust.jsonl").is_file()
+    assert run.manifest["config"]["adapter"] == "open-set"
+    assert str(mock) not in (run.folder / "run.json").read_text()
+
+
+def test_an_item_that_stands_twice_refuses_the_run_by_line(mock: Path) -> None:
+    place = mock / "data" / "mock" / "items.jsonl"
+    lines = place.read_text().splitlines(keepends=True)
+    twin = {**json.loads(lines[3]), "id": "another"}
+    place.write_text("".join(lines) + json.dumps(twin) + "\n")
+    manifest = mock / "adapters" / ADAPTER / "manifest.yaml"
+    told = json.loads(manifest.read_text())
+    manifest.write_text(
+        json.dumps({**told, "data": {**told["data"], "files": [{"path": "mock/items.jsonl"}]}})
+    )
+    accept(mock)
+    with pytest.raises(
+        DataError, match=f"items.jsonl:{N + 1}: the same item as items.jsonl:4, with the same key"
+    ):
+        restricted_run.run(mock, mock / "out" / "run")
+    assert list((mock / "out").iterdir()) == []

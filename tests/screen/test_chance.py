@@ -1,0 +1,657 @@
+"""Known truth: benchmarks whose shortcut rate and correlation we chose, judged without that knowledge."""
+
+import csv
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from robustify.answers import Answers
+from robustify.screen.chance import Chance, agreement, chance, independence, sentence
+from robustify.screen.consensus import measured, outcome, would_flag
+from robustify.screen.independence import agreement_intervals, latent_if_independent
+from robustify.screen.key_positions import key_places, key_shares, ordinal, where_keys_stand
+from robustify.screen.votes import ScreenRules, ballot
+from tests.support.fake_answers import Bench, Bools, Ints, ballot_of, bench, own_rows, placed_bench
+
+DATA = Path(__file__).parents[3] / "shared" / "data" / "predictions"
+UNANIMOUS = ScreenRules()
+MAJORITY = ScreenRules(criterion="majority")
+BENCHMARKS = 250
+PLACED = 120
+
+
+def judged(rules: ScreenRules, **made: object) -> list[Chance]:
+    return [
+        measured(ballot_of(bench(300, 3 if rules is MAJORITY else 2, seed=seed, **made)), rules)  # type: ignore[arg-type]
+        for seed in range(BENCHMARKS)
+    ]
+
+
+@pytest.mark.parametrize("rules", [UNANIMOUS, MAJORITY], ids=["unanimous", "majority"])
+@pytest.mark.parametrize("agree", [0.0, 0.8], ids=["independent", "correlated"])
+def test_on_a_clean_benchmark_luck_is_unbiased_and_false_alarms_are_rare(
+    rules: ScreenRules, agree: float
+) -> None:
+    found = judged(rules, s=0.0, agree=agree, options=(3, 4, 5))
+    expected, flagged = (np.array([getattr(c, name) for c in found]) for name in ("expected", "flagged"))
+    error = np.std(flagged - expected) / math.sqrt(BENCHMARKS)
+    assert abs(np.mean(flagged - expected)) < 3 * error
+    p = np.array([c.p for c in found])
+    # An exact test on counts is never below its level; with enough flags it comes close to it.
+    for level in (0.05, 0.1, 0.25, 0.5, 0.75):
+        share = float(np.mean(p <= level))
+        assert share <= level + 2.6 * math.sqrt(level * (1 - level) / BENCHMARKS)
+        assert share >= level - 0.15
+    assert np.mean([c.told_from_luck for c in found]) <= 0.05
+    inside = [c.expected_ci[0] <= c.flagged <= c.expected_ci[1] for c in found]
+    assert np.mean(inside) >= 0.93
+    assert np.mean([c.excess_ci is not None and c.excess_ci[0] <= 0 <= c.excess_ci[1] for c in found]) >= 0.92
+
+
+@pytest.mark.parametrize(
+    ("rules", "s", "agree"),
+    [(UNANIMOUS, 0.1, 0.8), (UNANIMOUS, 0.3, 0.0), (MAJORITY, 0.1, 0.0), (MAJORITY, 0.3, 0.8)],
+)
+def test_the_latent_rate_is_unbiased_and_its_interval_covers(
+    rules: ScreenRules, s: float, agree: float
+) -> None:
+    found = judged(rules, s=s, agree=agree, options=(3, 4, 5))
+    latent = np.array([c.latent for c in found])
+    assert abs(latent.mean() - s) < 3 * latent.std() / math.sqrt(BENCHMARKS)
+    covered = float(
+        np.mean([c.latent_ci is not None and c.latent_ci[0] <= s <= c.latent_ci[1] for c in found])
+    )
+    assert 0.91 <= covered <= 0.985
+    # The excess is the latent rate less the luck that shortcut items would have had anyway.
+    room = 1 - float(np.mean([1 / 3, 1 / 4, 1 / 5]))
+    excess = np.array([c.excess for c in found])
+    assert abs(excess.mean() - s * room) < 3 * excess.std() / math.sqrt(BENCHMARKS)
+    inside = [c.excess_ci is not None and c.excess_ci[0] <= s * room <= c.excess_ci[1] for c in found]
+    covered = float(np.mean(inside))
+    assert 0.91 <= covered <= 0.985
+
+
+def test_the_expected_number_is_that_of_keys_drawn_again() -> None:
+    b = bench(250, 3, s=0.2, agree=0.6, options=(2, 4, 5), seed=9)
+    luck = measured(ballot_of(b), MAJORITY)
+    rng = np.random.default_rng(0)
+    drawn = []
+    for _ in range(4000):
+        again = Bench(b.picks, rng.integers(0, b.k), b.k, b.shortcut)
+        drawn.append(int((outcome(ballot_of(again), MAJORITY) == 1).sum()))
+    assert luck.expected == pytest.approx(np.mean(drawn), abs=4 * float(np.std(drawn)) / math.sqrt(4000))
+    assert luck.expected_ci == pytest.approx(tuple(np.quantile(drawn, [0.025, 0.975])), abs=1)
+
+
+def test_the_p_value_is_that_of_keys_drawn_again() -> None:
+    b = bench(120, 2, s=0.03, agree=0.7, seed=10)
+    luck = measured(ballot_of(b), UNANIMOUS)
+    rng = np.random.default_rng(1)
+    would = would_flag(ballot_of(b), UNANIMOUS)
+    drawn = np.array([would[np.arange(120), rng.integers(0, b.k)].sum() for _ in range(20_000)])
+    assert luck.p == pytest.approx(float(np.mean(drawn >= luck.flagged)), abs=0.012)
+    assert luck.p is not None
+    assert 0.001 < luck.p < 0.9, "a p that could not be wrong tests nothing"
+
+
+def test_independence_would_have_blamed_luck_on_the_items() -> None:
+    """Two correlated voters that know nothing: the product formula expects far too few flags."""
+    b = bench(2000, 2, s=0.0, agree=0.8, seed=11)
+    luck = measured(ballot_of(b), UNANIMOUS)
+    by_accuracy, by_luck = independence(ballot_of(b).credit().mean(axis=0), b.k)
+    assert by_luck == pytest.approx(1 / 16)
+    assert by_accuracy is not None
+    assert luck.flagged / luck.n > 2 * by_accuracy
+    assert not luck.told_from_luck
+
+
+def test_undecided_items_bias_neither_side() -> None:
+    rng = np.random.default_rng(2)
+    over = []
+    for seed in range(BENCHMARKS):
+        b = bench(200, 2, agree=0.6, seed=seed)
+        holes = np.where(rng.random(b.picks.shape) < 0.15, -1, b.picks)
+        luck = measured(ballot_of(Bench(holes, b.key, b.k, b.shortcut)), UNANIMOUS)
+        assert luck.n < 200
+        over.append(luck.flagged - luck.expected)
+    assert abs(np.mean(over)) < 3 * np.std(over) / math.sqrt(BENCHMARKS)
+
+
+def test_a_confident_probe_that_flags_alone_is_luck_too() -> None:
+    over = []
+    for seed in range(BENCHMARKS):
+        b = bench(200, 2, agree=0.3, seed=seed)
+        probe = np.random.default_rng(seed + 1000).integers(-2, 4, 200)
+        luck = measured(ballot_of(b, probe), ScreenRules(probe_vote="alone"))
+        over.append(luck.flagged - luck.expected)
+    assert abs(np.mean(over)) < 3 * np.std(over) / math.sqrt(BENCHMARKS)
+
+
+PICKS = st.lists(
+    st.tuples(st.integers(-2, 3), st.integers(-2, 3), st.integers(0, 3)), min_size=1, max_size=30
+)
+
+
+@settings(deadline=None)
+@given(PICKS, st.permutations(range(4)))
+def test_naming_the_options_otherwise_changes_no_number(
+    rows: list[tuple[int, int, int]], names: list[int]
+) -> None:
+    drawn = np.array(rows, dtype=np.int64)
+    k = np.full(len(drawn), 4)
+    there = np.array([*names, -2, -1])
+    none = np.zeros(len(drawn), dtype=bool)
+    one = measured(ballot_of(Bench(drawn[:, :2], drawn[:, 2], k, none)), UNANIMOUS)
+    other = measured(ballot_of(Bench(there[drawn[:, :2]], there[drawn[:, 2]], k, none)), UNANIMOUS)
+    assert one == other
+
+
+@settings(deadline=None)
+@given(PICKS)
+def test_the_numbers_hang_together(rows: list[tuple[int, int, int]]) -> None:
+    drawn = np.array(rows, dtype=np.int64)
+    held = ballot_of(
+        Bench(drawn[:, :2], drawn[:, 2], np.full(len(drawn), 4), np.zeros(len(drawn), dtype=bool))
+    )
+    luck = measured(held, UNANIMOUS)
+    if not luck.n:
+        assert (luck.p, luck.excess, luck.latent) == (None, None, None)
+        return
+    assert luck.excess is not None
+    assert luck.excess == pytest.approx((luck.flagged - luck.expected) / luck.n)
+    assert luck.latent == pytest.approx(max(0.0, luck.excess / 0.75))
+    assert luck.p is not None
+    assert 0 < luck.p <= 1
+    assert luck.expected_ci[0] <= luck.expected + 1
+    assert luck.expected_ci[1] >= luck.expected - 1
+
+
+def test_where_no_item_could_be_flagged_ignorance_is_admitted() -> None:
+    luck = chance(np.zeros(40, dtype=bool), np.zeros((40, 4), dtype=bool), np.full(40, 4))
+    assert (luck.expected, luck.p, luck.excess, luck.latent) == (0.0, 1.0, 0.0, 0.0)
+    assert luck.latent_ci is not None
+    assert 0.05 < luck.latent_ci[1] < 0.15
+    assert "cannot be told from luck" in sentence(luck)
+
+
+def test_where_none_is_flagged_the_latent_rate_has_an_upper_bound() -> None:
+    would = np.zeros((40, 4), dtype=bool)
+    would[:, 1] = True
+    luck = chance(np.zeros(40, dtype=bool), would, np.full(40, 4))
+    assert luck.latent == 0.0
+    # 0 of 40 by Clopper-Pearson is at most 1 - 0.025^(1/40); an item without a shortcut has 3 in 4 left.
+    assert luck.latent_ci == pytest.approx((0.0, (1 - 0.025 ** (1 / 40)) / 0.75))
+
+
+def test_too_few_groups_give_no_interval_and_nothing_is_told_from_luck() -> None:
+    b = ballot_of(bench(300, 2, s=0.4, seed=3))
+    one = measured(b, UNANIMOUS, np.zeros(300, dtype=np.int64))
+    assert (one.excess_ci, one.latent_ci, one.told_from_luck) == (None, None, False)
+    assert one.excess == measured(b, UNANIMOUS).excess
+    assert "too few items, or groups" in sentence(one)
+    assert measured(b, UNANIMOUS, np.arange(300) % 9).excess_ci is None
+    assert measured(b, UNANIMOUS, np.arange(300) % 10).excess_ci is not None
+
+
+def test_items_that_share_a_passage_widen_the_interval() -> None:
+    b = bench(40, 2, s=0.4, seed=3)
+    ten = Bench(
+        np.repeat(b.picks, 10, axis=0), np.repeat(b.key, 10), np.repeat(b.k, 10), np.repeat(b.shortcut, 10)
+    )
+    alone = measured(ballot_of(ten), UNANIMOUS)
+    together = measured(ballot_of(ten), UNANIMOUS, np.repeat(np.arange(40), 10))
+    assert alone.excess == together.excess
+    assert alone.excess_ci is not None
+    assert together.excess_ci is not None
+    ratio = (together.excess_ci[1] - together.excess_ci[0]) / (alone.excess_ci[1] - alone.excess_ci[0])
+    assert ratio == pytest.approx(math.sqrt(10), rel=0.2)
+
+
+def test_the_sentence_says_when_the_excess_is_luck() -> None:
+    clean = measured(ballot_of(bench(300, 2, s=0.0, agree=0.7, seed=1)), UNANIMOUS)
+    assert "cannot be told from luck" in sentence(clean)
+    gamed = measured(ballot_of(bench(300, 2, s=0.3, agree=0.7, seed=1)), UNANIMOUS)
+    assert "more than luck" in sentence(gamed)
+    assert f"{gamed.flagged} of 300 items" in sentence(gamed)
+    nothing = chance(np.zeros(0, dtype=bool), np.zeros((0, 4), dtype=bool), np.zeros(0, dtype=np.int64))
+    assert "Nothing was screened" in sentence(nothing)
+
+
+def test_agreement_is_measured_against_the_voters_own_likings() -> None:
+    b = bench(4000, 2, agree=0.0, seed=4)
+    found = agreement(b.picks, b.key, b.k)
+    assert found["observed"] == pytest.approx(0.25, abs=0.03)
+    assert found["ratio"] == pytest.approx(1.0, abs=0.1)
+    assert found["fleiss_kappa"] == pytest.approx(0.0, abs=0.06)
+    same_letter = agreement(np.zeros((500, 2), dtype=np.int64), np.arange(500) % 4, np.full(500, 4))
+    assert (same_letter["observed"], same_letter["independent"]) == (1.0, 1.0)
+    assert same_letter["fleiss_kappa"] == pytest.approx(1.0)
+    close = agreement(bench(4000, 3, agree=0.8, seed=5).picks, b.key, b.k)
+    assert close["ratio"] is not None
+    assert close["ratio"] > 4
+    assert agreement(b.picks[:, :1], b.key, b.k)["observed"] is None
+
+
+def test_agreement_has_its_items_and_intervals_that_hold_it() -> None:
+    b = bench(300, 3, s=0.2, agree=0.5, options=(4, 3), seed=21)
+    picks = b.picks.copy()
+    picks[:20, 1] = -1
+    found, ends = agreement(picks, b.key, b.k), agreement_intervals(picks, b.key, b.k)
+    assert found["n"] == 280
+    for name in ("observed", "ratio", "fleiss_kappa", "all_right", "all_right_ratio"):
+        value, ci = found[name], ends[f"{name}_ci"]
+        assert value is not None
+        assert ci is not None
+        assert ci[0] < value < ci[1]
+    each = np.repeat(picks, 5, axis=0), np.repeat(b.key, 5), np.repeat(b.k, 5)
+    alone, together = agreement_intervals(*each), agreement_intervals(*each, np.repeat(np.arange(300), 5))
+    assert _wide(together["observed_ci"]) > 2 * _wide(alone["observed_ci"])
+    assert _wide(together["observed_ci"]) == pytest.approx(_wide(ends["observed_ci"]), rel=0.1)
+
+
+def test_the_interval_of_agreement_covers_what_was_made() -> None:
+    """Two voters, the favourite with probability 0.5 each, among four options: alike in 0.4375 of the items."""
+    held = []
+    for seed in range(150):
+        b = bench(120, 2, agree=0.5, seed=seed)
+        low, high = agreement_intervals(b.picks, b.key, b.k)["observed_ci"] or (1.0, 0.0)
+        held.append(low <= 0.25 + 0.25 * 0.75 <= high)
+    assert 0.89 <= np.mean(held) <= 0.99
+
+
+def test_agreement_that_does_not_vary_is_not_known_exactly() -> None:
+    always = agreement_intervals(np.zeros((40, 2), dtype=np.int64), np.arange(40) % 4, np.full(40, 4))
+    assert always["observed_ci"] == pytest.approx([0.025 ** (1 / 40), 1.0])
+    assert always["ratio_ci"] is None
+    few = agreement_intervals(np.zeros((9, 2), dtype=np.int64), np.arange(9) % 4, np.full(9, 4))
+    assert set(few.values()) == {None}
+
+
+def _wide(ci: list[float] | None) -> float:
+    assert ci is not None
+    return ci[1] - ci[0]
+
+
+def test_twelve_of_twelve_do_not_prove_that_every_item_is_flagged() -> None:
+    """One pick shared by all, always right: nothing varies, and resampling would give [0.75, 0.75] and [1, 1]."""
+    would = np.zeros((12, 4), dtype=bool)
+    would[:, 2] = True
+    luck = chance(np.ones(12, dtype=bool), would, np.full(12, 4))
+    unseen = 1 - 0.025 ** (1 / 12)
+    assert (luck.excess, luck.latent) == (0.75, 1.0)
+    assert luck.excess_ci == pytest.approx((0.75 - unseen, min(1.0, 0.75 + unseen)))
+    assert luck.latent_ci == pytest.approx((1 - unseen / 0.75, 1.0))
+    groups = chance(np.ones(24, dtype=bool), np.repeat(would, 2, axis=0), np.full(24, 4), np.arange(24) // 2)
+    assert groups.excess_ci == luck.excess_ci, "as many groups, not as many items"
+    few = chance(np.ones(9, dtype=bool), would[:9], np.full(9, 4))
+    assert (few.excess_ci, few.latent_ci) == (None, None)
+
+
+def test_one_level_tells_from_luck_everywhere() -> None:
+    luck = replace(measured(ballot_of(bench(300, 2, s=0.3, agree=0.7, seed=1)), UNANIMOUS), p=0.0137)
+    assert (luck.told(0.05), luck.told(0.005)) == (True, False)
+    assert "found more than luck" in sentence(luck)
+    assert "cannot be told from luck (p = 0.014, at most 0.005 asked for)" in sentence(luck, 0.005)
+
+
+def test_independence_without_voters_is_absent() -> None:
+    assert independence(np.zeros(0), np.full(3, 4)) == (None, None)
+    assert independence(np.array([0.5, 0.4]), np.array([2, 4])) == pytest.approx((0.2, (1 / 4 + 1 / 16) / 2))
+
+
+def test_all_flagged_and_none_flagged_are_both_answers() -> None:
+    every = measured(ballot_of(bench(50, 2, s=1.0, seed=1)), UNANIMOUS)
+    assert (every.flagged, every.latent) == (50, 1.0)
+    # 50 of 50 by Clopper-Pearson is at least 0.025^(1/50); an item without a shortcut has 3 in 4 left.
+    unseen = 1 - 0.025 ** (1 / 50)
+    assert every.excess_ci == pytest.approx((0.75 - unseen, 0.75 + unseen))
+    assert every.latent_ci == pytest.approx((1 - unseen / 0.75, 1.0))
+    assert every.expected == pytest.approx(50 / 4)
+    picks = np.column_stack([np.zeros(50), np.ones(50)]).astype(np.int64)
+    none = measured(
+        ballot_of(Bench(picks, np.zeros(50, dtype=np.int64), np.full(50, 4), np.zeros(50, bool))), UNANIMOUS
+    )
+    assert (none.flagged, none.expected, none.p, none.latent) == (0, 0.0, 1.0, 0.0)
+
+
+def test_one_voter_that_guesses_is_all_luck_and_no_voter_is_nothing() -> None:
+    one = [
+        measured(ballot_of(bench(200, 1, options=(2, 5), seed=seed)), UNANIMOUS) for seed in range(BENCHMARKS)
+    ]
+    over = np.array([c.flagged - c.expected for c in one])
+    assert abs(over.mean()) < 3 * over.std() / math.sqrt(BENCHMARKS)
+    assert np.mean([c.told_from_luck for c in one]) <= 0.05
+    none = measured(ballot_of(Bench(np.zeros((9, 0), dtype=np.int64), *_keys(9))), UNANIMOUS)
+    assert (none.n, none.p, none.by_place) == (0, None, None)
+    assert "Nothing was screened" in sentence(none)
+
+
+def _keys(n: int) -> tuple[Ints, Ints, Bools]:
+    return np.zeros(n, dtype=np.int64), np.full(n, 4), np.zeros(n, dtype=bool)
+
+
+@pytest.mark.parametrize("criterion", ["1-of-3", "2-of-3", "3-of-3"])
+def test_luck_is_exact_for_k_of_n(criterion: str) -> None:
+    rules = ScreenRules(criterion=criterion)
+    found = [measured(ballot_of(bench(150, 3, agree=0.4, seed=seed)), rules) for seed in range(BENCHMARKS)]
+    over = np.array([c.flagged - c.expected for c in found])
+    assert abs(over.mean()) < 3 * over.std() / math.sqrt(BENCHMARKS)
+    p = np.array([c.p for c in found])
+    assert np.mean(p <= 0.05) <= 0.05 + 2.6 * math.sqrt(0.05 * 0.95 / BENCHMARKS)
+
+
+# Luck with places
+
+FIRST, LIKED = (0.5, 0.2, 0.2, 0.1, 0.05), (0.6, 0.2, 0.1, 0.1, 0.3)
+
+
+def seen(b: Bench, rules: ScreenRules = UNANIMOUS) -> Chance:
+    """Measured as if every voter had seen each choice at its own place."""
+    luck = measured(replace(ballot_of(b), placed=True), rules)
+    assert luck.by_place is not None
+    return luck
+
+
+def test_a_voter_that_always_answers_first_earns_flags_by_place_and_no_more() -> None:
+    b = placed_bench(1000, keys=FIRST, liking=(1, 0, 0, 0), agree=1.0, seed=1)
+    luck = seen(b)
+    assert luck.p is not None
+    assert luck.p < 1e-6, "keys anywhere: a finding"
+    assert luck.by_place is not None
+    assert luck.by_place.expected == pytest.approx(luck.flagged)
+    assert luck.by_place.excess == pytest.approx(0)
+    assert not luck.told_from_luck
+    said = sentence(luck)
+    assert "the key stands first in" in said
+    assert "cannot be told from luck" in said
+    assert "shortcut" not in said
+    # Of the 40 or so in 1000 that the interval leaves open: nothing varied, so ignorance is admitted.
+    assert luck.by_place.excess_ci is not None
+    assert 0 < luck.by_place.excess_ci[1] < 0.01
+
+
+@pytest.mark.parametrize("rules", [UNANIMOUS, MAJORITY], ids=["unanimous", "majority"])
+@pytest.mark.parametrize("options", [(4,), (3, 5)], ids=["four", "three or five"])
+def test_luck_with_places_is_unbiased_and_its_false_alarms_are_rare(
+    rules: ScreenRules, options: tuple[int, ...]
+) -> None:
+    made = [
+        placed_bench(200, 3, keys=FIRST, liking=LIKED, agree=0.6, options=options, seed=seed)
+        for seed in range(PLACED)
+    ]
+    found = [seen(b, rules) for b in made]
+    plain = np.array([c.flagged - c.expected for c in found])
+    assert plain.mean() > 5 * plain.std() / math.sqrt(PLACED), "without places this is called a finding"
+    by = [c.by_place for c in found if c.by_place is not None]
+    over = np.array([c.flagged - c.expected for c in by])
+    assert abs(over.mean()) < 3 * over.std() / math.sqrt(PLACED)
+    p = np.array([c.p for c in by])
+    for level in (0.05, 0.1, 0.25, 0.5):
+        assert np.mean(p <= level) <= level + 2.6 * math.sqrt(level * (1 - level) / PLACED)
+    assert np.mean([c.told_from_luck for c in found]) <= 0.05
+    covered = np.mean([c.excess_ci is not None and c.excess_ci[0] <= 0 <= c.excess_ci[1] for c in by])
+    assert 0.89 <= covered < 1
+
+
+@pytest.mark.parametrize("s", [0.1, 0.3])
+def test_shortcuts_beside_places_are_found_and_their_rate_is_unbiased(s: float) -> None:
+    found = [
+        seen(placed_bench(300, keys=FIRST, liking=LIKED, s=s, agree=0.6, options=(3, 4, 5), seed=seed))
+        for seed in range(PLACED)
+    ]
+    latent = np.array([c.by_place.latent for c in found if c.by_place is not None])
+    assert abs(latent.mean() - s) < 3 * latent.std() / math.sqrt(PLACED)
+    inside = [
+        c.by_place.latent_ci[0] <= s <= c.by_place.latent_ci[1]
+        for c in found
+        if c.by_place is not None and c.by_place.latent_ci is not None
+    ]
+    assert 0.89 <= np.mean(inside) < 1
+    assert np.mean([c.told_from_luck for c in found]) > (0.6 if s == 0.1 else 0.99)
+    plain = np.array([c.latent for c in found])
+    assert plain.mean() - s > 0.02, "without places the rate is too high"
+
+
+def test_the_expected_number_by_place_is_that_of_the_keys_dealt_anew() -> None:
+    b = placed_bench(200, 3, keys=FIRST, liking=LIKED, s=0.1, agree=0.6, options=(3, 4), seed=4)
+    luck = seen(b, MAJORITY).by_place
+    assert luck is not None
+    would = would_flag(ballot_of(b), MAJORITY)
+    rng, drawn = np.random.default_rng(0), []
+    for _ in range(4000):
+        dealt = b.key.copy()
+        for options in (3, 4):
+            here = np.flatnonzero(b.k == options)
+            dealt[here] = rng.permutation(dealt[here])
+        drawn.append(int(would[np.arange(200), dealt].sum()))
+    assert luck.expected == pytest.approx(np.mean(drawn), abs=4 * float(np.std(drawn)) / math.sqrt(4000))
+    # The distribution shown is that of keys drawn, which is no narrower than that of keys dealt.
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    assert luck.expected_ci[0] <= low
+    assert luck.expected_ci[1] >= high
+    assert luck.p is not None
+    assert luck.p >= float(np.mean(np.array(drawn) >= luck.flagged))
+
+
+def test_where_keys_are_even_places_change_little() -> None:
+    luck = seen(bench(2000, 2, s=0.2, agree=0.5, seed=5))
+    assert luck.by_place is not None
+    assert luck.by_place.expected == pytest.approx(luck.expected, rel=0.05)
+    assert luck.by_place.latent == pytest.approx(luck.latent, abs=0.01)
+    assert luck.told_from_luck
+    assert "more than luck" in sentence(luck)
+
+
+def test_where_all_keys_stand_at_one_place_nothing_can_be_told() -> None:
+    b = bench(206, 3, s=0.4, options=(2,), seed=6)
+    first = Bench(np.where(b.key[:, None] == 0, b.picks, 1 - b.picks), np.zeros_like(b.key), b.k, b.shortcut)
+    luck = seen(first)
+    by = luck.by_place
+    assert by is not None
+    assert (by.expected, by.p) == (luck.flagged, 1.0)
+    assert (by.excess, by.excess_ci, by.latent, by.latent_ci) == (0.0, None, None, None)
+    assert not luck.told_from_luck
+    assert sentence(luck) == (
+        f"{luck.flagged} of 206 items were flagged; but the key stands first in 100 % of the items (50.0 % if "
+        "keys were spread evenly), and whoever knows these places alone is always right: what was flagged "
+        "cannot be told from luck."
+    )
+
+
+def test_voters_that_could_not_see_places_are_not_held_to_them() -> None:
+    b = placed_bench(300, keys=(1, 0), liking=(0.5, 0.5), s=0.5, options=(2,), seed=7)
+    luck = measured(ballot_of(b), UNANIMOUS)
+    assert (luck.by_place, luck.places, luck.deciding) == (None, None, luck)
+    assert luck.told_from_luck
+
+
+def test_a_log_in_the_own_order_is_held_to_places() -> None:
+    b = placed_bench(400, keys=FIRST, liking=(1, 0, 0, 0), agree=1.0, seed=8)
+    for bare in (False, True):
+        luck = measured(ballot(Answers.of(own_rows(b, bare=bare)), UNANIMOUS, b.ids), UNANIMOUS)
+        assert luck.by_place is not None
+        assert not luck.told_from_luck
+
+
+@settings(deadline=None)
+@given(PICKS, st.permutations(range(4)))
+def test_naming_the_places_otherwise_changes_no_number_by_place(
+    rows: list[tuple[int, int, int]], names: list[int]
+) -> None:
+    drawn = np.array(rows, dtype=np.int64)
+    k, none = np.full(len(drawn), 4), np.zeros(len(drawn), dtype=bool)
+    there = np.array([*names, -2, -1])
+    one = measured(replace(ballot_of(Bench(drawn[:, :2], drawn[:, 2], k, none)), placed=True), UNANIMOUS)
+    other = measured(
+        replace(ballot_of(Bench(there[drawn[:, :2]], there[drawn[:, 2]], k, none)), placed=True), UNANIMOUS
+    )
+    if one.by_place is None or other.by_place is None:
+        assert one.n == other.n == 0
+        return
+    for name in ("expected", "excess", "latent", "p"):
+        assert getattr(one.by_place, name) == pytest.approx(getattr(other.by_place, name), abs=1e-9)
+
+
+# Where the keys stand
+
+
+def test_even_keys_are_called_uneven_as_often_as_the_level_says() -> None:
+    for n, options in ((400, (4,)), (300, (2, 3, 5)), (12, (4,)), (9, (2, 5))):
+        p = []
+        for seed in range(120):
+            rng = np.random.default_rng(seed)
+            k = rng.choice(options, size=n)
+            found = where_keys_stand(rng.integers(0, k), k)
+            assert found is not None
+            p.append(found.p)
+        share = np.mean(np.array(p) < 0.05)
+        assert share <= 0.05 + 2.6 * math.sqrt(0.05 * 0.95 / 120), (n, options)
+        assert np.mean(np.array(p) < 0.5) >= 0.3, "a test that never says no is none"
+
+
+def test_the_place_that_stands_out_is_named() -> None:
+    key = np.repeat([0, 1, 2, 3], [100, 100, 170, 30])
+    told = key_places(key, np.full(400, 4))
+    assert told["shares"] == [0.25, 0.25, 0.425, 0.075]
+    assert told["test"] == "chi-square"
+    # 70 and 70 from 100: a chi-square of 98 on 3 degrees of freedom.
+    assert (told["chi_square"], told["df"]) == (pytest.approx(98.0), 3)
+    assert told["sentence"] == (
+        "In the benchmark's own order the key stands third in 42.5 % of the items (25.0 % if keys were spread "
+        "evenly); n = 400, p < 0.001 (chi-square)."
+    )
+
+
+def test_even_keys_have_no_sentence_and_no_items_have_no_numbers() -> None:
+    told = key_places(np.arange(400) % 4, np.full(400, 4))
+    assert (told["sentence"], told["p"], told["n"]) == (None, 1.0, 400)
+    none = key_places(np.full(3, -1), np.zeros(3, dtype=np.int64))
+    assert none == {**dict.fromkeys(told), "n": 0}
+    assert where_keys_stand(np.zeros(4, dtype=np.int64), np.ones(4, dtype=np.int64)) is not None
+
+
+def test_options_that_differ_in_number_are_counted_apart() -> None:
+    key, k = np.array([0, 1, 0, 1, 2, 4]), np.array([2, 2, 5, 5, 5, 5])
+    told = key_places(key, k)
+    assert told["by_options"] == {
+        "2": {"n": 2, "shares": [0.5, 0.5]},
+        "5": {"n": 4, "shares": [0.25, 0.25, 0.25, 0.0, 0.25]},
+    }
+    assert told["df"] == 1 + 4
+    assert told["test"] == "drawn"
+    shares = key_shares(key, k, 5)
+    assert shares[0].tolist() == [0.5, 0.5, 0, 0, 0]
+    assert shares[2].tolist() == [0.25, 0.25, 0.25, 0.0, 0.25]
+    assert np.allclose(shares.sum(axis=1), 1)
+
+
+def test_drawn_and_limit_agree_where_both_hold() -> None:
+    key = np.repeat([0, 1, 2, 3], [9, 4, 4, 2])
+    found = where_keys_stand(key, np.full(19, 4))
+    assert found is not None
+    assert found.exact
+    # Chi-square of 5.63 on 3 degrees of freedom: 0.131 by the limit.
+    assert found.p == pytest.approx(0.131, abs=0.02)
+
+
+def test_places_in_words() -> None:
+    assert [ordinal(i) for i in (0, 1, 9, 10, 11, 12, 20, 21, 22, 25)] == [
+        "first", "second", "tenth", "11th", "12th", "13th", "21st", "22nd", "23rd", "26th",
+    ]  # fmt: skip
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the public collection ../shared/data is not here")
+def test_truthfulqa_pairs_have_the_key_first_and_the_statistics_say_exactly_this() -> None:
+    with (DATA / "truthfulqa_pairs_answer_only" / "v9_scaled_data.csv").open(encoding="utf-8") as lines:
+        held = list(csv.DictReader(lines))
+    columns = [c for c in held[0] if c.endswith("_cleaned_picked")]
+    picks = np.array([["AB".index(row[c].strip()) for c in columns] for row in held])
+    zeros = np.zeros(len(held), dtype=np.int64)
+    b = Bench(picks, zeros, np.full(len(held), 2), zeros.astype(bool))
+    assert picks.shape == (206, 9)
+    told = key_places(b.key, b.k)
+    assert told["shares"] == [1.0, 0.0]
+    assert str(told["sentence"]).startswith(
+        "In the benchmark's own order the key stands first in 100 % of the items (50.0 % if keys were spread evenly)"
+    )
+    luck = measured(ballot(Answers.of(own_rows(b, bare=True)), MAJORITY, b.ids), MAJORITY)
+    assert luck.flagged > 0
+    assert not luck.told_from_luck
+    assert "the key stands first in 100 % of the items" in sentence(luck)
+    assert "shortcut" not in sentence(luck) + str(told["sentence"])
+
+
+# Independence, for reference
+
+
+def test_the_formulas_give_what_the_protocol_works_out_by_hand() -> None:
+    four = np.full(1, 4)
+    assert independence(np.full(3, 0.25), four) == pytest.approx((1 / 64, 1 / 64))
+    assert independence(np.full(3, 0.25), four, 2) == pytest.approx((0.15625, 0.15625))
+    assert independence(np.full(4, 0.25), four, 3)[1] == pytest.approx(0.0508, abs=1e-4)
+    assert independence(np.array([0.5467, 0.5138, 0.5012]), four)[0] == pytest.approx(179 / 1273, abs=1e-3)
+    assert independence(np.array([0.5, 0.5]), np.array([2, 4]), 1)[1] == pytest.approx((3 / 4 + 7 / 16) / 2)
+    assert independence(np.full(2, 0.25), four, 3) == (0.0, 0.0)
+    assert independence(np.array([0.5, np.nan]), four) == (None, None)
+
+
+def test_the_latent_rate_under_independence_is_that_of_the_paper_s_own_table() -> None:
+    found = latent_if_independent(np.array([0.5467, 0.5138, 0.5012]), 405 / 1273)
+    assert found == pytest.approx(0.295, abs=0.001)
+    assert latent_if_independent(np.array([0.5, 0.4]), 0.1) == 0.0
+    assert latent_if_independent(np.array([0.5, 0.4]), 0.4) == pytest.approx(0.4)
+    assert latent_if_independent(np.array([0.5]), 0.5) is None
+
+
+def test_shared_errors_inflate_the_latent_rate_under_independence_and_not_ours() -> None:
+    b = bench(20_000, 3, s=0.2, agree=0.8, seed=12)
+    held = ballot_of(b)
+    right = b.picks == b.key[:, None]
+    found = latent_if_independent(right.mean(axis=0), float(right.all(axis=1).mean()))
+    assert found is not None
+    assert found > 0.3
+    assert measured(held, UNANIMOUS).latent == pytest.approx(0.2, abs=0.02)
+    alone = bench(20_000, 3, s=0.2, agree=0.0, seed=13)
+    right = alone.picks == alone.key[:, None]
+    assert latent_if_independent(right.mean(axis=0), float(right.all(axis=1).mean())) == pytest.approx(
+        0.2, abs=0.02
+    )
+
+
+def test_being_right_together_is_measured_against_being_right_apart() -> None:
+    apart = bench(8000, 3, s=0.0, agree=0.0, seed=14)
+    assert agreement(apart.picks, apart.key, apart.k)["all_right_ratio"] == pytest.approx(1.0, abs=0.25)
+    together = bench(8000, 3, s=0.3, agree=0.0, seed=15)
+    found = agreement(together.picks, together.key, together.k)
+    right = together.picks == together.key[:, None]
+    assert found["all_right"] == pytest.approx(right.all(axis=1).mean())
+    assert found["all_right_independent"] == pytest.approx(right.mean(axis=0).prod())
+    assert found["all_right_ratio"] is not None
+    assert found["all_right_ratio"] > 2
+
+
+def test_agreement_where_there_is_nothing_to_agree_on() -> None:
+    key, k, _ = _keys(5)
+    nothing = agreement(np.zeros((5, 1), dtype=np.int64), key, k)
+    assert set(nothing.values()) == {None}
+    assert agreement(np.zeros((5, 0), dtype=np.int64), key, k) == nothing
+    assert agreement(np.full((5, 2), -1), key, k) == {**nothing, "n": 0}
+    assert agreement(np.zeros((0, 2), dtype=np.int64), key[:0], k[:0]) == {**nothing, "n": 0}
+    tied = agreement(np.full((5, 2), -2), key, k)
+    assert (tied["observed"], tied["independent"], tied["ratio"], tied["all_right_ratio"]) == (
+        0.0,
+        0.0,
+        None,
+        None,
+    )
+    mixed = agreement(
+        np.array([[0, 0], [1, 1], [4, 4], [2, -1]]), np.array([0, 1, 4, 2]), np.array([2, 2, 5, 5])
+    )
+    assert (mixed["observed"], mixed["all_right"]) == (1.0, 1.0)
+    # Two of two options by halves, then one of one: (2 (1/4 + 1/4) + 1) / 3.
+    assert mixed["independent"] == pytest.approx(2 / 3)

@@ -1,0 +1,579 @@
+"""Votes become verdicts: rotations are averaged, ties are no votes, and a missing answer is never robust."""
+
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from robustify import orders
+from robustify.answers import Answer, Answers, answer, unanswered
+from robustify.errors import DataError, UsageError
+from robustify.screen.consensus import consensus, d4_rule, outcome, weighed, would_flag
+from robustify.screen.criteria import needed
+from robustify.screen.item_index import roll
+from robustify.screen.picks import Rotation, TextNorm
+from robustify.screen.voters import same_model
+from robustify.screen.votes import TIED, UNANSWERED, ScreenRules, ballot, cast_by_rotation, cast_votes
+from tests.support.fake_answers import Bench, ballot_of, bench, own_rows, rows, text_rows, turned_rows
+
+Criterion = Literal["unanimous", "majority", "counted"]
+CRITERIA: tuple[Criterion, ...] = ("unanimous", "majority", "counted")
+RULE = {"shortcut": 1, "undecided": 0, "robust": -1}
+
+
+def voted(picks: list[list[int]], key: int = 0, k: int = 4) -> Bench:
+    p = np.array(picks, dtype=np.int64)
+    n = len(p)
+    return Bench(p, np.full(n, key), np.full(n, k), np.zeros(n, dtype=bool))
+
+
+def words(b: Bench, rules: ScreenRules, probe: list[int] | None = None) -> list[str]:
+    held = ballot_of(b, None if probe is None else np.array(probe, dtype=np.int64))
+    return [v.verdict for v in consensus(held, rules)]
+
+
+def test_all_voters_right_is_a_shortcut_and_one_wrong_is_not() -> None:
+    b = voted([[0, 0, 0], [0, 0, 1], [1, 2, 3]])
+    assert words(b, ScreenRules()) == ["shortcut", "robust", "robust"]
+    assert words(b, ScreenRules(criterion="majority")) == ["shortcut", "shortcut", "robust"]
+
+
+def test_a_majority_is_more_than_half() -> None:
+    b = voted([[0, 0, 1, 1], [0, 0, 0, 1]])
+    assert words(b, ScreenRules(criterion="majority")) == ["robust", "shortcut"]
+
+
+def test_a_missing_answer_leaves_undecided_only_what_it_could_turn() -> None:
+    b = voted([[0, -1, 0], [1, -1, 0], [-1, -1, -1], [0, 0, -1]])
+    assert words(b, ScreenRules()) == ["undecided", "robust", "undecided", "undecided"]
+    assert words(b, ScreenRules(criterion="majority")) == ["shortcut", "undecided", "undecided", "shortcut"]
+    said = consensus(ballot_of(b), ScreenRules())
+    assert said[0].reason == "2 of 3 voters right, 1 of 3 unanswered"
+    assert (said[0].votes, said[0].of) == (2, 3)
+
+
+def test_a_tie_is_an_answer_but_no_vote() -> None:
+    assert words(voted([[0, -2], [-2, -2]]), ScreenRules()) == ["robust", "robust"]
+
+
+def test_without_voters_nothing_is_decided() -> None:
+    b = voted([[], []])
+    assert words(b, ScreenRules()) == ["undecided", "undecided"]
+    assert not weighed(ballot_of(b), ScreenRules()).any()
+
+
+def test_the_probe_votes_with_the_others_or_alone() -> None:
+    b = voted([[0, 0], [0, 0], [0, 0], [1, 0], [1, 0]])
+    probe = [0, 1, -2, 0, -1]
+    assert words(b, ScreenRules(probe_vote="with"), probe) == [
+        "shortcut",
+        "robust",
+        "robust",
+        "robust",
+        "robust",
+    ]
+    alone = words(b, ScreenRules(probe_vote="alone"), probe)
+    assert alone == ["shortcut", "shortcut", "shortcut", "shortcut", "undecided"]
+    assert words(voted([[], []]), ScreenRules(probe_vote="alone"), [0, 2]) == ["shortcut", "robust"]
+
+
+def test_what_would_be_flagged_were_another_option_the_key() -> None:
+    would = would_flag(ballot_of(voted([[0, 0], [2, 2], [1, 3], [-2, 1], [1, -1]])), ScreenRules())
+    assert would.sum(axis=1).tolist() == [1, 1, 0, 0, 0]
+    assert would[1].tolist() == [False, False, True, False]
+
+
+def test_a_model_cannot_vote_twice() -> None:
+    with pytest.raises(ValidationError, match="twice"):
+        ScreenRules(voters=("a", "a"))
+
+
+VOTES = st.integers(1, 5).flatmap(
+    lambda m: st.lists(st.lists(st.integers(-2, 3), min_size=m, max_size=m), min_size=1, max_size=12)
+)
+KEYED = st.tuples(
+    VOTES,
+    st.integers(0, 3),
+    st.sampled_from(CRITERIA),
+    st.sampled_from(["none", "with", "alone"]),
+    st.integers(0, 9999),
+)
+
+
+def _case(case: tuple[list[list[int]], int, Criterion, str, int]) -> tuple[Bench, ScreenRules, list[int]]:
+    picks, key, kind, vote, seed = case
+    votes = len(picks[0]) + (vote == "with")
+    criterion = f"{seed % votes + 1}-of-{votes}" if kind == "counted" else kind
+    rules = ScreenRules.model_validate({"criterion": criterion, "probe_vote": vote})
+    return voted(picks, key), rules, np.random.default_rng(seed).integers(-2, 4, len(picks)).tolist()
+
+
+@given(KEYED)
+def test_one_more_right_vote_never_turns_a_shortcut_into_robust(
+    case: tuple[list[list[int]], int, Criterion, str, int],
+) -> None:
+    b, rules, probe = _case(case)
+    before = words(b, rules, probe)
+    for m in range(b.picks.shape[1]):
+        picks = b.picks.copy()
+        picks[:, m] = b.key
+        after = words(replace(b, picks=picks), rules, probe)
+        assert all(RULE[x] <= RULE[y] for x, y in zip(before, after, strict=True))
+
+
+@given(KEYED)
+def test_a_missing_answer_that_arrives_never_contradicts_a_decided_verdict(
+    case: tuple[list[list[int]], int, Criterion, str, int],
+) -> None:
+    b, rules, probe = _case(case)
+    before = words(b, rules, probe)
+    for answer_ in (-2, 0, 1, 2, 3):
+        filled = replace(b, picks=np.where(b.picks == -1, answer_, b.picks))
+        after = words(filled, rules, [answer_ if p == -1 else p for p in probe])
+        assert all(x in ("undecided", y) for x, y in zip(before, after, strict=True))
+
+
+@given(KEYED, st.permutations(range(4)))
+def test_naming_the_options_otherwise_changes_nothing(
+    case: tuple[list[list[int]], int, Criterion, str, int], names: list[int]
+) -> None:
+    b, rules, probe = _case(case)
+    there = np.array([*names, TIED, UNANSWERED])
+    other = Bench(there[b.picks], there[b.key], b.k, b.shortcut)
+    held, moved = ballot_of(b, np.array(probe)), ballot_of(other, there[np.array(probe)])
+    assert consensus(held, rules) == consensus(moved, rules)
+    assert (would_flag(moved, rules)[:, names] == would_flag(held, rules)).all()
+
+
+@given(KEYED)
+def test_every_item_has_one_verdict_and_the_flagged_are_those_that_would_be(
+    case: tuple[list[list[int]], int, Criterion, str, int],
+) -> None:
+    b, rules, probe = _case(case)
+    held = ballot_of(b, np.array(probe))
+    code = outcome(held, rules)
+    assert len(consensus(held, rules)) == len(b.key)
+    assert set(code.tolist()) <= {-1, 0, 1}
+    flagged = np.take_along_axis(would_flag(held, rules), b.key[:, None], axis=1)[:, 0]
+    assert ((code == 1) == flagged).all()
+    assert (weighed(held, rules) >= flagged).all()
+
+
+def test_averaging_rotations_cancels_a_liking_for_a_letter() -> None:
+    b = bench(60, 2, s=0.3, seed=3)
+    table = Answers.of(rows(b, bias=50.0))
+    held = ballot(table, ScreenRules(), b.ids)
+    assert (held.choice == b.picks).all()
+    assert held.rotations == 4
+    one = ballot(Answers.of(rows(b, bias=50.0, rotations=False)), ScreenRules(), b.ids)
+    first = np.array([orders.base(i, 4)[0] for i in b.ids])
+    assert (one.choice == first[:, None]).all(), "one order alone shows nothing but the liking"
+
+
+def test_a_rotation_counts_by_its_contrasts_and_not_by_its_level() -> None:
+    """A mean of probabilities, or a count of won rotations, would see a tie here."""
+    order = orders.rotations((0, 1))
+    table = [
+        answer("x", "choices_only", "v", order[0], "t", 0, (-1.0, -3.0)),
+        answer("x", "choices_only", "v", order[1], "t", 0, (-101.0, -100.0)),
+    ]
+    held = ballot(Answers.of(table), ScreenRules(), ["x"])
+    assert held.choice.tolist() == [[0]]
+
+
+def test_a_voter_that_left_one_rotation_unanswered_is_unanswered() -> None:
+    b = voted([[0, 0]])
+    some = rows(b)
+    some[2] = unanswered(
+        some[2].item, some[2].view, some[2].model, some[2].order, some[2].template, 0, "lost"
+    )
+    held = ballot(Answers.of(some), ScreenRules(), b.ids)
+    assert held.choice.tolist() == [[UNANSWERED, 0]]
+    assert np.isnan(held.credit()[0, 0])
+
+
+def test_scores_with_a_hole_are_no_answer() -> None:
+    row = answer("x", "choices_only", "v", (0, 1, 2), "t", 0, (-1.0, -2.0, -3.0))
+    held = ballot(Answers.of([replace(row, scores=(-1.0, float("nan"), -3.0))]), ScreenRules(), ["x"])
+    assert held.choice.tolist() == [[UNANSWERED]]
+
+
+def test_an_imported_pick_without_scores_is_a_vote() -> None:
+    bare = [
+        Answer("x", "choices_only", "v", (0, 1, 2), "t", 1, 2, 0.0, ()),
+        Answer("y", "choices_only", "v", (0, 1, 2), "t", 1, 0, 0.5, (), tie=2),
+    ]
+    held = ballot(Answers.of(bare), ScreenRules(), ["x", "y"])
+    assert held.choice.tolist() == [[2], [TIED]]
+
+
+def test_text_mode_compares_by_character() -> None:
+    b = bench(40, 2, s=0.3, options=(2, 3, 5), seed=4)
+    held = ballot(Answers.of(text_rows(b)), ScreenRules(mode="text"), b.ids)
+    assert (held.choice == b.picks).all()
+    assert held.template == "answer-v1"
+
+
+def test_a_model_that_missed_an_item_is_unanswered_there() -> None:
+    b = voted([[0, 0], [0, 0]])
+    some = [r for r in rows(b) if (r.item, r.model) != ("i00001", "v1")]
+    held = ballot(Answers.of(some), ScreenRules(), [*b.ids, "never asked"])
+    assert held.choice.tolist() == [[0, 0], [0, UNANSWERED], [UNANSWERED, UNANSWERED]]
+    assert [v.verdict for v in consensus(held, ScreenRules())] == ["shortcut", "undecided", "undecided"]
+
+
+def test_the_first_template_asked_is_the_screen_and_others_can_be_named() -> None:
+    b, other = voted([[0, 0]]), voted([[1, 1]])
+    table = Answers.of([*rows(b), *rows(other, template="balepur-v1")])
+    assert ballot(table, ScreenRules(), b.ids).choice.tolist() == [[0, 0]]
+    assert ballot(table, ScreenRules(template="balepur-v1"), b.ids).choice.tolist() == [[1, 1]]
+
+
+def test_named_voters_alone_vote() -> None:
+    b = voted([[0, 1]])
+    held = ballot(Answers.of(rows(b)), ScreenRules(voters=("v1",)), b.ids)
+    assert (held.voters, held.choice.tolist()) == (("v1",), [[1]])
+
+
+def test_a_probe_below_its_confidence_casts_no_vote() -> None:
+    probes = [
+        answer(name, "probe", "probe", (0, 1, 2, 3), "probe-v1", 0, np.log(p).tolist())
+        for name, p in (("sure", [0.7, 0.1, 0.1, 0.1]), ("unsure", [0.4, 0.2, 0.2, 0.2]))
+    ]
+    b = voted([[1], [1]])
+    table = Answers.of(
+        [
+            *(replace(r, item=n) for r, n in zip(rows(b, rotations=False), ("sure", "unsure"), strict=True)),
+            *probes,
+        ]
+    )
+    held = ballot(table, ScreenRules(probe_vote="alone"), ["sure", "unsure", "absent"])
+    assert held.probe is not None
+    assert held.probe.tolist() == [0, TIED, UNANSWERED]
+    lower = ballot(table, ScreenRules(probe_vote="alone", probe_confidence=0.3), ["sure", "unsure"])
+    assert lower.probe is not None
+    assert lower.probe.tolist() == [0, 0]
+
+
+def test_rows_that_disagree_on_the_key_are_refused_by_name() -> None:
+    b = voted([[0, 0]])
+    some = rows(b)
+    some[-1] = replace(some[-1], key=1)
+    with pytest.raises(DataError, match="i00000"):
+        ballot(Answers.of(some), ScreenRules(), b.ids)
+
+
+def test_d4_counts_the_first_order_only() -> None:
+    b = bench(200, 2, s=0.2, agree=0.3, seed=5)
+    table = Answers.of(rows(b, bias=0.0))
+    found = d4_rule(table, b.voters, None, b.ids)
+    assert found is not None
+    luck, template = found
+    assert template == "d4-like-v1"
+    assert luck.flagged == int((b.picks == b.key[:, None]).all(axis=1).sum())
+    liked = d4_rule(Answers.of(rows(b, bias=50.0)), b.voters, None, b.ids)
+    assert liked is not None
+    first = np.array([orders.base(i, 4)[0] for i in b.ids])
+    assert liked[0].flagged == int((first == b.key).sum()), "one order is all letter bias"
+
+
+def test_d4_is_absent_where_a_voter_was_not_asked_by_letter() -> None:
+    b = voted([[0, 0]])
+    assert d4_rule(Answers.of(text_rows(b)), b.voters, None, b.ids) is None
+    assert d4_rule(Answers.of(rows(b, voters=["v0", "other"])), b.voters, None, b.ids) is None
+
+
+def test_d4_takes_the_votes_as_they_are_where_each_item_was_asked_once() -> None:
+    b = bench(120, 2, s=0.2, seed=6)
+    for some in (rows(b, rotations=False), own_rows(b), rows(b)):
+        table = Answers.of(some)
+        held = roll(table, b.ids)
+        own = cast_votes(table, ScreenRules(), held)
+        assert d4_rule(table, b.voters, None, held, own) == d4_rule(table, b.voters, None, held)
+
+
+# k of n
+
+
+def test_k_of_n_asks_for_so_many_right_votes() -> None:
+    b = voted([[0, 0, 0], [0, 1, 0], [0, 1, 2], [1, 2, 3]])
+    assert words(b, ScreenRules(criterion="3-of-3")) == words(b, ScreenRules())
+    assert words(b, ScreenRules(criterion="2-of-3")) == words(b, ScreenRules(criterion="majority"))
+    assert words(b, ScreenRules(criterion="1-of-3")) == ["shortcut", "shortcut", "shortcut", "robust"]
+    said = consensus(ballot_of(b), ScreenRules(criterion="2-of-3"))
+    assert [v.reason for v in said] == [f"{n} of 3 voters right" for n in (3, 2, 1, 0)]
+
+
+def test_k_of_n_leaves_undecided_what_a_missing_answer_could_turn() -> None:
+    b = voted([[0, 1, -1], [0, 0, -1], [1, 1, -1], [0, -1, -1]])
+    assert words(b, ScreenRules(criterion="2-of-3")) == ["undecided", "shortcut", "robust", "undecided"]
+    assert words(b, ScreenRules(criterion="1-of-3")) == ["shortcut", "shortcut", "undecided", "shortcut"]
+
+
+@pytest.mark.parametrize(
+    ("criterion", "said"),
+    [
+        ("3-of-2", "3 of 2 voters; expected at least 1 and at most all"),
+        ("0-of-3", "0 of 3 voters; expected at least 1"),
+        ("2of3", "expected unanimous, majority or k-of-n such as 2-of-3"),
+        ("-1-of-3", "expected unanimous"),
+        ("2-of-3 ", "expected unanimous"),
+        ("2-OF-3", "expected unanimous"),
+        ("\u0662-of-3", "expected unanimous"),
+        ("most", "expected unanimous"),
+    ],
+)
+def test_a_criterion_that_cannot_be_met_is_refused_at_birth(criterion: str, said: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        ScreenRules(criterion=criterion)
+    (fault,) = refused.value.errors()
+    assert said in fault["msg"]
+    assert "\n" not in fault["msg"]
+
+
+def test_one_rule_has_one_spelling() -> None:
+    assert ScreenRules(criterion="02-of-03") == ScreenRules(criterion="2-of-3")
+
+
+def test_k_of_n_for_another_number_of_voters_is_refused_by_both_numbers() -> None:
+    held = ballot_of(voted([[0, 0]]))
+    with pytest.raises(
+        UsageError, match="2-of-3, but the number of voters is 2; expected k-of-2, or 3 voters"
+    ) as refused:
+        consensus(held, ScreenRules(criterion="2-of-3"))
+    assert refused.value.exit_code == 2
+    with pytest.raises(UsageError, match="2-of-3, but the number of voters is 1"):
+        outcome(ballot_of(voted([[0]])), ScreenRules(criterion="2-of-3"))
+    assert words(voted([[], []]), ScreenRules(criterion="2-of-3")) == ["undecided", "undecided"]
+
+
+def test_a_probe_that_votes_with_the_others_is_one_of_the_n() -> None:
+    b, probe = voted([[0, 1], [0, 1]]), [0, 2]
+    assert words(b, ScreenRules(criterion="2-of-3", probe_vote="with"), probe) == ["shortcut", "robust"]
+    with pytest.raises(UsageError, match="2-of-2, but the number of voters is 3"):
+        words(b, ScreenRules(criterion="2-of-2", probe_vote="with"), probe)
+
+
+def test_a_voter_left_out_for_an_audit_leaves_k_of_those_that_remain() -> None:
+    held = ballot_of(voted([[0, 0, 1], [0, 1, 0], [1, 0, 0]]))
+    two = held.without("v2")
+    assert outcome(two, ScreenRules(criterion="2-of-3")).tolist() == [1, 0, 0]
+    assert outcome(two, ScreenRules(criterion="1-of-3")).tolist() == [1, 1, 1]
+    assert outcome(two, ScreenRules(criterion="3-of-3")).tolist() == outcome(two, ScreenRules()).tolist()
+
+
+@given(st.integers(0, 12))
+def test_what_is_needed_can_be_had_and_nobody_cannot_flag(voters: int) -> None:
+    assert needed("unanimous", voters) == max(voters, 1)
+    assert voters / 2 < needed("majority", voters) <= max(voters, 1)
+    for k in range(1, voters + 1):
+        assert needed(f"{k}-of-{voters}", voters) == k
+
+
+# Rotations
+
+TURNS = [
+    [2, 2, 2, 2],
+    [2, 2, 2, 1],
+    [2, 2, 1, 1],
+    [2, 2, 1, 3],
+    [2, 2, -2, 2],
+    [2, 2, 2, -1],
+    [2, 2, 1, -1],
+    [2, 1, 3, -1],
+    [-1, -1, -1, -1],
+    [-2, -2, -2, -2],
+]
+T, U = TIED, UNANSWERED
+
+
+@pytest.mark.parametrize(
+    ("rotation", "choice"),
+    [
+        ("every", [2, T, T, T, T, U, T, T, U, T]),
+        # Three of four are more than half, whatever the fourth would have been; two and one lost may become three.
+        ("most", [2, 2, T, T, 2, 2, U, T, U, T]),
+        ("averaged", [2, 2, T, 2, 2, U, U, U, U, T]),
+    ],
+)
+def test_the_rule_for_rotations(rotation: Rotation, choice: list[int]) -> None:
+    table = Answers.of(turned_rows(TURNS))
+    held = ballot(table, ScreenRules(rotation=rotation), table.items)
+    assert held.choice[:, 0].tolist() == choice
+    assert (held.best == ballot(table, ScreenRules(), table.items).best).all(), "the pick itself is averaged"
+
+
+def test_half_of_the_orders_is_not_most_of_them() -> None:
+    table = Answers.of(turned_rows([[1, 1], [1, 0]], k=2, key=1))
+    for rotation in ("every", "most"):
+        held = ballot(table, ScreenRules(rotation=rotation), table.items)
+        assert held.choice[:, 0].tolist() == [1, TIED]
+
+
+def test_a_liking_for_a_letter_is_never_the_same_pick_in_every_order() -> None:
+    b = bench(60, 2, s=0.3, seed=3)
+    table = Answers.of(rows(b, bias=50.0))
+    for rotation in ("every", "most"):
+        assert (ballot(table, ScreenRules(rotation=rotation), b.ids).choice == TIED).all()
+    mild = Answers.of(rows(b, bias=1.0))
+    assert (ballot(mild, ScreenRules(rotation="every"), b.ids).choice == b.picks).all()
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.lists(st.integers(-2, 3), min_size=4, max_size=4), min_size=1, max_size=6))
+def test_an_order_that_is_answered_late_never_contradicts_a_vote(turns: list[list[int]]) -> None:
+    table = Answers.of(turned_rows(turns))
+    for rotation in ("every", "most"):
+        before = ballot(table, ScreenRules(rotation=rotation), table.items).choice[:, 0]
+        for late in (-2, 0, 1, 2, 3):
+            filled = [[late if p == -1 else p for p in picks] for picks in turns]
+            after = ballot(
+                Answers.of(turned_rows(filled)), ScreenRules(rotation=rotation), table.items
+            ).choice[:, 0]
+            assert ((before == UNANSWERED) | (before == after)).all()
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.lists(st.integers(-2, 3), min_size=4, max_size=4), min_size=1, max_size=6))
+def test_what_is_picked_in_every_order_is_picked_in_most_of_them(turns: list[list[int]]) -> None:
+    table = Answers.of(turned_rows(turns))
+    cast = cast_by_rotation(table, ScreenRules(), roll(table, table.items), ("every", "most"))
+    every, most = (cast[r].choice[:, 0] for r in ("every", "most"))
+    assert ((every < 0) | (every == most)).all()
+    assert ((most != TIED) | (every == TIED)).all()
+
+
+def test_a_voter_without_a_vote_leaves_the_item_robust_and_the_luck_exact() -> None:
+    table = Answers.of(
+        [*turned_rows([[0, 0, 0, 0], [0, 0, 0, 1]]), *turned_rows([[0] * 4, [0] * 4], voter="v1")]
+    )
+    rules = ScreenRules(rotation="every")
+    held = ballot(table, rules, table.items)
+    assert [v.verdict for v in consensus(held, rules)] == ["shortcut", "robust"]
+    assert would_flag(held, rules).sum(axis=1).tolist() == [1, 0]
+    assert weighed(held, rules).all()
+
+
+# Norms
+
+LENGTHS = {"n_chars": (10, 40), "n_bytes": (40, 10), "n_tokens": (4, 10)}
+
+
+@pytest.mark.parametrize(("norm", "pick"), [("chars", 1), ("tokens", 1), ("bytes", 0), ("sum", 0)])
+def test_text_mode_divides_by_what_it_is_told(norm: TextNorm, pick: int) -> None:
+    row = answer("x", "choices_only_text", "v", (0, 1), "t", 0, (-10.0, -20.0), **LENGTHS)
+    assert ballot(Answers.of([row]), ScreenRules(mode="text", norm=norm), ["x"]).choice.tolist() == [[pick]]
+
+
+def test_letter_mode_has_nothing_to_divide() -> None:
+    row = answer("x", "choices_only", "v", (0, 1), "t", 0, (-10.0, -20.0), **LENGTHS)
+    for norm in ("chars", "tokens", "bytes", "sum"):
+        assert ballot(Answers.of([row]), ScreenRules(norm=norm), ["x"]).choice.tolist() == [[0]]
+
+
+def test_a_pick_without_lengths_stands_for_characters_only() -> None:
+    bare = Answer("x", "choices_only_text", "v", (0, 1), "t", 1, 1, 1.0, ())
+    sums = Answer("y", "choices_only_text", "v", (0, 1), "t", 1, 0, 0.0, (-1.0, -2.0))
+    table = Answers.of([bare, sums])
+    votes = {
+        norm: ballot(table, ScreenRules(mode="text", norm=norm), ["x", "y"]).choice[:, 0].tolist()
+        for norm in ("chars", "tokens", "bytes", "sum")
+    }
+    lost = [UNANSWERED, UNANSWERED]
+    assert votes == {"chars": [1, 0], "tokens": lost, "bytes": lost, "sum": [UNANSWERED, 0]}
+
+
+# Rows that cannot be believed
+
+
+@pytest.mark.parametrize("bad", [float("inf"), float("-inf"), float("nan")])
+@pytest.mark.parametrize("mode", ["letter", "text"])
+def test_a_score_that_is_no_finite_number_is_no_answer(bad: float, mode: Literal["letter", "text"]) -> None:
+    view = "choices_only" if mode == "letter" else "choices_only_text"
+    scores = (-1.0, bad, -3.0)
+    row = answer("x", view, "v", (0, 1, 2), "t", 0, (-1.0, -2.0, -3.0), n_chars=(1, 1, 1))
+    table = Answers.of([replace(row, scores=scores), replace(row, item="y")])
+    held = ballot(table, ScreenRules(mode=mode), ["x", "y"])
+    assert held.choice.tolist() == [[UNANSWERED], [0]]
+    assert [v.verdict for v in consensus(held, ScreenRules(mode=mode))] == ["undecided", "shortcut"]
+
+
+def test_an_asking_that_stands_twice_is_refused_by_item_model_and_view() -> None:
+    b = bench(30, 2, seed=1)
+    some = rows(b)
+    twice = [*some, some[5], some[5], some[100]]
+    with pytest.raises(DataError, match="import each log once") as refused:
+        ballot(Answers.of(twice), ScreenRules(), b.ids)
+    (line,) = refused.value.lines
+    assert "item i00001 stands 3 times for v0 under choices_only (d4-like-v1)" in line
+    assert "3 rows too many in all" in line
+    assert refused.value.exit_code == 3
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"view": "full"},
+        {"model": "v9"},
+        {"template": "balepur-v1"},
+        {"order": (1, 0, 2, 3)},
+        {"item": "i00099"},
+    ],
+)
+def test_rows_that_differ_in_one_thing_do_not_stand_twice(other: dict[str, object]) -> None:
+    first = own_rows(bench(1, 1, seed=1))[0]
+    table = Answers.of([first, replace(first, **other)])  # type: ignore[arg-type]
+    assert len(roll(table, table.items)) == len(set(table.items))
+    with pytest.raises(DataError, match="2 times"):
+        roll(Answers.of([first, replace(first)]), ["i00000"])
+
+
+def test_orders_of_up_to_26_options_are_told_apart() -> None:
+    letters = tuple(range(26))
+    orders_ = [letters[r:] + letters[:r] for r in range(26)]
+    some = [answer("x", "choices_only", "v", o, "t", 0, [-1.0] * 26) for o in orders_]
+    assert roll(Answers.of(some), ["x"]).k.tolist() == [26]
+    with pytest.raises(DataError, match="2 times"):
+        roll(Answers.of([*some, some[17]]), ["x"])
+
+
+def test_voters_see_places_only_by_letter_and_in_the_own_order_alone() -> None:
+    b = bench(40, 2, seed=2)
+    assert ballot(Answers.of(own_rows(b)), ScreenRules(), b.ids).placed
+    assert not ballot(Answers.of(rows(b)), ScreenRules(), b.ids).placed, "rotations cancel places"
+    assert not ballot(Answers.of(rows(b, rotations=False)), ScreenRules(), b.ids).placed, "hashed orders"
+    assert not ballot(Answers.of(text_rows(b)), ScreenRules(mode="text"), b.ids).placed
+    mixed = Answers.of([*own_rows(b, voters=["a", "b"]), *rows(b, voters=["c", "d"])])
+    assert ballot(mixed, ScreenRules(), b.ids).placed, "one voter that sees places is enough"
+
+
+# One model under two names
+
+WEIGHTS, OTHER = "a" * 64, "b" * 64
+HF = {
+    "engine": "hf-2",
+    "weights": WEIGHTS,
+    "config": OTHER,
+    "tokenizer": OTHER,
+    "dtype": "float32",
+    "device": "cpu",
+}
+
+
+def test_one_model_under_two_names_is_found_whatever_it_was_computed_on() -> None:
+    prints = {"a": HF, "b": {**HF, "weights": OTHER}, "c": {**HF, "dtype": "bfloat16", "device": "cuda"}}
+    assert same_model(prints, ["a", "b", "c"]) == ("a", "c")
+    assert same_model(prints, ["a", "b"]) is None
+    assert same_model(prints, ["b", "c"]) is None
+    assert same_model(prints, ["a", "a"]) is None, "one name twice is refused elsewhere"
+
+
+def test_models_of_which_nothing_is_known_are_not_said_to_be_one() -> None:
+    assert same_model({"a": {"dtype": "float32"}, "b": {"dtype": "float32"}}, ["a", "b", "imported"]) is None
+    wire = {"engine": "openai-1", "model": "m-large", "base_url": "one"}
+    assert same_model({"a": wire, "b": dict(wire)}, ["a", "b"]) == ("a", "b")
+    assert same_model({"a": wire, "b": {**wire, "base_url": "two"}}, ["a", "b"]) is None

@@ -1,0 +1,68 @@
+"""A run made without any model: made-up items with 2 to 5 choices, two voters whose picks stand in a table."""
+
+import json
+from pathlib import Path
+
+from robustify.importing import import_logs
+from robustify.item import Item
+from robustify.logs import Given
+from robustify.run import Run, write_items
+from tests.support.fake_logs import jsonl
+
+TOPICS = ("boxes", "Cups & jars", "=cmd|' /C x'!A0", "<b>bold</b> | pipe")
+N_ITEMS = 60
+SMALL = "two of a kind"
+"""A topic of two items: it shares a task with other small ones."""
+
+
+def made_up(n: int = N_ITEMS) -> list[Item]:
+    """Items in which every stem and every choice is another; one in six asks for a number."""
+    return [_item(at) for at in range(n)]
+
+
+def _item(at: int) -> Item:
+    k = 2 + at % 4
+    topic = SMALL if at in (7, 8) else TOPICS[at % 4]
+    if at % 6 == 1:
+        choices = tuple(str(100 * at + 7 * j) for j in range(k))
+        return Item(f"i{at}", f"How many marbles lie in jar {at}?", choices, at % k, topic)
+    colours = ("red", "green", "blue", "grey", "pink")
+    choices = tuple(f"the {colours[j]} one of {at}" for j in range(k))
+    return Item(f"i{at}", f"Which ball lies in box {at}, {{{{ {at} }}}}?", choices, at % k, topic)
+
+
+def voted(at: int, item: Item) -> int | None:
+    """What both voters pick: every fifth item gives itself away, item 11 has no readable answer."""
+    if at == 11:
+        return None
+    return item.key if at % 5 == 0 else (item.key + 1) % item.k
+
+
+def made_run(folder: Path, items: list[Item] | None = None) -> Run:
+    """The run, in `folder/run`; `folder` also holds what it was imported from."""
+    held = made_up() if items is None else items
+    folder.mkdir(parents=True, exist_ok=True)
+    write_items(folder / "items.jsonl", held)
+    rows = [
+        {"model": name, "view": "choices_only", "item": item.id, "question": item.stem, "choices": list(item.choices),
+         "key": "ABCDE"[item.key], "pick": None if (pick := voted(at, item)) is None else "ABCDE"[pick]}
+        for name in ("one", "two")
+        for at, item in enumerate(held)
+    ]  # fmt: skip
+    jsonl(folder / "picks.jsonl", rows)
+    return import_logs(
+        [Given(folder / "picks.jsonl")],
+        folder / "run",
+        data=[folder / "items.jsonl"],
+        name="made-up",
+    )
+
+
+def restricted(run: Run) -> Run:
+    """The same run as one of a restricted set would be opened."""
+    config = {**run.manifest["config"], "sensitivity": "restricted"}
+    return Run(run.folder, {**run.manifest, "config": config})
+
+
+def lines(path: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

@@ -1,0 +1,43 @@
+"""A scorer that is a function: no model, and its taste is known."""
+
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+
+from robustify.engines.protocols import Logprob, Progress, no_progress
+from robustify.views import Request
+
+
+class FakeScorer:
+    def __init__(self, taste: Callable[[Request], float], name: str = "fake") -> None:
+        self.name = name
+        self.taste = taste
+        self.asked: list[Request] = []
+
+    def loglikelihoods(self, requests: Sequence[Request], progress: Progress = no_progress) -> list[Logprob]:
+        self.asked += requests
+        progress(len(requests))
+        return [Logprob(self.taste(r), len(r.continuation.split())) for r in requests]
+
+    def fingerprint(self) -> dict[str, str]:
+        return {"engine": "fake", "sha256": sha256(self.name.encode()).hexdigest()}
+
+
+def likes_long_texts(request: Request) -> float:
+    """Text mode: the longer the continuation, the likelier per character."""
+    return -1.0 * len(request.continuation) ** 0.5
+
+
+def likes_the_letter(letter: str) -> Callable[[Request], float]:
+    return lambda request: -0.1 if request.continuation.strip(" (") == letter else -3.0
+
+
+def finds(text: str) -> Callable[[Request], float]:
+    """Letter mode: picks the option line that holds `text`, wherever it stands."""
+
+    def taste(request: Request) -> float:
+        letter = request.continuation.strip(" (")
+        shown = request.context.rsplit("\n\n", 1)[-1]
+        lines = [line for line in shown.split("\n") if line.startswith((f"{letter}. ", f"({letter}) "))]
+        return -0.1 if any(text in line for line in lines) else -3.0
+
+    return taste

@@ -1,0 +1,142 @@
+"""A restricted run over the mock set, asked of two made-up models, so that no weights are needed."""
+
+import hashlib
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from robustify import pipeline
+from robustify.config import Config, parse
+from robustify.engines.protocols import Logprob, Progress, no_progress
+from robustify.judge.judgement import Judgement
+from robustify.restricted.access import Access
+from robustify.run import Run
+from robustify.views import Request
+from robustify.writers import restricted as printing
+from robustify.writers.public import Asked
+from tests.support import restricted_set
+
+NAMES = ("stub-a", "stub-b")
+
+
+@dataclass(frozen=True)
+class Stub:
+    """Likes long texts, knows a little, and is otherwise a fixed whim of each prompt."""
+
+    name: str
+    long: float = 0.05
+
+    def loglikelihoods(self, requests: list[Request], progress: Progress = no_progress) -> list[Logprob]:
+        progress(len(requests))
+        return [Logprob(self._score(r), len(r.continuation.split()) or 1) for r in requests]
+
+    def _score(self, request: Request) -> float:
+        words = len(request.continuation.split())
+        drawn = hashlib.sha256(
+            f"{self.name}|{request.context[-60:]}|{request.continuation}".encode()
+        ).digest()
+        whim = int.from_bytes(drawn[:4], "big") / 2**32
+        per_char = -2.0 + whim + (1.2 if words >= 8 else 0.0)
+        return per_char * max(1, len(request.continuation))
+
+    def fingerprint(self) -> dict[str, str]:
+        return {"engine": "stub", "sha256": hashlib.sha256(self.name.encode()).hexdigest()}
+
+
+def config(**changes: Any) -> Config:
+    """A config of the mock adapter with both stubs."""
+    from robustify.config import _adapted
+
+    tree: dict[str, Any] = {
+        "name": "mock",
+        "adapter": restricted_set.ADAPTER,
+        "models": list(NAMES),
+        "asking": {"rotations": "all", "orders": 3, "order_items": 40},
+        "screen": {"mode": "text"},
+        **changes,
+    }
+    return parse(_adapted(tree, "mock.yaml"), "mock.yaml")
+
+
+def prepare(folder: Path, monkeypatch: pytest.MonkeyPatch, n: int = 200, **changes: Any) -> Path:
+    """Sets the environment up; a private folder for runs."""
+    for name, value in restricted_set.prepared(folder, n, **changes).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("ROBUSTIFY_KEY", raising=False)
+
+    @contextmanager
+    def opened(model: Any, *_: object, **__: object) -> Iterator[Stub]:
+        yield Stub(model.name)
+
+    monkeypatch.setattr(pipeline, "open_scorer", opened)
+    monkeypatch.setattr(pipeline, "check_model", lambda model, *_: {"sha256": model.name})
+    return folder / "out"
+
+
+def run(folder: Path, out: Path, told: Config | None = None) -> Run:
+    """The mock set, audited into this folder."""
+    return pipeline.robustify(told or config(), out, folder / "cache")
+
+
+@dataclass(frozen=True)
+class Inside:
+    """What a run knew and did not write."""
+
+    asked: Asked
+    judgement: Judgement
+
+
+def audited(folder: Path, n: int = 200, told: Mapping[str, Any] | None = None, **changes: Any) -> Inside:
+    """The mock set prepared and audited in a folder of its own; the run is `out/run`."""
+    folder.chmod(0o700)
+    seen: list[Inside] = []
+    real = printing.print_restricted
+
+    def kept(place: Path, told: Config, asked: Asked, judgement: Judgement, access: Access) -> Run:
+        seen.append(Inside(asked, judgement))
+        return real(place, told, asked, judgement, access)
+
+    with pytest.MonkeyPatch.context() as patch:
+        out = prepare(folder, patch, n, **changes)
+        patch.setattr(pipeline, "print_restricted", kept)
+        run(folder, out / "run", config(**(told or {})))
+    return seen[0]
+
+
+_DONE: list[Path] = []
+
+
+def once(factory: pytest.TempPathFactory) -> Path:
+    """The folder in which the mock set was prepared and audited, once for all tests; the run is `out/run`."""
+    if not _DONE:
+        base = factory.mktemp("restricted", numbered=True)
+        audited(base)
+        _DONE.append(base)
+    return _DONE[0]
+
+
+def environment(base: Path) -> dict[str, str]:
+    """The variables of a prepared folder."""
+    return {
+        "ROBUSTIFY_KEY_FILE": str(base / "secret" / "ids.key"),
+        "ROBUSTIFY_DATA": str(base / "data"),
+        "ROBUSTIFY_ADAPTERS": str(base / "adapters"),
+        "XDG_CONFIG_HOME": str(base / "config"),
+    }
+
+
+def copied(run_folder: Path, to: Path) -> Path:
+    """A run that may be spoiled."""
+    shutil.copytree(run_folder, to)
+    to.chmod(0o700)
+    return to
+
+
+def files(folder: Path) -> Mapping[str, bytes]:
+    """Every file below a folder, by its path."""
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}

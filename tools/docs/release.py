@@ -1,0 +1,59 @@
+"""The generated blocks of docs/responsible_release.md: the levels, the budget, and what it leaves of the demo."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from robustify.disclosure.budget import STEPS
+from robustify.disclosure.release import LEAST_CELL, LEVELS, TABLE, USUAL_CELL, budgeted, cost
+from robustify.disclosure.shown import CUES, GROUPS, MADE, SHOWN
+
+DEMO = Path(__file__).parents[2] / "results" / "benign_demo" / "summary.json"
+
+
+def release_levels() -> str:
+    head = f"| what | {' | '.join(LEVELS)} |\n|---|---|---|---|\n"
+    rows = "".join(f"| {' | '.join(row)} |\n" for row in TABLE)
+    floor = f"{USUAL_CELL} unless it says otherwise, never below {LEAST_CELL}"
+    return f"{head}{rows}\nk is `min_cell` of the adapter's manifest: {floor}.\n"
+
+
+def release_budget() -> str:
+    summary: dict[str, Any] = json.loads(DEMO.read_text(encoding="utf-8"))
+    plan = budgeted(summary, "published", USUAL_CELL)
+    fine, coarse = STEPS
+    rows = []
+    for group in GROUPS:
+        bits = cost(summary, group, fine)
+        shown = {fine: "whole percents", coarse: "steps of 5 points", None: "withheld"}[
+            plan.spending.steps[group]
+        ]
+        rows.append(f"| {group} | {bits:.0f} | {shown if bits else 'not in this run'} |")
+    told = (
+        f"Were the demo's {summary['splits']['all']} items a restricted set, {plan.spending.available:.0f} bits could be "
+        f"told of them and {plan.spending.spent:.0f} would be:\n\n"
+    )
+    return (
+        told
+        + "| group, in the order of the budget | bits in whole percents | shown |\n|---|---|---|\n"
+        + "\n".join(rows)
+        + "\n"
+    )
+
+
+def release_list() -> str:
+    made = "".join(f"| `{place}` | {how} |\n" for place, how in MADE.items())
+    cues = "; ".join(f"{cue} ({', '.join(f'`{m}`' for m in members)})" for cue, members in CUES.items())
+    plain, flagged = (sum(bool(e.group) is with_group for e in SHOWN) for with_group in (False, True))
+    return (
+        f"The list names {plain} places of the summary that depend on no flag and {flagged} that do. Made anew are:\n\n"
+        f"| place | from what |\n|---|---|\n{made}\nClasses of cues: {cues}.\n"
+    )
+
+
+BLOCKS: dict[str, Callable[[], str]] = {
+    "release-levels": release_levels,
+    "release-budget": release_budget,
+    "release-list": release_list,
+}

@@ -1,0 +1,162 @@
+"""How the package is built, in numbers: files, lines, folders, floors, circles, names used twice.
+
+`python -m tools.house` prints the table; `--write LABEL` keeps it under LABEL in results/bench/house.json;
+`--root DIR` measures another checkout.
+"""
+
+import argparse
+import ast
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+RESULT = ROOT / "results" / "bench" / "house.json"
+PACKAGE = "robustify"
+# A name that every package or every engine has on purpose.
+ROLES = {"__init__", "__main__", "settings", "engine"}
+Graph = dict[str, set[str]]
+
+
+def modules(root: Path) -> dict[str, Path]:
+    """Every module of the package by its dotted name."""
+    out = {}
+    for path in sorted((root / PACKAGE).rglob("*.py")):
+        parts = path.relative_to(root).with_suffix("").parts
+        out[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return out
+
+
+def imported(path: Path, known: Mapping[str, Path]) -> Iterator[tuple[str, bool]]:
+    """Every module that a file imports, and whether it does so when it is itself imported."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    top = {id(node) for node in tree.body}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import():
+                for alias in node.names:
+                    yield alias.name, id(node) in top
+            case ast.ImportFrom(module=str(name)):
+                inner = [f"{name}.{a.name}" for a in node.names if f"{name}.{a.name}" in known]
+                for target in inner or [name]:
+                    yield target, id(node) in top
+
+
+def graph(root: Path, *, top_only: bool = False) -> Graph:
+    """Which module imports which others of the package."""
+    known = modules(root)
+    return {
+        name: {t for t, top in imported(path, known) if t in known and t != name and (top or not top_only)}
+        for name, path in known.items()
+    }
+
+
+def place(module: str) -> str:
+    """The folder of a module right below the package, or the module itself where it stands there alone."""
+    return module.split(".")[1] if "." in module else "__version__"
+
+
+def folder_graph(root: Path) -> Graph:
+    """Which folder (or top-level module) imports from which others."""
+    out: Graph = defaultdict(set)
+    for name, targets in graph(root).items():
+        out[place(name)] |= {place(t) for t in targets} - {place(name)}
+    return dict(out)
+
+
+def circle(edges: Mapping[str, set[str]]) -> list[str]:
+    """One circle of a graph, or nothing."""
+    try:
+        TopologicalSorter(edges).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def knots(edges: Mapping[str, set[str]]) -> list[set[str]]:
+    """The groups of two or more nodes that reach one another."""
+    reach = {a: _reached(a, edges) for a in edges}
+    groups = {frozenset({a} | {b for b in reach[a] if a in reach.get(b, set())}) for a in edges}
+    return [set(g) for g in groups if len(g) > 1]
+
+
+def _reached(start: str, edges: Mapping[str, set[str]]) -> set[str]:
+    seen: set[str] = set()
+    todo = [start]
+    while todo:
+        for target in edges.get(todo.pop(), set()) - seen:
+            seen.add(target)
+            todo.append(target)
+    return seen
+
+
+def lines(folder: Path) -> int:
+    """The lines of all Python files below a folder."""
+    return sum(len(p.read_text(encoding="utf-8").splitlines()) for p in folder.rglob("*.py"))
+
+
+def defined(path: Path) -> set[str]:
+    """The public classes and functions of a file."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    kinds = (ast.ClassDef, ast.FunctionDef)
+    return {node.name for node in tree.body if isinstance(node, kinds) and not node.name.startswith("_")}
+
+
+def taken(root: Path) -> dict[str, set[str]]:
+    """Every class and function that one module takes from another by name, and the modules that define it."""
+    known = modules(root)
+    own = {name: defined(path) for name, path in known.items()}
+    out: dict[str, set[str]] = defaultdict(set)
+    for path in known.values():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module in own:
+                for alias in node.names:
+                    if alias.name in own[node.module]:
+                        out[alias.name].add(node.module.removeprefix(f"{PACKAGE}."))
+    return out
+
+
+def measured(root: Path) -> dict[str, object]:
+    """The table."""
+    known, edges = modules(root), graph(root)
+    importers = Counter(t for targets in edges.values() for t in targets)
+    size = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in known.items()}
+    folders = Counter(str(p.parent.relative_to(root)) for p in known.values())
+    stems = Counter(p.stem for p in known.values() if p.stem not in ROLES)
+    named = taken(root)
+    outside = sum(lines(root / d) for d in ("tests", "bench", "tools") if (root / d).is_dir())
+    return {
+        "files": len(known),
+        "lines": sum(size.values()),
+        "lines of tests, bench and tools": outside,
+        "folders with more than 15 files": {f: n for f, n in folders.items() if n > 15},
+        "largest file": max(size.values()),
+        "modules of under 60 lines with one importer": sum(
+            importers[n] == 1 and size[n] < 60 for n in known if known[n].stem != "__init__"
+        ),
+        "folder circles": sorted(sorted(k) for k in knots(folder_graph(root))),
+        "file circles": sorted(sorted(k) for k in knots(graph(root, top_only=True))),
+        "file names used twice": sorted(s for s, n in stems.items() if n > 1),
+        "names imported from two places": {n: sorted(at) for n, at in sorted(named.items()) if len(at) > 1},
+    }
+
+
+def main() -> None:
+    """Print the table, and keep it where asked."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--root", type=Path, default=ROOT)
+    parser.add_argument("--write", metavar="LABEL")
+    given = parser.parse_args()
+    table = measured(given.root)
+    for name, value in table.items():
+        number = f"{len(value)}: " if isinstance(value, list | dict) else ""
+        print(f"{name:46} {number}{value}")
+    if given.write:
+        kept = json.loads(RESULT.read_text(encoding="utf-8")) if RESULT.is_file() else {}
+        RESULT.write_text(json.dumps({**kept, given.write: table}, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

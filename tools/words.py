@@ -1,0 +1,68 @@
+"""Retired words: names and prose use the field's terms, listed in docs/glossary.md.
+
+`python -m tools.words [PATH ...]` prints each retired word with its place and the word to use; it exits 1 if there
+are any. Names are split at underscores and capitals; code, docstrings, comments, messages and pages are read alike.
+"""
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+READ = ("robustify", "bench", "tools", "docs", "README.md", "configs", "adapters/README.md")
+SUFFIXES = {".py", ".md", ".j2", ".yaml", ".txt"}
+# The changelog tells what things were called; this file and the glossary list the words themselves.
+EXEMPT = {"tools/words.py", "docs/changelog.md", "docs/glossary.md"}
+RETIRED = {
+    "roll": "ItemIndex",
+    "ballot": "Votes",
+    "ballots": "Votes",
+    "luck": "chance; expected under the null",
+    "lucky": "by chance",
+    "wishes": "preferences",
+    "kin": "near-duplicates",
+    "eldest": "first of its near-duplicate group",
+    "crew": "thread pool",
+    "wire": "client",
+    "handshake": "capability probe",
+    "told": "say what it is: known, given, printed, significant",
+    "whoever": "anyone who; the user; the caller",
+    "worlds": "simulation parameters",
+    "odds": "probability",
+    "acquits": "is no evidence of absence",
+    "held": "name the thing",
+}
+_WORD = re.compile(r"[A-Za-z]+")
+_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+
+
+def found_in(path: Path) -> Iterator[tuple[int, str]]:
+    """The line and the retired word, for each one in a file."""
+    for n, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        for word in _WORD.findall(line):
+            for part in _PARTS.findall(word):
+                if part.lower() in RETIRED:
+                    yield n, part.lower()
+
+
+def files(paths: list[Path]) -> Iterator[Path]:
+    """The files to read below the paths."""
+    for path in paths:
+        for file in [path] if path.is_file() else sorted(path.rglob("*")):
+            if file.suffix in SUFFIXES and str(file.relative_to(ROOT)) not in EXEMPT:
+                yield file
+
+
+def main() -> int:
+    """Print what is there."""
+    n = 0
+    for file in files([Path(p).resolve() for p in sys.argv[1:]] or [ROOT / p for p in READ]):
+        for line, word in found_in(file):
+            n += 1
+            print(f"{file.relative_to(ROOT)}:{line}: {word}: {RETIRED[word]}")
+    return 1 if n else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
