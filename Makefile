@@ -6,7 +6,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c .c
 DEMO   := results/benign_demo
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-inspect check fix bench bench-demo calibrate leak-test clean
+.PHONY: help setup demo test test-slow test-proof test-inspect check fix bench bench-demo calibrate leak-test clean
 
 help: ## print the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -28,13 +28,17 @@ demo: $(VENV)/.run ## audit the demo benchmark with two real models; prints wher
 	$(BIN)/python -m tools.planted $(DEMO)
 	@echo "report: $(CURDIR)/$(DEMO)/report.html"
 
-test: $(VENV)/.dev ## the whole suite: pulls the models once, then runs offline
+test: $(VENV)/.dev ## the suite, at most 10 processor minutes: pulls the models once, then runs offline
 	$(BIN)/robustify models pull smollm2-135m gemma3-270m
-	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m "not slow and not proof" -n 2 --dist loadfile
 
-test-slow: $(VENV)/.dev ## the proofs that take minutes
+test-slow: $(VENV)/.dev ## the tests of more than five processor seconds; CI runs them after `make test`
 	$(BIN)/robustify models pull smollm2-135m gemma3-270m
-	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m slow
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m "slow and not proof" -n 2 --dist load
+
+test-proof: $(VENV)/.dev ## the proofs that take minutes, or programs that few machines have
+	$(BIN)/robustify models pull smollm2-135m gemma3-270m
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m proof
 
 test-inspect: $(VENV)/.dev ## exported tasks and metadata read by real inspect-ai and mlcroissant, in .venv-inspect
 	test -x $(VENV)-inspect/bin/python || $(PYTHON) -m venv $(VENV)-inspect
@@ -43,10 +47,11 @@ test-inspect: $(VENV)/.dev ## exported tasks and metadata read by real inspect-a
 	ROBUSTIFY_TEST_CROISSANT_PYTHON=$(CURDIR)/$(VENV)-inspect/bin/python \
 		$(BIN)/python -m pytest tests/export/test_inspect.py tests/export/test_hf.py
 
-check: $(VENV)/.dev ## format, lint, types, layers, docs
+check: $(VENV)/.dev ## format, lint, types, words, layers, docs
 	$(BIN)/ruff format --check robustify tests bench tools
 	$(BIN)/ruff check robustify tests bench tools
 	$(BIN)/mypy
+	$(BIN)/python -m tools.words
 	$(BIN)/python -m pytest tests/test_layers.py tests/test_docs.py
 
 fix: $(VENV)/.dev ## mend what can be mended: format, lint, generated docs

@@ -243,7 +243,7 @@ def test_a_run_killed_twice_ends_with_the_same_bytes(bench: Bench, tmp_path: Pat
     assert rows(cache) == bench.rows
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_a_run_killed_at_thirty_moments_ends_with_the_same_bytes(bench: Bench, tmp_path: Path) -> None:
     chance = random.Random(0)
     # Two of three moments fall between the first score and the end, where there is something to lose.
@@ -288,8 +288,8 @@ cli.main()
 @pytest.mark.parametrize(
     "moves",
     [
-        pytest.param(0, id="before", marks=pytest.mark.slow),
-        pytest.param(1, id="first", marks=pytest.mark.slow),
+        pytest.param(0, id="before", marks=pytest.mark.proof),
+        pytest.param(1, id="first", marks=pytest.mark.proof),
         pytest.param(7, id="middle"),
         pytest.param(-1, id="run.json"),
     ],

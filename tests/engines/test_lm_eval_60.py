@@ -17,7 +17,7 @@ from tests.support.model_cache import model_folder
 pytest.importorskip("lm_eval", reason="the oracle is not installed: pip install 'robustcbrn-eval[lm-eval]'")
 pytest.importorskip("torch", reason="the engine needs torch: the hf extra is not installed")
 
-pytestmark = [pytest.mark.oracle, pytest.mark.model, pytest.mark.slow]
+pytestmark = [pytest.mark.oracle, pytest.mark.model, pytest.mark.proof]
 
 N_ITEMS = 60
 

@@ -38,7 +38,7 @@ def asked(data: Path) -> list[tuple[int, Request]]:
     return found
 
 
-@pytest.fixture(scope="module", params=["smollm2-135m", pytest.param("gemma3-270m", marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=["smollm2-135m", pytest.param("gemma3-270m", marks=pytest.mark.proof)])
 def pair(
     request: pytest.FixtureRequest, asked: list[tuple[int, Request]]
 ) -> Iterator[tuple[list[Any], list[float]]]:

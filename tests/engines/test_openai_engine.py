@@ -604,7 +604,7 @@ def robustify(*words: str) -> Any:
 # threads
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_the_server_is_kept_as_busy_as_by_a_plain_client(tmp_path: Path) -> None:
     from bench.openai_rate import GOAL, measured
 

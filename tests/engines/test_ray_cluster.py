@@ -71,7 +71,7 @@ def told_to_run(config: str, out: Path, cache: Path) -> list[str]:
     ]  # fmt: skip
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_a_run_on_workers_leaves_the_bytes_of_a_local_run(undisturbed: dict[str, dict[str, bytes]]) -> None:
     workers, here = undisturbed["workers"], undisturbed["here"]
     assert sorted(workers) == sorted(here)
@@ -80,7 +80,7 @@ def test_a_run_on_workers_leaves_the_bytes_of_a_local_run(undisturbed: dict[str,
     assert {k for k in ours if ours[k] != theirs[k]} == {"config"}
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_a_run_whose_worker_is_killed_leaves_the_same_bytes(
     home: Path, undisturbed: dict[str, dict[str, bytes]], tmp_path: Path
 ) -> None:
@@ -96,7 +96,7 @@ def test_a_run_whose_worker_is_killed_leaves_the_same_bytes(
     assert held(out) == undisturbed["workers"]
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_a_killed_run_leaves_no_workers_and_goes_on_to_the_same_bytes(
     home: Path, undisturbed: dict[str, dict[str, bytes]], tmp_path: Path
 ) -> None:
@@ -118,7 +118,7 @@ def test_a_killed_run_leaves_no_workers_and_goes_on_to_the_same_bytes(
     assert held(out) == undisturbed["workers"]
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_an_interrupted_run_ends_at_once_and_in_one_line(home: Path, tmp_path: Path) -> None:
     process = start(home, told_to_run("workers.yaml", tmp_path / "out", tmp_path / "cache"))
     wait_until(lambda: kept_so_far(tmp_path / "cache") > 100, process)
@@ -128,7 +128,7 @@ def test_an_interrupted_run_ends_at_once_and_in_one_line(home: Path, tmp_path: P
     assert "Traceback" not in told.err
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_no_cluster_at_an_address_is_a_resource_error(home: Path, tmp_path: Path) -> None:
     with (
         pytest.raises(ResourceError, match=r"m: no Ray cluster at 127\.0\.0\.1:1 "),

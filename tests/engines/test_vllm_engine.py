@@ -35,7 +35,7 @@ ROOT = Path(__file__).parents[2]
 N_ITEMS = 20
 
 real = [
-    pytest.mark.slow,
+    pytest.mark.proof,
     pytest.mark.model,
     pytest.mark.skipif(not PYTHON, reason="ROBUSTIFY_TEST_VLLM_PYTHON names no interpreter that has vLLM"),
 ]

@@ -159,7 +159,7 @@ def asked(plan: Path, place: Path, *, with_robustify: bool) -> list[dict[str, An
 
 
 @needs_inspect
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.oracle
 @pytest.mark.parametrize(
     ("at", "view"),
@@ -187,7 +187,7 @@ def test_what_inspect_logs_comes_back_as_what_the_model_said(
 
 
 @needs_inspect
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.oracle
 def test_without_the_question_no_stem_is_in_the_prompt(told: list[dict[str, Any]], run: Run) -> None:
     items = list(read_items(run.folder / "robust.jsonl"))
@@ -197,7 +197,7 @@ def test_without_the_question_no_stem_is_in_the_prompt(told: list[dict[str, Any]
 
 
 @needs_inspect
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.oracle
 def test_replies_in_words_are_graded_and_what_is_undecided_is_unscored(
     told: list[dict[str, Any]], folder: Path
@@ -216,7 +216,7 @@ def test_replies_in_words_are_graded_and_what_is_undecided_is_unscored(
 
 
 @needs_inspect
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.oracle
 def test_without_robustify_the_free_task_compares_texts(folder: Path, tmp_path: Path) -> None:
     rows = lines(folder / "robust_free.jsonl")

@@ -48,7 +48,7 @@ def test_lm_eval_gets_the_items_of_the_split_and_leaves_no_copy(
 
 
 @pytest.mark.oracle
-@pytest.mark.slow
+@pytest.mark.proof
 def test_without_the_key_lm_eval_gets_nothing(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -88,7 +88,7 @@ def test_a_real_model_answers_and_is_graded_without_a_live_judge(tmp_path: Path)
     assert UNCALIBRATED in page(summary)
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.model
 @pytest.mark.skipif(not PYTHON, reason="ROBUSTIFY_TEST_VLLM_PYTHON names no interpreter that has vLLM")
 def test_a_real_server_answers_and_judges_through_the_commands(tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ def pre_commit(repo: Repo, home: Path, *args: str) -> "subprocess.CompletedProce
     )
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_pre_commit_takes_our_hooks_in_seconds_without_a_network(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -201,7 +201,7 @@ HUGE = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.parametrize("kind", HUGE)
 def test_the_largest_file_is_scanned_within_bounds_of_time_and_memory(repo: Repo, kind: str) -> None:
     repo.write("huge", HUGE[kind])

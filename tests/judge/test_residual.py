@@ -156,7 +156,7 @@ def test_clean_sets_raise_few_alarms(agree: float) -> None:
     assert alarms(200, agree, (4, 3, 5), 40) <= 5
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.parametrize(("n", "agree", "options"), [
     (150, 0.0, (4,)), (150, 0.8, (2, 3, 4, 5)), (600, 0.0, (2, 3, 4, 5)), (600, 0.5, (4,)), (600, 0.8, (4,)),
 ])  # fmt: skip
@@ -165,7 +165,7 @@ def test_clean_sets_raise_at_most_one_alarm_in_twenty(n: int, agree: float, opti
     assert alarms(n, agree, options, 300) <= 24
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_fresh_probes_and_real_heads_on_clean_sets_raise_no_more() -> None:
     told = []
     for seed in range(60):
@@ -247,7 +247,7 @@ def test_cross_fitted_picks_count_half() -> None:
         assert one.could_see(0.13) == (not one.fitted)
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_a_coin_s_interval_is_too_narrow_for_cross_fitted_picks() -> None:
     """Noise, fitted and judged: the picks of one set are right together or wrong together."""
     n, sets = 200, 300

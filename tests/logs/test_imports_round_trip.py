@@ -63,7 +63,7 @@ class Trip:
 
 
 @pytest.fixture(
-    scope="module", params=[pytest.param(8, id="short"), pytest.param(40, id="long", marks=pytest.mark.slow)]
+    scope="module", params=[pytest.param(8, id="short"), pytest.param(40, id="long", marks=pytest.mark.proof)]
 )
 def trip(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Trip:
     folder = tmp_path_factory.mktemp("round")

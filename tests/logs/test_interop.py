@@ -95,7 +95,7 @@ def test_the_block_runs_as_it_stands(ran: Ran, name: str) -> None:
 
 
 @pytest.mark.skipif(not HAS_LM_EVAL, reason="lm-eval is not installed")
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.oracle
 def test_the_block_that_needs_lm_eval_runs_as_it_stands(ran: Ran) -> None:
     text = BLOCKS[NAMES.index("out/lm_eval")][1]

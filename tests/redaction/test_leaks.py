@@ -9,7 +9,7 @@ from tools.leak.proof import passed, proof
 pytest.importorskip("torch", reason="the engine needs torch: the hf extra is not installed")
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_nothing_leaks_and_the_test_would_know(tmp_path: Path) -> None:
     result = proof(tmp_path / "world", 40)
     assert result["hits"] == []
