@@ -11,8 +11,8 @@ from pathlib import Path
 from robustify.errors import AuthorisationError, ResourceError, UsageError
 from robustify.gate.check import check
 from robustify.gate.findings import shown
-from robustify.gate.fingerprints.keys import work_tree
 from robustify.gate.fingerprints.matching import Fingerprints
+from robustify.gate.git import work_tree
 from robustify.gate.policy import MOST_DAYS, NAME, Entry, Policy, digest_of, parsed
 from robustify.gate.sources import of_files
 

@@ -16,9 +16,9 @@ from robustify.errors import AuthorisationError, RobustifyError, UsageError
 from robustify.gate import options, telling
 from robustify.gate.check import check
 from robustify.gate.decode.unpack import MOST_BYTES
-from robustify.gate.fingerprints.keys import load_key, work_tree
 from robustify.gate.fingerprints.matching import Fingerprints
-from robustify.gate.git import Repository
+from robustify.gate.git import Repository, work_tree
+from robustify.gate.key_file import load_key
 from robustify.gate.policy import NAME, Policy, parsed, safe_demo
 from robustify.gate.rules import BY_ID, BY_NAME, RULES, explained
 from robustify.gate.sources import Content, of_commits, of_entries, of_files, of_message, of_stdin

@@ -199,3 +199,8 @@ def _entries(raw: bytes) -> list[Entry]:
         if status[0] not in "DU":
             found.append(Entry(os.fsdecode(path), name, mode))
     return found
+
+
+def work_tree(folder: Path) -> Path | None:
+    """The nearest folder above (or this one) that git calls a work tree."""
+    return next((place for place in (folder, *folder.parents) if (place / ".git").exists()), None)

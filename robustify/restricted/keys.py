@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Literal
 
 from robustify.errors import AuthorisationError, ResourceError, UsageError
-from robustify.gate.fingerprints import keys as gate_keys
-from robustify.gate.fingerprints.keys import key_id, work_tree
+from robustify.gate import key_file
+from robustify.gate.git import work_tree
 
 FILE_VARIABLE = "ROBUSTIFY_KEY_FILE"
 VARIABLE = "ROBUSTIFY_KEY"
 SIZE = 32
 
-SECRETS = (VARIABLE, gate_keys.VARIABLE)
+SECRETS = (VARIABLE, key_file.VARIABLE)
 """Variables that hold a key itself and not the name of its file."""
 _HELD: "list[Key]" = []
 
@@ -49,12 +49,7 @@ def load_key(path: str | None = None) -> Key:
     """
     if path is None and _HELD:
         return _HELD[-1]
-    if "rbk1:" in (path or os.environ.get(FILE_VARIABLE, "")):
-        raise AuthorisationError(
-            "a key stands where the name of its file is expected, and others may have seen it there; make a new one: "
-            "robustify key new --out FILE"
-        )
-    found = gate_keys.load_key(path, FILE_VARIABLE, VARIABLE)
+    found = key_file.load_key(path, FILE_VARIABLE, VARIABLE)
     if found is None:
         raise AuthorisationError(
             f"no key: neither ${FILE_VARIABLE} nor ${VARIABLE} is set; expected a key file of mode 0600: "
@@ -97,7 +92,7 @@ def new_key(out: Path) -> Key:
             f"{str(out)!a}: lies inside a git work tree, one `git add` away from a commit; choose another place"
         )
     secret = os.urandom(SIZE)
-    key = Key(key_id(secret), secret)
+    key = Key(key_file.Key.of(secret).id, secret)
     try:
         made = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except FileExistsError:
@@ -121,7 +116,7 @@ def text(key: Key) -> str:
 
 def _refuse_the_gate_s(name: str) -> None:
     try:
-        gate = gate_keys.load_key()
+        gate = key_file.load_key()
     except AuthorisationError:
         # The gate tells what is wrong with its own key.
         return

@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 from robustify.errors import AuthorisationError
-from robustify.gate.fingerprints.keys import work_tree
+from robustify.gate.git import work_tree
 from robustify.restricted.keys import SECRETS
 
 _WEB_ROOTS = ("public_html", "htdocs", "wwwroot", "webroot", "docroot")

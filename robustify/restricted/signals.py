@@ -13,10 +13,10 @@ from typing import Literal
 
 from robustify.errors import AuthorisationError, DataError
 from robustify.gate.detect.lexicon import LEAST, lexicon
-from robustify.gate.fingerprints.keys import load_key
 from robustify.gate.fingerprints.matching import Fingerprints
 from robustify.gate.fingerprints.sealed import read
 from robustify.gate.fingerprints.words import streams
+from robustify.gate.key_file import load_key
 from robustify.item import Item
 from robustify.restricted.manifest import Manifest
 from robustify.restricted.registered import matches

@@ -11,7 +11,7 @@ import pytest
 
 from robustify.gate.command import INDEX_VARIABLE, main
 from robustify.gate.fingerprints import sealed
-from robustify.gate.fingerprints.keys import FILE_VARIABLE
+from robustify.gate.key_file import FILE_VARIABLE
 from tests.gate.sets import KEY, key_file, mock_items, mock_tables
 
 ROOT = Path(__file__).parents[2]

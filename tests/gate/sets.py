@@ -7,9 +7,9 @@ from functools import cache
 from pathlib import Path
 
 from robustify.gate.fingerprints.index import register
-from robustify.gate.fingerprints.keys import Key, key_id
 from robustify.gate.fingerprints.matching import Fingerprints
 from robustify.gate.fingerprints.sealed import Tables
+from robustify.gate.key_file import Key
 from tests.gate.corpus import Made, made
 
 SEED = 2026
@@ -17,7 +17,7 @@ SEED = 2026
 
 def key(name: str) -> Key:
     secret = hashlib.sha256(f"a test key, {name}".encode()).digest()
-    return Key(key_id(secret), secret)
+    return Key.of(secret)
 
 
 KEY = key("one")

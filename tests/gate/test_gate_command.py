@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from robustify.cli.gate import gate
 from robustify.gate.command import INDEX_VARIABLE, main
-from robustify.gate.fingerprints.keys import FILE_VARIABLE, VARIABLE
+from robustify.gate.key_file import FILE_VARIABLE, VARIABLE
 from robustify.gate.options import scanner
 from robustify.gate.rules import RULES
 from tests.gate.corpus import whole

@@ -9,7 +9,7 @@ import pytest
 
 from robustify.errors import AuthorisationError
 from robustify.gate.command import INDEX_VARIABLE, main
-from robustify.gate.fingerprints.keys import FILE_VARIABLE, VARIABLE, load_key
+from robustify.gate.key_file import FILE_VARIABLE, VARIABLE, load_key
 from tests.gate.repo import registered
 from tests.gate.sets import KEY, key, key_file, key_text, mock_items
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from robustify.gate.command import main
-from robustify.gate.fingerprints.keys import FILE_VARIABLE, VARIABLE
+from robustify.gate.key_file import FILE_VARIABLE, VARIABLE
 from robustify.gate.policy import FORMAT, NAME, digest_of
 from tests.gate.corpus import Made
 from tests.gate.layouts import LAYOUTS

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from robustify.errors import DataError
-from robustify.gate.fingerprints.keys import Key
 from robustify.gate.fingerprints.matching import COVER
 from robustify.gate.fingerprints.sealed import Tables
 from robustify.gate.fingerprints.shingles import SPAN, Tagger
 from robustify.gate.fingerprints.words import words
+from robustify.gate.key_file import Key
 
 WHOLE_STEM = 4
 """Words from which a text that reads like a stem is also registered whole."""

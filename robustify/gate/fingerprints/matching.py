@@ -11,10 +11,10 @@ from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from robustify.gate.fingerprints.keys import Key
 from robustify.gate.fingerprints.sealed import Tables
 from robustify.gate.fingerprints.shingles import SPAN, Tagger
 from robustify.gate.fingerprints.words import ROTATED, Stream, rotated, streams, unspaced
+from robustify.gate.key_file import Key
 
 COVER = 7
 """Words of one item that refuse."""

@@ -9,8 +9,8 @@ from robustify.errors import AuthorisationError, UsageError
 from robustify.gate.findings import shown
 from robustify.gate.fingerprints.index import register
 from robustify.gate.fingerprints.items import Texts, read_items
-from robustify.gate.fingerprints.keys import load_key
 from robustify.gate.fingerprints.sealed import write
+from robustify.gate.key_file import load_key
 
 
 def index(asked: Namespace) -> int:

@@ -17,7 +17,7 @@ from typing import Any
 
 from robustify.errors import DataError, ResourceError
 from robustify.gate.decode.opening import regular
-from robustify.gate.fingerprints.keys import Key
+from robustify.gate.key_file import Key
 
 MAGIC = b"RBGIX\x01\r\n"
 FORMAT = "robustify.gate-index/1"
@@ -46,10 +46,10 @@ def write(path: Path, tables: Tables, key: Key) -> None:
     """Seal the tables under the key; the file takes its place in one step."""
     plain = _packed(tables)
     head = MAGIC + bytes.fromhex(key.id)
-    seal = hmac.digest(key.derived("mac"), head + plain, "sha256")
+    seal = hmac.digest(key.derived("gate/mac"), head + plain, "sha256")
     part = path.with_name(f".{path.name}.part")
     try:
-        part.write_bytes(head + seal + _crossed(plain, key.derived("seal") + seal))
+        part.write_bytes(head + seal + _crossed(plain, key.derived("gate/seal") + seal))
         part.replace(path)
     except OSError as error:
         raise ResourceError(f"{str(path)!a}: the index cannot be written ({error.strerror})") from None
@@ -68,8 +68,8 @@ def read(path: Path, key: Key) -> Tables:
         raise DataError(
             f"index {str(path)!a} was made with key {head[8:].hex()}, this key is {key.id}; use its own key"
         )
-    plain = _crossed(body, key.derived("seal") + seal)
-    if not hmac.compare_digest(hmac.digest(key.derived("mac"), head + plain, "sha256"), seal):
+    plain = _crossed(body, key.derived("gate/seal") + seal)
+    if not hmac.compare_digest(hmac.digest(key.derived("gate/mac"), head + plain, "sha256"), seal):
         raise DataError(f"index {str(path)!a} was changed or cut since it was made; restore or rebuild it")
     return _unpacked(plain)
 

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Sequence
 from operator import xor
 
-from robustify.gate.fingerprints.keys import Key
+from robustify.gate.key_file import Key
 
 SPAN = 3
 """Words in a shingle."""
@@ -20,9 +20,9 @@ class Tagger:
     """The tags of one key. Words once seen are remembered for the life of the process. `salt` is that of marks."""
 
     def __init__(self, key: Key) -> None:
-        self._word_key = key.derived("word")
-        self._text_key = key.derived("text")
-        self.salt = int.from_bytes(key.derived("vocabulary")[:4], "little")
+        self._word_key = key.derived("gate/word")
+        self._text_key = key.derived("gate/text")
+        self.salt = int.from_bytes(key.derived("gate/vocabulary")[:4], "little")
         self._first: dict[bytes, int] = {}
         self._second: dict[bytes, int] = {}
         self._third: dict[bytes, int] = {}

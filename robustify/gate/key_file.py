@@ -1,0 +1,115 @@
+"""A key file or key variable, read and checked: the only place that knows what a key must be.
+
+The gate has a key of its own, separate from the key of item ids (`restricted/keys.py`, which reads its own through
+`load_key` too): CI needs the gate's key, and CI must not be able to open lists of ids. A key comes from a file or
+from a secret store, never from an argument or a config.
+"""
+
+import base64
+import binascii
+import hmac
+import os
+import re
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from robustify.errors import AuthorisationError
+from robustify.gate.git import work_tree
+
+FILE_VARIABLE = "ROBUSTIFY_GATE_KEY_FILE"
+VARIABLE = "ROBUSTIFY_GATE_KEY"
+SIZE = 32
+"""Bytes of a secret."""
+_FORM = re.compile(r"rbk1:([0-9a-f]{16}):([A-Za-z0-9_-]{43}=?)\s*\Z")
+_MOST = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A 256-bit secret and its public id. Its repr shows the id only."""
+
+    id: str
+    secret: bytes = field(repr=False)
+
+    @classmethod
+    def of(cls, secret: bytes) -> "Key":
+        """The key of a secret. Its id is the first 8 bytes of HMAC-SHA256(secret, "robustify/v1/key-id")."""
+        return cls(hmac.digest(secret, b"robustify/v1/key-id", "sha256")[:8].hex(), secret)
+
+    def derived(self, purpose: str) -> bytes:
+        """The subkey of one purpose, 32 bytes: HMAC-SHA256(secret, "robustify/v1/" + purpose)."""
+        return hmac.digest(self.secret, f"robustify/v1/{purpose}".encode(), "sha256")
+
+    def as_text(self) -> str:
+        """The key as its file holds it: `rbk1:ID:SECRET` and a newline."""
+        return f"rbk1:{self.id}:{base64.urlsafe_b64encode(self.secret).decode().rstrip('=')}\n"
+
+
+def load_key(
+    path: str | None = None, file_variable: str = FILE_VARIABLE, variable: str = VARIABLE
+) -> Key | None:
+    """The key of a given file, of the file that `$file_variable` names, or in `$variable`; None where none is set.
+
+    Raises `AuthorisationError` (exit 4) for a key that must not be used: a link, no regular file, somebody else's,
+    readable by others, inside a git work tree, damaged or weak, or a key where the name of its file is expected.
+    """
+    name = path or os.environ.get(file_variable)
+    if not name:
+        text = os.environ.get(variable)
+        return _parsed(text, f"${variable}") if text else None
+    if "rbk1:" in name:
+        raise AuthorisationError(
+            "a key stands where the name of its file is expected, and others may have seen it there; make a new one: "
+            "robustify key new --out FILE"
+        )
+    return _parsed(_read(name), f"key file {name!a}")
+
+
+def _read(name: str) -> str:
+    try:
+        handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        why = "is a symbolic link" if os.path.islink(name) else f"cannot be opened ({error.strerror})"
+        raise AuthorisationError(
+            f"key file {name!a} {why}; expected a regular file of yours, mode 0600"
+        ) from None
+    try:
+        fault = _fault(name, os.fstat(handle))
+        if fault:
+            raise AuthorisationError(f"key file {name!a} {fault}")
+        return os.read(handle, _MOST).decode("ascii", "replace")
+    finally:
+        os.close(handle)
+
+
+def _fault(name: str, status: os.stat_result) -> str:
+    """Why a key must not be read from this file; empty where it may."""
+    mode = stat.S_IMODE(status.st_mode)
+    if not stat.S_ISREG(status.st_mode):
+        return "is not a regular file; make one: robustify key new"
+    if status.st_uid != os.geteuid():
+        return f"belongs to user {status.st_uid}; expected your own file"
+    if mode & 0o077:
+        return f"has mode {mode:04o}: others may read it; expected 0600 (chmod 600)"
+    if work_tree(Path(name).resolve().parent) is not None:
+        return "lies inside a git work tree; move it out, one `git add` away is too near"
+    return ""
+
+
+def _parsed(text: str, source: str) -> Key:
+    match = _FORM.match(text)
+    if match is None:
+        raise AuthorisationError(
+            f"{source} holds no key of the form rbk1:ID:SECRET (256 bits); make one: robustify key new"
+        )
+    try:
+        secret = base64.urlsafe_b64decode(match[2].rstrip("=") + "=")
+    except (binascii.Error, ValueError):
+        secret = b""
+    if len(secret) != SIZE or len(set(secret)) < SIZE // 2:
+        raise AuthorisationError(f"{source} holds a weak secret; expected 32 random bytes: robustify key new")
+    key = Key.of(secret)
+    if not hmac.compare_digest(key.id, match[1]):
+        raise AuthorisationError(f"{source} is damaged: its id is not the id of its secret; restore it")
+    return key
