@@ -85,8 +85,9 @@ def write(path: Path, n: int, views: tuple[str, ...]) -> None:
 def judged(path: Path, n: int) -> None:
     """Judge a table as `robustify judge` does where there is no text, and write what it says."""
     from robustify.answers import Answers
+    from robustify.files import write_json
     from robustify.judge.judgement import Facts, Rules, judge
-    from robustify.run import write_json, write_verdicts
+    from robustify.run import write_verdicts
 
     topics = {f"item-{i:07}": f"topic-{i % TOPICS}" for i in range(n)}
     judgement = judge(Answers.read(path), Facts("made up", topics), Rules())

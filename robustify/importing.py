@@ -22,7 +22,7 @@ from robustify.judge.judgement import Facts, judge
 from robustify.loaders import Loaded, Source, load_many
 from robustify.logs import Gathered, Given, Log, Wanted, fingerprint, gather, read_logs, together
 from robustify.restricted.detect import require_ordinary_files
-from robustify.run import Run, locked, refuse_foreign
+from robustify.run import Run, refuse_foreign, run_lock
 from robustify.screen.voters import same_model
 from robustify.writers.public import Asked, print_run, rules
 
@@ -64,7 +64,7 @@ def import_logs(
         raise UsageError(
             f"{twins[0]} and {twins[1]}: are one model (same revision); a model must not vote twice: leave one out"
         )
-    with locked(folder):
+    with run_lock(folder):
         return print_run(folder, config, asked, judge(asked.answers, asked.facts, rules(config), asked.items))
 
 

@@ -31,7 +31,7 @@ from robustify.restricted.access import Access, authorised
 from robustify.restricted.detect import require_ordinary
 from robustify.restricted.egress import require_inside
 from robustify.restricted.process import confined
-from robustify.run import FREE, SPLIT_FILES, Run, locked, open_run, refuse_foreign, replacing
+from robustify.run import FREE, SPLIT_FILES, Run, open_run, refuse_foreign, replacing, run_lock
 from robustify.screen.voters import same_model
 from robustify.writers.public import Asked, asked_again, data_tree, facts, print_run, rules
 from robustify.writers.restricted import print_restricted, reprint_restricted
@@ -55,7 +55,7 @@ def robustify(config: Config, folder: Path, cache: Path, watch: Watch = unwatche
     with nullcontext() if access is None else confined(folder):
         foresee(config, cache)
         refuse_foreign(folder)
-        with locked(folder):
+        with run_lock(folder):
             bench = load_bench(config, access)
             spent: list[Mapping[str, object]] = []
             asked = ask_models(config, bench, cache, watch, access, spent)
@@ -272,7 +272,7 @@ def rejudge(run: Run, overrides: Mapping[str, object], folder: Path) -> Run:
         tree.setdefault(section, {})[name] = value
     config = parse(tree, "run.json config")
     asked = asked_again(run, config)
-    with locked(folder):
+    with run_lock(folder):
         return print_run(folder, config, asked, judged(config, asked))
 
 
@@ -286,19 +286,19 @@ def attach_free(run: Run, grades: FreeGrades, folder: Path) -> Run:
     config = parse(run.manifest["config"], "run.json config")
     asked = asked_again(run, config)
     asked = replace(asked, facts=replace(asked.facts, free=grades))
-    with locked(folder):
+    with run_lock(folder):
         return print_run(folder, config, asked, judged(config, asked))
 
 
 def reprint(run: Run) -> Run:
     """Print a run's report again, from its summary alone."""
     if run.restricted:
-        with locked(run.folder):
+        with run_lock(run.folder):
             return reprint_restricted(run)
     run.require_unchanged("summary.json")
     notes = run.manifest["config"].get("notes", [])
     with (
-        locked(run.folder),
+        run_lock(run.folder),
         replacing(run.folder, _without_files(run), beside=run.manifest["files"]) as place,
     ):
         write_report(place, run.summary, {**_without_files(run), "notes": notes})

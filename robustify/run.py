@@ -7,13 +7,9 @@ absolute path gets in: the same inputs give the same bytes.
 
 import contextlib
 import csv
-import fcntl
 import io
 import json
-import os
 import platform
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -22,12 +18,11 @@ from typing import Any
 
 from robustify import __version__
 from robustify.answers import Answers
-from robustify.cells import neutral, original
 from robustify.errors import DataError, ResourceError, UsageError
+from robustify.files import locked, move_up, neutral, original, sha256, staging, write_json, write_text
 from robustify.item import Item
 from robustify.judge.free_response import FreeGrades
 from robustify.loaders import Quarantined
-from robustify.models.folder import sha256
 from robustify.restricted.seal import marked, require_seal
 from robustify.screen.consensus import Verdict
 
@@ -152,32 +147,31 @@ def open_run(folder: Path) -> Run:
 
 
 @contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold the folder for one run; the lock dies with the process. A folder made for it and left empty goes.
+def run_lock(folder: Path) -> Iterator[None]:
+    """Hold the folder for one run; the lock ends with the process. A folder made for it and left empty is removed.
 
     Raises:
         ResourceError: another run holds it, or it cannot be written.
     """
     there = folder.is_dir()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = open(folder / ".run.lock", "w")  # noqa: SIM115 - held open for as long as the lock
-    except OSError as error:
-        raise ResourceError(
-            f"{folder}: cannot be written ({error.strerror}); expected a folder of yours (-o DIR)"
-        ) from None
-    with lock:
+    lock = folder / ".run.lock"
+    with contextlib.ExitStack() as stack:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+            folder.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(locked(lock, wait=False))
+        except BlockingIOError:
             raise ResourceError(
                 f"{folder}: in use by another run; wait for it or choose another -o DIR"
+            ) from None
+        except OSError as error:
+            raise ResourceError(
+                f"{folder}: cannot be written ({error.strerror}); expected a folder of yours (-o DIR)"
             ) from None
         try:
             yield
         finally:
             with contextlib.suppress(OSError):
-                (folder / ".run.lock").unlink()
+                lock.unlink()
                 if not there:
                     folder.rmdir()
 
@@ -218,30 +212,23 @@ def replacing(
             never a mixture that still calls itself a run.
     """
     try:
-        # The lock is held: what a killed run left behind is nobody's.
-        for left in folder.glob(".staging-*"):
-            shutil.rmtree(left, ignore_errors=True)
-        staging = Path(tempfile.mkdtemp(prefix=".staging-", dir=folder))
-        try:
-            yield staging
+        with staging(folder) as place:
+            yield place
             before = _earlier(folder)
-            names = sorted(str(p.relative_to(staging)) for p in staging.rglob("*") if p.is_file())
-            digests = {name: sha256(staging / name) for name in names}
-            # Between the old run.json and the new one this file says whose the others are.
-            write_json(staging / _WRITING, {"files": sorted(before | set(names))})
-            os.replace(staging / _WRITING, folder / _WRITING)
+            names = sorted(str(p.relative_to(place)) for p in place.rglob("*") if p.is_file())
+            digests = {name: sha256(place / name) for name in names}
+            # Between the old run.json and the new one this file lists which of the others are a run's own.
+            write_json(place / _WRITING, {"files": sorted(before | set(names))})
+            move_up(place, folder, _WRITING)
             (folder / MANIFEST).unlink(missing_ok=True)
             for name in names:
-                (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                os.replace(staging / name, folder / name)
+                move_up(place, folder, name)
             if beside is None:
                 _remove_stale(folder, before - set(names))
             digests = dict(sorted({**(beside or {}), **digests}.items()))
-            write_json(staging / MANIFEST, finish({**manifest, "files": digests}))
-            os.replace(staging / MANIFEST, folder / MANIFEST)
+            write_json(place / MANIFEST, finish({**manifest, "files": digests}))
+            move_up(place, folder, MANIFEST)
             (folder / _WRITING).unlink()
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)
     except OSError as error:
         raise ResourceError(
             f"{folder}: cannot be written ({error.strerror}); free space or choose another -o DIR"
@@ -308,19 +295,6 @@ def write_quarantine(path: Path, rows: Sequence[Quarantined]) -> None:
     write_text(
         path, "".join(json.dumps({"file": q.file, "line": q.line, "reason": q.reason}) + "\n" for q in rows)
     )
-
-
-def write_json(path: Path, value: object) -> None:
-    """Indented JSON; a NaN in it is a bug and raises."""
-    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
-
-
-def write_text(path: Path, text: str) -> None:
-    """UTF-8 with plain line ends, on the disk before it returns."""
-    with open(path, "w", encoding="utf-8", errors="surrogatepass", newline="\n") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def versions() -> dict[str, str]:

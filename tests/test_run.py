@@ -13,9 +13,9 @@ import pytest
 from robustify import pipeline
 from robustify.config import Config, parse
 from robustify.errors import AuthorisationError, DataError, ResourceError, UsageError
+from robustify.files import sha256
 from robustify.item import Item
-from robustify.models.folder import sha256
-from robustify.run import Run, locked, open_run, write_items
+from robustify.run import Run, open_run, run_lock, write_items
 from robustify.writers import public as printing
 from tests.support.fake_scorer import FakeScorer, finds, likes_the_letter
 
@@ -156,7 +156,7 @@ def test_a_run_that_lacks_run_json_is_no_run(config: Config, tmp_path: Path) -> 
 def _hold(
     folder: Path, ready: "multiprocessing.synchronize.Event", go: "multiprocessing.synchronize.Event"
 ) -> None:
-    with locked(folder):
+    with run_lock(folder):
         ready.set()
         go.wait(30)
 
@@ -168,26 +168,26 @@ def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
     other.start()
     try:
         assert ready.wait(30)
-        with pytest.raises(ResourceError, match="in use by another run"), locked(tmp_path / "out"):
+        with pytest.raises(ResourceError, match="in use by another run"), run_lock(tmp_path / "out"):
             pass
     finally:
         go.set()
         other.join(30)
-    with locked(tmp_path / "out"):
+    with run_lock(tmp_path / "out"):
         assert os.listdir(tmp_path / "out") == [".run.lock"]
 
 
 def test_a_folder_that_was_there_stays_and_one_made_for_nothing_goes(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     for name in ("mine", "made"):
-        with pytest.raises(ValueError, match="failed"), locked(tmp_path / name):
+        with pytest.raises(ValueError, match="failed"), run_lock(tmp_path / name):
             raise ValueError("failed")
     assert sorted(os.listdir(tmp_path)) == ["mine"]
 
 
 def test_a_folder_that_is_a_file_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("")
-    with pytest.raises(ResourceError, match="cannot be written"), locked(tmp_path / "out"):
+    with pytest.raises(ResourceError, match="cannot be written"), run_lock(tmp_path / "out"):
         pass
 
 

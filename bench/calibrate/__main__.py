@@ -16,7 +16,7 @@ from bench.calibrate.arms import Cell, all_cells
 from bench.calibrate.gather import gathered, told
 from bench.calibrate.plots import draw_all
 from bench.calibrate.trial import Trial, trial
-from robustify.run import write_json
+from robustify.files import write_json
 
 RESULTS = Path(__file__).parent.parent.parent / "results" / "calibration"
 SEEDS = 100_000

@@ -297,11 +297,11 @@ def audit(
     Example:
         robustify free audit --items free/items.jsonl --judge http://127.0.0.1:8000/v1 --judge-model M -o free/audit.json
     """
+    from robustify.files import write_json
     from robustify.freeform.audit import CHECKS, judge_audit
     from robustify.freeform.permit import permitted
     from robustify.freeform.released import coarse
     from robustify.freeform.session import RECORD, open_judge
-    from robustify.run import write_json
 
     items = read_items(items_file)
     record = out.with_name(RECORD)
@@ -344,11 +344,11 @@ def report(
         robustify free report free/grades.jsonl --items free/items.jsonl -o free/report
         robustify free report free/base.jsonl free/tuned.jsonl --items free/items.jsonl --base smollm2-135m
     """
+    from robustify.files import write_json, write_text
     from robustify.freeform.files import read_rows
     from robustify.freeform.human import human_from
     from robustify.freeform.permit import permitted, smallest
     from robustify.freeform.report import page, refuse_self_judged, summarise
-    from robustify.run import write_json, write_text
 
     read, items = read_grades(grades), read_items(items_file)
     if not allow_self_judging:

@@ -86,6 +86,7 @@ def compare(
             --answers free/answers.jsonl --human labels.jsonl --judge http://127.0.0.1:8000/v1
             --judge-model M -o free/compare.json
     """
+    from robustify.files import write_json
     from robustify.freeform.compare import compare_templates
     from robustify.freeform.files import read_rows
     from robustify.freeform.grade.grading import Grading
@@ -94,7 +95,6 @@ def compare(
     from robustify.freeform.released import coarse
     from robustify.freeform.schema import answer_from
     from robustify.freeform.session import RECORD, open_judge
-    from robustify.run import write_json
 
     items = read_items(items_file)
     labels = read_rows(human, human_from) if human else []

@@ -16,8 +16,8 @@ from robustify.errors import DataError
 from robustify.export.card import Publication, card
 from robustify.export.croissant import croissant
 from robustify.export.heading import Heading, one_line
+from robustify.files import write_json, write_text
 from robustify.item import Item
-from robustify.run import write_json, write_text
 
 __all__ = ["Publication", "write_hf"]
 SCHEMA = pa.schema(

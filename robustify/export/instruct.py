@@ -13,10 +13,10 @@ from typing import Literal
 from robustify.errors import DataError
 from robustify.export.free import FreeRows, free_rows
 from robustify.export.heading import Heading
+from robustify.files import write_text
 from robustify.item import Item
 from robustify.orders import own
 from robustify.report.environment import markdown
-from robustify.run import write_text
 from robustify.views import template
 
 Form = Literal["mcq", "free"]

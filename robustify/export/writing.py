@@ -22,8 +22,9 @@ from robustify.export.lm_eval import write_tasks
 from robustify.export.lm_eval_free import DATA as FREE_DATA
 from robustify.export.lm_eval_free import write_free_tasks
 from robustify.export.lm_eval_topics import write_topics
+from robustify.files import write_text
 from robustify.item import Item
-from robustify.run import SPLIT_FILES, Run, read_items, write_text
+from robustify.run import SPLIT_FILES, Run, read_items
 
 SPLITS = (*(name.removesuffix(".jsonl") for name in SPLIT_FILES), "cloze")
 """The parts of a run that hold items; cloze overlaps with the others."""

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from robustify.errors import ModelError, ResourceError
+from robustify.files import sha256
 
 RECORD = "robustify-model.json"
 LOCAL_GGUF = "a local GGUF file"
@@ -39,15 +40,6 @@ def cache_folder(given: Path | None = None) -> Path:
         return Path(own).expanduser()
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "robustify"
-
-
-def sha256(path: Path) -> str:
-    """The sha256 of a file, in hex, read in pieces."""
-    digest = hashlib.sha256()
-    with path.open("rb") as f:
-        while piece := f.read(1 << 22):
-            digest.update(piece)
-    return digest.hexdigest()
 
 
 def write_record(folder: Path, record: Record) -> None:

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from robustify.errors import ModelError, ResourceError
-from robustify.models.folder import Record, mark_seen, sha256, write_record
+from robustify.files import sha256
+from robustify.models.folder import Record, mark_seen, write_record
 
 Say = Callable[[str], None]
 _NEEDED = ("torch", "transformers", "accelerate", "gguf", "safetensors")

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from robustify.errors import ModelError
-from robustify.models.folder import RECORD, check, locked, sha256
+from robustify.files import sha256
+from robustify.models.folder import RECORD, check, locked
 from robustify.models.install import check_can_convert, install, models_folder, room
 from robustify.models.names import Known, Wheel, known
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from robustify.errors import AuthorisationError, DataError, ResourceError, UsageError
+from robustify.files import open_regular
 from robustify.loaders import Loaded, Source
 from robustify.restricted import ids
 from robustify.restricted.adapters import Adapter, find
@@ -187,9 +188,7 @@ def _require(name: str, root: Path, file: DataFile) -> None:
 def _digest(place: Path) -> str:
     digest = hashlib.sha256()
     try:
-        with os.fdopen(
-            os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb"
-        ) as file:
+        with open_regular(place) as file:
             while chunk := file.read(_CHUNK):
                 digest.update(chunk)
     except OSError as error:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from robustify.errors import AuthorisationError, ResourceError, UsageError
+from robustify.files import write_new
 from robustify.gate import key_file
 from robustify.gate.git import work_tree
 
@@ -94,18 +95,13 @@ def new_key(out: Path) -> Key:
     secret = os.urandom(SIZE)
     key = Key(key_file.Key.of(secret).id, secret)
     try:
-        made = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        write_new(out, text(key))
     except FileExistsError:
         raise UsageError(
             f"{str(out)!a}: is there already; a key is never overwritten: choose another name"
         ) from None
     except OSError as error:
         raise ResourceError(f"{str(out)!a}: cannot be written ({error.strerror})") from None
-    with os.fdopen(made, "w", encoding="ascii") as file:
-        os.fchmod(file.fileno(), 0o600)
-        file.write(text(key))
-        file.flush()
-        os.fsync(file.fileno())
     return key
 
 

@@ -7,7 +7,6 @@ without a terminal the digest of the text must be typed too.
 
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
@@ -17,8 +16,9 @@ from typing import Any
 
 from robustify import __version__
 from robustify.errors import AuthorisationError, ResourceError, UsageError
+from robustify.files import read_expected, write_atomic
 from robustify.restricted.adapters import Adapter
-from robustify.restricted.strict_yaml import read_regular
+from robustify.restricted.strict_yaml import MOST_BYTES
 
 FORMAT = "robustify.licences/1"
 
@@ -56,7 +56,7 @@ def accepted() -> list[Acceptance]:
     if not place.exists() and not place.is_symlink():
         return []
     try:
-        held: Any = json.loads(read_regular(place, "the record of accepted terms"))
+        held: Any = json.loads(read_expected(place, "the record of accepted terms", MOST_BYTES))
         if held["format"] != FORMAT:
             raise ValueError
         return [Acceptance(**row) for row in held["accepted"]]
@@ -112,15 +112,6 @@ def write_private(place: Path, tree: Mapping[str, object]) -> None:
     """
     try:
         place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        made, part = tempfile.mkstemp(prefix=f".{place.name}.", dir=place.parent)
-        try:
-            with os.fdopen(made, "w", encoding="utf-8") as file:
-                json.dump(tree, file, indent=1)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(part, place)
-        except BaseException:
-            Path(part).unlink(missing_ok=True)
-            raise
+        write_atomic(place, json.dumps(tree, indent=1).encode(), private=True)
     except OSError as error:
         raise ResourceError(f"{place}: cannot be written ({error.strerror})") from None

@@ -4,11 +4,11 @@ Here the hashed splits meet the data again. What comes out holds text: it goes i
 """
 
 import json
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from robustify import files
 from robustify.errors import AuthorisationError, DataError, ResourceError, UsageError
 from robustify.item import Item
 from robustify.loaders import Loaded, load_many
@@ -97,18 +97,10 @@ def write_new(path: Path, text: str) -> None:
         ResourceError: it cannot be written; what was begun is removed.
     """
     try:
-        made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        files.write_new(path, text)
     except FileExistsError:
         raise UsageError(f"{str(path)!a}: is there already; expected a new file (-o FILE)") from None
     except OSError as error:
         raise ResourceError(
-            f"{str(path)!a}: cannot be written ({error.strerror}); choose another -o FILE"
+            f"{str(path)!a}: cannot be written ({error.strerror}); free space or choose another -o FILE"
         ) from None
-    try:
-        with os.fdopen(made, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        path.unlink(missing_ok=True)
-        raise ResourceError(f"{str(path)!a}: cannot be written ({error.strerror}); free space") from None

@@ -11,9 +11,10 @@ from pathlib import Path
 import yaml
 
 from robustify.errors import DataError, ResourceError, UsageError
+from robustify.files import read_expected
 from robustify.loaders import Source, load
 from robustify.restricted.manifest import FILE, FORMAT, ID, LICENCE, Manifest, read_manifest
-from robustify.restricted.strict_yaml import read_regular
+from robustify.restricted.strict_yaml import MOST_BYTES
 
 _MOST_DATA = 4 << 30
 
@@ -39,7 +40,7 @@ def make(
     name = folder.absolute().name
     if not ID.fullmatch(name):
         raise UsageError(f"{name!a}: is no id of a set; expected small letters, digits and - (2 to 40)")
-    text = read_regular(terms, "the terms of the set as UTF-8 text")
+    text = read_expected(terms, "the terms of the set as UTF-8 text", MOST_BYTES)
     root = os.environ.get(root_env)
     told = {
         "format": FORMAT,
@@ -74,7 +75,7 @@ def _file(root: str | None, path: str) -> dict[str, object]:
     place = None if root is None else Path(root) / path
     if place is None or not place.is_file():
         return {"path": path, "sha256": None, "records": None}
-    raw = read_regular(place, "a file of items", _MOST_DATA)
+    raw = read_expected(place, "a file of items", _MOST_DATA)
     try:
         bench = load(Source(path=str(place), skip_bad=True))
     except DataError as error:

@@ -15,8 +15,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from robustify.errors import AuthorisationError, UsageError
+from robustify.files import read_expected
 from robustify.loaders import FieldMap, Source
-from robustify.restricted.strict_yaml import parsed, read_regular
+from robustify.restricted.strict_yaml import MOST_BYTES, parsed
 
 FORMAT: Literal["robustify.adapter/1"] = "robustify.adapter/1"
 FILE = "manifest.yaml"
@@ -165,7 +166,7 @@ def read_manifest(folder: Path) -> Manifest:
 def read_pinned(folder: Path) -> tuple[Manifest, str]:
     """The manifest and the sha256 of the very bytes that were read. Raises as `read_manifest`."""
     what = f"the manifest of an adapter ({FORMAT})"
-    raw = read_regular(folder / FILE, what)
+    raw = read_expected(folder / FILE, what, MOST_BYTES)
     tree = parsed(raw, FILE, what)
     if not isinstance(tree, dict):
         raise UsageError(f"{FILE}: a {type(tree).__name__}; expected keys and values")
@@ -188,7 +189,7 @@ def licence_text(folder: Path, manifest: Manifest) -> str:
     Raises:
         UsageError: no regular file of UTF-8 text, or not the text that the manifest pins.
     """
-    raw = read_regular(folder / LICENCE, "the terms of the set as UTF-8 text")
+    raw = read_expected(folder / LICENCE, "the terms of the set as UTF-8 text", MOST_BYTES)
     digest = sha256(raw).hexdigest()
     if digest != manifest.licence.sha256:
         raise UsageError(

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from robustify.errors import AuthorisationError, ItemError, UsageError
+from robustify.files import read_expected
 from robustify.item import Item
 from robustify.restricted.ids import PREFIX, item_id
 from robustify.restricted.licence import settings_folder, write_private
-from robustify.restricted.strict_yaml import read_regular
 
 FORMAT = "robustify.registered/1"
 _MOST = 256 << 20
@@ -72,7 +72,7 @@ def _read() -> dict[str, Any] | None:
     if not path.exists() and not path.is_symlink():
         return None
     try:
-        held: Any = json.loads(read_regular(path, "the record of restricted sets", _MOST))
+        held: Any = json.loads(read_expected(path, "the record of restricted sets", _MOST))
         if held["format"] != FORMAT or len(bytes.fromhex(held["secret"])) != 32:
             raise ValueError
         return {"format": FORMAT, "secret": held["secret"], "sets": dict(held["sets"])}

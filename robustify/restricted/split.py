@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from robustify.errors import AuthorisationError, DataError
+from robustify.files import read_expected
 from robustify.item import Item
 from robustify.restricted import canonical
 from robustify.restricted.manifest import FEWEST_IN_A_CELL
-from robustify.restricted.strict_yaml import read_regular
 
 FORMAT = "robustify.hashed-split/1"
 NAMES = ("robust", "shortcut", "undecided")
@@ -66,7 +66,7 @@ def read_split(path: Path) -> Split:
             below the floor of every cell.
         UsageError: no regular file, or larger than 64 MiB.
     """
-    raw = read_regular(path, f"a hashed split ({FORMAT})", MOST_BYTES)
+    raw = read_expected(path, f"a hashed split ({FORMAT})", MOST_BYTES)
     try:
         tree = json.loads(raw)
     except (ValueError, RecursionError):

@@ -1,11 +1,7 @@
-"""YAML from somebody else: plain values only. Aliases, tags, keys written twice and deep nesting are refused.
-
-A file is opened without following a link or waiting for a pipe, and its text is never shown.
+"""YAML from somebody else: plain values only. Aliases, tags, keys written twice and deep nesting are refused, and the text
+of the file is never shown.
 """
 
-import os
-import stat
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -14,26 +10,6 @@ from robustify.errors import UsageError
 
 MOST_BYTES = 1 << 20
 MOST_DEEP = 20
-
-
-def read_regular(path: Path, what: str, most: int = MOST_BYTES) -> bytes:
-    """The bytes of a regular file; `what` says in an error what was expected.
-
-    Raises:
-        UsageError: a link, a pipe or device, more than `most` bytes, or a file that cannot be read.
-    """
-    try:
-        opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        why = "is a symbolic link" if path.is_symlink() else f"cannot be opened ({error.strerror})"
-        raise UsageError(f"{str(path)!a}: {why}; expected {what}") from None
-    with os.fdopen(opened, "rb") as file:
-        found = os.fstat(file.fileno())
-        if not stat.S_ISREG(found.st_mode):
-            raise UsageError(f"{str(path)!a}: no regular file (a pipe or device); expected {what}")
-        if found.st_size > most:
-            raise UsageError(f"{str(path)!a}: {found.st_size:,} bytes; expected {what}, at most {most:,}")
-        return file.read(most + 1)
 
 
 def parsed(raw: bytes, name: str, what: str) -> Any:

@@ -12,9 +12,10 @@ from typing import cast
 
 from robustify.answers import Answers
 from robustify.errors import ResourceError
+from robustify.files import write_json
 from robustify.item import Item
 from robustify.judge.judgement import Judgement, Rules, judge
-from robustify.run import write_items, write_json
+from robustify.run import write_items
 from robustify.screen.votes import ScreenRules
 from robustify.simulate.drawing import Drawn, truth
 from robustify.simulate.parameters import World

@@ -14,6 +14,7 @@ from robustify.answers import Answers
 from robustify.config import Config
 from robustify.errors import DataError
 from robustify.export.lm_eval import write_tasks
+from robustify.files import write_json
 from robustify.item import Item
 from robustify.judge.judgement import Facts, Judgement, Rules
 from robustify.loaders import Loaded, Quarantined
@@ -27,7 +28,6 @@ from robustify.run import (
     replacing,
     versions,
     write_items,
-    write_json,
     write_quarantine,
     write_verdicts,
 )

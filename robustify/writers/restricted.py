@@ -19,6 +19,7 @@ from robustify.config import Config
 from robustify.disclosure.release import PRINTED, Level, cell_of, released
 from robustify.disclosure.select import Tree
 from robustify.export.restricted_tasks import write_tasks
+from robustify.files import write_json, write_text
 from robustify.judge.judgement import Judgement
 from robustify.logs.replay import ReplayModel
 from robustify.report import write_report
@@ -26,7 +27,7 @@ from robustify.restricted.access import Access
 from robustify.restricted.keys import Key
 from robustify.restricted.seal import require_seal, sealed
 from robustify.restricted.split import NAMES, Split, hashed, told_apart
-from robustify.run import FORMAT, Run, open_run, replacing, versions, write_json, write_text
+from robustify.run import FORMAT, Run, open_run, replacing, versions
 from robustify.writers.public import Asked, signature
 
 PLACES: dict[Level, str] = {"evaluator": ".", "published": "published"}

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from robustify.cli import cli
 from robustify.errors import AuthorisationError, DataError
 from robustify.export.hashed_split import emitted
-from robustify.models.folder import sha256
+from robustify.files import sha256
 from robustify.pipeline import rejudge, reprint
 from robustify.report.words import closing
 from robustify.restricted.loader import documents, require_silence

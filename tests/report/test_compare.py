@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from robustify.cli import cli
 from robustify.errors import DataError, UsageError
-from robustify.models.folder import sha256
+from robustify.files import sha256
 from robustify.pipeline import rejudge
 from robustify.report.compared import lines
 from robustify.report.comparing import compared
