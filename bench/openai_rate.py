@@ -69,18 +69,18 @@ def _engine_seconds(engine: OpenAIServer, block: Sequence[Request]) -> float:
 
 def _recorded(engine: OpenAIServer, block: Sequence[Request]) -> list[Mapping[str, Any]]:
     """What the engine sends for these requests."""
-    wire, sent = engine._wire, engine._wire.completions
+    client, sent = engine._client, engine._client.completions
     bodies: list[Mapping[str, Any]] = []
 
     def recorded(body: Mapping[str, Any]) -> dict[str, Any]:
-        bodies.append({"model": wire.model.served, **body})
+        bodies.append({"model": client.model.served, **body})
         return sent(body)
 
-    wire.completions = recorded  # type: ignore[method-assign]
+    client.completions = recorded  # type: ignore[method-assign]
     try:
         engine.loglikelihoods(block)
     finally:
-        wire.completions = sent  # type: ignore[method-assign]
+        client.completions = sent  # type: ignore[method-assign]
     return bodies
 
 

@@ -20,9 +20,9 @@ from robustify import pipeline
 from robustify.ask import Asking, ask, plan
 from robustify.config import Config, parse
 from robustify.engines.cache import Cache
-from robustify.engines.openai import client as openai_wire
-from robustify.engines.openai import thread_pool as openai_crew
-from robustify.engines.openai.client import _retry_after
+from robustify.engines.openai import client as openai_client
+from robustify.engines.openai import thread_pool
+from robustify.engines.openai.client import retry_after
 from robustify.engines.openai.engine import OpenAIServer, check_server, is_same_probe
 from robustify.engines.openai.replies import PART, Token, Unreadable, covers, following
 from robustify.engines.openai.scoring import _tokens_of
@@ -52,7 +52,7 @@ MANY = [
 
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openai_wire, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(openai_client, "FIRST_PAUSE", 0.01)
 
 
 @pytest.fixture
@@ -344,7 +344,7 @@ def test_a_wish_for_a_very_long_pause_ends_the_run(server: Stub, tmp_path: Path)
     ],
 )
 def test_the_wish_is_read_in_every_form(headers: dict[str, str], seconds: float | None) -> None:
-    assert _retry_after(headers) == seconds
+    assert retry_after(headers) == seconds
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 429])
@@ -354,12 +354,12 @@ def test_what_may_pass_is_tried_again(status: int, server: Stub, tmp_path: Path)
 
 
 def test_pauses_double_and_are_bounded(server: Stub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openai_wire, "FIRST_PAUSE", 0.01)
-    monkeypatch.setattr(openai_wire, "LONGEST_PAUSE", 0.03)
+    monkeypatch.setattr(openai_client, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(openai_client, "LONGEST_PAUSE", 0.03)
     with OpenAIServer(model(server, retries=4), tmp_path) as engine:
         engine.found()
         waited: list[float] = []
-        monkeypatch.setattr(engine._wire._stop, "wait", waited.append)
+        monkeypatch.setattr(engine._client._stop, "wait", waited.append)
         server.manner.faults = [(500, {})] * 4
         engine.loglikelihoods(LETTERS)
     assert len(waited) == 4
@@ -624,7 +624,7 @@ def test_as_many_are_on_the_way_as_allowed_and_no_more(tmp_path: Path) -> None:
 def test_an_interrupt_waits_for_nobody_and_what_was_kept_is_not_asked_again(
     server: Stub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(openai_crew, "GATHERED", 0.01)
+    monkeypatch.setattr(thread_pool, "GATHERED", 0.01)
     server.manner.service = 0.02
     reference = scored(server, tmp_path / "reference", MANY)
 

@@ -179,7 +179,7 @@ def test_a_relative_folder_makes_no_relative_place_for_temporary_files(
 def test_inside_no_proxy_carries_prompts_and_no_child_has_a_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from robustify.engines.openai.client import _client
+    from robustify.engines.openai.client import sdk_client
     from robustify.engines.openai.settings import OpenAIModel
 
     pytest.importorskip("openai")
@@ -197,7 +197,7 @@ def test_inside_no_proxy_carries_prompts_and_no_child_has_a_key(
 
     def through() -> list[str]:
         return [
-            type(found).__name__ for found in _client(model)._client._mounts.values() if found is not None
+            type(found).__name__ for found in sdk_client(model)._client._mounts.values() if found is not None
         ]
 
     assert through()

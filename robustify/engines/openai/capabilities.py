@@ -66,9 +66,9 @@ def shake_hands(questions: Questions, speller: Speller | None) -> Found:
 
 def _listed(questions: Questions) -> tuple[str, int | None]:
     """What the server says that the model is, and its longest prompt."""
-    wire, served = questions.wire, questions.wire.model.served
+    client, served = questions.client, questions.client.model.served
     try:
-        data = wire.models().get("data")
+        data = client.models().get("data")
     except Refusal:
         return served, None
     entries = [e for e in data if isinstance(e, dict)] if isinstance(data, list) else []
@@ -76,7 +76,7 @@ def _listed(questions: Questions) -> tuple[str, int | None]:
     if mine is None:
         listed = ", ".join(str(e.get("id"))[:100] for e in entries[:10]) or "none"
         raise ModelError(
-            f"{wire.model.name}: its server lists no model {served!r}; found {listed} (`model: ID`)"
+            f"{client.model.name}: its server lists no model {served!r}; found {listed} (`model: ID`)"
         )
     root, longest = mine.get("root"), mine.get("max_model_len")
     named = root if isinstance(root, str) and root else served
@@ -97,7 +97,7 @@ def _form(questions: Questions) -> tuple[Form | None, Sequence[Token]]:
             continue
         if not covers(tokens, TEXT):
             raise ModelError(
-                f"{questions.wire.model.name}: its server tells of {len(tokens)} tokens that are not those of the prompt "
+                f"{questions.client.model.name}: its server tells of {len(tokens)} tokens that are not those of the prompt "
                 f"({len(TEXT)} characters); expected all of it: prompts are cut or changed"
             )
         return form, tokens
@@ -114,7 +114,7 @@ def _likely(questions: Questions) -> tuple[int, Mapping[str, float]]:
             return 0, {}
         if sum(map(math.exp, seen.values())) > 1.01:
             raise ModelError(
-                f"{questions.wire.model.name}: its server's likeliest tokens have a probability of more than 1 together; "
+                f"{questions.client.model.name}: its server's likeliest tokens have a probability of more than 1 together; "
                 "expected natural logarithms of probabilities"
             )
         return top, seen
@@ -125,7 +125,7 @@ def _hold_against(
     questions: Questions, form: Form, alone: Sequence[Token], likely: Mapping[str, float]
 ) -> None:
     """The log-probability of a likely next token, and of the same token once it stands in the prompt."""
-    name, checked = questions.wire.model.name, 0
+    name, checked = questions.client.model.name, 0
     for text, own in sorted(likely.items(), key=lambda pair: -pair[1]):
         tokens = questions.prompt(TEXT + text, form) if text.strip() and PART not in text else None
         # Otherwise the token has grown together with what stands before it.
@@ -149,7 +149,7 @@ def _hold_against(
 
 
 def _take_tokens(questions: Questions, form: Form, speller: Speller) -> None:
-    name, called = questions.wire.model.name, questions.wire.model.tokenizer
+    name, called = questions.client.model.name, questions.client.model.tokenizer
     ids = speller.spell([TEXT], special=True)[0]
     try:
         tokens = questions.prompt(ids, form) or []
@@ -166,7 +166,7 @@ def _letters(questions: Questions, top: int) -> tuple[float, ...]:
     seen = questions.following(LETTERS, top) or {}
     if not {" A", " B", " C", " D"} & set(seen):
         raise ModelError(
-            f"{questions.wire.model.name}: its server shows {len(seen)} likely tokens and no letter among them where one "
+            f"{questions.client.model.name}: its server shows {len(seen)} likely tokens and no letter among them where one "
             "is asked for; expected ` A`: nothing could be answered"
         )
     return tuple(sorted(seen.values(), reverse=True)[:5])

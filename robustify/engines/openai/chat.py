@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from robustify.engines.openai.client import Refusal, Wire
-from robustify.engines.openai.thread_pool import Crew
+from robustify.engines.openai.client import Client, Refusal
+from robustify.engines.openai.thread_pool import ThreadPool
 from robustify.engines.protocols import Reply
 from robustify.errors import DataError, ModelError
 
@@ -26,25 +26,25 @@ _FORMS: tuple[_Form, ...] = (
 class Chat:
     """Writing at one server. `form`: by which path, and how it calls the length of a reply."""
 
-    wire: Wire
+    client: Client
     form: _Form
 
     @staticmethod
-    def opened(wire: Wire) -> "Chat":
+    def opened(client: Client) -> "Chat":
         """The first way of writing that the server knows.
 
         Raises:
             ModelError: it knows none.
         """
         for form in _FORMS:
-            chat = Chat(wire, form)
+            chat = Chat(client, form)
             try:
                 chat.reply(_HELLO, 8)
             except Refusal:
                 continue
             return chat
         raise ModelError(
-            f"{wire.model.name}: its server neither chats nor completes; expected an OpenAI-compatible server and a "
+            f"{client.model.name}: its server neither chats nor completes; expected an OpenAI-compatible server and a "
             "model that it knows"
         )
 
@@ -69,12 +69,12 @@ class Chat:
             except Refusal as refusal:
                 if not refusal.too_long:
                     raise ModelError(
-                        f"{self.wire.model.name}: its server refused a prompt ({refusal.status})"
+                        f"{self.client.model.name}: its server refused a prompt ({refusal.status})"
                     ) from None
                 return place, None
 
-        crew = Crew(one, self.wire.model.concurrency, self.wire.give_up)
-        for batch in crew.done(range(len(prompts))):
+        pool = ThreadPool(one, self.client.model.concurrency, self.client.give_up)
+        for batch in pool.done(range(len(prompts))):
             for place, text in batch:
                 if text is None:
                     faults[place] = f"prompt {place}: does not fit into the model's context (its server says)"
@@ -89,7 +89,7 @@ class Chat:
 
         Raises:
             Refusal: the server does not know this path or a field, or the prompt is too long.
-            ModelError: as the wire; or a reply without a text.
+            ModelError: as the client; or a reply without a text.
         """
         how, length = self.form
         body: dict[str, Any] = {length: max_tokens, "n": 1, "stream": False}
@@ -97,10 +97,10 @@ class Chat:
         if length == "max_tokens":
             body["temperature"] = 0
         if how == "chat":
-            reply = self.wire.chat({**body, "messages": [{"role": "user", "content": prompt}]})
+            reply = self.client.chat({**body, "messages": [{"role": "user", "content": prompt}]})
         else:
-            reply = self.wire.completions({**body, "prompt": prompt})
-        return _text(reply, how, self.wire.model.name)
+            reply = self.client.completions({**body, "prompt": prompt})
+        return _text(reply, how, self.client.model.name)
 
 
 def _text(reply: Mapping[str, Any], how: str, name: str) -> Reply:

@@ -1,9 +1,10 @@
-"""The way to an OpenAI-compatible server and back, through the openai SDK: JSON out, JSON in, tried again with care.
+"""The client of an OpenAI-compatible server, on the openai SDK: JSON out, JSON in, with retries.
 
 What may pass (429, 5xx, no reply in time, a broken connection, half a reply) is tried again after a pause that doubles,
-with jitter, and never before the server's own Retry-After; all threads wait with the one that was told to. What a
-server says in words is never repeated, because it may quote a prompt. No redirect is followed, and a reply under another
-model's name is refused, whenever it comes.
+with jitter, and never before the server's own Retry-After, for which all threads wait. These retries are not the SDK's:
+its own end no pause early, take no Retry-After above two minutes and do not repeat half a reply. What a server says in
+words is never repeated, because it may quote a prompt. No redirect is followed, and a reply under another model's name is
+refused.
 """
 
 import email.utils
@@ -24,18 +25,18 @@ if TYPE_CHECKING:
     import openai
 
 FIRST_PAUSE = 0.5
-"""Seconds before the first further try; doubled for each one after it, up to `LONGEST_PAUSE`."""
+"""Seconds before the first retry; doubled for each further one, up to `LONGEST_PAUSE`."""
 LONGEST_PAUSE = 30.0
-LONGEST_WISH = 600.0
-"""A server that wants a longer pause is not waited for."""
-_AGAIN = (408, 409, 425, 429, 500, 502, 503, 504)
+LONGEST_RETRY_AFTER = 600.0
+"""Seconds. A server that asks for a longer pause is given up."""
+_RETRIED = (408, 409, 425, 429, 500, 502, 503, 504)
 _TOO_LONG = re.compile(r"context.{0,20}(length|window|size)|maximum.{0,20}(length|tokens)|too long", re.I)
 
 Json = dict[str, Any]
 
 
 class Refusal(Exception):
-    """The server will not do this: it does not know the path or a field, or the prompt is too long."""
+    """The server refuses this request: it does not know the path, the model or a field, or the prompt is too long."""
 
     def __init__(self, status: int, too_long: bool) -> None:
         super().__init__(f"HTTP {status}")
@@ -44,15 +45,21 @@ class Refusal(Exception):
 
 
 class Unreachable(ModelError):
-    """The server did not answer, as often as it was asked."""
+    """No usable reply after all retries. `status`: of the last reply; None where the connection broke or half a reply
+    came, and 408 where none came in time.
+    """
+
+    def __init__(self, *lines: str, status: int | None = None) -> None:
+        super().__init__(*lines)
+        self.status = status
 
 
 @dataclass(slots=True)
 class Usage:
-    """What was sent and what the server counted. Of a warm run it is nothing, so it is no part of a run's claim."""
+    """What was sent and what the server counted. It is no part of a run's files, because a warm run sends nothing."""
 
     requests: int = 0
-    again: int = 0
+    retries: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
 
@@ -62,38 +69,39 @@ class Usage:
             return None
         return (self.tokens_in * (model.price_in or 0) + self.tokens_out * (model.price_out or 0)) / 1e6
 
-    def told(self, model: OpenAIModel) -> Json:
+    def as_log(self, model: OpenAIModel) -> Json:
         """As one line of run.log."""
         return {
             "model": model.name,
             "requests": self.requests,
-            "tried_again": self.again,
+            "tried_again": self.retries,
             "tokens_in": self.tokens_in,
             "tokens_out": self.tokens_out,
             "cost": self.cost(model),
         }
 
 
-class Wire:
-    """Requests to one server. Any number of threads may use it.
+class Client:
+    """Requests to one server. Any number of threads may use it. `check_name`: refuse replies under another model's name.
 
     Raises:
         ModelError: the openai package is not installed.
         UsageError: the environment variable with the key is not set.
     """
 
-    def __init__(self, model: OpenAIModel) -> None:
+    def __init__(self, model: OpenAIModel, *, check_name: bool = True) -> None:
         self.model = model
         self.usage = Usage()
+        self._check_name = check_name
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._not_before = 0.0
-        self._client = _client(model)
+        self._sdk = sdk_client(model)
 
     def close(self) -> None:
-        """Give up what waits, and let go of the connections."""
+        """Stop retrying and close the connections."""
         self._stop.set()
-        self._client.close()
+        self._sdk.close()
 
     def give_up(self) -> None:
         """From here on nothing is tried again."""
@@ -101,27 +109,31 @@ class Wire:
 
     def models(self) -> Json:
         """`/v1/models`. Raises as `completions`."""
-        return self._sent(lambda: self._client.models.with_raw_response.list())
+        return self._sent(lambda: self._sdk.models.with_raw_response.list())
 
     def completions(self, body: Mapping[str, Any]) -> Json:
         """`/v1/completions` with these fields, the model's id added.
 
         Raises:
             Refusal: the server refuses this request and would again.
-            ModelError: it refuses all of them (key, model), answers as another model, or does not answer.
+            Unreachable: it does not answer.
+            ModelError: it refuses all requests (key), or answers as another model.
         """
         sent = {"model": self.model.served, **body}
         return self._of_this_model(
-            lambda: self._client.completions.with_raw_response.create(
+            lambda: self._sdk.completions.with_raw_response.create(
                 model=sent["model"], prompt=sent["prompt"], extra_body=sent
             )
         )
 
     def chat(self, body: Mapping[str, Any]) -> Json:
-        """`/v1/chat/completions`. Raises as `completions`."""
+        """`/v1/chat/completions` with these fields (`messages` and others), the model's id added.
+
+        Raises as `completions`.
+        """
         sent = {"model": self.model.served, **body}
         return self._of_this_model(
-            lambda: self._client.chat.completions.with_raw_response.create(
+            lambda: self._sdk.chat.completions.with_raw_response.create(
                 model=sent["model"], messages=sent["messages"], extra_body=sent
             )
         )
@@ -129,7 +141,7 @@ class Wire:
     def _of_this_model(self, ask: Callable[[], Any]) -> Json:
         reply = self._sent(ask)
         name, expected = reply.get("model"), self.model.pin or self.model.served
-        if isinstance(name, str) and name and name != expected:
+        if self._check_name and isinstance(name, str) and name and name != expected:
             raise ModelError(
                 f"{self.model.name}: its server answered as {name[:100]!r}; expected {expected!r} (`pin: NAME` says by "
                 "what name it must answer)"
@@ -142,15 +154,17 @@ class Wire:
             self._wait_for_all()
             with self._lock:
                 self.usage.requests += 1
-                self.usage.again += n > 0
-            found = self._tried(ask)
-            if isinstance(found, dict):
-                self._count(found)
-                return found
+                self.usage.retries += n > 0
+            reply = self._tried(ask)
+            if isinstance(reply, dict):
+                self._count(reply)
+                return reply
             if n == self.model.retries or self._stop.is_set():
                 tries = f"{n + 1} tries" if n else "1 try"
-                raise Unreachable(f"{self.model.name}: its server {found.what} ({tries})")
-            self._pause(n, found)
+                raise Unreachable(
+                    f"{self.model.name}: its server {reply.what} ({tries})", status=reply.status
+                )
+            self._pause(n, reply)
             n += 1
 
     def _tried(self, ask: Callable[[], Any]) -> "Json | _Fault":
@@ -161,7 +175,7 @@ class Wire:
         except openai.APIStatusError as error:
             return self._refused(error.status_code, error.response.headers, str(error))
         except openai.APITimeoutError:
-            return _Fault(f"gave no reply within {self.model.timeout:g} s")
+            return _Fault(f"gave no reply within {self.model.timeout:g} s", 408)
         except openai.APIConnectionError as error:
             cause = error.__cause__
             refused = "refused" in str(cause).lower() or "connect" in type(cause).__name__.lower()
@@ -169,34 +183,28 @@ class Wire:
 
     def _refused(self, status: int, headers: Mapping[str, str], words: str) -> "_Fault":
         name, key = self.model.name, self.model.api_key_env
-        match status:
-            case 401 | 403:
-                found = f"the key in {key}" if key else "a request without a key"
-                raise ModelError(
-                    f"{name}: its server refused {found} ({status}); expected "
-                    + (f"a valid key in the environment variable {key}" if key else "`api_key_env: NAME`")
-                )
-            case _ if status in _AGAIN:
-                return _Fault(f"answered {status}", _retry_after(headers))
-            case _ if 300 <= status < 400:
-                raise ModelError(
-                    f"{name}: its server sends elsewhere ({status}); expected the address itself"
-                )
-            case _:
-                raise Refusal(status, bool(_TOO_LONG.search(words)))
+        if status in (401, 403):
+            sent = f"the key in {key}" if key else "a request without a key"
+            mend = f"a valid key in the environment variable {key}" if key else "`api_key_env: NAME`"
+            raise ModelError(f"{name}: its server refused {sent} ({status}); expected {mend}")
+        if status in _RETRIED:
+            return _Fault(f"answered {status}", status, retry_after(headers))
+        if 300 <= status < 400:
+            raise ModelError(f"{name}: its server sends elsewhere ({status}); expected the address itself")
+        raise Refusal(status, bool(_TOO_LONG.search(words)))
 
     def _pause(self, n: int, fault: "_Fault") -> None:
-        own = min(LONGEST_PAUSE, FIRST_PAUSE * 2**n) * random.uniform(0.5, 1.0)
-        if fault.wish is None:
-            self._stop.wait(own)
+        if fault.retry_after is None:
+            self._stop.wait(min(LONGEST_PAUSE, FIRST_PAUSE * 2**n) * random.uniform(0.5, 1.0))
             return
-        if fault.wish > LONGEST_WISH:
+        if fault.retry_after > LONGEST_RETRY_AFTER:
             raise Unreachable(
-                f"{self.model.name}: its server {fault.what} and wants a pause of {fault.wish:.0f} s; expected at "
-                f"most {LONGEST_WISH:.0f} s: come back later"
+                f"{self.model.name}: its server {fault.what} and wants a pause of {fault.retry_after:.0f} s; expected "
+                f"at most {LONGEST_RETRY_AFTER:.0f} s: come back later",
+                status=fault.status,
             )
         with self._lock:
-            self._not_before = max(self._not_before, time.monotonic() + fault.wish)
+            self._not_before = max(self._not_before, time.monotonic() + fault.retry_after)
 
     def _wait_for_all(self) -> None:
         # Jitter, so that not all threads come back in the same moment.
@@ -207,19 +215,24 @@ class Wire:
         usage = reply.get("usage")
         if isinstance(usage, dict):
             with self._lock:
-                self.usage.tokens_in += _whole(usage.get("prompt_tokens"))
-                self.usage.tokens_out += _whole(usage.get("completion_tokens"))
+                self.usage.tokens_in += _count_of(usage.get("prompt_tokens"))
+                self.usage.tokens_out += _count_of(usage.get("completion_tokens"))
 
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """What may pass, and the pause in seconds that the server wishes for."""
+    """A failure that is tried again, and the pause in seconds that the server asks for."""
 
     what: str
-    wish: float | None = None
+    status: int | None = None
+    retry_after: float | None = None
 
 
-def _client(model: OpenAIModel) -> "openai.OpenAI":
+def sdk_client(model: OpenAIModel) -> "openai.OpenAI":
+    """The SDK's client for this address, without its retries, its redirects and the environment's settings.
+
+    Raises as `Client`.
+    """
     try:
         import openai
     except ImportError:
@@ -238,25 +251,25 @@ def _client(model: OpenAIModel) -> "openai.OpenAI":
     client = openai.OpenAI(
         base_url=model.base_url, api_key=key, timeout=model.timeout, max_retries=0, http_client=http
     )
-    # Of the environment, and meant for another server than this may be.
+    # Set by the environment, and meant for another server than this may be.
     client.organization = client.project = None
     return client
 
 
 def _json(content: bytes) -> "Json | _Fault":
     try:
-        found = json.loads(content)
+        reply = json.loads(content)
     except (ValueError, RecursionError):
         return _Fault("sent a reply that is no whole JSON")
-    return found if isinstance(found, dict) else _Fault("sent a reply that is no JSON object")
+    return reply if isinstance(reply, dict) else _Fault("sent a reply that is no JSON object")
 
 
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that the server wishes to be left alone (RFC 9110, section 10.2.3; and OpenAI's own field)."""
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds that a server asks for before the next try (RFC 9110, section 10.2.3; and OpenAI's own field)."""
     for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
-        wish = headers.get(name, "").strip()
-        if re.fullmatch(r"\d+(\.\d+)?", wish):
-            return float(wish) * unit
+        value = headers.get(name, "").strip()
+        if re.fullmatch(r"\d+(\.\d+)?", value):
+            return float(value) * unit
     try:
         at = email.utils.parsedate_to_datetime(headers.get("retry-after", ""))
         return max(0.0, at.timestamp() - time.time())
@@ -264,5 +277,5 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
         return None
 
 
-def _whole(value: object) -> int:
+def _count_of(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0

@@ -13,11 +13,11 @@ from types import TracebackType
 from robustify.engines.cache import Cache, Kept
 from robustify.engines.openai.capabilities import Found, shake_hands
 from robustify.engines.openai.chat import Chat
-from robustify.engines.openai.client import Json, Unreachable, Wire
+from robustify.engines.openai.client import Client, Json, Unreachable
 from robustify.engines.openai.questions import Questions
 from robustify.engines.openai.scoring import Job, Scored, Scoring, Unfit, jobs_of, keys_of
 from robustify.engines.openai.settings import Asked, OpenAIModel
-from robustify.engines.openai.thread_pool import Crew
+from robustify.engines.openai.thread_pool import ThreadPool
 from robustify.engines.openai.views import require_views
 from robustify.engines.plan import Encoded
 from robustify.engines.protocols import Logprob, Progress, no_progress
@@ -44,8 +44,8 @@ class OpenAIServer:
     def __init__(self, model: OpenAIModel, folder: Path, cache: Cache | None = None) -> None:
         self.name = model.name
         self._model = model
-        self._wire = Wire(model)
-        self._questions = Questions(self._wire)
+        self._client = Client(model)
+        self._questions = Questions(self._client)
         self._spelling: Spelling | None = spelling(model.tokenizer, folder) if model.tokenizer else None
         self._cache = cache
         self._found: Found | None = None
@@ -70,11 +70,11 @@ class OpenAIServer:
 
     def close(self) -> None:
         """Let go of the connections."""
-        self._wire.close()
+        self._client.close()
 
     def usage(self) -> Json:
         """What was sent, what the server counted, and what it costs by the config's prices."""
-        return self._wire.usage.told(self._model)
+        return self._client.usage.as_log(self._model)
 
     def found(self) -> Found:
         """What the server can be asked; the handshake is made once.
@@ -115,9 +115,9 @@ class OpenAIServer:
         scoring = Scoring(self._questions, found, by_tokens is not None)
         _refuse({key: why for job in jobs for key, why in scoring.unfit(job).items()}, keys)
         unfit: dict[Encoded, str] = {}
-        crew: Crew[Job, Scored] = Crew(scoring, self._model.concurrency, self._wire.give_up)
+        pool: ThreadPool[Job, Scored] = ThreadPool(scoring, self._model.concurrency, self._client.give_up)
         try:
-            for batch in crew.done(jobs):
+            for batch in pool.done(jobs):
                 fresh = {key: value for scored in batch for key, value in scored.items() if key not in known}
                 unfit |= {key: value.why for key, value in fresh.items() if isinstance(value, Unfit)}
                 known |= kept.keep({k: v for k, v in fresh.items() if isinstance(v, Logprob)})
@@ -138,11 +138,11 @@ class OpenAIServer:
 
     def _writer(self) -> Chat:
         if self._chat is None:
-            self._chat = Chat.opened(self._wire)
+            self._chat = Chat.opened(self._client)
         return self._chat
 
     def _broken_off(self, error: ModelError, n: int, done: int) -> ModelError:
-        usage = self._wire.usage
+        usage = self._client.usage
         kept = (
             f"{done:,} are kept, and the same command goes on from there" if self._cache else "none is kept"
         )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from robustify.engines.openai import replies
-from robustify.engines.openai.client import Wire
+from robustify.engines.openai.client import Client
 from robustify.engines.openai.replies import Token, Unreadable
 
 T = TypeVar("T")
@@ -23,23 +23,23 @@ _PLAIN: dict[str, Any] = {"max_tokens": 1, "temperature": 1.0, "top_p": 1.0, "n"
 class Questions:
     """Asking one server. Any number of threads may ask."""
 
-    wire: Wire
+    client: Client
 
     def prompt(self, prompt: Prompt, form: Form) -> list[Token] | None:
         """The tokens of the prompt, and of an echo the generated one too; None where the server tells none.
 
         Raises:
-            Refusal: as the wire.
-            ModelError: as the wire; numbers that are none.
+            Refusal: as the client.
+            ModelError: as the client; numbers that are none.
         """
         asked = {"prompt_logprobs": 0} if form == "prompt_logprobs" else {"echo": True, "logprobs": 1}
-        reply = self.wire.completions({**_PLAIN, "prompt": _sent(prompt), **asked})
+        reply = self.client.completions({**_PLAIN, "prompt": _sent(prompt), **asked})
         found = self._read(replies.read_prompt if form == "prompt_logprobs" else replies.echoed, reply)
         return found if found is None or form == "prompt_logprobs" else _without_rest(found, reply)
 
     def following(self, prompt: Prompt, top: int) -> dict[str, float] | None:
         """The likeliest next tokens by their text, at most `top`; None where the server tells none. Raises as `prompt`."""
-        reply = self.wire.completions({**_PLAIN, "prompt": _sent(prompt), "logprobs": top})
+        reply = self.client.completions({**_PLAIN, "prompt": _sent(prompt), "logprobs": top})
         return self._read(lambda r: replies.following(r, top), reply)
 
     def _read(self, read: Callable[[Any], T | None], reply: Any) -> T | None:
@@ -47,7 +47,7 @@ class Questions:
             return read(reply)
         except Unreadable as error:
             raise Unreadable(
-                f"{self.wire.model.name}: its server sent {error}; expected a log-probability for every token"
+                f"{self.client.model.name}: its server sent {error}; expected a log-probability for every token"
             ) from None
 
 

@@ -114,7 +114,7 @@ class Scoring:
 
     @property
     def _name(self) -> str:
-        return self.questions.wire.model.name
+        return self.questions.client.model.name
 
     def _scored(self, job: Job) -> Iterator[tuple[Encoded, Logprob | Unfit]]:
         left = list(job.wanted)

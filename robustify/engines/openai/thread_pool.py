@@ -17,7 +17,7 @@ GATHERED = 0.5
 """Seconds for which results are gathered before they are handed over, so that they can be kept together."""
 
 
-class Crew(Generic[J, R]):
+class ThreadPool(Generic[J, R]):
     """`work` is called with each job by one of `width` threads; `on_error` once, when the first one fails."""
 
     def __init__(self, work: Callable[[J], R], width: int, on_error: Callable[[], None]) -> None:
