@@ -1,0 +1,95 @@
+"""Reads `summary.json`: format 2 as it is, format 1 (until version 0.1) with its former names and sentences.
+
+What a file of format 1 lacks is null, and what only it holds is left out.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
+from typing import Any
+
+from pydantic import ValidationError
+
+from robustify.errors import DataError
+from robustify.summary.result import FORMAT, Summary
+
+Tree = dict[str, Any]
+RENAMED = (
+    ("heuristics.*.*", "luck", "expected"),
+    ("screen.independence", "unanimous_by_luck", "unanimous_by_chance"),
+    ("accuracy.*.*.*", "told_from_chance", "significant"),
+    ("residual", "held_out", "non_voters"),
+    ("contamination.memorisation.*", "told", "significant"),
+)
+"""Where, the name in format 1, the name in format 2."""
+SENTENCES = (
+    "benchmark.key_places.sentence", "screen.sentence", "position_bias.*.sentence", "residual.reasons.*",
+    "label_noise.reason", "contamination.sentence", "guardrails.*.reason", "certificate.reasons.*",
+    "certificate.sentence",
+)  # fmt: skip
+"""Sentences of format 1, codes with parameters in format 2."""
+GATHERED = (
+    ("topics", "by_topic", ("kl_nats", "kl_null", "p")),
+    ("permutation", "by_model", ("cloze_invariance",)),
+)
+"""Parts in which names of topics or models stood beside fixed ones."""
+GROUP_NAMES = {
+    "luck": "chance", "luck, places known": "chance, positions known", "cues": "surface features",
+}  # fmt: skip
+
+
+def read(tree: Mapping[str, Any]) -> Summary:
+    """The summary in a tree of `summary.json`.
+
+    Raises:
+        DataError: another format, or a tree that is no summary.
+    """
+    try:
+        match tree.get("format"):
+            case 1:
+                return Summary.model_validate(from_format_1(tree), extra="ignore")
+            case 2:
+                return Summary.model_validate(tree)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise DataError(f"summary.json: {where}: {first['msg']} ({error.error_count()} faults)") from None
+    raise DataError(f"summary.json: format {tree.get('format')!r}; expected 1 or {FORMAT}")
+
+
+def from_format_1(tree: Mapping[str, Any]) -> Tree:
+    """A tree of format 1 as one of format 2."""
+    out: Tree = {**deepcopy(dict(tree)), "format": FORMAT}
+    for where, old, new in RENAMED:
+        for node in _at(out, where):
+            if isinstance(node, dict) and old in node:
+                node[new] = node.pop(old)
+    _each(out, SENTENCES, lambda text: {"code": "sentence", "text": text} if isinstance(text, str) else None)
+    for name, gathered, fixed in GATHERED:
+        part = out.get(name)
+        if isinstance(part, dict):
+            rows = {key: row for key, row in part.items() if key not in fixed}
+            out[name] = {gathered: rows, **{key: part[key] for key in fixed if key in part}}
+    _each(out, ("release.coarser.*", "release.withheld.*"), lambda group: GROUP_NAMES.get(group, group))
+    return out
+
+
+def _each(tree: Tree, paths: tuple[str, ...], change: Callable[[Any], Any]) -> None:
+    """Replace every value at these paths by what `change` makes of it."""
+    for path in paths:
+        where, _, last = path.rpartition(".")
+        for node in _at(tree, where):
+            for name in _names(node, last):
+                node[name] = change(node[name])
+
+
+def _at(tree: Any, path: str) -> Iterator[Any]:
+    """The nodes at a path; `*` is every entry of a mapping or list."""
+    step, _, rest = path.partition(".")
+    for name in _names(tree, step):
+        yield from _at(tree[name], rest) if rest else (tree[name],)
+
+
+def _names(node: Any, step: str) -> list[Any]:
+    if isinstance(node, dict):
+        return list(node) if step == "*" else [step] * (step in node)
+    return list(range(len(node))) if isinstance(node, list) and step == "*" else []
