@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from robustify import orders
 from robustify.answers import Answer, answer, unanswered
-from robustify.baselines.linear_probes import CONTROL, HeadSettings, heads
+from robustify.baselines.linear_probes import CONTROL, LinearProbeSettings, linear_probe
 from robustify.engines import HFModel
 from robustify.engines.protocols import UNSEEN, Logprob, Progress, Scorer, no_progress
 from robustify.errors import DataError, RequestError
@@ -203,11 +203,11 @@ def _row(p: Planned, model: str, scored: Sequence[Logprob]) -> Answer:
     )
 
 
-def head_answers(
+def linear_probe_answers(
     items: Sequence[Item],
     model: HFModel,
     cache: Path,
-    settings: HeadSettings,
+    settings: LinearProbeSettings,
     progress: Progress = no_progress,
     *,
     keep: bool = True,
@@ -226,8 +226,8 @@ def head_answers(
 
     folder = locate(model.reference, cache)
     own = option_vectors(items, model, folder, cache, None, progress, keep=keep)
-    rows = heads(items, own, model.name, settings)
+    rows = linear_probe(items, own, model.name, settings)
     if settings.control:
         random = option_vectors(items, model, folder, cache, settings.seed, progress, keep=keep)
-        rows += heads(items, random, model.name + CONTROL, settings)
+        rows += linear_probe(items, random, model.name + CONTROL, settings)
     return rows

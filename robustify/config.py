@@ -25,7 +25,7 @@ from pydantic import (
 
 from robustify.ask import Asking
 from robustify.baselines.artifact_probe import ProbeSettings
-from robustify.baselines.linear_probes import HeadSettings
+from robustify.baselines.linear_probes import LinearProbeSettings
 from robustify.engines import HFModel
 from robustify.engines.openai.settings import OpenAIModel
 from robustify.engines.ray.settings import RayModel
@@ -38,7 +38,7 @@ from robustify.logs.replay import ReplayModel
 from robustify.ngrams.overlap import ContaminationSettings
 from robustify.redaction import firewall
 from robustify.restricted import adapters
-from robustify.screen.consensus import ScreenRules
+from robustify.screen.votes import ScreenRules
 
 Model = HFModel | ReplayModel | OpenAIModel | VLLMModel | RayModel
 
@@ -82,7 +82,7 @@ class Config(BaseModel):
     alternatives: tuple[ScreenRules, ...] = ()
     cloze: ClozeSettings = ClozeSettings()
     probe: ProbeSettings = ProbeSettings()
-    heads: HeadSettings = HeadSettings()
+    heads: LinearProbeSettings = LinearProbeSettings()
     contamination: ContaminationSettings | None = None
     limits: Limits = Limits()
     limit: int | None = Field(default=None, ge=1, strict=True)
@@ -353,7 +353,7 @@ def _known(loc: Sequence[str | int]) -> list[str]:
         "alternatives": ScreenRules,
         "cloze": ClozeSettings,
         "probe": ProbeSettings,
-        "heads": HeadSettings,
+        "heads": LinearProbeSettings,
         "contamination": ContaminationSettings,
         "limits": Limits,
     }

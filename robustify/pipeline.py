@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from robustify.answers import Answers
-from robustify.ask import ask, head_answers, plan
+from robustify.ask import ask, linear_probe_answers, plan
 from robustify.baselines.artifact_probe import probe
 from robustify.baselines.heuristics import guess
 from robustify.config import Config, parse
@@ -221,7 +221,9 @@ def ask_heads(
     for name in config.heads.models:
         with watch(f"{name}, vectors", n) as progress:
             try:
-                rows = head_answers(bench.items, models[name], cache, config.heads, progress, keep=keep)
+                rows = linear_probe_answers(
+                    bench.items, models[name], cache, config.heads, progress, keep=keep
+                )
             except DataError:
                 if keep:
                     raise

@@ -17,7 +17,7 @@ from robustify.errors import DataError
 from robustify.judge.sensitivity import name
 from robustify.run import Run, open_run
 from robustify.screen.consensus import SHORTCUT, outcome
-from robustify.screen.votes import ScreenRules, ballot
+from robustify.screen.votes import ScreenRules, collect_votes
 from robustify.stats.intervals import Rate, rate
 from robustify.writers.public import rules
 
@@ -44,7 +44,7 @@ def found(run: Run, screen: ScreenRules, kind: Mapping[str, str]) -> dict[str, R
         raise DataError(
             f"{run.folder}: {len(unknown)} items have no recorded kind; expected a run of the demo set"
         )
-    flagged = (outcome(ballot(answers, screen, items), screen) == SHORTCUT).astype(float)
+    flagged = (outcome(collect_votes(answers, screen, items), screen) == SHORTCUT).astype(float)
     of = np.array([kind[item] for item in items])
     planted = {"planted": rate(flagged[of != CLEAN])}
     return planted | {one: rate(flagged[of == one]) for one in sorted(set(of.tolist()))}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Literal
 
-from robustify.simulate.parameters import World
+from robustify.simulate.parameters import SimulationParameters
 
 Depth = Literal["screen", "whole", "worded"]
 """What is judged: the screen alone; everything that needs no text; everything."""
@@ -21,7 +21,7 @@ class Cell:
     arm: str
     depth: Depth
     labels: Mapping[str, Any]
-    world: World
+    world: SimulationParameters
     repeats: int
 
 
@@ -45,7 +45,7 @@ def grid() -> Iterator[Cell]:
             "correlation": c,
             "places": places,
         }
-        world = World(
+        world = SimulationParameters(
             items=n, shortcut_rate=s, options=OPTIONS[k], voters=m, correlation=CORRELATION[c], places=places
         )
         alone = world.model_copy(update={"outside": 0, "tested": 0})
@@ -58,14 +58,16 @@ def power() -> Iterator[Cell]:
     """How large a set must be before its shortcuts are told from luck."""
     sizes, rates = (50, 100, 200, 300, 500, 1000, 2000), (0.02, 0.05, 0.1, 0.2, 0.3)
     for n, s, c in product(sizes, rates, CORRELATION):
-        world = World(items=n, shortcut_rate=s, correlation=CORRELATION[c], outside=0, tested=0)
+        world = SimulationParameters(
+            items=n, shortcut_rate=s, correlation=CORRELATION[c], outside=0, tested=0
+        )
         yield Cell("power", "screen", {"items": n, "shortcut_rate": s, "correlation": c}, world, 30)
 
 
 def correlated() -> Iterator[Cell]:
     """The latent rate as voters err more and more alike."""
     for m, rho in product((2, 3, 5), (0.0, 0.2, 0.4, 0.6, 0.8, 0.95)):
-        world = World(items=1000, correlation=rho, voters=m, outside=0, tested=0)
+        world = SimulationParameters(items=1000, correlation=rho, voters=m, outside=0, tested=0)
         yield Cell("correlated", "screen", {"voters": m, "correlation": rho}, world, 20)
 
 
@@ -105,7 +107,13 @@ def stress() -> Iterator[Cell]:
     for (says, (depth, changed)), n in product(STRESS.items(), (300, 1000)):
         settings = {"items": n, **({} if depth == "whole" else {"outside": 0, "tested": 0}), **changed}
         if n == 300 or "items" not in changed:
-            yield Cell("stress", depth, {"says": says, "items": settings["items"]}, World(**settings), 40)
+            yield Cell(
+                "stress",
+                depth,
+                {"says": says, "items": settings["items"]},
+                SimulationParameters(**settings),
+                40,
+            )
 
 
 def all_cells(scale: float = 1.0) -> list[Cell]:

@@ -13,7 +13,7 @@ import numpy as np
 from bench.calibrate.arms import Cell
 from bench.calibrate.estimands import ALARM, BAND
 from bench.calibrate.trial import Trial
-from robustify.simulate.truth import values
+from robustify.simulate.truth import true_values
 from robustify.stats.intervals import wilson
 
 SURE = 0.99
@@ -169,7 +169,7 @@ def _correlated(cell: Cell, held: Held) -> dict[str, Any]:
 
 
 def _stressed(cell: Cell, held: Held) -> dict[str, Any]:
-    true = values(cell.world)
+    true = true_values(cell.world)
     numbers = [t.numbers for _, t in held if t.numbers]
     return {
         **cell.labels,

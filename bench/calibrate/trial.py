@@ -8,13 +8,14 @@ import numpy as np
 
 from bench.calibrate.arms import Cell
 from robustify.judge.parts import excess, expected, flagged_rate, screen
-from robustify.screen.consensus import measured
-from robustify.screen.votes import cast_votes, roll
+from robustify.screen.consensus import screen_chance
+from robustify.screen.item_index import item_index
+from robustify.screen.votes import cast_votes
 from robustify.simulate.drawing import Drawn, draw
-from robustify.simulate.parameters import World, right
+from robustify.simulate.parameters import tested_accuracy
 from robustify.simulate.proof import judged
 from robustify.simulate.proof import rules as voting_rules
-from robustify.simulate.truth import at, beside, values
+from robustify.simulate.truth import estimates_beside, true_values, value_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +51,10 @@ def trial(index: int, cell: Cell, seed: int) -> Trial:
         summary = found_.summary
         verdict = np.array([v.verdict for v in found_.verdicts])
         robust, shortcut = verdict == "robust", verdict == "shortcut"
-    true = true_values(cell.world)
+    true = known_values(cell.world)
     found = [
         Interval(estimator(e.path), e.inside, e.value - e.truth, e.high - e.low)
-        for e in beside(true, summary)
+        for e in estimates_beside(true, summary)
     ]
     if robust is not None and shortcut is not None and world.asked == "rotated":
         found += _given_the_split(drawn, summary, {"robust": robust, "shortcut": shortcut})
@@ -63,23 +64,21 @@ def trial(index: int, cell: Cell, seed: int) -> Trial:
     return Trial(index, found, alarms(summary), numbers(drawn, summary))
 
 
-@lru_cache(maxsize=8)
-def true_values(world: World) -> dict[str, float]:
-    """The true values of a world, once for all its benchmarks."""
-    return values(world)
+known_values = lru_cache(maxsize=8)(true_values)
+"""The true values of a benchmark's parameters, computed once for all benchmarks drawn with them."""
 
 
 def screened(drawn: Drawn) -> dict[str, Any]:
     """The screen's part of summary.json, without what the other parts cost."""
     rules, answers = voting_rules(drawn.world), drawn.answers()
-    held = roll(answers, answers.items)
+    held = item_index(answers, answers.items)
     votes = cast_votes(answers, rules.screen, held)
     tree: dict[str, Any] = {
-        "screen": screen(answers, held, votes, rules.screen, measured(votes, rules.screen)),
+        "screen": screen(answers, held, votes, rules.screen, screen_chance(votes, rules.screen)),
         "sensitivity": [{}],
     }
     if drawn.world.voters > 2:
-        luck = measured(votes, rules.alternatives[0])
+        luck = screen_chance(votes, rules.alternatives[0])
         by = luck.by_place and {"expected": expected(luck.by_place), "excess": excess(luck.by_place)}
         told = {"flagged": flagged_rate(luck).json(), "expected": expected(luck), "excess": excess(luck)}
         tree["sensitivity"].append({**told, "by_place": by})
@@ -130,10 +129,12 @@ def _given_the_split(drawn: Drawn, summary: Any, splits: dict[str, Any]) -> list
     """The same rates held against the mean chance of the very items that this split holds."""
     world, out = drawn.world, []
     loose = 1 - world.firmness
-    full = np.array([right(world, kind)[0] for kind in drawn.kind]) * world.firmness + loose / drawn.k
+    full = (
+        np.array([tested_accuracy(world, kind)[0] for kind in drawn.kind]) * world.firmness + loose / drawn.k
+    )
     for name in world.tested_names:
         for split, mask in splits.items():
-            node: Any = at(summary, f"accuracy/{name}/full/{split}")
+            node: Any = value_at(summary, f"accuracy/{name}/full/{split}")
             if mask.any() and node["ci"] is not None:
                 truth, (low, high) = float(full[mask].mean()), node["ci"]
                 inside, error = low <= truth <= high, node["value"] - truth
@@ -145,7 +146,7 @@ def _null_intervals(summary: Any) -> list[Interval]:
     """Intervals of what chance does, on sets where nothing but chance is at work."""
     out = []
     for name, path in (("expected_flags", "screen"), ("d4_expected_flags", "screen/d4_rule")):
-        node: Any = at(summary, path)
+        node: Any = value_at(summary, path)
         luck: Any = (node.get("by_place") or node)["expected_false_flags"] if node else None
         if luck:
             low, high = luck["ci"]
@@ -170,15 +171,15 @@ def alarms(summary: Any) -> dict[str, bool]:
         ("majority_excess", "sensitivity/1/excess"),
     ):
         parent, leaf = path.rsplit("/", 1)
-        evenly: Any = at(summary, path)
+        evenly: Any = value_at(summary, path)
         # Where voters could see places, luck that knows them decides.
-        node: Any = at(summary, f"{parent}/by_place/{leaf}") or evenly
+        node: Any = value_at(summary, f"{parent}/by_place/{leaf}") or evenly
         if node and node["p"] is not None:
             out[f"{name}_p"] = node["p"] <= 0.05
             out[f"{name}_told_from_luck"] = out[f"{name}_p"] and bool(node["ci"] and node["ci"][0] > 0)
             if node is not evenly:
                 out[f"{name}_p_without_places"] = evenly["p"] <= 0.05
-    audit: Any = at(summary, "residual/verdict")
+    audit: Any = value_at(summary, "residual/verdict")
     if audit:
         out["residual_not_certified"] = audit == "not certified"
         out["residual_certified"] = audit == "certified"
@@ -192,7 +193,7 @@ def alarms(summary: Any) -> dict[str, bool]:
         if adjusted:
             out["topic_any_p_bh"] = min(adjusted) <= 0.05
     for split in ("all", "robust"):
-        rules: Any = at(summary, f"heuristics/{split}")
+        rules: Any = value_at(summary, f"heuristics/{split}")
         if rules:
             out[f"heuristics_holm_{split}"] = any((r["p_holm"] or 1) <= 0.05 for r in rules.values())
     removal: Any = summary.get("random_removal")

@@ -18,7 +18,7 @@ from robustify.answers import Answer, answer, unanswered
 from robustify.arrays import Bools, Floats, Ints
 from robustify.baselines.aflite import Course, Terms, iterate
 from robustify.baselines.features import matrix
-from robustify.baselines.near_duplicates import kin
+from robustify.baselines.near_duplicates import near_duplicate_groups
 from robustify.item import Item
 from robustify.scoring import best
 
@@ -94,7 +94,7 @@ def aflite(items: Sequence[Item], settings: ProbeSettings) -> tuple[list[Answer]
     k, key = _sizes(held)
     terms = Terms(settings.partitions, settings.threshold, settings.slice, settings.floor, settings.seed)
     course = iterate(
-        [item.id for item in held], eldest(held), k, key, terms, _predicting(held, k, key), FEWEST_IN_PLAY
+        [item.id for item in held], group_ids(held), k, key, terms, _predicting(held, k, key), FEWEST_IN_PLAY
     )
     rows: dict[str, Answer] = {}
     for item, shares, named in zip(held, course.shares, course.named.tolist(), strict=True):
@@ -106,12 +106,12 @@ def aflite(items: Sequence[Item], settings: ProbeSettings) -> tuple[list[Answer]
 
 def folds(items: Sequence[Item], settings: ProbeSettings) -> Ints:
     """The fold of each item, (n,): a hash of the smallest id in its group of near-duplicates."""
-    return np.array([_fold(name, settings) for name in eldest(items)], dtype=np.int64)
+    return np.array([_fold(name, settings) for name in group_ids(items)], dtype=np.int64)
 
 
-def eldest(items: Sequence[Item]) -> list[str]:
+def group_ids(items: Sequence[Item]) -> list[str]:
     """For each item the smallest id in its group of near-duplicates."""
-    group = kin(items).tolist()
+    group = near_duplicate_groups(items).tolist()
     smallest: dict[int, str] = {}
     for item, g in zip(items, group, strict=True):
         smallest[g] = min(item.id, smallest.get(g, item.id))

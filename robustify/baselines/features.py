@@ -53,12 +53,12 @@ FUNCTION_WORDS = ARTICLES | _set(
 )
 
 
-def words(text: str) -> list[str]:
+def words_of(text: str) -> list[str]:
     """The words of a text, case folded; a hyphen or an apostrophe joins."""
     return _WORD.findall(text.casefold())
 
 
-def numbers(text: str) -> int:
+def count_numbers(text: str) -> int:
     """How many numbers a text holds."""
     return len(_NUMBER.findall(text))
 
@@ -77,7 +77,7 @@ def points_elsewhere(choice: str) -> bool:
 
 def likeness(choices: Sequence[str]) -> list[list[float]]:
     """The Jaccard index of the word sets of every two choices, (k, k); 1 for two without words."""
-    held = [frozenset(words(c)) for c in choices]
+    held = [frozenset(words_of(c)) for c in choices]
     return [[jaccard(a, b) for b in held] for a in held]
 
 
@@ -111,7 +111,7 @@ def form(choice: str) -> tuple[bool, ...]:
 
 def _traits(choice: str) -> tuple[float, ...]:
     text = choice.strip()
-    found = words(text)
+    found = words_of(text)
     n, letters = max(len(found), 1), max(sum(c.isalpha() for c in text), 1)
     return (
         math.log1p(len(text)),
@@ -119,7 +119,7 @@ def _traits(choice: str) -> tuple[float, ...]:
         sum(map(len, found)) / n,
         max(map(len, found), default=0),
         sum(c.isdigit() for c in text),
-        numbers(text),
+        count_numbers(text),
         bool(_UNIT.search(text)),
         sum(w in HEDGES for w in found),
         sum(w in ABSOLUTES for w in found),

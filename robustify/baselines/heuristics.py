@@ -14,7 +14,7 @@ from scipy.special import ndtr
 
 from robustify.answers import SCHEMA, Answers, Block
 from robustify.arrays import Bools, Floats, Ints
-from robustify.baselines.surface import Cues, look
+from robustify.baselines.surface import SurfaceFeatures, surface_features
 from robustify.item import MOST, Item
 from robustify.scoring import best, credit
 from robustify.stats.intervals import rate
@@ -24,7 +24,7 @@ VIEW = "heuristic"
 TEMPLATE = "heuristic-v1"
 
 Scores = tuple[float, ...]
-Rule = Callable[[Cues], Floats | Ints]
+Rule = Callable[[SurfaceFeatures], Floats | Ints]
 
 LATTICE = 1 << 18
 """Points up to which the exact distribution of a heuristic's score is computed; beyond, its normal limit."""
@@ -46,12 +46,12 @@ class Heuristic:
 
     def scores(self, items: Sequence[Item]) -> list[Scores]:
         """The numbers of each item's choices."""
-        cues = look(items)
+        cues = surface_features(items)
         flat = np.asarray(self.rule(cues), dtype=np.float64).tolist()
         return [tuple(flat[a : a + k]) for a, k in zip(cues.starts.tolist(), cues.k.tolist(), strict=True)]
 
 
-def _common_place(cues: Cues) -> Ints:
+def _common_place(cues: SurfaceFeatures) -> Ints:
     return np.asarray(np.bincount(cues.key, minlength=MOST)[cues.place], dtype=np.int64)
 
 
@@ -78,7 +78,7 @@ HEURISTICS: tuple[Heuristic, ...] = (
 
 def guess(items: Sequence[Item]) -> Answers:
     """One row an item and heuristic, all items of one heuristic after the other."""
-    cues = look(items)
+    cues = surface_features(items)
     shared = _shared_columns(items, cues)
     return Answers.concat(Answers(_table(h, cues, shared)) for h in HEURISTICS)
 
@@ -88,7 +88,7 @@ def table(items: Sequence[Item]) -> dict[str, object]:
 
     `ties` counts the items whose best choice is shared.
     """
-    cues = look(items)
+    cues = surface_features(items)
     found: dict[str, object] = {}
     for h in HEURISTICS:
         won, _, tie = _credit(_flat(h, cues), cues)
@@ -97,7 +97,9 @@ def table(items: Sequence[Item]) -> dict[str, object]:
     return {"n": len(items), "chance_accuracy": chance, "heuristics": found}
 
 
-def measured(answers: Answers, keep: Bools, could: Bools | None = None) -> dict[str, dict[str, object]]:
+def heuristic_scores(
+    answers: Answers, keep: Bools, could: Bools | None = None
+) -> dict[str, dict[str, object]]:
     """Each heuristic on the items where `keep` (one entry for each of `answers.items`) is true.
 
     `{NAME: {value, n, ci, ties, chance, luck, p, p_holm}}`. p is one-sided (better than luck) under exchangeable
@@ -127,17 +129,17 @@ def measured(answers: Answers, keep: Bools, could: Bools | None = None) -> dict[
     }
 
 
-def _flat(h: Heuristic, cues: Cues) -> Floats:
+def _flat(h: Heuristic, cues: SurfaceFeatures) -> Floats:
     return np.asarray(h.rule(cues), dtype=np.float64)
 
 
-def _credit(flat: Floats, cues: Cues) -> tuple[Floats, Ints, Ints]:
+def _credit(flat: Floats, cues: SurfaceFeatures) -> tuple[Floats, Ints, Ints]:
     padded = np.full((len(cues.k), int(cues.k.max(initial=0))), np.nan)
     padded[np.arange(padded.shape[1]) < cues.k[:, None]] = flat
     return credit(padded, cues.key, cues.k)
 
 
-def _shared_columns(items: Sequence[Item], cues: Cues) -> dict[str, pa.Array]:
+def _shared_columns(items: Sequence[Item], cues: SurfaceFeatures) -> dict[str, pa.Array]:
     """The columns that all heuristics share."""
     n = len(items)
     stops = pa.array(np.append(cues.starts, cues.k.sum()), type=pa.int32())
@@ -154,7 +156,7 @@ def _shared_columns(items: Sequence[Item], cues: Cues) -> dict[str, pa.Array]:
     }
 
 
-def _table(h: Heuristic, cues: Cues, shared: Mapping[str, pa.Array]) -> pa.Table:
+def _table(h: Heuristic, cues: SurfaceFeatures, shared: Mapping[str, pa.Array]) -> pa.Table:
     flat = _flat(h, cues)
     won, pick, tie = _credit(flat, cues)
     columns = {
@@ -180,10 +182,10 @@ def _free(block: Block, could: Bools | None) -> tuple[Ints, Ints]:
 
 def _p(name: str, block: Block, hit: Ints, of: Ints) -> float:
     looks = int(block.k.max()) if any(h.name == name and h.fitted for h in HEURISTICS) else 1
-    return min(1.0, looks * luck(float(block.correct.sum()), block.tie, of, hit))
+    return min(1.0, looks * credit_p(float(block.correct.sum()), block.tie, of, hit))
 
 
-def luck(total: float, tie: Ints, k: Ints, hit: Ints | None = None) -> float:
+def credit_p(total: float, tie: Ints, k: Ints, hit: Ints | None = None) -> float:
     """P(credit of all items >= `total`) when each item's key is any of k choices, equally likely.
 
     `tie`, `k` (n,): an item's credit is 1/tie with probability tie/k, else 0; where only some of the choices may

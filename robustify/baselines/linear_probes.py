@@ -29,7 +29,7 @@ ITEMS_PER_AXIS = 4
 """Items fitted on for each column that is kept."""
 
 
-class HeadSettings(BaseModel):
+class LinearProbeSettings(BaseModel):
     """Which models' vectors are audited with. Names are those of `models`; heads never vote.
 
     `control`: also a head on the same architecture with random weights. `folds` and `seed` of the cross-fit, as
@@ -51,8 +51,8 @@ class HeadSettings(BaseModel):
         return names
 
 
-def heads(
-    items: Sequence[Item], vectors: npt.NDArray[np.floating], name: str, settings: HeadSettings
+def linear_probe(
+    items: Sequence[Item], vectors: npt.NDArray[np.floating], name: str, settings: LinearProbeSettings
 ) -> list[Answer]:
     """One row an item, under the name of the model that the vectors come from.
 

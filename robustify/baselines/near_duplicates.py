@@ -10,14 +10,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from robustify.baselines.features import jaccard, words
+from robustify.baselines.features import jaccard, words_of
 from robustify.item import Item, folded
 
 NEAR = 0.8
 """The Jaccard index of two items' choices from which on they count as one."""
 
 
-def kin(items: Sequence[Item], threshold: float = NEAR) -> npt.NDArray[np.int64]:
+def near_duplicate_groups(items: Sequence[Item], threshold: float = NEAR) -> npt.NDArray[np.int64]:
     """For each item the index of the first item of its group, (n,).
 
     Two items are in one group when the words of their choices have a Jaccard index of `threshold` or more,
@@ -36,7 +36,7 @@ def kin(items: Sequence[Item], threshold: float = NEAR) -> npt.NDArray[np.int64]
 
 def _bag(item: Item) -> frozenset[str]:
     # Choices that are all symbols have no words; their texts stand for them.
-    return frozenset(w for c in item.choices for w in words(c)) or frozenset(map(folded, item.choices))
+    return frozenset(w for c in item.choices for w in words_of(c)) or frozenset(map(folded, item.choices))
 
 
 def _near(held: Sequence[frozenset[str]], threshold: float) -> Iterator[tuple[int, int]]:

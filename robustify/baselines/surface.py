@@ -16,17 +16,17 @@ from robustify.baselines.features import (
     ABSOLUTES,
     FUNCTION_WORDS,
     HEDGES,
+    count_numbers,
     form,
     jaccard,
-    numbers,
     points_elsewhere,
-    words,
+    words_of,
 )
 from robustify.item import Item
 
 
 @dataclass(frozen=True)
-class Cues:
+class SurfaceFeatures:
     """n items with c choices in all. `k`, `key` (n,) of each item; all else (c,).
 
     `place` from 0 in its item; `chars`, `split`: characters and words between blanks, outer blanks aside; `numbers`,
@@ -68,7 +68,7 @@ class Cues:
         return np.asarray(np.where(self.forms, k - having, having).sum(axis=1), dtype=np.int64)
 
 
-def look(items: Sequence[Item]) -> Cues:
+def surface_features(items: Sequence[Item]) -> SurfaceFeatures:
     """The cues of these items."""
     counted: list[tuple[int, ...]] = []
     forms: list[tuple[bool, ...]] = []
@@ -78,7 +78,7 @@ def look(items: Sequence[Item]) -> Cues:
     k = np.empty(len(items), dtype=np.int64)
     for at, item in enumerate(items):
         texts = [choice.strip() for choice in item.choices]
-        found = [words(text) for text in texts]
+        found = [words_of(text) for text in texts]
         held = [frozenset(one) for one in found]
         k[at] = len(texts)
         counted.extend(map(_counted, texts, found, held))
@@ -87,7 +87,7 @@ def look(items: Sequence[Item]) -> Cues:
         overlap.extend(_overlap(held))
         in_stem.extend(_in_stem(item.stem, held))
     chars, split, many, absolutes, hedges, points = np.array(counted, dtype=np.int64).reshape(-1, 6).T
-    return Cues(
+    return SurfaceFeatures(
         k=k,
         key=np.array([item.key for item in items], dtype=np.int64),
         chars=chars,
@@ -107,7 +107,7 @@ def _counted(text: str, found: list[str], held: frozenset[str]) -> tuple[int, ..
     return (
         len(text),
         len(text.split()),
-        numbers(text),
+        count_numbers(text),
         _of_kind(found, held, ABSOLUTES),
         _of_kind(found, held, HEDGES),
         points_elsewhere(text),
@@ -134,7 +134,7 @@ def _overlap(held: Sequence[frozenset[str]]) -> Iterator[float]:
 
 
 def _in_stem(stem: str, held: Sequence[frozenset[str]]) -> Iterator[float]:
-    asked = frozenset(words(stem)) - FUNCTION_WORDS
+    asked = frozenset(words_of(stem)) - FUNCTION_WORDS
     for own in held:
         content = own - FUNCTION_WORDS
         yield len(content & asked) / max(len(content), 1)

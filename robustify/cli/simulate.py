@@ -69,10 +69,10 @@ def simulate(out: Path, options: tuple[int, ...], json_: bool, **world: object) 
     from robustify.errors import UsageError
     from robustify.simulate import proof
     from robustify.simulate.drawing import draw
-    from robustify.simulate.parameters import World
+    from robustify.simulate.parameters import SimulationParameters
 
     try:
-        drawn = draw(World.model_validate({**world, "options": options or (4,)}))
+        drawn = draw(SimulationParameters.model_validate({**world, "options": options or (4,)}))
     except ValidationError as error:
         raise UsageError(*(str(e["msg"]).removeprefix("Value error, ") for e in error.errors())) from None
     found, estimates = proof.write(out, drawn)

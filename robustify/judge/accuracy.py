@@ -13,8 +13,9 @@ import numpy as np
 from robustify.answers import Answers, Block
 from robustify.arrays import Bools, Floats, Ints
 from robustify.scoring import NORMS, Norm, credit, normalised
-from robustify.screen.picks import TextNorm
-from robustify.screen.votes import VIEW_OF, Mode, Roll, ScreenRules, averaged, first_template, models
+from robustify.screen.item_index import ItemIndex
+from robustify.screen.picks import Mode, TextNorm, averaged
+from robustify.screen.votes import VIEW_OF, ScreenRules, first_template, models_asked
 from robustify.stats.differences import Difference, detectable, independent_difference, paired_difference
 from robustify.stats.intervals import FEWEST_CLUSTERS, clusters, interval, rate, resampled
 from robustify.stats.tests import minimum_detectable_difference
@@ -50,7 +51,7 @@ def everyone(answers: Answers) -> tuple[str, ...]:
 
 
 def credits(
-    answers: Answers, held: Roll, model: str, template: str | None, rules: ScreenRules | None = None
+    answers: Answers, held: ItemIndex, model: str, template: str | None, rules: ScreenRules | None = None
 ) -> dict[str, Floats | None]:
     """One model's tie-fair credits by measure; `template` is that of the screen held under `rules` (None: by letter).
 
@@ -171,16 +172,16 @@ def _left(
     return np.asarray(total / int(kept.sum()))
 
 
-def _full(answers: Answers, held: Roll, model: str) -> Floats | None:
+def _full(answers: Answers, held: ItemIndex, model: str) -> Floats | None:
     block = answers.block("full", model, first_template(answers, "full", (model,))).first()
     return held.spread(block, block.correct) if len(block) else None
 
 
 def _screened(
-    answers: Answers, held: Roll, model: str, mode: Mode, template: str | None, norm: TextNorm = "chars"
+    answers: Answers, held: ItemIndex, model: str, mode: Mode, template: str | None, norm: TextNorm = "chars"
 ) -> Floats | None:
     view = VIEW_OF[mode]
-    if template is None or model not in models(answers, view, template):
+    if template is None or model not in models_asked(answers, view, template):
         template = first_template(answers, view, (model,))
     block = answers.block(view, model, template)
     if not len(block):
@@ -191,7 +192,7 @@ def _screened(
     return np.where(tied > 0, right / np.maximum(tied, 1), np.nan)
 
 
-def _cloze(block: Block, norm: Norm, alone: Block, held: Roll) -> Floats | None:
+def _cloze(block: Block, norm: Norm, alone: Block, held: ItemIndex) -> Floats | None:
     if not len(block):
         return None
     won = credit(normalised(block, norm, alone), block.key, block.k)[0]

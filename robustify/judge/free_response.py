@@ -14,7 +14,7 @@ import numpy as np
 from robustify.arrays import Bools, Floats
 from robustify.errors import DataError
 from robustify.judge.accuracy import Parts, heuristic_gap
-from robustify.screen.votes import Roll
+from robustify.screen.item_index import ItemIndex
 from robustify.stats.differences import paired_difference
 from robustify.stats.intervals import rate
 
@@ -85,7 +85,7 @@ class FreeGrades:
 
 
 def free_scores(
-    grades: FreeGrades, model: str, held: Roll, parts: Parts, full: Floats | None
+    grades: FreeGrades, model: str, held: ItemIndex, parts: Parts, full: Floats | None
 ) -> dict[str, object] | None:
     """One model's `free` entry in summary.json; None where it answered nothing in words.
 
@@ -115,7 +115,7 @@ def free_scores(
     }
 
 
-def _spread(rows: Sequence[FreeRow], held: Roll) -> tuple[Floats, Bools, Bools]:
+def _spread(rows: Sequence[FreeRow], held: ItemIndex) -> tuple[Floats, Bools, Bools]:
     """By item: the score (NaN where there is none), whether it was asked, whether a judge decided."""
     place = {name: i for i, name in enumerate(held.items)}
     score = np.full(len(held), np.nan)

@@ -27,17 +27,17 @@ from robustify.judge.residual import FreshProbe, residual
 from robustify.judge.sensitivity import sensitivity
 from robustify.judge.topics import topics
 from robustify.ngrams.overlap import Overlap
-from robustify.screen.consensus import ROBUST, SHORTCUT, Verdict, consensus, could_be, measured, outcome
-from robustify.screen.votes import (
-    VIEW_OF,
-    Ballot,
-    Roll,
-    ScreenRules,
-    cast_votes,
-    first_template,
-    models,
-    roll,
+from robustify.screen.consensus import (
+    ROBUST,
+    SHORTCUT,
+    Verdict,
+    could_be,
+    outcome,
+    screen_chance,
+    screen_verdicts,
 )
+from robustify.screen.item_index import ItemIndex, item_index
+from robustify.screen.votes import VIEW_OF, ScreenRules, Votes, cast_votes, first_template, models_asked
 
 FORMAT = 1
 LONGEST = "longest_answer"
@@ -94,7 +94,7 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
     held = _called(answers, items)
     _require(answers, rules.screen)
     votes = cast_votes(answers, rules.screen, held)
-    verdicts = consensus(votes, rules.screen)
+    verdicts = screen_verdicts(votes, rules.screen)
     out_of_cloze = {} if items is None else excluded(items, rules.cloze)
     parts = _parts(answers, held, outcome(votes, rules.screen), out_of_cloze, facts)
     screened = votes.template is not None or rules.screen.probe_vote != "none"
@@ -126,10 +126,10 @@ _NAMES = (
 _NO_SCREEN: dict[str, object] = {"screen": None, "topics": None, "residual": None, "sensitivity": []}
 
 
-def _called(answers: Answers, items: Sequence[Item] | None) -> Roll:
+def _called(answers: Answers, items: Sequence[Item] | None) -> ItemIndex:
     if items is None:
-        return roll(answers, answers.items)
-    held = roll(answers, [item.id for item in items])
+        return item_index(answers, answers.items)
+    held = item_index(answers, [item.id for item in items])
     key = np.array([item.key for item in items], dtype=np.int64)
     k = np.array([item.k for item in items], dtype=np.int64)
     other = np.flatnonzero((held.k > 0) & ((held.key != key) | (held.k != k)))
@@ -157,7 +157,7 @@ def _require(answers: Answers, rules: ScreenRules) -> None:
             f"screen.template: {rules.template} was not asked; expected one of {', '.join(templates)}"
         )
     template = rules.template or first_template(answers, view, rules.voters)
-    there = models(answers, view, template)
+    there = models_asked(answers, view, template)
     absent = [name for name in rules.voters if name not in there]
     if absent:
         raise UsageError(
@@ -183,7 +183,9 @@ def _require_no_screen(answers: Answers, rules: ScreenRules) -> None:
         raise UsageError(f"screen.{told}, but nobody was asked {VIEW_OF[rules.mode]}; expected {expected}")
 
 
-def _parts(answers: Answers, held: Roll, code: Ints, out_of_cloze: Mapping[str, str], facts: Facts) -> Parts:
+def _parts(
+    answers: Answers, held: ItemIndex, code: Ints, out_of_cloze: Mapping[str, str], facts: Facts
+) -> Parts:
     longest = answers.block("heuristic", LONGEST).first()
     _, topic = np.unique([facts.topics.get(name, "") for name in held.items], return_inverse=True)
     groups = None
@@ -203,7 +205,7 @@ def _parts(answers: Answers, held: Roll, code: Ints, out_of_cloze: Mapping[str, 
 
 def _what_is_there(
     answers: Answers,
-    held: Roll,
+    held: ItemIndex,
     facts: Facts,
     parts: Parts,
     out_of_cloze: Mapping[str, str],
@@ -234,7 +236,7 @@ def _what_is_there(
 
 
 def _what_models_score(
-    answers: Answers, held: Roll, votes: Ballot, rules: ScreenRules, parts: Parts, facts: Facts
+    answers: Answers, held: ItemIndex, votes: Votes, rules: ScreenRules, parts: Parts, facts: Facts
 ) -> dict[str, object]:
     names = everyone(answers)
     # A model may have answered in words alone.
@@ -258,7 +260,7 @@ def _what_models_score(
     }
 
 
-def _free(name: str, held: Roll, parts: Parts, facts: Facts, won: Credits) -> dict[str, object]:
+def _free(name: str, held: ItemIndex, parts: Parts, facts: Facts, won: Credits) -> dict[str, object]:
     if facts.free is None:
         return {}
     return {"free": free_scores(facts.free, name, held, parts, won["full"])}
@@ -266,15 +268,15 @@ def _free(name: str, held: Roll, parts: Parts, facts: Facts, won: Credits) -> di
 
 def _what_the_filter_did(
     answers: Answers,
-    held: Roll,
-    votes: Ballot,
+    held: ItemIndex,
+    votes: Votes,
     rules: Rules,
     facts: Facts,
     items: Sequence[Item] | None,
     parts: Parts,
 ) -> dict[str, object]:
     topic_of = [facts.topics.get(name, "") or UNNAMED for name in held.items]
-    luck = measured(votes, rules.screen, parts.groups)
+    luck = screen_chance(votes, rules.screen, parts.groups)
     margin = rules.limits.residual_margin
     probe = FreshProbe(items, rules.probe)
     compared = (rules.screen, *rules.alternatives)

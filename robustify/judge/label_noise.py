@@ -11,7 +11,8 @@ import numpy as np
 from robustify.answers import Answers
 from robustify.arrays import Bools, Ints
 from robustify.judge.accuracy import Credits, Parts
-from robustify.screen.votes import Roll, first_template
+from robustify.screen.item_index import ItemIndex
+from robustify.screen.votes import first_template
 from robustify.stats.differences import Difference, independent_difference
 from robustify.stats.intervals import rate
 
@@ -23,7 +24,7 @@ LISTED = 1_000
 
 
 def label_noise(
-    answers: Answers, held: Roll, found: Mapping[str, Credits], parts: Parts, *, list_items: bool
+    answers: Answers, held: ItemIndex, found: Mapping[str, Credits], parts: Parts, *, list_items: bool
 ) -> Tree | None:
     """Items that every strong model answers alike and not with the key, asked the full question.
 
@@ -70,7 +71,7 @@ _NAMES = ("n", "flagged", "all_wrong", "expected", "in_robust", "in_shortcut", "
 _UNANSWERED, _SHARED = -1, -2
 
 
-def _is_strong(credits: Credits, held: Roll) -> bool:
+def _is_strong(credits: Credits, held: ItemIndex) -> bool:
     won = credits["full"]
     if won is None:
         return False
@@ -79,7 +80,7 @@ def _is_strong(credits: Credits, held: Roll) -> bool:
     return found.ci is not None and found.ci[0] > float(np.mean(1 / held.k[there]))
 
 
-def _picks(answers: Answers, held: Roll, model: str) -> Ints:
+def _picks(answers: Answers, held: ItemIndex, model: str) -> Ints:
     """One pick an item, (n,): -1 unanswered, -2 where choices share the best score."""
     block = answers.block("full", model, first_template(answers, "full", (model,))).first()
     pick = np.where(block.pick < 0, _UNANSWERED, np.where(block.tie == 1, block.pick, _SHARED))

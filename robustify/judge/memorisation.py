@@ -14,7 +14,7 @@ from robustify.arrays import Bools, Floats, Ints
 from robustify.errors import DataError
 from robustify.ngrams.overlap import PARTS, Overlap
 from robustify.scoring import best
-from robustify.screen.item_index import Roll
+from robustify.screen.item_index import ItemIndex
 from robustify.screen.votes import first_template
 from robustify.stats.intervals import Rate, percent, rate, wilson
 from robustify.stats.tests import holm, minimum_detectable_difference
@@ -29,7 +29,7 @@ DRAWS = 20_000
 
 def contamination(
     answers: Answers,
-    held: Roll,
+    held: ItemIndex,
     found: Overlap | None,
     robust: Bools,
     shortcut: Bools,
@@ -53,7 +53,9 @@ def contamination(
     }
 
 
-def overlapped(found: Overlap, held: Roll, robust: Bools, shortcut: Bools, *, named: bool = True) -> Tree:
+def overlapped(
+    found: Overlap, held: ItemIndex, robust: Bools, shortcut: Bools, *, named: bool = True
+) -> Tree:
     """How many items stand in the files: of those checked by n-grams, and of the short ones checked whole.
 
     `parts` counts each part alone, `coverage` is the share of a stem's n-grams, averaged. `in_robust` and
@@ -87,7 +89,7 @@ def overlapped(found: Overlap, held: Roll, robust: Bools, shortcut: Bools, *, na
     }
 
 
-def memorisation(answers: Answers, held: Roll) -> dict[str, Tree] | None:
+def memorisation(answers: Answers, held: ItemIndex) -> dict[str, Tree] | None:
     """How often each model finds the place of the key with no choice to choose from; None if none was asked.
 
     `{MODEL: {VIEW: {value, n, ci, unanswered, chance, p, p_holm, mde} or None, told}}`. `chance` and one-sided p
@@ -154,7 +156,7 @@ def _permuted(picked: Ints, keys: Ints, share: Floats, draws: int, rng: np.rando
     return total
 
 
-def _recalled(answers: Answers, held: Roll, model: str, view: str) -> Tree:
+def _recalled(answers: Answers, held: ItemIndex, model: str, view: str) -> Tree:
     block = answers.block(view, model, first_template(answers, view, (model,))).first()
     block = block.where(held.place[block.item] >= 0)
     tied, place = _as_shown(block)
@@ -184,7 +186,7 @@ def _as_shown(block: Block) -> tuple[Bools, Ints]:
     return tied, np.asarray((order == block.key[:, None]).argmax(axis=1), dtype=np.int64)
 
 
-def _among(held: Roll, names: tuple[str, ...] | frozenset[str]) -> Bools:
+def _among(held: ItemIndex, names: tuple[str, ...] | frozenset[str]) -> Bools:
     wanted = frozenset(names)
     return np.array([name in wanted for name in held.items], dtype=bool)
 

@@ -11,17 +11,19 @@ import numpy as np
 
 from robustify.answers import Answers, Block
 from robustify.arrays import Bools, Floats, Ints
-from robustify.baselines.heuristics import measured as measured_heuristics
+from robustify.baselines.heuristics import heuristic_scores as measured_heuristics
 from robustify.judge.calibration import calibration
 from robustify.judge.guardrails import Check
 from robustify.judge.permutation import position_share
 from robustify.judge.position_bias import position_bias
 from robustify.scoring import normalised
-from robustify.screen.chance import LEVEL, Chance, agreement, independence, sentence
+from robustify.screen.chance import LEVEL, Chance, sentence
 from robustify.screen.consensus import d4_rule
-from robustify.screen.independence import agreement_intervals
+from robustify.screen.independence import agreement_intervals, independence, voter_agreement
+from robustify.screen.item_index import ItemIndex
 from robustify.screen.key_positions import key_places
-from robustify.screen.votes import PROBE, UNANSWERED, VIEW_OF, Ballot, Roll, ScreenRules, first_template
+from robustify.screen.picks import UNANSWERED
+from robustify.screen.votes import PROBE, VIEW_OF, ScreenRules, Votes, first_template
 from robustify.stats.intervals import Rate, rate, wilson
 
 Tree = dict[str, object]
@@ -32,7 +34,7 @@ UNNAMED = "(none)"
 
 def benchmark(
     name: str,
-    held: Roll,
+    held: ItemIndex,
     topic_of: Sequence[str],
     n_quarantined: int,
     defects: Sequence[Mapping[str, object]],
@@ -56,7 +58,7 @@ def benchmark(
 
 
 def heuristics(
-    answers: Answers, held: Roll, splits: Mapping[str, Bools], could: Mapping[str, Bools]
+    answers: Answers, held: ItemIndex, splits: Mapping[str, Bools], could: Mapping[str, Bools]
 ) -> Tree | None:
     """The heuristics on each split (n,); None where no heuristic was asked.
 
@@ -79,8 +81,8 @@ def heuristics(
 
 def screen(
     answers: Answers,
-    held: Roll,
-    votes: Ballot,
+    held: ItemIndex,
+    votes: Votes,
     rules: ScreenRules,
     luck: Chance,
     groups: Ints | None = None,
@@ -114,7 +116,7 @@ def screen(
         "latent_shortcut_rate": latent(luck),
         "by_place": by_place(luck),
         "agreement": {
-            **agreement(votes.choice, votes.key, votes.k),
+            **voter_agreement(votes.choice, votes.key, votes.k),
             **agreement_intervals(votes.choice, votes.key, votes.k, groups),
         },
         "d4_rule": _d4(answers, held, votes, rules, groups),
@@ -161,7 +163,7 @@ def excess(luck: Chance) -> Tree | None:
     return {"value": luck.excess, "ci": ci, "p": luck.p}
 
 
-def calibrated(answers: Answers, held: Roll, names: Sequence[str], groups: Ints | None = None) -> Tree:
+def calibrated(answers: Answers, held: ItemIndex, names: Sequence[str], groups: Ints | None = None) -> Tree:
     """ECE, Brier and temperature of each model, by letters with the question and by cloze per character."""
     out: Tree = {}
     for name in names:
@@ -180,7 +182,7 @@ def calibrated(answers: Answers, held: Roll, names: Sequence[str], groups: Ints 
     return out
 
 
-def leaning(answers: Answers, held: Roll, name: str, groups: Ints | None = None) -> Tree | None:
+def leaning(answers: Answers, held: ItemIndex, name: str, groups: Ints | None = None) -> Tree | None:
     """Whether a model that sees the question leans to a place, told from one order of each item."""
     block = _judged(answers, held, "full", name)
     return position_bias(block, _of(groups, held, block)) if len(block) else None
@@ -224,16 +226,16 @@ def _opening(found_out: str, margin: object) -> str:
     }[found_out]
 
 
-def _judged(answers: Answers, held: Roll, view: str, name: str) -> Block:
+def _judged(answers: Answers, held: ItemIndex, view: str, name: str) -> Block:
     block = answers.block(view, name, first_template(answers, view, (name,))).first()
     return block.where(held.place[block.item] >= 0)
 
 
-def _of(groups: Ints | None, held: Roll, block: Block) -> Ints | None:
+def _of(groups: Ints | None, held: ItemIndex, block: Block) -> Ints | None:
     return None if groups is None else groups[held.place[block.item]]
 
 
-def _voters(answers: Answers, held: Roll, votes: Ballot, rules: ScreenRules) -> Tree:
+def _voters(answers: Answers, held: ItemIndex, votes: Votes, rules: ScreenRules) -> Tree:
     view, credit = VIEW_OF[rules.mode], votes.credit()
     out: Tree = {}
     for m, name in enumerate(votes.voters):
@@ -259,7 +261,9 @@ def _voter(accuracy: Rate, places: list[float] | None, unanswered: int, ties: in
     }
 
 
-def _d4(answers: Answers, held: Roll, votes: Ballot, rules: ScreenRules, groups: Ints | None) -> Tree | None:
+def _d4(
+    answers: Answers, held: ItemIndex, votes: Votes, rules: ScreenRules, groups: Ints | None
+) -> Tree | None:
     template = votes.template if rules.mode == "letter" else None
     own = votes if rules.mode == "letter" else None
     found = d4_rule(answers, votes.voters, template, held, own, groups) if votes.voters else None

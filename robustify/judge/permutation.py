@@ -14,7 +14,8 @@ from robustify.answers import Answers, Block
 from robustify.arrays import Bools, Ints
 from robustify.judge.position_prior import of_places
 from robustify.scoring import best
-from robustify.screen.votes import Roll, first_template
+from robustify.screen.item_index import ItemIndex
+from robustify.screen.votes import first_template
 from robustify.stats.intervals import rate, wilson
 
 Tree = dict[str, object]
@@ -26,7 +27,7 @@ SAME_SCORE = 1e-3
 
 def permutation(
     answers: Answers,
-    held: Roll,
+    held: ItemIndex,
     names: Sequence[str],
     voters: Sequence[str] = (),
     groups: Ints | None = None,

@@ -23,7 +23,9 @@ from robustify.baselines.linear_probes import VIEW as HEAD
 from robustify.item import Item
 from robustify.scoring import best as tied_for_best
 from robustify.screen.consensus import ROBUST, outcome, weighed, would_flag
-from robustify.screen.votes import PROBE, VIEW_OF, Ballot, Roll, ScreenRules, averaged, cast_votes, models
+from robustify.screen.item_index import ItemIndex
+from robustify.screen.picks import averaged
+from robustify.screen.votes import PROBE, VIEW_OF, ScreenRules, Votes, cast_votes, models_asked
 from robustify.stats.intervals import Interval, Rate, clopper_pearson, percent, rate, wilson
 
 Word = Literal["certified", "not certified", "inconclusive"]
@@ -104,7 +106,7 @@ class FreshProbe:
         self.settings = settings
         self._seen: dict[tuple[str, ...], Bools] = {}
 
-    def audit(self, votes: Ballot, rules: ScreenRules) -> Audit | None:
+    def audit(self, votes: Votes, rules: ScreenRules) -> Audit | None:
         """A fresh probe on what these rules keep; None where there is too little to fit on."""
         mask = _kept(votes, rules)
         kept = votes.where(mask)
@@ -141,8 +143,8 @@ class FreshProbe:
 
 def residual(
     answers: Answers,
-    held: Roll,
-    votes: Ballot,
+    held: ItemIndex,
+    votes: Votes,
     rules: ScreenRules,
     probe: FreshProbe,
     margin: float,
@@ -211,7 +213,7 @@ def _of_kind(kind: str, auditors: Sequence[Auditor]) -> dict[str, object]:
     return {a.name: a.json() for a in auditors if a.kind == kind}
 
 
-def _left_out(held: Roll, votes: Ballot, rules: ScreenRules) -> Iterator[Auditor]:
+def _left_out(held: ItemIndex, votes: Votes, rules: ScreenRules) -> Iterator[Auditor]:
     for m, name in enumerate(votes.voters):
         others = votes.without(name)
         if others.voters or rules.probe_vote != "none":
@@ -220,8 +222,8 @@ def _left_out(held: Roll, votes: Ballot, rules: ScreenRules) -> Iterator[Auditor
             yield Auditor("leave_one_out", name, found, independent=False, before=before)
 
 
-def _held_out(answers: Answers, held: Roll, votes: Ballot, rules: ScreenRules) -> Iterator[Auditor]:
-    names = [m for m in models(answers, VIEW_OF[rules.mode], votes.template) if m not in votes.voters]
+def _held_out(answers: Answers, held: ItemIndex, votes: Votes, rules: ScreenRules) -> Iterator[Auditor]:
+    names = [m for m in models_asked(answers, VIEW_OF[rules.mode], votes.template) if m not in votes.voters]
     if names and votes.template is not None:
         apart = rules.model_copy(update={"voters": tuple(names), "template": votes.template})
         best = cast_votes(answers, apart, held).best
@@ -230,12 +232,12 @@ def _held_out(answers: Answers, held: Roll, votes: Ballot, rules: ScreenRules) -
             yield Auditor("held_out", name, found, independent=True, before=before)
 
 
-def _on_vectors(answers: Answers, held: Roll, votes: Ballot, rules: ScreenRules) -> Iterator[Auditor]:
+def _on_vectors(answers: Answers, held: ItemIndex, votes: Votes, rules: ScreenRules) -> Iterator[Auditor]:
     """A head is independent although it was cross-fitted on all items, those that the filter removed too: it
     never voted, and a prediction rests on the keys of other items only, neither its own nor its near-duplicates'.
     Were there no shortcut in what was kept, its pick would not know which of the options left is the key.
     """
-    for name in models(answers, HEAD, TEMPLATE):
+    for name in models_asked(answers, HEAD, TEMPLATE):
         if not name.endswith(CONTROL):
             best = _head_picks(answers, held, name)
             control = _on_kept(_head_picks(answers, held, name + CONTROL), votes, rules, fitted=True).found
@@ -249,13 +251,13 @@ def _on_vectors(answers: Answers, held: Roll, votes: Ballot, rules: ScreenRules)
             )
 
 
-def _head_picks(answers: Answers, held: Roll, name: str) -> Bools:
+def _head_picks(answers: Answers, held: ItemIndex, name: str) -> Bools:
     # Its rows are log probabilities over the options, as those of letters are.
     return averaged(answers.block(HEAD, name, TEMPLATE), "letter", held)
 
 
 def _fresh(
-    answers: Answers, held: Roll, votes: Ballot, rules: ScreenRules, probe: FreshProbe
+    answers: Answers, held: ItemIndex, votes: Votes, rules: ScreenRules, probe: FreshProbe
 ) -> Iterator[Auditor]:
     found = probe.audit(votes, rules)
     if found is not None:
@@ -263,17 +265,17 @@ def _fresh(
         yield Auditor("probe", "probe", found, rules.probe_vote == "none", before=before)
 
 
-def _on_kept(best: Bools, by: Ballot, rules: ScreenRules, *, fitted: bool = False) -> Audit:
+def _on_kept(best: Bools, by: Votes, rules: ScreenRules, *, fitted: bool = False) -> Audit:
     mask = _kept(by, rules)
     return _audited(best[mask], by.key[mask], by.k[mask], would_flag(by, rules)[mask], fitted=fitted)
 
 
-def _on_all(best: Bools, held: Roll, *, fitted: bool = False) -> Audit:
+def _on_all(best: Bools, held: ItemIndex, *, fitted: bool = False) -> Audit:
     known = held.k > 0
     return _audited(best[known], held.key[known], held.k[known], np.zeros_like(best[known]), fitted=fitted)
 
 
-def _kept(votes: Ballot, rules: ScreenRules) -> Bools:
+def _kept(votes: Votes, rules: ScreenRules) -> Bools:
     # Without the items that a missing answer could turn, the luck below is exact.
     return np.asarray((outcome(votes, rules) == ROBUST) & weighed(votes, rules))
 

@@ -12,9 +12,10 @@ from robustify.arrays import Bools, Ints
 from robustify.judge.parts import excess, expected, flagged_rate
 from robustify.judge.residual import FreshProbe
 from robustify.screen.chance import Chance
-from robustify.screen.consensus import SHORTCUT, measured, outcome
-from robustify.screen.variants import differs, identity, resolved, variants
-from robustify.screen.votes import Ballot, Roll, ScreenRules, cast_by_rotation, cast_votes
+from robustify.screen.consensus import SHORTCUT, outcome, screen_chance
+from robustify.screen.item_index import ItemIndex
+from robustify.screen.variants import differs, resolved, rule_identity, variants
+from robustify.screen.votes import ScreenRules, Votes, cast_by_rotation, cast_votes
 
 Row = dict[str, object]
 
@@ -24,16 +25,16 @@ class Own:
     """The run's own rule (resolved), its votes, what it removed (n,), and what is resampled together."""
 
     rule: ScreenRules
-    votes: Ballot
+    votes: Votes
     removed: Bools
     groups: Ints | None
 
 
 def sensitivity(
     answers: Answers,
-    held: Roll,
+    held: ItemIndex,
     rules: Sequence[ScreenRules],
-    own: Ballot,
+    own: Votes,
     probe: FreshProbe,
     groups: Ints | None = None,
 ) -> list[Row]:
@@ -49,10 +50,10 @@ def sensitivity(
         UsageError: a criterion is for another number of voters.
     """
     run = Own(resolved(answers, rules[0]), own, outcome(own, rules[0]) == SHORTCUT, groups)
-    out = {identity(answers, run.rule): _row("this run", run.rule, own, run, probe)}
+    out = {rule_identity(answers, run.rule): _row("this run", run.rule, own, run, probe)}
     for given in rules[1:]:
         rule = resolved(answers, given)
-        known = identity(answers, rule)
+        known = rule_identity(answers, rule)
         if known in out:
             told = out[known]["same_as"]
             out[known]["same_as"] = [*(told if isinstance(told, list) else []), name(given)]
@@ -78,15 +79,15 @@ def name(rule: ScreenRules) -> str:
     return f"{rule.criterion} {rule.mode}{orders}{norm}{probe}"
 
 
-def _votes(answers: Answers, held: Roll, rule: ScreenRules, own: Own) -> Ballot:
+def _votes(answers: Answers, held: ItemIndex, rule: ScreenRules, own: Own) -> Votes:
     # Another criterion counts the same votes otherwise; only another asking needs other votes.
     same = rule.model_copy(update={"criterion": own.rule.criterion}) == own.rule
     return own.votes if same else cast_votes(answers, rule, held)
 
 
 def _cast(
-    answers: Answers, held: Roll, rules: Sequence[ScreenRules], own: Own
-) -> Iterator[tuple[ScreenRules, Ballot]]:
+    answers: Answers, held: ItemIndex, rules: Sequence[ScreenRules], own: Own
+) -> Iterator[tuple[ScreenRules, Votes]]:
     """Every rule with its votes; rules that differ in nothing but the rotation rule are read at once."""
     turned = [r for r in rules if r.rotation != own.rule.rotation]
     for rule in rules:
@@ -97,9 +98,9 @@ def _cast(
         yield from ((rule, cast[rule.rotation]) for rule in turned)
 
 
-def _row(label: str, rule: ScreenRules, votes: Ballot, own: Own, probe: FreshProbe | None) -> Row:
+def _row(label: str, rule: ScreenRules, votes: Votes, own: Own, probe: FreshProbe | None) -> Row:
     """`probe`: None for a rule that nobody configured."""
-    luck = measured(votes, rule, own.groups)
+    luck = screen_chance(votes, rule, own.groups)
     left = None if probe is None else probe.audit(votes, rule)
     return {
         "name": label,

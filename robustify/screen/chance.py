@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from robustify.arrays import Bools, Floats, Ints
-from robustify.screen.independence import agreement, independence
 from robustify.screen.key_positions import Places, key_shares
 from robustify.stats.distributions import central, poisson_binomial, upper_tail
 from robustify.stats.intervals import (
@@ -25,9 +24,6 @@ from robustify.stats.intervals import (
     resampled,
     wilson,
 )
-
-__all__ = ["LEVEL", "Chance", "agreement", "chance", "chance_by_place", "independence", "sentence"]
-
 
 LEVEL = 0.05
 _NOTHING = 1e-12
@@ -68,11 +64,11 @@ class Chance:
         return self.expected / self.n if self.n else None
 
     @property
-    def told_from_luck(self) -> bool:
+    def significant(self) -> bool:
         """Whether the deciding excess is distinguishable from zero at `LEVEL`."""
-        return self.told(LEVEL)
+        return self.significant_at(LEVEL)
 
-    def told(self, level: float) -> bool:
+    def significant_at(self, level: float) -> bool:
         """Whether the deciding excess is distinguishable from zero: p at most `level`, interval above zero."""
         by = self.deciding
         return by.p is not None and by.p <= level and by.excess_ci is not None and by.excess_ci[0] > 0
@@ -176,7 +172,7 @@ def sentence(luck: Chance, level: float = LEVEL) -> str:
         return f"{found}: what was flagged cannot be told from luck."
     if by.excess_ci is None:
         return f"{found}: too few items, or groups of them, to tell the two apart (p {_p(by.p)})."
-    if not luck.told(level):
+    if not luck.significant_at(level):
         asked = "" if level == LEVEL else f", at most {level:g} asked for"
         return f"{found}: what was flagged cannot be told from luck (p {_p(by.p)}{asked})."
     over = f"{percent(by.excess)} of the items ({percent(by.excess_ci[0])} to {percent(by.excess_ci[1])})"

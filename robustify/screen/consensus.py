@@ -14,35 +14,11 @@ import numpy.typing as npt
 from robustify.answers import Answers
 from robustify.arrays import Bools, Ints
 from robustify.screen.chance import Chance, chance, chance_by_place
-from robustify.screen.criteria import needed, require_voters
+from robustify.screen.criteria import require_voters, votes_needed
+from robustify.screen.item_index import ItemIndex, item_index
 from robustify.screen.key_positions import where_keys_stand
-from robustify.screen.votes import (
-    TIED,
-    UNANSWERED,
-    Ballot,
-    Mode,
-    Roll,
-    ScreenRules,
-    ballot,
-    cast_votes,
-    models,
-    roll,
-)
-
-__all__ = [
-    "Ballot",
-    "Mode",
-    "ScreenRules",
-    "Verdict",
-    "ballot",
-    "consensus",
-    "could_be",
-    "d4_rule",
-    "outcome",
-    "weighed",
-    "would_flag",
-]
-
+from robustify.screen.picks import TIED, UNANSWERED
+from robustify.screen.votes import ScreenRules, Votes, cast_votes, models_asked
 
 T = TypeVar("T", bound=np.generic)
 
@@ -77,7 +53,7 @@ class Tally:
     voters: int
 
 
-def tally(held: Ballot, rules: ScreenRules) -> Tally:
+def tally(held: Votes, rules: ScreenRules) -> Tally:
     """Count the votes for every option, (n, K).
 
     Raises:
@@ -97,13 +73,13 @@ def tally(held: Ballot, rules: ScreenRules) -> Tally:
     return Tally(right, (choice == UNANSWERED).sum(axis=1), probe[:, None] == options, probe == UNANSWERED, m)
 
 
-def would_flag(held: Ballot, rules: ScreenRules) -> Bools:
+def would_flag(held: Votes, rules: ScreenRules) -> Bools:
     """For each option (n, K): would these votes flag the item, were this option its key?"""
     count = tally(held, rules)
     return _flagged(count, rules) & _options(held)
 
 
-def weighed(held: Ballot, rules: ScreenRules) -> Bools:
+def weighed(held: Votes, rules: ScreenRules) -> Bools:
     """The items (n,) whose outcome hangs on no missing answer, whichever option is the key, or of which the
     answers that are there flag some option already.
 
@@ -113,7 +89,7 @@ def weighed(held: Ballot, rules: ScreenRules) -> Bools:
     return _weighed(held, rules, tally(held, rules))
 
 
-def outcome(held: Ballot, rules: ScreenRules) -> Ints:
+def outcome(held: Votes, rules: ScreenRules) -> Ints:
     """1 shortcut, 0 robust, -1 undecided, (n,)."""
     count = tally(held, rules)
     key = np.maximum(held.key, 0)[:, None]
@@ -122,7 +98,7 @@ def outcome(held: Ballot, rules: ScreenRules) -> Ints:
     return np.where(hanging, UNDECIDED, np.where(flagged, SHORTCUT, ROBUST))
 
 
-def consensus(held: Ballot, rules: ScreenRules) -> tuple[Verdict, ...]:
+def screen_verdicts(held: Votes, rules: ScreenRules) -> tuple[Verdict, ...]:
     """The verdict on each item, in the ballot's order.
 
     One more right vote never turns a shortcut into a robust item.
@@ -148,8 +124,8 @@ def d4_rule(
     answers: Answers,
     voters: Sequence[str],
     template: str | None,
-    order: Sequence[str] | Roll,
-    own: Ballot | None = None,
+    order: Sequence[str] | ItemIndex,
+    own: Votes | None = None,
     groups: Ints | None = None,
 ) -> tuple[Chance, str] | None:
     """Deep Ignorance D.4's rule: letters, the first order only, all voters right.
@@ -158,17 +134,17 @@ def d4_rule(
     under this template, which are taken as they are where each item was asked in one order. `groups` (n,) of items
     that are resampled together.
     """
-    held = order if isinstance(order, Roll) else roll(answers, order)
+    held = order if isinstance(order, ItemIndex) else item_index(answers, order)
     rules = ScreenRules(voters=tuple(voters), template=template)
     single = own is not None and own.rotations == 1 and own.voters == rules.voters
     votes = own if own is not None and single else cast_votes(answers, rules, held, plain=True)
-    asked = models(answers, "choices_only", votes.template)
+    asked = models_asked(answers, "choices_only", votes.template)
     if votes.template is None or not votes.voters or not set(votes.voters) <= set(asked):
         return None
-    return measured(votes, rules, groups), votes.template
+    return screen_chance(votes, rules, groups), votes.template
 
 
-def could_be(held: Ballot, rules: ScreenRules) -> tuple[Bools, Bools]:
+def could_be(held: Votes, rules: ScreenRules) -> tuple[Bools, Bools]:
     """The options (n, K) that as the key would have made each item a shortcut, and those that would have it kept.
 
     What was flagged had its key among the first, what was kept among the second: that much, and no more, the
@@ -180,7 +156,7 @@ def could_be(held: Ballot, rules: ScreenRules) -> tuple[Bools, Bools]:
     return flagged, options & ~flagged & ~_hanging(count, rules)
 
 
-def measured(held: Ballot, rules: ScreenRules, groups: Ints | None = None) -> Chance:
+def screen_chance(held: Votes, rules: ScreenRules, groups: Ints | None = None) -> Chance:
     """What was flagged and how much of it is luck, on the items whose outcome hangs on no missing answer.
 
     Where voters could see the places at which the choices stand, luck with places stands beside it (`by_place`)
@@ -199,10 +175,10 @@ def measured(held: Ballot, rules: ScreenRules, groups: Ints | None = None) -> Ch
 
 
 def _flagged(count: Tally, rules: ScreenRules) -> Bools:
-    return np.asarray((count.right >= needed(rules.criterion, count.voters)) | count.sure)
+    return np.asarray((count.right >= votes_needed(rules.criterion, count.voters)) | count.sure)
 
 
-def _weighed(held: Ballot, rules: ScreenRules, count: Tally) -> Bools:
+def _weighed(held: Votes, rules: ScreenRules, count: Tally) -> Bools:
     flagged = _flagged(count, rules) & _options(held)
     hanging = _hanging(count, rules) & _options(held)
     return (held.k > 0) & (~hanging.any(axis=1) | flagged.any(axis=1))
@@ -211,11 +187,11 @@ def _weighed(held: Ballot, rules: ScreenRules, count: Tally) -> Bools:
 def _hanging(count: Tally, rules: ScreenRules) -> Bools:
     if count.voters == 0 and rules.probe_vote != "alone":
         return np.ones(count.right.shape, dtype=bool)
-    could = count.right + count.missing[:, None] >= needed(rules.criterion, count.voters)
+    could = count.right + count.missing[:, None] >= votes_needed(rules.criterion, count.voters)
     return np.asarray(~_flagged(count, rules) & (could | count.sure_missing[:, None]))
 
 
-def _options(held: Ballot) -> Bools:
+def _options(held: Votes) -> Bools:
     return np.asarray(np.arange(held.best.shape[2]) < held.k[:, None])
 
 

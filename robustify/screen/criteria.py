@@ -13,7 +13,7 @@ FORMS = "unanimous, majority or k-of-n such as 2-of-3"
 _COUNTED = re.compile(r"([0-9]{1,3})-of-([0-9]{1,3})")
 
 
-def counted(criterion: str) -> tuple[int, int] | None:
+def parse_criterion(criterion: str) -> tuple[int, int] | None:
     """The k and n of a `k-of-n` criterion; None for `unanimous` and `majority`.
 
     Raises:
@@ -30,12 +30,12 @@ def counted(criterion: str) -> tuple[int, int] | None:
     return k, n
 
 
-def needed(criterion: str, voters: int) -> int:
+def votes_needed(criterion: str, voters: int) -> int:
     """How many right votes of so many voters flag an item; one more than there are where nobody votes.
 
     Where an audit leaves one voter out, `k-of-n` asks for k of those that remain, at most for all of them.
     """
-    match counted(criterion):
+    match parse_criterion(criterion):
         case (k, _):
             return min(k, max(voters, 1))
         case None:
@@ -48,7 +48,7 @@ def require_voters(criterion: str, voters: int) -> None:
     Raises:
         UsageError: it was written for another number.
     """
-    match counted(criterion):
+    match parse_criterion(criterion):
         case (_, n) if voters and n != voters:
             raise UsageError(
                 f"screen.criterion: {criterion}, but the number of voters is {voters}; expected k-of-{voters}, "
@@ -56,7 +56,7 @@ def require_voters(criterion: str, voters: int) -> None:
             )
 
 
-def named(votes: int, voters: int) -> str:
+def criterion_name(votes: int, voters: int) -> str:
     """The plainest criterion under which so many right votes flag an item."""
     if votes == voters:
         return "unanimous"

@@ -57,7 +57,7 @@ def latent_if_independent(accuracy: Floats, unanimous: float) -> float | None:
     return high
 
 
-def agreement(choice: Ints, key: Ints, k: Ints) -> Numbers:
+def voter_agreement(choice: Ints, key: Ints, k: Ints) -> Numbers:
     """How often all voters pick one option, against what their likings for a place alone would give.
 
     `choice` (n, m) as in a ballot, `key`, `k` (n,). Counted over items that every voter answered; a tie

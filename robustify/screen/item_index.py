@@ -22,7 +22,7 @@ _CHUNK = 1 << 19
 
 
 @dataclass(frozen=True)
-class Roll:
+class ItemIndex:
     """The items that are judged, in their order.
 
     `items` (n ids), `key` and `k` (n,), -1 and 0 where no row says. `place` gives for each of `Answers.items`
@@ -50,7 +50,7 @@ class Roll:
         return out
 
 
-def roll(answers: Answers, items_order: Sequence[str]) -> Roll:
+def item_index(answers: Answers, items_order: Sequence[str]) -> ItemIndex:
     """The items in this order, with the key and number of choices that their rows name.
 
     Raises:
@@ -81,7 +81,7 @@ def roll(answers: Answers, items_order: Sequence[str]) -> Roll:
             f"(or a key out of range; {n} such items); expected one key an item, so ask or import it again"
         )
     refuse_repeats(answers, item)
-    return Roll(items, key, k, place)
+    return ItemIndex(items, key, k, place)
 
 
 def refuse_repeats(answers: Answers, item: Ints) -> None:

@@ -12,7 +12,7 @@ from scipy.special import log_softmax
 from robustify.answers import Block
 from robustify.arrays import Bools, Floats, Ints
 from robustify.scoring import best, normalised
-from robustify.screen.item_index import Roll
+from robustify.screen.item_index import ItemIndex
 
 Mode = Literal["letter", "text"]
 TextNorm = Literal["chars", "tokens", "bytes", "sum"]
@@ -21,23 +21,23 @@ Rotation = Literal["averaged", "every", "most"]
 UNANSWERED, TIED = -1, -2
 
 
-def wishes(block: Block, mode: Mode, held: Roll, norm: TextNorm = "chars") -> tuple[Ints, Floats]:
+def preferences(block: Block, mode: Mode, held: ItemIndex, norm: TextNorm = "chars") -> tuple[Ints, Floats]:
     """The rows of judged items: each one's place in the roll (r,), and its preferences (r, width)."""
     at = held.place[block.item]
     rows = block if (at >= 0).all() else block.where(at >= 0)
-    wish = preference(rows, mode, norm)
+    wish = row_preferences(rows, mode, norm)
     width = held.width
     return at[at >= 0], np.pad(wish, ((0, 0), (0, max(0, width - wish.shape[1]))))[:, :width]
 
 
-def averaged(block: Block, mode: Mode, held: Roll, norm: TextNorm = "chars") -> Bools:
+def averaged(block: Block, mode: Mode, held: ItemIndex, norm: TextNorm = "chars") -> Bools:
     """The choices that share the best mean preference over an item's rows, (n, K); none where one is
     unanswered.
     """
-    return mean_best(*wishes(block, mode, held, norm), held)
+    return mean_best(*preferences(block, mode, held, norm), held)
 
 
-def mean_best(at: Ints, wish: Floats, held: Roll) -> Bools:
+def mean_best(at: Ints, wish: Floats, held: ItemIndex) -> Bools:
     """As `averaged`, of wishes already taken."""
     asked = np.bincount(at, minlength=len(held))
     total = np.stack([np.bincount(at, weights=column, minlength=len(held)) for column in wish.T], axis=1)
@@ -51,7 +51,7 @@ def one_pick(shared: Bools) -> Ints:
     return np.where(tied == 1, shared.argmax(axis=-1), np.where(tied > 1, TIED, UNANSWERED))
 
 
-def agreed(at: Ints, wish: Floats, held: Roll, rotation: Literal["every", "most"]) -> Ints:
+def agreed(at: Ints, wish: Floats, held: ItemIndex, rotation: Literal["every", "most"]) -> Ints:
     """The choice picked in `every` row of an item, or in `most` of them (more than half), (n,).
 
     -2 where no choice is and none can be any more; -1 where nobody asked, or where rows without an answer
@@ -69,7 +69,7 @@ def agreed(at: Ints, wish: Floats, held: Roll, rotation: Literal["every", "most"
     return np.where(asked == 0, UNANSWERED, np.where(most >= due, won.argmax(axis=1), open_))
 
 
-def preference(block: Block, mode: Mode, norm: TextNorm = "chars") -> Floats:
+def row_preferences(block: Block, mode: Mode, norm: TextNorm = "chars") -> Floats:
     """How much each row likes each choice, (r, K): NaN where unanswered, 0 beyond its choices.
 
     Letter mode: log-softmax over the item's letters, so that averaging over rotations cancels a liking for

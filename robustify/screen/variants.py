@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from robustify.answers import Answers
-from robustify.screen.criteria import named, needed, require_voters
-from robustify.screen.picks import Rotation, TextNorm
-from robustify.screen.votes import VIEW_OF, Mode, ScreenRules, first_template, models
+from robustify.screen.criteria import criterion_name, require_voters, votes_needed
+from robustify.screen.picks import Mode, Rotation, TextNorm
+from robustify.screen.votes import VIEW_OF, ScreenRules, first_template, models_asked
 
 Identity = tuple[object, ...]
 
@@ -45,10 +45,10 @@ def variants(
         UsageError: the own criterion is for another number of voters.
     """
     rule = resolved(answers, own)
-    seen = {identity(answers, rule), *besides}
+    seen = {rule_identity(answers, rule), *besides}
     found = []
     for other in _one_change(answers, rule):
-        known = identity(answers, other)
+        known = rule_identity(answers, other)
         if known not in seen:
             seen.add(known)
             found.append(other)
@@ -59,11 +59,11 @@ def resolved(answers: Answers, rule: ScreenRules) -> ScreenRules:
     """The rule with the template and the voters named that it stands for."""
     view = VIEW_OF[rule.mode]
     template = rule.template or first_template(answers, view, rule.voters)
-    voters = rule.voters or (() if template is None else models(answers, view, template))
+    voters = rule.voters or (() if template is None else models_asked(answers, view, template))
     return rule.model_copy(update={"template": template, "voters": voters})
 
 
-def identity(answers: Answers, rule: ScreenRules) -> Identity:
+def rule_identity(answers: Answers, rule: ScreenRules) -> Identity:
     """What a resolved rule comes to: two rules with one identity flag the same items.
 
     Raises:
@@ -72,7 +72,7 @@ def identity(answers: Answers, rule: ScreenRules) -> Identity:
     votes = _votes(rule)
     require_voters(rule.criterion, votes)
     return (
-        needed(rule.criterion, votes),
+        votes_needed(rule.criterion, votes),
         rule.mode,
         rule.template,
         frozenset(rule.voters),
@@ -114,7 +114,7 @@ def _criteria(rule: ScreenRules) -> Iterator[ScreenRules]:
     votes = _votes(rule)
     for k in range(votes, 0, -1):
         if votes >= 3 or k == votes:
-            yield rule.model_copy(update={"criterion": named(k, votes)})
+            yield rule.model_copy(update={"criterion": criterion_name(k, votes)})
 
 
 def _modes(answers: Answers, rule: ScreenRules) -> Iterator[ScreenRules]:
@@ -143,7 +143,7 @@ def _norms(answers: Answers, rule: ScreenRules) -> Iterator[ScreenRules]:
 
 def _asked_of_all(answers: Answers, view: str, voters: tuple[str, ...]) -> list[str]:
     templates = dict.fromkeys(t for v, _, t in answers.askings() if v == view)
-    return [t for t in templates if set(voters) <= set(models(answers, view, t))]
+    return [t for t in templates if set(voters) <= set(models_asked(answers, view, t))]
 
 
 def _votes(rule: ScreenRules) -> int:

@@ -22,12 +22,12 @@ def same_model(
     (of weights, config, tokenizer) agree, or, where neither has any, the model and the server they name.
     Precision, device, batch size and versions make another computation, not another model.
     """
-    known = {v: identity(fingerprints[v]) for v in dict.fromkeys(voters) if v in fingerprints}
+    known = {v: model_identity(fingerprints[v]) for v in dict.fromkeys(voters) if v in fingerprints}
     pairs = combinations([v for v, parts in known.items() if parts], 2)
     return next((pair for pair in pairs if known[pair[0]] == known[pair[1]]), None)
 
 
-def identity(fingerprint: Mapping[str, str]) -> dict[str, str]:
+def model_identity(fingerprint: Mapping[str, str]) -> dict[str, str]:
     """The parts of a fingerprint that say which model it is; empty where none does."""
     digests = {name: value for name, value in fingerprint.items() if _DIGEST.fullmatch(value)}
     return digests or {name: fingerprint[name] for name in _NAMED if name in fingerprint}

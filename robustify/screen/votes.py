@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from robustify.answers import Answers, Block
 from robustify.arrays import Bools, Floats, Ints
-from robustify.screen.criteria import counted
-from robustify.screen.item_index import Roll, roll
+from robustify.screen.criteria import parse_criterion
+from robustify.screen.item_index import ItemIndex, item_index
 from robustify.screen.picks import (
     TIED,
     UNANSWERED,
@@ -23,30 +23,10 @@ from robustify.screen.picks import (
     Rotation,
     TextNorm,
     agreed,
-    averaged,
     mean_best,
     one_pick,
-    wishes,
+    preferences,
 )
-
-__all__ = [
-    "PROBE",
-    "TIED",
-    "UNANSWERED",
-    "VIEW_OF",
-    "Ballot",
-    "Mode",
-    "Roll",
-    "ScreenRules",
-    "averaged",
-    "ballot",
-    "cast_by_rotation",
-    "cast_votes",
-    "first_template",
-    "models",
-    "roll",
-]
-
 
 VIEW_OF: dict[Mode, str] = {"letter": "choices_only", "text": "choices_only_text"}
 PROBE = "probe"
@@ -79,7 +59,7 @@ class ScreenRules(BaseModel):
     @field_validator("criterion")
     @classmethod
     def _can_be_met(cls, criterion: str) -> str:
-        found = counted(criterion)
+        found = parse_criterion(criterion)
         return criterion if found is None else f"{found[0]}-of-{found[1]}"
 
     @field_validator("voters")
@@ -92,7 +72,7 @@ class ScreenRules(BaseModel):
 
 
 @dataclass(frozen=True)
-class Ballot:
+class Votes:
     """The votes of the screen, items by voters.
 
     `items` (n ids), `key`, `k` (n,). `best` (n, m, K): the choices that share a voter's best averaged score,
@@ -115,7 +95,7 @@ class Ballot:
     placed: bool = False
     left_out: int = 0
 
-    def without(self, voter: str) -> "Ballot":
+    def without(self, voter: str) -> "Votes":
         """The same ballot as if this voter had not been asked."""
         keep = [i for i, name in enumerate(self.voters) if name != voter]
         voters = tuple(self.voters[i] for i in keep)
@@ -123,7 +103,7 @@ class Ballot:
         best, choice = self.best[:, keep], self.choice[:, keep]
         return replace(self, best=best, choice=choice, voters=voters, left_out=left_out)
 
-    def where(self, mask: Bools) -> "Ballot":
+    def where(self, mask: Bools) -> "Votes":
         """The ballot of the items where `mask` (n,) is true."""
         items = tuple(name for name, kept in zip(self.items, mask.tolist(), strict=True) if kept)
         probe = None if self.probe is None else self.probe[mask]
@@ -139,34 +119,39 @@ class Ballot:
         return np.where(tied > 0, right / np.maximum(tied, 1), np.nan)
 
 
-def ballot(answers: Answers, rules: ScreenRules, items_order: Sequence[str]) -> Ballot:
+def collect_votes(answers: Answers, rules: ScreenRules, items_order: Sequence[str]) -> Votes:
     """The ballot of these items under these rules; what a voter was not asked is unanswered.
 
     Raises:
         DataError: two rows of one item disagree on its key or on its number of choices.
     """
-    return cast_votes(answers, rules, roll(answers, items_order))
+    return cast_votes(answers, rules, item_index(answers, items_order))
 
 
-def cast_votes(answers: Answers, rules: ScreenRules, held: Roll, *, plain: bool = False) -> Ballot:
+def cast_votes(answers: Answers, rules: ScreenRules, held: ItemIndex, *, plain: bool = False) -> Votes:
     """As `ballot`, for a roll already called. `plain`: only the first row of an item counts (as in D.4)."""
     return cast_by_rotation(answers, rules, held, (rules.rotation,), plain=plain)[rules.rotation]
 
 
 def cast_by_rotation(
-    answers: Answers, rules: ScreenRules, held: Roll, rotations: Sequence[Rotation], *, plain: bool = False
-) -> dict[Rotation, Ballot]:
+    answers: Answers,
+    rules: ScreenRules,
+    held: ItemIndex,
+    rotations: Sequence[Rotation],
+    *,
+    plain: bool = False,
+) -> dict[Rotation, Votes]:
     """The ballots under each of these rules for rotations instead of the one in `rules`, read once for all."""
     view = VIEW_OF[rules.mode]
     template = rules.template or first_template(answers, view, rules.voters)
-    voters = (rules.voters or models(answers, view, template)) if template is not None else ()
+    voters = (rules.voters or models_asked(answers, view, template)) if template is not None else ()
     best = np.zeros((len(held), len(voters), held.width), dtype=bool)
     choice = {r: np.full((len(held), len(voters)), UNANSWERED, dtype=np.int64) for r in rotations}
     orders, placed = 0, False
     for m, name in enumerate(voters):
         block = answers.block(view, name, template)
         block = block.first() if plain else block
-        at, wish = wishes(block, rules.mode, held, rules.norm)
+        at, wish = preferences(block, rules.mode, held, rules.norm)
         best[:, m] = mean_best(at, wish, held)
         for rotation, column in choice.items():
             match rotation:
@@ -178,7 +163,7 @@ def cast_by_rotation(
         placed |= rules.mode == "letter" and _in_own_order(block)
     probe = None if rules.probe_vote == "none" else _confident(answers, rules.probe_confidence, held)
     return {
-        rotation: Ballot(held.items, held.key, held.k, best, c, voters, template, orders, probe, placed)
+        rotation: Votes(held.items, held.key, held.k, best, c, voters, template, orders, probe, placed)
         for rotation, c in choice.items()
     }
 
@@ -188,7 +173,7 @@ def first_template(answers: Answers, view: str, voters: Sequence[str] = ()) -> s
     return next((t for v, m, t in answers.askings() if v == view and (not voters or m in voters)), None)
 
 
-def models(answers: Answers, view: str, template: str | None = None) -> tuple[str, ...]:
+def models_asked(answers: Answers, view: str, template: str | None = None) -> tuple[str, ...]:
     """The models that were asked a view (under a template), in the order of their first row."""
     return tuple(dict.fromkeys(m for v, m, t in answers.askings() if v == view and template in (None, t)))
 
@@ -198,7 +183,7 @@ def _in_own_order(block: Block) -> bool:
     return len(block) > 0 and bool(((block.order == own) | (block.order < 0)).all())
 
 
-def _confident(answers: Answers, confidence: float, held: Roll) -> Ints:
+def _confident(answers: Answers, confidence: float, held: ItemIndex) -> Ints:
     block = answers.block(PROBE, PROBE).first()
     if not len(block):
         return np.full(len(held), UNANSWERED)

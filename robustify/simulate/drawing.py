@@ -20,8 +20,15 @@ from robustify.baselines.heuristics import guess
 from robustify.item import Item
 from robustify.judge.judgement import Facts
 from robustify.scoring import credit
-from robustify.simulate.parameters import TOPICS, Kind, World, place_odds, right, sight
-from robustify.simulate.truth import CLOZE_LIKING, FULL_LIKING, topic_name, values
+from robustify.simulate.parameters import (
+    TOPICS,
+    Kind,
+    SimulationParameters,
+    key_place_probabilities,
+    sight_probabilities,
+    tested_accuracy,
+)
+from robustify.simulate.truth import CLOZE_LIKING, FULL_LIKING, topic_name, true_values
 from robustify.simulate.wording import choices
 
 UNANSWERED, TIED = -1, -2
@@ -40,7 +47,7 @@ class Drawn:
     (n, tested): the option that a model under test believes in; `words` seeds the text.
     """
 
-    world: World
+    world: SimulationParameters
     k: Ints
     key: Ints
     kind: tuple[Kind, ...]
@@ -140,7 +147,7 @@ class Drawn:
         return Answers(pa.table([columns[name] for name in SCHEMA.names], schema=SCHEMA))
 
 
-def draw(world: World) -> Drawn:
+def draw(world: SimulationParameters) -> Drawn:
     """One benchmark of a world; the same world gives the same one."""
     rng = np.random.default_rng(world.seed)
     n = world.items
@@ -153,7 +160,9 @@ def draw(world: World) -> Drawn:
     topic = rng.choice(len(TOPICS), size=n, p=TOPICS)
     picks = _picks(world, kind, kinds, k, key, rng)
     full, cloze = (
-        _believed(np.array([right(world, name)[view] for name in kinds])[kind], world.tested, k, key, rng)
+        _believed(
+            np.array([tested_accuracy(world, name)[view] for name in kinds])[kind], world.tested, k, key, rng
+        )
         for view in (0, 1)
     )
     unsure = rng.random(picks.shape) < world.letter_bias
@@ -174,7 +183,7 @@ def truth(drawn: Drawn) -> dict[str, object]:
             "of_these_items": shortcuts / len(drawn),
         },
         "kinds": kinds,
-        "values": values(drawn.world),
+        "values": true_values(drawn.world),
     }
 
 
@@ -188,18 +197,20 @@ def _passage(group: int) -> str:
     return f"passage {group + 1}"
 
 
-def _placed(world: World, k: Ints, rng: np.random.Generator) -> Ints:
+def _placed(world: SimulationParameters, k: Ints, rng: np.random.Generator) -> Ints:
     out = np.zeros(len(k), dtype=np.int64)
     for options in sorted(set(world.options)):
         here = k == options
-        out[here] = rng.choice(options, size=int(here.sum()), p=place_odds(world, options))
+        out[here] = rng.choice(options, size=int(here.sum()), p=key_place_probabilities(world, options))
     return out
 
 
-def _picks(world: World, kind: Ints, kinds: list[Kind], k: Ints, key: Ints, rng: np.random.Generator) -> Ints:
+def _picks(
+    world: SimulationParameters, kind: Ints, kinds: list[Kind], k: Ints, key: Ints, rng: np.random.Generator
+) -> Ints:
     people = world.voters + world.outside
     shape = (len(key), people)
-    chance = np.stack([sight(world, name) for name in kinds])[kind]
+    chance = np.stack([sight_probabilities(world, name) for name in kinds])[kind]
     wrong = (key + rng.integers(1, k)) % k
     favourite = np.where(rng.random(len(key)) < world.distractors, wrong, rng.integers(0, k))
     alone = rng.integers(0, np.repeat(k[:, None], people, axis=1))

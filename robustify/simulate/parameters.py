@@ -20,7 +20,7 @@ TOPICS = (0.4, 0.3, 0.2, 0.1)
 """The shares of the four topics: one of them is small."""
 
 
-class World(BaseModel):
+class SimulationParameters(BaseModel):
     """Every probability is for one item.
 
     `shortcut_rate`: some key can be seen without the question, by each voter with probability `sight`; the kinds
@@ -64,7 +64,7 @@ class World(BaseModel):
     seed: int = Field(default=0, ge=0)
 
     @model_validator(mode="after")
-    def _possible(self) -> "World":
+    def _possible(self) -> "SimulationParameters":
         if self.shortcut_rate + self.hidden_rate > 1:
             raise ValueError("shortcut_rate and hidden_rate: more than 1 together")
         if not self.options or not all(2 <= k <= 26 for k in self.options):
@@ -108,7 +108,7 @@ class Case:
     weight: float
 
 
-def cases(world: World) -> Iterator[Case]:
+def cases(world: SimulationParameters) -> Iterator[Case]:
     """All kinds of items of a world; the weights sum to 1."""
     for kind, rate in world.kinds.items():
         for k in world.options:
@@ -116,7 +116,7 @@ def cases(world: World) -> Iterator[Case]:
                 yield Case(kind, k, rate / len(world.options))
 
 
-def sight(world: World, kind: Kind) -> Floats:
+def sight_probabilities(world: SimulationParameters, kind: Kind) -> Floats:
     """How likely each voter, then each outside model, sees the key of an item of this kind, (people,)."""
     seen_by_voters = kind not in ("clean", "hidden")
     voters = world.sight if seen_by_voters else world.knowing
@@ -124,13 +124,13 @@ def sight(world: World, kind: Kind) -> Floats:
     return np.repeat([voters, outside], [world.voters, world.outside])
 
 
-def place_odds(world: World, k: int) -> Floats:
+def key_place_probabilities(world: SimulationParameters, k: int) -> Floats:
     """How likely the key stands at each of k places; skewed means k to 1 in proportion."""
     weights = np.ones(k) if world.places == "uniform" else np.arange(k, 0, -1, dtype=np.float64)
     return np.asarray(weights / weights.sum(), dtype=np.float64)
 
 
-def right(world: World, kind: Kind) -> tuple[float, float]:
+def tested_accuracy(world: SimulationParameters, kind: Kind) -> tuple[float, float]:
     """The accuracy of a model under test on this kind of item: full before blind guesses, and cloze."""
     column = 0 if kind == "clean" else 1
     return world.accuracy[column], world.cloze_accuracy[column]

@@ -13,13 +13,18 @@ from typing import Literal
 import numpy as np
 
 from robustify.arrays import Floats
-from robustify.simulate.parameters import Case, World, place_odds, sight
+from robustify.simulate.parameters import (
+    Case,
+    SimulationParameters,
+    key_place_probabilities,
+    sight_probabilities,
+)
 
 Criterion = Literal["unanimous", "majority"]
 
 
 @dataclass(frozen=True, slots=True)
-class Odds:
+class Probabilities:
     """Of one case the probability that it is weighed, flagged, kept, and `luck`: flagged were its key drawn anew.
 
     `luck_by_place`: the same, were the key at a place as often as the keys of the world are.
@@ -49,19 +54,21 @@ class Given:
     shared: float
 
 
-def odds(world: World, case: Case, criterion: Criterion = "unanimous", *, plain: bool = False) -> Odds:
+def screen_probabilities(
+    world: SimulationParameters, case: Case, criterion: Criterion = "unanimous", *, plain: bool = False
+) -> Probabilities:
     """What the screen makes of a case; `plain`: of the first order alone, as under D.4's rule."""
     # In rotations a place is no property of an option: all are alike.
-    places = place_odds(world, case.k) if world.asked == "own" else np.full(case.k, 1 / case.k)
+    places = key_place_probabilities(world, case.k) if world.asked == "own" else np.full(case.k, 1 / case.k)
     total = [(g.weight, _within(world, g, places, criterion)) for g in _states(world, case, plain=plain)]
 
-    def mean(of: Callable[[Odds], float]) -> float:
+    def mean(of: Callable[[Probabilities], float]) -> float:
         return sum(weight * of(o) for weight, o in total)
 
-    def means(of: Callable[[Odds], Floats]) -> Floats:
+    def means(of: Callable[[Probabilities], Floats]) -> Floats:
         return np.asarray(np.sum([weight * of(o) for weight, o in total], axis=0), dtype=np.float64)
 
-    return Odds(
+    return Probabilities(
         weighed=mean(lambda o: o.weighed),
         flagged=mean(lambda o: o.flagged),
         luck=mean(lambda o: o.luck),
@@ -74,17 +81,17 @@ def odds(world: World, case: Case, criterion: Criterion = "unanimous", *, plain:
     )
 
 
-def _states(world: World, case: Case, *, plain: bool) -> Iterator[Given]:
+def _states(world: SimulationParameters, case: Case, *, plain: bool) -> Iterator[Given]:
     """All states. In rotations every option is like every other, so the key is option 0 there; in the own
     order options are places, and the letter shown first is that of place 0.
     """
     k, own = case.k, world.asked == "own"
-    sees = sight(world, case.kind)[:, None]
+    sees = sight_probabilities(world, case.kind)[:, None]
     bias = world.letter_bias if plain or own else 0.0
     # With a liking for a letter, one asking of somebody without a preference falls on that letter.
     by_letter = 1 - (1 - bias) * (1 - world.ties) if bias else 0.0
     shared = 0.0 if bias else world.ties
-    keys = list(enumerate(place_odds(world, k).tolist())) if own else [(0, 1.0)]
+    keys = list(enumerate(key_place_probabilities(world, k).tolist())) if own else [(0, 1.0)]
     firsts = [(j, 1 / k) for j in range(k)] if bias and not own else [(0, 1.0)]
     for (key, p_key), favourite, (first, p_first) in product(keys, range(k), firsts):
         p = (1 - world.distractors) / k
@@ -95,9 +102,9 @@ def _states(world: World, case: Case, *, plain: bool) -> Iterator[Given]:
         yield Given(p_key * p * p_first, key, vote, shared)
 
 
-def _within(world: World, g: Given, places: Floats, criterion: Criterion) -> Odds:
+def _within(world: SimulationParameters, g: Given, places: Floats, criterion: Criterion) -> Probabilities:
     m, k = world.voters, g.vote.shape[1]
-    voters, need = g.vote[:m], needed(criterion, m)
+    voters, need = g.vote[:m], needed_votes(criterion, m)
     would = np.array([at_least(voters[:, j], need) for j in range(k)])
     whole = (1 - world.unanswered) ** m
     flagged, luck, by_place = (whole * float(p) for p in (would[g.key], would.mean(), places @ would))
@@ -112,11 +119,13 @@ def _within(world: World, g: Given, places: Floats, criterion: Criterion) -> Odd
         else credit[i] * would[g.key]
         for i in range(len(right))
     ])  # fmt: skip
-    others = np.array([1 - at_least(part, needed(criterion, m - 1)) for part in rest])
-    return Odds(weighed, flagged, luck, by_place, kept, credit, credit - taken, others, others * credit[:m])
+    others = np.array([1 - at_least(part, needed_votes(criterion, m - 1)) for part in rest])
+    return Probabilities(
+        weighed, flagged, luck, by_place, kept, credit, credit - taken, others, others * credit[:m]
+    )
 
 
-def _with_holes(world: World, voters: Floats, key: int) -> tuple[float, float]:
+def _with_holes(world: SimulationParameters, voters: Floats, key: int) -> tuple[float, float]:
     """That no missing answer could turn the item whichever its key, and that none could with its own.
 
     Unanimous votes: a missing one matters only where all others agree.
@@ -130,7 +139,7 @@ def _with_holes(world: World, voters: Floats, key: int) -> tuple[float, float]:
     return weighed, kept
 
 
-def needed(criterion: Criterion, voters: int) -> int:
+def needed_votes(criterion: Criterion, voters: int) -> int:
     """How many right votes flag an item."""
     return max(voters, 1) if criterion == "unanimous" else voters // 2 + 1
 

@@ -18,8 +18,8 @@ from robustify.judge.judgement import Judgement, Rules, judge
 from robustify.run import write_items
 from robustify.screen.votes import ScreenRules
 from robustify.simulate.drawing import Drawn, truth
-from robustify.simulate.parameters import World
-from robustify.simulate.truth import Estimate, at, beside, values
+from robustify.simulate.parameters import SimulationParameters
+from robustify.simulate.truth import Estimate, estimates_beside, true_values, value_at
 
 ITEMS, ANSWERS, TRUTH = "items.jsonl", "answers.parquet", "truth.json"
 FILES = (ITEMS, ANSWERS, TRUTH)
@@ -33,7 +33,7 @@ _SHOWN = (
 )
 
 
-def rules(world: World) -> Rules:
+def rules(world: SimulationParameters) -> Rules:
     """Unanimity of the world's voters; majority stands beside it as an alternative."""
     own = ScreenRules(voters=world.voter_names)
     majority = own.model_copy(update={"criterion": "majority"})
@@ -72,7 +72,7 @@ def write(folder: Path, drawn: Drawn) -> tuple[Judgement, list[Estimate]]:
             f"{folder}: cannot be written ({error.strerror}); expected a folder of yours with space (-o DIR)"
         ) from None
     found = judged(drawn, answers, items)
-    return found, beside(values(drawn.world), found.summary)
+    return found, estimates_beside(true_values(drawn.world), found.summary)
 
 
 def report(folder: Path, drawn: Drawn, found: Judgement, estimates: Sequence[Estimate]) -> dict[str, object]:
@@ -81,8 +81,8 @@ def report(folder: Path, drawn: Drawn, found: Judgement, estimates: Sequence[Est
         "folder": str(folder),
         "world": drawn.world.model_dump(mode="json"),
         "shortcut_rate": truth(drawn)["shortcut_rate"],
-        "certificate": at(found.summary, "certificate/verdict"),
-        "sentence": at(found.summary, "screen/sentence"),
+        "certificate": value_at(found.summary, "certificate/verdict"),
+        "sentence": value_at(found.summary, "screen/sentence"),
         "intervals": len(estimates),
         "inside": sum(e.inside for e in estimates),
         "estimates": [

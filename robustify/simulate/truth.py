@@ -13,10 +13,17 @@ from typing import Any
 import numpy as np
 
 from robustify.arrays import Floats
-from robustify.simulate.parameters import TOPICS, Case, World, cases, place_odds, right
-from robustify.simulate.probabilities import Odds, needed, odds
+from robustify.simulate.parameters import (
+    TOPICS,
+    Case,
+    SimulationParameters,
+    cases,
+    key_place_probabilities,
+    tested_accuracy,
+)
+from robustify.simulate.probabilities import Probabilities, needed_votes, screen_probabilities
 
-Held = list[tuple[Case, Odds]]
+Held = list[tuple[Case, Probabilities]]
 
 _BY_WORDING = ("most_overlap", "least_overlap", "odd_one_out")
 _BY_HEDGES = ("most_numeric", "fewest_absolutes", *_BY_WORDING)
@@ -44,9 +51,9 @@ class Estimate:
         return self.low - 1e-12 <= self.truth <= self.high + 1e-12
 
 
-def beside(values: Mapping[str, float], summary: Mapping[str, object]) -> list[Estimate]:
+def estimates_beside(known: Mapping[str, float], summary: Mapping[str, object]) -> list[Estimate]:
     """Each interval of a summary whose true value is known; what the summary lacks is left out."""
-    found = ((path, truth, *_shown(summary, path)) for path, truth in values.items())
+    found = ((path, truth, *_shown(summary, path)) for path, truth in known.items())
     return [
         Estimate(path, truth, float(value), float(ci[0]), float(ci[1]), n)
         for path, truth, value, ci, n in found
@@ -56,13 +63,13 @@ def beside(values: Mapping[str, float], summary: Mapping[str, object]) -> list[E
 
 def _shown(summary: Mapping[str, object], path: str) -> tuple[Any, Any, Any]:
     """A value, its interval and its n: of a rate, or of a number whose interval stands beside it as NAME_ci."""
-    node = at(summary, path)
+    node = value_at(summary, path)
     if isinstance(node, Mapping):
         return node.get("value"), node.get("ci"), node.get("n")
-    return node, at(summary, f"{path}_ci"), None
+    return node, value_at(summary, f"{path}_ci"), None
 
 
-def at(tree: object, path: str) -> object:
+def value_at(tree: object, path: str) -> object:
     """What stands at a path (names and list places joined by `/`); None where there is nothing."""
     for name in path.split("/"):
         match tree:
@@ -75,22 +82,24 @@ def at(tree: object, path: str) -> object:
     return tree
 
 
-def values(world: World) -> dict[str, float]:
+def true_values(world: SimulationParameters) -> dict[str, float]:
     """The true value of each interval of summary.json, by its path (names joined by `/`).
 
     The run's rule is unanimity and its only alternative majority. The splits' rates are left out where answers
     are missing or places, keys and answers hang together (`asked` own).
     """
-    held = [(case, odds(world, case)) for case in cases(world)]
+    held = [(case, screen_probabilities(world, case)) for case in cases(world)]
     found = dict(_filter(world, "screen", held))
     for name, share in zip(world.voter_names, _means(held, lambda o: o.right), strict=False):
         found[f"screen/voters/{name}/choices_only_accuracy"] = float(share)
-    if not world.unanswered and needed("majority", world.voters) < needed("unanimous", world.voters):
+    if not world.unanswered and needed_votes("majority", world.voters) < needed_votes(
+        "unanimous", world.voters
+    ):
         # A majority of two is unanimity, and then has no row of its own.
-        majority = [(case, odds(world, case, "majority")) for case in cases(world)]
+        majority = [(case, screen_probabilities(world, case, "majority")) for case in cases(world)]
         found |= _filter(world, "sensitivity/1", majority)
     if world.asked == "rotated":
-        plain = [(case, odds(world, case, plain=True)) for case in cases(world)]
+        plain = [(case, screen_probabilities(world, case, plain=True)) for case in cases(world)]
         found |= _filter(world, "screen/d4_rule", plain)
         if not world.unanswered:
             for part in (
@@ -109,7 +118,7 @@ def values(world: World) -> dict[str, float]:
     return {path: value for path, value in found.items() if not math.isnan(value)}
 
 
-def _filter(world: World, where: str, held: Held) -> Iterator[tuple[str, float]]:
+def _filter(world: SimulationParameters, where: str, held: Held) -> Iterator[tuple[str, float]]:
     weighed, flagged = _mean(held, lambda o: o.weighed), _mean(held, lambda o: o.flagged)
     yield f"{where}/flagged", _over(flagged, weighed)
     evenly = flagged - _mean(held, lambda o: o.luck)
@@ -120,7 +129,8 @@ def _filter(world: World, where: str, held: Held) -> Iterator[tuple[str, float]]
     if world.asked == "own":
         by_place = flagged - _mean(held, lambda o: o.luck_by_place)
         left = sum(
-            case.weight * o.weighed * (1 - float(np.sum(place_odds(world, case.k) ** 2))) for case, o in held
+            case.weight * o.weighed * (1 - float(np.sum(key_place_probabilities(world, case.k) ** 2)))
+            for case, o in held
         )
         yield f"{where}/by_place/{excess}", _over(by_place, weighed)
         yield f"{where}/by_place/latent_shortcut_rate", _cut(_over(by_place, left))
@@ -131,7 +141,7 @@ def _cut(share: float) -> float:
     return share if math.isnan(share) else min(1.0, max(0.0, share))
 
 
-def _audits(world: World, held: Held) -> Iterator[tuple[str, float]]:
+def _audits(world: SimulationParameters, held: Held) -> Iterator[tuple[str, float]]:
     everywhere, won = _means(held, lambda o: o.right), _means(held, lambda o: o.right_kept)
     left_out, left_out_right = _means(held, lambda o: o.left_out), _means(held, lambda o: o.left_out_right)
     kept = _mean(held, lambda o: o.kept)
@@ -146,7 +156,7 @@ def _audits(world: World, held: Held) -> Iterator[tuple[str, float]]:
         yield "residual/probe", _share(held, lambda o: o.kept, lambda c: 1 / c.k)
 
 
-def _screen_scores(world: World, held: Held) -> Iterator[tuple[str, float]]:
+def _screen_scores(world: SimulationParameters, held: Held) -> Iterator[tuple[str, float]]:
     everywhere, won = _means(held, lambda o: o.right), _means(held, lambda o: o.right_kept)
     kept, flagged = _mean(held, lambda o: o.kept), _mean(held, lambda o: o.flagged)
     for i, name in enumerate((*world.voter_names, *world.outside_names)):
@@ -159,7 +169,7 @@ def _screen_scores(world: World, held: Held) -> Iterator[tuple[str, float]]:
         yield f"{where}/heuristic_gap", _gap(world, [(c, float(o.right[i])) for c, o in held])
 
 
-def _full_scores(world: World, held: Held) -> Iterator[tuple[str, float]]:
+def _full_scores(world: SimulationParameters, held: Held) -> Iterator[tuple[str, float]]:
     def full(case: Case) -> float:
         return full_accuracy(world, case)
 
@@ -177,12 +187,12 @@ def _full_scores(world: World, held: Held) -> Iterator[tuple[str, float]]:
             yield f"{where}/heuristic_gap", _gap(world, [(c, accuracy(c)) for c, _ in held])
 
 
-def full_accuracy(world: World, case: Case) -> float:
+def full_accuracy(world: SimulationParameters, case: Case) -> float:
     """How often a model under test is right in one asking of the full question."""
-    return world.firmness * right(world, case.kind)[0] + (1 - world.firmness) / case.k
+    return world.firmness * tested_accuracy(world, case.kind)[0] + (1 - world.firmness) / case.k
 
 
-def _pairs(world: World, held: Held) -> Iterator[tuple[str, float]]:
+def _pairs(world: SimulationParameters, held: Held) -> Iterator[tuple[str, float]]:
     # All models under test are alike, so every true difference is none.
     for a, b in combinations(world.tested_names, 2):
         for view in ("full", "cloze_chars"):
@@ -190,7 +200,7 @@ def _pairs(world: World, held: Held) -> Iterator[tuple[str, float]]:
                 yield f"pairs/{a} vs {b}/{view}/{split}/difference", 0.0
 
 
-def _calibrated(world: World, held: Held) -> Iterator[tuple[str, float]]:
+def _calibrated(world: SimulationParameters, held: Held) -> Iterator[tuple[str, float]]:
     asked = (("full", FULL_LIKING, full_accuracy), ("cloze_chars", CLOZE_LIKING, _cloze_accuracy))
     for name, (view, liking, accuracy) in product(world.tested_names, asked):
         told = [(case, _confidence(liking, case.k), accuracy(world, case)) for case, _ in held]
@@ -217,11 +227,11 @@ def _brier(k: int, sure: float, won: float) -> float:
     return won * ((1 - sure) ** 2 + (k - 1) * other**2) + (1 - won) * missed
 
 
-def _cloze_accuracy(world: World, case: Case) -> float:
-    return right(world, case.kind)[1]
+def _cloze_accuracy(world: SimulationParameters, case: Case) -> float:
+    return tested_accuracy(world, case.kind)[1]
 
 
-def _suspects(world: World, held: Held) -> Iterator[tuple[str, float]]:
+def _suspects(world: SimulationParameters, held: Held) -> Iterator[tuple[str, float]]:
     if world.tested < 2:
         return
 
@@ -236,9 +246,9 @@ def _suspects(world: World, held: Held) -> Iterator[tuple[str, float]]:
     yield "label_noise/difference", robust - shortcut
 
 
-def _rules(world: World, held: Held) -> Iterator[tuple[str, float]]:
+def _rules(world: SimulationParameters, held: Held) -> Iterator[tuple[str, float]]:
     for name in BLIND:
-        known = [rule(world, name, case) for case, _ in held]
+        known = [rule_accuracy(world, name, case) for case, _ in held]
         if None in known:
             continue
         credit = {case: r for (case, _), r in zip(held, known, strict=True) if r is not None}
@@ -248,7 +258,7 @@ def _rules(world: World, held: Held) -> Iterator[tuple[str, float]]:
         yield f"heuristics/shortcut/{name}", _share(held, lambda o: o.flagged, credit.__getitem__)
 
 
-def rule(world: World, name: str, case: Case) -> float | None:
+def rule_accuracy(world: SimulationParameters, name: str, case: Case) -> float | None:
     """The expected credit of a blind rule on a case; None where a cue changes it in no known way."""
     match name, case.kind:
         case ("longest_answer" | "longest_words", "length") | ("most_hedges", "hedge"):
@@ -260,13 +270,13 @@ def rule(world: World, name: str, case: Case) -> float | None:
         case (str(named), "hedge") if named in _BY_HEDGES:
             return None
         case "first_option", _:
-            return float(place_odds(world, case.k)[0])
+            return float(key_place_probabilities(world, case.k)[0])
         case "last_option", _:
-            return float(place_odds(world, case.k)[-1])
+            return float(key_place_probabilities(world, case.k)[-1])
     return 1 / case.k
 
 
-def _topics(world: World, held: Held) -> Iterator[tuple[str, float]]:
+def _topics(world: SimulationParameters, held: Held) -> Iterator[tuple[str, float]]:
     kept = _mean(held, lambda o: o.kept)
     return ((f"topics/{topic_name(t)}/retention", kept) for t in range(len(TOPICS)))
 
@@ -280,7 +290,7 @@ def topic_name(t: int) -> str:
     return f"topic {t + 1}"
 
 
-def _stability(world: World, held: Held) -> Iterator[tuple[str, float]]:
+def _stability(world: SimulationParameters, held: Held) -> Iterator[tuple[str, float]]:
     if world.orders < 2:
         return
     firm, loose = world.firmness, 1 - world.firmness
@@ -298,7 +308,7 @@ def _stability(world: World, held: Held) -> Iterator[tuple[str, float]]:
         yield f"permutation/{name}/consistency", consistent
 
 
-def _places(world: World, held: Held) -> Iterator[tuple[str, float]]:
+def _places(world: SimulationParameters, held: Held) -> Iterator[tuple[str, float]]:
     if world.places != "uniform":
         # Errors fall evenly on the other options, so picks stand more evenly than skewed keys do.
         return
@@ -311,9 +321,9 @@ def _places(world: World, held: Held) -> Iterator[tuple[str, float]]:
         yield f"{where}/recall", recall
 
 
-def _gap(world: World, accuracy: list[tuple[Case, float]]) -> float:
+def _gap(world: SimulationParameters, accuracy: list[tuple[Case, float]]) -> float:
     """Accuracy where the longest answer is right minus where it is wrong; given the case both are independent."""
-    longest = [rule(world, "longest_answer", case) or 0.0 for case, _ in accuracy]
+    longest = [rule_accuracy(world, "longest_answer", case) or 0.0 for case, _ in accuracy]
 
     def where(side: list[float]) -> float:
         weight = [case.weight * c for (case, _), c in zip(accuracy, side, strict=True)]
@@ -322,15 +332,15 @@ def _gap(world: World, accuracy: list[tuple[Case, float]]) -> float:
     return where(longest) - where([1 - c for c in longest])
 
 
-def _mean(held: Held, of: Callable[[Odds], float]) -> float:
+def _mean(held: Held, of: Callable[[Probabilities], float]) -> float:
     return sum(case.weight * of(o) for case, o in held)
 
 
-def _means(held: Held, of: Callable[[Odds], Floats]) -> Floats:
+def _means(held: Held, of: Callable[[Probabilities], Floats]) -> Floats:
     return np.asarray(sum((case.weight * of(o) for case, o in held), np.zeros(1)), dtype=np.float64)
 
 
-def _share(held: Held, among: Callable[[Odds], float], of: Callable[[Case], float]) -> float:
+def _share(held: Held, among: Callable[[Probabilities], float], of: Callable[[Case], float]) -> float:
     """The mean of `of` over the items, weighted by `among`."""
     weight = [case.weight * among(o) for case, o in held]
     return _over(sum(w * of(case) for w, (case, _) in zip(weight, held, strict=True)), sum(weight))

@@ -21,8 +21,8 @@ from robustify.baselines.artifact_probe import (
     ProbeSettings,
     aflite,
     crossfit,
-    eldest,
     folds,
+    group_ids,
     probe,
 )
 from robustify.baselines.features import (
@@ -32,12 +32,12 @@ from robustify.baselines.features import (
     oddness,
     points_elsewhere,
     standardised,
-    words,
+    words_of,
 )
-from robustify.baselines.near_duplicates import NEAR, kin
+from robustify.baselines.near_duplicates import NEAR, near_duplicate_groups
 from robustify.item import Item
-from robustify.screen.consensus import ROBUST, SHORTCUT, measured, outcome
-from robustify.screen.votes import ScreenRules, ballot
+from robustify.screen.consensus import ROBUST, SHORTCUT, outcome, screen_chance
+from robustify.screen.votes import ScreenRules, collect_votes
 
 Cue = str
 CUES: tuple[Cue, ...] = ("longer_key", "absolutes", "repeated_phrase", "format")
@@ -215,7 +215,7 @@ ALONE = ScreenRules(probe_vote="alone")
 def flagged(rows: list[Answer], rules: ScreenRules = ALONE) -> set[str]:
     """What a probe that votes alone flags."""
     ids = sorted(r.item for r in rows)
-    code = outcome(ballot(Answers.of(rows), rules, ids), rules)
+    code = outcome(collect_votes(Answers.of(rows), rules, ids), rules)
     assert set(code.tolist()) <= {SHORTCUT, ROBUST}, "no item may hang on the probe's silence"
     return {name for name, c in zip(ids, code.tolist(), strict=True) if c == SHORTCUT}
 
@@ -309,9 +309,9 @@ def test_luck_counts_for_aflite_as_for_any_voter() -> None:
     for seed in range(24):
         items, _ = a_set(100 + seed, 120)
         rows, course = aflite(items, eager)
-        luck = measured(ballot(Answers.of(rows), ALONE, [i.id for i in items]), ALONE)
+        luck = screen_chance(collect_votes(Answers.of(rows), ALONE, [i.id for i in items]), ALONE)
         removed, expected = removed + luck.flagged, expected + luck.expected
-        alarms += luck.told_from_luck
+        alarms += luck.significant
         assert luck.expected == pytest.approx(course.named.sum() / 4)
     assert removed == pytest.approx(expected, abs=3 * np.sqrt(expected * 0.75))
     assert expected > 100
@@ -323,7 +323,7 @@ def test_near_duplicates_never_teach_each_other() -> None:
     clean, _ = a_set(30, 60)
     twins = [replace(i, id=f"{i.id}-{n}", choices=tuple(c.upper() if n else c for c in i.choices))
              for i in clean for n in range(2)]  # fmt: skip
-    sides = _sides(eldest(twins), np.ones(120, dtype=bool), "0/0", 0)
+    sides = _sides(group_ids(twins), np.ones(120, dtype=bool), "0/0", 0)
     assert (sides[::2] == sides[1::2]).all()
     assert abs(sides.mean() - 0.5) < 0.02
 
@@ -398,7 +398,7 @@ bags = st.lists(st.lists(st.sampled_from("abcdefgh"), min_size=2, max_size=7), m
 @given(bags)
 def test_kin_finds_every_near_pair(choices: list[list[str]]) -> None:
     items = [Item(f"i{n}", "?", tuple(c), 0) for n, c in enumerate(choices)]
-    found = kin(items)
+    found = near_duplicate_groups(items)
     sets = [frozenset(c) for c in choices]
     graph = np.array([[jaccard(a, b) >= NEAR for b in sets] for a in sets])
     for _ in items:
@@ -408,7 +408,7 @@ def test_kin_finds_every_near_pair(choices: list[list[str]]) -> None:
 
 def test_kin_of_symbols_compares_texts() -> None:
     items = [Item("a", "?", ("+", "-"), 0), Item("b", "?", ("-", "+"), 0), Item("c", "?", ("*", "/"), 0)]
-    assert kin(items).tolist() == [0, 0, 2]
+    assert near_duplicate_groups(items).tolist() == [0, 0, 2]
 
 
 # --- features ---
@@ -430,7 +430,7 @@ def test_standardised_by_hand() -> None:
 
 
 def test_words_and_likeness() -> None:
-    assert words("Don't STOP the well-known 3.5 _x_!") == [
+    assert words_of("Don't STOP the well-known 3.5 _x_!") == [
         "don't",
         "stop",
         "the",

@@ -18,9 +18,9 @@ from robustify.baselines.heuristics import (
     LATTICE,
     LEAST_P,
     Heuristic,
+    credit_p,
     guess,
-    luck,
-    measured,
+    heuristic_scores,
     table,
 )
 from robustify.item import Item
@@ -114,7 +114,7 @@ def test_the_table_and_the_rows_agree() -> None:
     rng = np.random.default_rng(3)
     items = [_made_up(rng, n) for n in range(60)]
     answers = guess(items)
-    from_rows = measured(answers, np.ones(len(items), dtype=bool))
+    from_rows = heuristic_scores(answers, np.ones(len(items), dtype=bool))
     from_items = table(items)["heuristics"]
     assert isinstance(from_items, dict)
     for name, row in from_items.items():
@@ -125,7 +125,7 @@ def test_the_table_and_the_rows_agree() -> None:
 def test_no_items_is_no_number() -> None:
     found = table([])
     assert (found["n"], found["chance_accuracy"]) == (0, None)
-    assert measured(Answers.of([]), np.zeros(0, dtype=bool)) == {}
+    assert heuristic_scores(Answers.of([]), np.zeros(0, dtype=bool)) == {}
 
 
 texts = st.text(st.characters(codec="utf-8"), max_size=12)
@@ -167,8 +167,10 @@ def test_names_are_unique_and_described() -> None:
 
 def test_no_p_is_smaller_than_the_rounding_of_its_transform() -> None:
     one, k = np.ones(400, dtype=np.int64), np.full(400, 4)
-    assert luck(400.0, one, k) == LEAST_P
-    assert luck(float(LATTICE + 1), np.ones(LATTICE + 1, dtype=np.int64), np.full(LATTICE + 1, 4)) == LEAST_P
+    assert credit_p(400.0, one, k) == LEAST_P
+    assert (
+        credit_p(float(LATTICE + 1), np.ones(LATTICE + 1, dtype=np.int64), np.full(LATTICE + 1, 4)) == LEAST_P
+    )
 
 
 def _by_enumeration(total: float, tie: Sequence[int], k: Sequence[int]) -> float:
@@ -186,14 +188,16 @@ def test_luck_equals_enumeration(shapes: list[tuple[int, int]], data: st.DataObj
     k = np.array([max(t + more, 2) for t, more in shapes])
     won = data.draw(st.lists(st.booleans(), min_size=len(shapes), max_size=len(shapes)))
     total = sum(1 / t for t, w in zip(tie.tolist(), won, strict=True) if w)
-    assert luck(total, tie, k) == pytest.approx(_by_enumeration(total, tie.tolist(), k.tolist()), abs=1e-12)
+    assert credit_p(total, tie, k) == pytest.approx(
+        _by_enumeration(total, tie.tolist(), k.tolist()), abs=1e-12
+    )
 
 
 def test_luck_without_ties_is_the_binomial_tail() -> None:
     n = 500
     tie, k = np.ones(n, dtype=int), np.full(n, 4)
     for x in (100, 125, 150, 200):
-        assert luck(x, tie, k) == pytest.approx(binom.sf(x - 1, n, 0.25), abs=1e-12)
+        assert credit_p(x, tie, k) == pytest.approx(binom.sf(x - 1, n, 0.25), abs=1e-12)
 
 
 def test_the_normal_limit_takes_over_smoothly() -> None:
@@ -202,12 +206,12 @@ def test_the_normal_limit_takes_over_smoothly() -> None:
     exact, limit = np.full(n, 1), np.full(n, 1)
     limit[:2] = [3, 4]  # a common denominator of 12 makes the lattice too large
     total = n / 4 + 1.6 * np.sqrt(n * 3 / 16)
-    assert luck(total, exact, k) == pytest.approx(luck(total, limit, k), abs=2e-3)
+    assert credit_p(total, exact, k) == pytest.approx(credit_p(total, limit, k), abs=2e-3)
 
 
 def test_all_ties_prove_nothing() -> None:
     tie = k = np.full(2_000, 4)
-    assert luck(500.0, tie, k) == pytest.approx(1)
+    assert credit_p(500.0, tie, k) == pytest.approx(1)
 
 
 # --- measured ---
@@ -226,12 +230,12 @@ def test_random_keys_are_no_shortcut_and_planted_ones_are() -> None:
         for n, c in enumerate(clean)
     ]
     everything = np.ones(300, dtype=bool)
-    assert all(row["p_holm"] > 0.05 for row in measured(guess(clean), everything).values())  # type: ignore[operator]
+    assert all(row["p_holm"] > 0.05 for row in heuristic_scores(guess(clean), everything).values())  # type: ignore[operator]
     answers = guess(planted)
-    found = measured(answers, everything)
+    found = heuristic_scores(answers, everything)
     assert found["longest_answer"]["p_holm"] < 1e-6  # type: ignore[operator]
     assert found["longest_answer"]["chance"] == 0.25
-    left = measured(answers, np.arange(300) % 3 != 0)
+    left = heuristic_scores(answers, np.arange(300) % 3 != 0)
     assert left["longest_answer"]["n"] == 200
     assert left["longest_answer"]["p_holm"] > 0.05  # type: ignore[operator]
 
@@ -241,7 +245,7 @@ def test_p_is_honest_under_the_null() -> None:
     rng = np.random.default_rng(5)
     alarms = 0
     for _ in range(40):
-        found = measured(guess([_made_up(rng, n) for n in range(40)]), np.ones(40, dtype=bool))
+        found = heuristic_scores(guess([_made_up(rng, n) for n in range(40)]), np.ones(40, dtype=bool))
         alarms += min(row["p_holm"] for row in found.values()) < 0.05  # type: ignore[type-var, operator]
     assert alarms <= 6  # P(more | 5 %) = 0.3 %
 
@@ -261,9 +265,9 @@ def test_on_what_a_filter_kept_p_is_against_the_luck_that_the_filter_left() -> N
     alarms, without = 0, 0
     for _ in range(40):
         answers, kept, could = _kept_by_voters(rng)
-        found = measured(answers, kept, could)
+        found = heuristic_scores(answers, kept, could)
         alarms += min(row["p_holm"] for row in found.values()) < 0.05  # type: ignore[type-var, operator]
-        without += min(row["p_holm"] for row in measured(answers, kept).values()) < 0.05  # type: ignore[type-var, operator]
+        without += min(row["p_holm"] for row in heuristic_scores(answers, kept).values()) < 0.05  # type: ignore[type-var, operator]
     assert alarms <= 6  # P(more | 5 %) = 0.3 %
     assert without >= 10, "the world must be one in which 1/k would not do"
     shortest, longest = found["shortest_answer"], found["longest_answer"]
@@ -277,11 +281,11 @@ def test_luck_after_a_selection_is_exact() -> None:
     """Two items; the key may be one of `of` choices, of which `hit` are among the `tie` that share the pick."""
     tie, of, hit = np.array([2, 1]), np.array([3, 2]), np.array([1, 1])
     # Credits: 1/2 with 1/3, else 0; 1 with 1/2, else 0.
-    assert luck(1.5, tie, of, hit) == pytest.approx(1 / 6)
-    assert luck(1.0, tie, of, hit) == pytest.approx(1 / 2)
-    assert luck(0.5, tie, of, hit) == pytest.approx(2 / 3)
+    assert credit_p(1.5, tie, of, hit) == pytest.approx(1 / 6)
+    assert credit_p(1.0, tie, of, hit) == pytest.approx(1 / 2)
+    assert credit_p(0.5, tie, of, hit) == pytest.approx(2 / 3)
     many = (np.tile(tie, LATTICE), np.tile(of, LATTICE), np.tile(hit, LATTICE))
-    assert luck(LATTICE * (1 / 6 + 1 / 2), *many) == pytest.approx(0.5)
+    assert credit_p(LATTICE * (1 / 6 + 1 / 2), *many) == pytest.approx(0.5)
 
 
 def test_a_shortcut_left_in_what_was_kept_is_still_found() -> None:
@@ -289,13 +293,13 @@ def test_a_shortcut_left_in_what_was_kept_is_still_found() -> None:
     answers, kept, could = _kept_by_voters(rng)
     shortest = answers.block("heuristic", "shortest_answer")
     # Most items where it is wrong are gone: it is right far more often than the filter's luck allows.
-    found = measured(answers, kept & ((shortest.correct == 1) | (np.arange(150) % 4 == 0)), could)
+    found = heuristic_scores(answers, kept & ((shortest.correct == 1) | (np.arange(150) % 4 == 0)), could)
     assert found["shortest_answer"]["p_holm"] < 1e-3  # type: ignore[operator]
 
 
 def test_a_rule_chosen_by_the_keys_pays_for_it() -> None:
     items = [item("abcd", 0 if n < 16 else n % 4, f"i{n}") for n in range(40)]
-    found = measured(guess(items), np.ones(40, dtype=bool))
+    found = heuristic_scores(guess(items), np.ones(40, dtype=bool))
     first, common = found["first_option"], found["most_common_position"]
     assert first["value"] == common["value"]
     assert common["p"] == pytest.approx(min(1, 4 * first["p"]))  # type: ignore[operator]
@@ -303,7 +307,7 @@ def test_a_rule_chosen_by_the_keys_pays_for_it() -> None:
 
 def test_an_empty_split_has_no_p() -> None:
     items = [item("abcd", n % 4, f"i{n}") for n in range(8)]
-    found = measured(guess(items), np.zeros(8, dtype=bool))
+    found = heuristic_scores(guess(items), np.zeros(8, dtype=bool))
     assert found["longest_answer"] == {
         "value": None, "n": 0, "ci": None, "ties": 0, "chance": None, "luck": None, "p": None, "p_holm": None,
     }  # fmt: skip

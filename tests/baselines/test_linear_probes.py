@@ -9,11 +9,18 @@ from pydantic import ValidationError
 from robustify.arrays import Floats
 from robustify.baselines.artifact_probe import FEWEST_ITEMS
 from robustify.baselines.features import standardised
-from robustify.baselines.linear_probes import CONTROL, TEMPLATE, VIEW, HeadSettings, heads, on_few_axes
+from robustify.baselines.linear_probes import (
+    CONTROL,
+    TEMPLATE,
+    VIEW,
+    LinearProbeSettings,
+    linear_probe,
+    on_few_axes,
+)
 from robustify.item import Item
 from tests.support.fake_answers import bench, items_of
 
-SETTINGS = HeadSettings()
+SETTINGS = LinearProbeSettings()
 
 
 def made_up(
@@ -29,19 +36,19 @@ def made_up(
     return items, vectors
 
 
-def right(items: list[Item], vectors: Floats, settings: HeadSettings = SETTINGS) -> Floats:
-    return np.array([r.correct for r in heads(items, vectors, "m", settings)], dtype=np.float64)
+def right(items: list[Item], vectors: Floats, settings: LinearProbeSettings = SETTINGS) -> Floats:
+    return np.array([r.correct for r in linear_probe(items, vectors, "m", settings)], dtype=np.float64)
 
 
 def test_rows_are_answer_rows() -> None:
     items, vectors = made_up(80, 12, options=(2, 4, 5))
-    rows = heads(items, vectors, "m", SETTINGS)
+    rows = linear_probe(items, vectors, "m", SETTINGS)
     assert [r.item for r in rows] == [i.id for i in items]
     assert {(r.view, r.model, r.template) for r in rows} == {(VIEW, "m", TEMPLATE)}
     assert all(len(r.scores) == i.k and r.key == i.key for r, i in zip(rows, items, strict=True))
     assert all(np.exp(r.scores).sum() == pytest.approx(1) for r in rows)
-    assert rows == heads(items, vectors, "m", SETTINGS)
-    assert rows != heads(items, vectors, "m", HeadSettings(seed=1))
+    assert rows == linear_probe(items, vectors, "m", SETTINGS)
+    assert rows != linear_probe(items, vectors, "m", LinearProbeSettings(seed=1))
 
 
 def test_a_direction_that_gives_the_key_away_is_found() -> None:
@@ -76,47 +83,47 @@ def test_what_all_choices_share_and_their_scale_are_nothing() -> None:
 def test_single_precision_is_read_as_it_is() -> None:
     items, vectors = made_up(80, 8, signal=2.0)
     single = vectors.astype(np.float32)
-    rows = heads(items, single, "m", SETTINGS)
-    assert rows == heads(items, single.astype(np.float64), "m", SETTINGS)
+    rows = linear_probe(items, single, "m", SETTINGS)
+    assert rows == linear_probe(items, single.astype(np.float64), "m", SETTINGS)
 
 
 def test_an_item_without_vectors_is_unanswered_and_nobody_else() -> None:
     items, vectors = made_up(80, 8, signal=2.0)
     vectors[4 * 7 + 2] = np.nan
-    rows = heads(items, vectors, "m", SETTINGS)
+    rows = linear_probe(items, vectors, "m", SETTINGS)
     assert [r.item for r in rows if r.pick is None] == [items[7].id]
     assert rows[7].error == "empty_choice"
     less = [i for n, i in enumerate(items) if n != 7]
-    alone = heads(less, np.delete(vectors, range(28, 32), axis=0), "m", SETTINGS)
+    alone = linear_probe(less, np.delete(vectors, range(28, 32), axis=0), "m", SETTINGS)
     assert [r for r in rows if r.pick is not None] == alone
 
 
 def test_too_few_items_are_unanswered_with_a_reason() -> None:
     items, vectors = made_up(FEWEST_ITEMS - 1, 8)
-    rows = heads(items, vectors, "m", SETTINGS)
+    rows = linear_probe(items, vectors, "m", SETTINGS)
     assert {(r.pick, r.error) for r in rows} == {
         (None, f"{FEWEST_ITEMS - 1} items; a head needs {FEWEST_ITEMS}")
     }
-    assert heads([], np.zeros((0, 8)), "m", SETTINGS) == []
+    assert linear_probe([], np.zeros((0, 8)), "m", SETTINGS) == []
     same = [Item(f"t{i}", "True?", ("yes", "no"), i % 2) for i in range(80)]
-    family = heads(same, np.zeros((160, 3)), "m", SETTINGS)
+    family = linear_probe(same, np.zeros((160, 3)), "m", SETTINGS)
     assert all("near-duplicates" in (r.error or "") for r in family)
 
 
 def test_vectors_of_equal_choices_tie() -> None:
     items, vectors = made_up(80, 8)
     vectors[:4] = vectors[0]
-    assert (heads(items, vectors, "m", SETTINGS)[0].tie, right(items, vectors)[0]) == (4, 0.25)
-    flat = heads(items, np.ones_like(vectors), "m", SETTINGS)
+    assert (linear_probe(items, vectors, "m", SETTINGS)[0].tie, right(items, vectors)[0]) == (4, 0.25)
+    flat = linear_probe(items, np.ones_like(vectors), "m", SETTINGS)
     assert {(r.tie, r.correct) for r in flat} == {(4, 0.25)}
-    many = heads(items, np.ones((len(vectors), 300)), "m", SETTINGS)
+    many = linear_probe(items, np.ones((len(vectors), 300)), "m", SETTINGS)
     assert {(r.tie, r.correct) for r in many} == {(4, 0.25)}
 
 
 def test_vectors_and_choices_must_go_together() -> None:
     items, vectors = made_up(80, 8)
     with pytest.raises(ValueError, match=r"319, 8.*320 choices"):
-        heads(items, vectors[:-1], "m", SETTINGS)
+        linear_probe(items, vectors[:-1], "m", SETTINGS)
 
 
 # the axes
@@ -156,6 +163,6 @@ def test_heads_are_named_once_and_the_control_by_no_model() -> None:
     from robustify.engines import HFModel
 
     with pytest.raises(ValidationError, match="twice"):
-        HeadSettings(models=("m", "m"))
+        LinearProbeSettings(models=("m", "m"))
     with pytest.raises(ValidationError):
         HFModel(name="m" + CONTROL)

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from robustify import orders
 from robustify.answers import Answer, Answers
 from robustify.baselines import features
-from robustify.baselines.features import ABSOLUTES, FUNCTION_WORDS, HEDGES, words
+from robustify.baselines.features import ABSOLUTES, FUNCTION_WORDS, HEDGES, words_of
 from robustify.baselines.heuristics import HEURISTICS, TEMPLATE, VIEW, guess
-from robustify.baselines.surface import look
+from robustify.baselines.surface import surface_features
 from robustify.item import Item
 from robustify.scoring import credit
 
@@ -27,7 +27,7 @@ def each(score: Callable[[str], float]) -> Callable[[Item], list[float]]:
 
 
 def count(kind: frozenset[str]) -> Callable[[str], int]:
-    return lambda text: sum(word in kind for word in words(text))
+    return lambda text: sum(word in kind for word in words_of(text))
 
 
 def alphabetical(item: Item) -> list[float]:
@@ -40,14 +40,14 @@ def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
 
 
 def overlap(item: Item) -> list[float]:
-    held = [frozenset(words(choice)) for choice in item.choices]
+    held = [frozenset(words_of(choice)) for choice in item.choices]
     like = [[jaccard(a, b) for b in held] for a in held]
     return [(sum(row) - row[j]) / (item.k - 1) for j, row in enumerate(like)]
 
 
 def in_stem(item: Item) -> list[float]:
-    stem = frozenset(words(item.stem)) - FUNCTION_WORDS
-    held = [frozenset(words(choice)) - FUNCTION_WORDS for choice in item.choices]
+    stem = frozenset(words_of(item.stem)) - FUNCTION_WORDS
+    held = [frozenset(words_of(choice)) - FUNCTION_WORDS for choice in item.choices]
     return [len(h & stem) / max(len(h), 1) for h in held]
 
 
@@ -140,7 +140,7 @@ def test_a_heuristic_s_scores_are_those_of_its_definition(items: list[Item]) -> 
 
 def test_no_items_give_no_rows() -> None:
     assert len(guess([])) == 0
-    assert len(look([]).oddness) == 0
+    assert len(surface_features([]).oddness) == 0
 
 
 @settings(max_examples=400)

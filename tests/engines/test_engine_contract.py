@@ -153,13 +153,13 @@ class TestEveryEngine:
     def test_the_fingerprint_is_of_text_and_says_which_model_it_is(
         self, opened: Opened, folder: Path, tmp_path: Path
     ) -> None:
-        from robustify.screen.voters import identity
+        from robustify.screen.voters import model_identity
 
         with opened(folder, tmp_path) as engine:
             told = engine.fingerprint()
         assert all(isinstance(value, str) and value for value in told.values())
         assert "weights" in told
-        assert identity(told)
+        assert model_identity(told)
         assert "127.0.0.1" not in str(told)
 
     def test_a_request_that_does_not_fit_is_named_by_its_place_and_never_by_its_text(

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from robustify.baselines.linear_probes import CONTROL, HeadSettings, heads
+from robustify.baselines.linear_probes import CONTROL, LinearProbeSettings, linear_probe
 from robustify.engines import HFModel
 from robustify.errors import DataError, ModelError, ResourceError
 from robustify.item import Item
@@ -28,13 +28,13 @@ torch = pytest.importorskip("torch", reason="the engine needs torch: the hf extr
 
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer  # noqa: E402
 
-from robustify.ask import head_answers  # noqa: E402
+from robustify.ask import linear_probe_answers  # noqa: E402
 from robustify.engines.local import vectors  # noqa: E402
 from robustify.engines.local.vectors import option_vectors  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 Floats = npt.NDArray[np.floating]
-SETTINGS = HeadSettings(models=("tiny",))
+SETTINGS = LinearProbeSettings(models=("tiny",))
 
 
 def items_of(n: int, choices: Callable[[int], tuple[str, ...]] | None = None) -> list[Item]:
@@ -131,14 +131,16 @@ def test_random_weights_are_seeded_and_leave_the_generator_as_it_was(llama: Path
 def test_head_and_control_stand_side_by_side(llama: Path, tmp_path: Path) -> None:
     items = items_of(60)
     done: list[int] = []
-    rows = head_answers(items, model_at(llama), tmp_path, SETTINGS, done.append)
+    rows = linear_probe_answers(items, model_at(llama), tmp_path, SETTINGS, done.append)
     assert [r.item for r in rows] == 2 * [i.id for i in items]
     assert [r.model for r in rows] == ["tiny"] * 60 + ["tiny" + CONTROL] * 60
     assert sum(done) == 2 * sum(i.k for i in items)
-    assert rows[:60] == heads(items, asked(llama, items, tmp_path), "tiny", SETTINGS)
-    assert rows[60:] == heads(items, asked(llama, items, tmp_path, seed=0), "tiny" + CONTROL, SETTINGS)
+    assert rows[:60] == linear_probe(items, asked(llama, items, tmp_path), "tiny", SETTINGS)
+    assert rows[60:] == linear_probe(items, asked(llama, items, tmp_path, seed=0), "tiny" + CONTROL, SETTINGS)
     assert [r.scores for r in rows[:60]] != [r.scores for r in rows[60:]]
-    alone = head_answers(items, model_at(llama), tmp_path, SETTINGS.model_copy(update={"control": False}))
+    alone = linear_probe_answers(
+        items, model_at(llama), tmp_path, SETTINGS.model_copy(update={"control": False})
+    )
     assert alone == rows[:60]
 
 
@@ -148,11 +150,11 @@ def test_head_and_control_stand_side_by_side(llama: Path, tmp_path: Path) -> Non
 def test_a_repeated_run_is_the_same_to_the_bit_and_loads_no_torch(llama: Path, tmp_path: Path) -> None:
     code = (
         "import json, sys; from pathlib import Path\n"
-        "from robustify.engines import HFModel; from robustify.baselines.linear_probes import HeadSettings\n"
-        "from robustify.ask import head_answers; from robustify.item import Item\n"
+        "from robustify.engines import HFModel; from robustify.baselines.linear_probes import LinearProbeSettings\n"
+        "from robustify.ask import linear_probe_answers; from robustify.item import Item\n"
         "items = [Item(f'i{i}', '?', (f'cat {i}', f'mat {i * 3}', f'red {i * i}'), i % 3) for i in range(60)]\n"
         "model = HFModel(name='tiny', model=sys.argv[1], max_batch_tokens=64)\n"
-        "rows = head_answers(items, model, Path(sys.argv[2]), HeadSettings())\n"
+        "rows = linear_probe_answers(items, model, Path(sys.argv[2]), LinearProbeSettings())\n"
         "print(json.dumps([[r.model, r.scores] for r in rows]) + '\\n' + str('torch' in sys.modules))"
     )
     told = [
@@ -234,25 +236,27 @@ def test_a_cache_that_cannot_be_written_costs_time_only(
 def test_an_item_with_an_empty_choice_is_unanswered(llama: Path, tmp_path: Path) -> None:
     items = items_of(60)
     items[3] = replace(items[3], choices=("red", " ", "blue"), key=0)
-    rows = head_answers(items, model_at(llama), tmp_path, SETTINGS)
+    rows = linear_probe_answers(items, model_at(llama), tmp_path, SETTINGS)
     assert [(r.item, r.error) for r in rows if r.pick is None] == 2 * [("i003", "empty_choice")]
     nothing = [replace(i, choices=("", "red"), key=1) for i in items]
-    assert {r.error for r in head_answers(nothing, model_at(llama), tmp_path, SETTINGS)} == {"empty_choice"}
-    assert head_answers([], model_at(llama), tmp_path, SETTINGS) == []
+    assert {r.error for r in linear_probe_answers(nothing, model_at(llama), tmp_path, SETTINGS)} == {
+        "empty_choice"
+    }
+    assert linear_probe_answers([], model_at(llama), tmp_path, SETTINGS) == []
 
 
 def test_a_choice_that_does_not_fit_is_named_by_its_item_and_never_by_its_text(tmp_path: Path) -> None:
     folder = tiny_llama(tmp_path / "model", length=16)
     items = items_of(4, lambda i: ("red", "secret " * (8 if i == 2 else 1), "blue"))
     with pytest.raises(DataError) as caught:
-        head_answers(items, model_at(folder), tmp_path / "cache", SETTINGS)
+        linear_probe_answers(items, model_at(folder), tmp_path / "cache", SETTINGS)
     assert [line.split(":")[0] for line in caught.value.lines] == ["item i002, head"]
     assert "secret" not in str(caught.value)
     assert "16 tokens" in str(caught.value)
 
 
 def test_too_few_items_are_unanswered_with_the_reason(llama: Path, tmp_path: Path) -> None:
-    rows = head_answers(items_of(9), model_at(llama), tmp_path, SETTINGS)
+    rows = linear_probe_answers(items_of(9), model_at(llama), tmp_path, SETTINGS)
     assert {r.error for r in rows} == {"9 items; a head needs 50"}
 
 
@@ -297,7 +301,7 @@ def test_custom_code_and_a_damaged_folder_are_refused(llama: Path, tmp_path: Pat
         (folder / path.name).write_bytes(path.read_bytes())
     spoil_config(folder, auto_map={"AutoModel": "code.Evil"})
     with pytest.raises(ModelError, match="custom code"):
-        head_answers(items_of(4), model_at(folder), tmp_path / "cache", SETTINGS)
+        linear_probe_answers(items_of(4), model_at(folder), tmp_path / "cache", SETTINGS)
 
 
 @pytest.mark.model

@@ -22,7 +22,7 @@ from robustify.judge.accuracy import (
 )
 from robustify.judge.pairs import pairs
 from robustify.judge.permutation import permutation
-from robustify.screen.votes import roll
+from robustify.screen.item_index import item_index
 from robustify.stats.intervals import wilson
 from robustify.stats.tests import minimum_detectable_difference
 from tests.support.fake_answers import bench, rows, text_rows
@@ -95,7 +95,7 @@ def test_every_measure_of_a_model_has_its_chance_and_the_splits_add_up() -> None
     full = rows(b, view="full", template="mmlu-v1")
     cloze = text_rows(b, view="cloze", template="qa-v1")
     table = Answers.of([*rows(b), *full, *cloze])
-    held = roll(table, b.ids)
+    held = item_index(table, b.ids)
     found = credits(table, held, "v0", "d4-like-v1")
     fit = np.arange(90) % 3 > 0
     where = replace(parts(np.arange(90) < 50, k=held.k), cloze=fit)
@@ -256,7 +256,7 @@ def test_where_nothing_was_flagged_nothing_could_have_been_told() -> None:
 def test_a_voter_is_flagged_wherever_its_numbers_stand(voters: Sequence[str]) -> None:
     b = bench(60, 3, s=0.3, seed=8)
     table = Answers.of([*rows(b), *rows(b, view="full", template="mmlu-v1")])
-    held = roll(table, b.ids)
+    held = item_index(table, b.ids)
     where = parts(~b.shortcut, k=held.k)
     found = {name: credits(table, held, name, "d4-like-v1") for name in b.voters}
     summary: dict[str, Any] = {

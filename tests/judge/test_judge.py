@@ -25,7 +25,8 @@ from robustify.judge.judgement import Facts, Judgement, Rules, judge
 from robustify.judge.parts import certificate
 from robustify.judge.residual import Audit, Auditor, FreshProbe, judged, residual
 from robustify.judge.sensitivity import jaccard
-from robustify.screen.votes import ScreenRules, cast_votes, roll
+from robustify.screen.item_index import item_index
+from robustify.screen.votes import ScreenRules, cast_votes
 from robustify.stats.intervals import rate
 from tests.support.fake_answers import WORDS, Bench, bench, items_of, rows, text_rows
 
@@ -340,7 +341,7 @@ def audited(
 ) -> dict[str, Any]:
     rules = ScreenRules(voters=voters)
     table = Answers.of(rows(b, rotations=False, bias=0.0))
-    held = roll(table, b.ids)
+    held = item_index(table, b.ids)
     votes = cast_votes(table, rules, held)
     return residual(table, held, votes, rules, FreshProbe(items, ProbeSettings()), margin)
 

@@ -10,7 +10,7 @@ import pytest
 from robustify.answers import Answers
 from robustify.judge.accuracy import Credits, Parts, credits
 from robustify.judge.label_noise import label_noise
-from robustify.screen.votes import Roll, roll
+from robustify.screen.item_index import ItemIndex, item_index
 from tests.support.fake_answers import Bench, rows
 
 
@@ -36,8 +36,8 @@ def judged(b: Bench, robust: Any = None, *, list_items: bool = True) -> dict[str
     return tree
 
 
-def asked(b: Bench, table: Answers) -> tuple[Roll, dict[str, Credits]]:
-    held = roll(table, b.ids)
+def asked(b: Bench, table: Answers) -> tuple[ItemIndex, dict[str, Credits]]:
+    held = item_index(table, b.ids)
     return held, {name: credits(table, held, name, None) for name in b.voters}
 
 

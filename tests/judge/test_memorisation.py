@@ -16,7 +16,7 @@ from robustify.errors import DataError
 from robustify.item import Item
 from robustify.judge.memorisation import DRAWS, MEMORISED, by_luck, contamination, memorisation, overlapped
 from robustify.ngrams.overlap import Hit, Overlap, TextFile, overlap
-from robustify.screen.item_index import Roll, roll
+from robustify.screen.item_index import ItemIndex, item_index
 from robustify.views import Request
 from tests.support.fake_scorer import FakeScorer, likes_the_letter
 
@@ -30,9 +30,9 @@ def row(i: int, key: int, pick: int | None, k: int = 4, view: str = "no_choices"
     return answer(f"i{i}", view, model, orders.own(k), "mmlu-v1", key, scores)
 
 
-def table(*rows: Answer) -> tuple[Answers, Roll]:
+def table(*rows: Answer) -> tuple[Answers, ItemIndex]:
     answers = Answers.of(rows)
-    return answers, roll(answers, list(dict.fromkeys(r.item for r in rows)))
+    return answers, item_index(answers, list(dict.fromkeys(r.item for r in rows)))
 
 
 def entry(tree: object, *path: str) -> object:
@@ -195,7 +195,7 @@ def test_a_real_asking_is_counted_as_it_was_asked(toys: list[Item]) -> None:
         *ask(plan(toys, asking), FakeScorer(likes_the_letter("A"), "first")),
     ]
     answers = Answers.of(rows)
-    found = memorisation(answers, roll(answers, [item.id for item in toys]))
+    found = memorisation(answers, item_index(answers, [item.id for item in toys]))
     assert found is not None
     for view in MEMORISED:
         assert entry(found, "memory", view, "value") == 1.0
@@ -222,7 +222,7 @@ def made(**changes: object) -> Overlap:
     return Overlap(**{**fields, **changes})  # type: ignore[arg-type]
 
 
-def ten() -> tuple[Answers, Roll]:
+def ten() -> tuple[Answers, ItemIndex]:
     return table(*(row(i, i % 4, 0, view="full") for i in range(10)))
 
 
@@ -294,7 +294,7 @@ def test_from_items_and_a_file_to_the_summary_without_a_word_of_them(
     answers = guess(toys)
     kept = json.loads(json.dumps(overlap(toys, [path]).json()))
     mask = np.array([True] * 4 + [False] * 4)
-    tree = contamination(answers, roll(answers, [i.id for i in toys]), Overlap.of(kept), mask, ~mask)
+    tree = contamination(answers, item_index(answers, [i.id for i in toys]), Overlap.of(kept), mask, ~mask)
     assert entry(tree, "overlap", "items") == ["t3"]
     assert entry(tree, "overlap", "short_mode", "n") == 8
     assert entry(tree, "overlap", "found", "value") is None

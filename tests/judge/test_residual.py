@@ -14,11 +14,12 @@ from robustify.answers import Answer, Answers, answer, unanswered
 from robustify.arrays import Ints
 from robustify.baselines.artifact_probe import ProbeSettings, crossfit, probe
 from robustify.baselines.features import standardised
-from robustify.baselines.linear_probes import CONTROL, TEMPLATE, VIEW, HeadSettings, heads
+from robustify.baselines.linear_probes import CONTROL, TEMPLATE, VIEW, LinearProbeSettings, linear_probe
 from robustify.item import Item
 from robustify.judge.judgement import Facts, Rules, judge
 from robustify.judge.residual import Audit, Auditor, FreshProbe, judged, residual
-from robustify.screen.votes import ScreenRules, cast_votes, roll
+from robustify.screen.item_index import item_index
+from robustify.screen.votes import ScreenRules, cast_votes
 from robustify.stats.intervals import clopper_pearson, rate, wilson
 from tests.support.fake_answers import Bench, bench, items_of, rows
 
@@ -34,7 +35,7 @@ def audited(
 ) -> dict[str, Any]:
     rules = ScreenRules(voters=voters, **settings)
     table = Answers.of([*rows(b, rotations=False, bias=0.0), *(extra or [])])
-    held = roll(table, b.ids)
+    held = item_index(table, b.ids)
     votes = cast_votes(table, rules, held)
     return residual(table, held, votes, rules, FreshProbe(items, ProbeSettings()), margin)
 
@@ -130,9 +131,13 @@ def test_a_real_head_on_vectors_that_give_the_key_away_is_heard() -> None:
     given = (np.cumsum(b.k) - b.k + b.key)[rng.random(240) < 0.5]
     x[given] += 6 * rng.normal(size=200) / np.sqrt(200)
     noise = rng.normal(size=x.shape)
-    settings = HeadSettings()
+    settings = LinearProbeSettings()
     found = audited(
-        b, extra=[*heads(items, x, "lm", settings), *heads(items, noise, "lm" + CONTROL, settings)]
+        b,
+        extra=[
+            *linear_probe(items, x, "lm", settings),
+            *linear_probe(items, noise, "lm" + CONTROL, settings),
+        ],
     )
     assert found["verdict"] == "not certified"
     assert found["heads"]["lm"]["value"] > 0.45 > found["heads"]["lm"]["control"]["value"]
@@ -172,7 +177,9 @@ def test_fresh_probes_and_real_heads_on_clean_sets_raise_no_more() -> None:
         b = bench(150, 3, agree=0.5, seed=20_000 + seed)
         items = items_of(b, seed=seed)
         x = np.random.default_rng(seed).normal(size=(600, 40))
-        told.append(audited(b, extra=heads(items, x, "lm", HeadSettings()), items=items)["verdict"])
+        told.append(
+            audited(b, extra=linear_probe(items, x, "lm", LinearProbeSettings()), items=items)["verdict"]
+        )
     assert told.count("not certified") <= 7
 
 
@@ -360,7 +367,7 @@ def test_the_fresh_probe_of_the_same_items_is_fitted_once(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(fresh, "_best", counted)
     table = Answers.of(rows(b, rotations=False, bias=0.0))
-    held = roll(table, b.ids)
+    held = item_index(table, b.ids)
     rules = ScreenRules(voters=("v0", "v1"))
     votes = cast_votes(table, rules, held)
     first, second = fresh.audit(votes, rules), fresh.audit(votes, rules)

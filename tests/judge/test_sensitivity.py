@@ -14,9 +14,9 @@ from robustify.errors import UsageError
 from robustify.judge.residual import FreshProbe
 from robustify.judge.sensitivity import jaccard, name, sensitivity
 from robustify.screen.consensus import outcome
-from robustify.screen.item_index import roll
-from robustify.screen.variants import differs, identity, resolved, variants
-from robustify.screen.votes import ScreenRules, ballot, cast_votes
+from robustify.screen.item_index import item_index
+from robustify.screen.variants import differs, resolved, rule_identity, variants
+from robustify.screen.votes import ScreenRules, cast_votes, collect_votes
 from tests.support.fake_answers import bench, items_of, own_rows, rows, text_rows
 
 OWN = ScreenRules()
@@ -34,7 +34,7 @@ def asked(m: int, n: int = 60, *, s: float = 0.3, text: bool = True, second: boo
 def table(
     answers: Answers, *rules: ScreenRules, items: Any = None, groups: Any = None
 ) -> list[dict[str, Any]]:
-    held = roll(answers, answers.items)
+    held = item_index(answers, answers.items)
     first = rules[0] if rules else OWN
     probe = FreshProbe(items, ProbeSettings())
     return sensitivity(answers, held, rules or (OWN,), cast_votes(answers, first, held), probe, groups)
@@ -127,21 +127,21 @@ def test_rules_that_come_to_the_same_flag_the_same_items() -> None:
             for r in (OWN, ScreenRules(criterion="majority"))
             if _identity(answers, r) == _identity(answers, rule)
         )
-        flagged = [outcome(ballot(answers, r, answers.items), r).tolist() for r in (rule, same)]
+        flagged = [outcome(collect_votes(answers, r, answers.items), r).tolist() for r in (rule, same)]
         assert flagged[0] == flagged[1]
 
 
 def _identity(answers: Answers, rule: ScreenRules) -> Any:
-    return identity(answers, resolved(answers, rule))
+    return rule_identity(answers, resolved(answers, rule))
 
 
 def test_each_row_is_what_its_rule_would_have_removed() -> None:
     answers = asked(3)
     found = table(answers)
-    own = outcome(ballot(answers, OWN, answers.items), OWN) == 1
+    own = outcome(collect_votes(answers, OWN, answers.items), OWN) == 1
     assert [r["name"] for r in found] == ["this run", *told(answers)]
     for row, rule in zip(found, (OWN, *variants(answers, OWN)), strict=True):
-        flagged = outcome(ballot(answers, rule, answers.items), rule) == 1
+        flagged = outcome(collect_votes(answers, rule, answers.items), rule) == 1
         assert row["flagged"]["value"] == pytest.approx(flagged.mean())
         assert row["jaccard"] == jaccard(own, flagged)
         assert row["excess"]["value"] == pytest.approx(
@@ -221,7 +221,7 @@ def test_a_rule_has_one_name() -> None:
 def test_many_items_take_little_time() -> None:
     b = bench(20_000, 3, s=0.2, seed=8)
     answers = Answers.of(own_rows(b, bare=True))
-    held = roll(answers, answers.items)
+    held = item_index(answers, answers.items)
     votes = cast_votes(answers, OWN, held)
     began = time.process_time()
     found = sensitivity(answers, held, (OWN,), votes, NO_PROBE)

@@ -13,7 +13,7 @@ from robustify.disclosure.shown import CUES, VIEW_GROUPS
 from robustify.judge.accuracy import credits, everyone
 from robustify.restricted.ids import item_id
 from robustify.restricted.split import hashed
-from robustify.screen.votes import roll
+from robustify.screen.item_index import item_index
 from tests.attack import dictionary
 from tests.attack.reconstruction import Facts, Known, another, facts, solved
 from tests.support import restricted_run
@@ -91,7 +91,7 @@ def knowledge(inside: Inside, topics: dict[str, str], *, by_class: bool) -> Know
     answers = inside.asked.answers
     assert inside.asked.items is not None
     ids = [item.id for item in inside.asked.items]
-    held = roll(answers, ids)
+    held = item_index(answers, ids)
     out: dict[tuple[str, ...], Any] = {}
     for model in everyone(answers):
         for view, credit in credits(answers, held, model, None).items():

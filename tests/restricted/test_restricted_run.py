@@ -88,7 +88,7 @@ def test_scores_are_asked_for_under_the_seal_and_vectors_are_not_kept(
         return []
 
     monkeypatch.setattr(pipeline, "open_scorer", opened)
-    monkeypatch.setattr("robustify.pipeline.head_answers", heads)
+    monkeypatch.setattr("robustify.pipeline.linear_probe_answers", heads)
     told = restricted_run.config(heads={"models": ["stub-a"]})
     restricted_run.run(mock, mock / "out" / "run", told)
     assert seals == [load_key().derived("cache")] * 2
@@ -276,7 +276,7 @@ def test_choices_that_do_not_fit_a_head_name_no_item(mock: Path, monkeypatch: py
     def heads(*_: object, **__: object) -> None:
         raise DataError("item rb1_x, head: a choice is longer than the 5 tokens", "item rb1_y, head: too")
 
-    monkeypatch.setattr("robustify.pipeline.head_answers", heads)
+    monkeypatch.setattr("robustify.pipeline.linear_probe_answers", heads)
     with pytest.raises(DataError, match="stub-a, heads: items") as told:
         restricted_run.run(mock, mock / "out" / "run", restricted_run.config(heads={"models": ["stub-a"]}))
     assert len(told.value.lines) == 1

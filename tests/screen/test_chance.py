@@ -11,11 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robustify.answers import Answers
-from robustify.screen.chance import Chance, agreement, chance, independence, sentence
-from robustify.screen.consensus import measured, outcome, would_flag
-from robustify.screen.independence import agreement_intervals, latent_if_independent
+from robustify.screen.chance import Chance, chance, sentence
+from robustify.screen.consensus import outcome, screen_chance, would_flag
+from robustify.screen.independence import (
+    agreement_intervals,
+    independence,
+    latent_if_independent,
+    voter_agreement,
+)
 from robustify.screen.key_positions import key_places, key_shares, ordinal, where_keys_stand
-from robustify.screen.votes import ScreenRules, ballot
+from robustify.screen.votes import ScreenRules, collect_votes
 from tests.support.fake_answers import Bench, Bools, Ints, ballot_of, bench, own_rows, placed_bench
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "predictions"
@@ -27,7 +32,7 @@ PLACED = 120
 
 def judged(rules: ScreenRules, **made: object) -> list[Chance]:
     return [
-        measured(ballot_of(bench(300, 3 if rules is MAJORITY else 2, seed=seed, **made)), rules)  # type: ignore[arg-type]
+        screen_chance(ballot_of(bench(300, 3 if rules is MAJORITY else 2, seed=seed, **made)), rules)  # type: ignore[arg-type]
         for seed in range(BENCHMARKS)
     ]
 
@@ -47,7 +52,7 @@ def test_on_a_clean_benchmark_luck_is_unbiased_and_false_alarms_are_rare(
         share = float(np.mean(p <= level))
         assert share <= level + 2.6 * math.sqrt(level * (1 - level) / BENCHMARKS)
         assert share >= level - 0.15
-    assert np.mean([c.told_from_luck for c in found]) <= 0.05
+    assert np.mean([c.significant for c in found]) <= 0.05
     inside = [c.expected_ci[0] <= c.flagged <= c.expected_ci[1] for c in found]
     assert np.mean(inside) >= 0.93
     assert np.mean([c.excess_ci is not None and c.excess_ci[0] <= 0 <= c.excess_ci[1] for c in found]) >= 0.92
@@ -78,7 +83,7 @@ def test_the_latent_rate_is_unbiased_and_its_interval_covers(
 
 def test_the_expected_number_is_that_of_keys_drawn_again() -> None:
     b = bench(250, 3, s=0.2, agree=0.6, options=(2, 4, 5), seed=9)
-    luck = measured(ballot_of(b), MAJORITY)
+    luck = screen_chance(ballot_of(b), MAJORITY)
     rng = np.random.default_rng(0)
     drawn = []
     for _ in range(4000):
@@ -90,7 +95,7 @@ def test_the_expected_number_is_that_of_keys_drawn_again() -> None:
 
 def test_the_p_value_is_that_of_keys_drawn_again() -> None:
     b = bench(120, 2, s=0.03, agree=0.7, seed=10)
-    luck = measured(ballot_of(b), UNANIMOUS)
+    luck = screen_chance(ballot_of(b), UNANIMOUS)
     rng = np.random.default_rng(1)
     would = would_flag(ballot_of(b), UNANIMOUS)
     drawn = np.array([would[np.arange(120), rng.integers(0, b.k)].sum() for _ in range(20_000)])
@@ -102,12 +107,12 @@ def test_the_p_value_is_that_of_keys_drawn_again() -> None:
 def test_independence_would_have_blamed_luck_on_the_items() -> None:
     """Two correlated voters that know nothing: the product formula expects far too few flags."""
     b = bench(2000, 2, s=0.0, agree=0.8, seed=11)
-    luck = measured(ballot_of(b), UNANIMOUS)
+    luck = screen_chance(ballot_of(b), UNANIMOUS)
     by_accuracy, by_luck = independence(ballot_of(b).credit().mean(axis=0), b.k)
     assert by_luck == pytest.approx(1 / 16)
     assert by_accuracy is not None
     assert luck.flagged / luck.n > 2 * by_accuracy
-    assert not luck.told_from_luck
+    assert not luck.significant
 
 
 def test_undecided_items_bias_neither_side() -> None:
@@ -116,7 +121,7 @@ def test_undecided_items_bias_neither_side() -> None:
     for seed in range(BENCHMARKS):
         b = bench(200, 2, agree=0.6, seed=seed)
         holes = np.where(rng.random(b.picks.shape) < 0.15, -1, b.picks)
-        luck = measured(ballot_of(Bench(holes, b.key, b.k, b.shortcut)), UNANIMOUS)
+        luck = screen_chance(ballot_of(Bench(holes, b.key, b.k, b.shortcut)), UNANIMOUS)
         assert luck.n < 200
         over.append(luck.flagged - luck.expected)
     assert abs(np.mean(over)) < 3 * np.std(over) / math.sqrt(BENCHMARKS)
@@ -127,7 +132,7 @@ def test_a_confident_probe_that_flags_alone_is_luck_too() -> None:
     for seed in range(BENCHMARKS):
         b = bench(200, 2, agree=0.3, seed=seed)
         probe = np.random.default_rng(seed + 1000).integers(-2, 4, 200)
-        luck = measured(ballot_of(b, probe), ScreenRules(probe_vote="alone"))
+        luck = screen_chance(ballot_of(b, probe), ScreenRules(probe_vote="alone"))
         over.append(luck.flagged - luck.expected)
     assert abs(np.mean(over)) < 3 * np.std(over) / math.sqrt(BENCHMARKS)
 
@@ -146,8 +151,8 @@ def test_naming_the_options_otherwise_changes_no_number(
     k = np.full(len(drawn), 4)
     there = np.array([*names, -2, -1])
     none = np.zeros(len(drawn), dtype=bool)
-    one = measured(ballot_of(Bench(drawn[:, :2], drawn[:, 2], k, none)), UNANIMOUS)
-    other = measured(ballot_of(Bench(there[drawn[:, :2]], there[drawn[:, 2]], k, none)), UNANIMOUS)
+    one = screen_chance(ballot_of(Bench(drawn[:, :2], drawn[:, 2], k, none)), UNANIMOUS)
+    other = screen_chance(ballot_of(Bench(there[drawn[:, :2]], there[drawn[:, 2]], k, none)), UNANIMOUS)
     assert one == other
 
 
@@ -158,7 +163,7 @@ def test_the_numbers_hang_together(rows: list[tuple[int, int, int]]) -> None:
     held = ballot_of(
         Bench(drawn[:, :2], drawn[:, 2], np.full(len(drawn), 4), np.zeros(len(drawn), dtype=bool))
     )
-    luck = measured(held, UNANIMOUS)
+    luck = screen_chance(held, UNANIMOUS)
     if not luck.n:
         assert (luck.p, luck.excess, luck.latent) == (None, None, None)
         return
@@ -190,12 +195,12 @@ def test_where_none_is_flagged_the_latent_rate_has_an_upper_bound() -> None:
 
 def test_too_few_groups_give_no_interval_and_nothing_is_told_from_luck() -> None:
     b = ballot_of(bench(300, 2, s=0.4, seed=3))
-    one = measured(b, UNANIMOUS, np.zeros(300, dtype=np.int64))
-    assert (one.excess_ci, one.latent_ci, one.told_from_luck) == (None, None, False)
-    assert one.excess == measured(b, UNANIMOUS).excess
+    one = screen_chance(b, UNANIMOUS, np.zeros(300, dtype=np.int64))
+    assert (one.excess_ci, one.latent_ci, one.significant) == (None, None, False)
+    assert one.excess == screen_chance(b, UNANIMOUS).excess
     assert "too few items, or groups" in sentence(one)
-    assert measured(b, UNANIMOUS, np.arange(300) % 9).excess_ci is None
-    assert measured(b, UNANIMOUS, np.arange(300) % 10).excess_ci is not None
+    assert screen_chance(b, UNANIMOUS, np.arange(300) % 9).excess_ci is None
+    assert screen_chance(b, UNANIMOUS, np.arange(300) % 10).excess_ci is not None
 
 
 def test_items_that_share_a_passage_widen_the_interval() -> None:
@@ -203,8 +208,8 @@ def test_items_that_share_a_passage_widen_the_interval() -> None:
     ten = Bench(
         np.repeat(b.picks, 10, axis=0), np.repeat(b.key, 10), np.repeat(b.k, 10), np.repeat(b.shortcut, 10)
     )
-    alone = measured(ballot_of(ten), UNANIMOUS)
-    together = measured(ballot_of(ten), UNANIMOUS, np.repeat(np.arange(40), 10))
+    alone = screen_chance(ballot_of(ten), UNANIMOUS)
+    together = screen_chance(ballot_of(ten), UNANIMOUS, np.repeat(np.arange(40), 10))
     assert alone.excess == together.excess
     assert alone.excess_ci is not None
     assert together.excess_ci is not None
@@ -213,9 +218,9 @@ def test_items_that_share_a_passage_widen_the_interval() -> None:
 
 
 def test_the_sentence_says_when_the_excess_is_luck() -> None:
-    clean = measured(ballot_of(bench(300, 2, s=0.0, agree=0.7, seed=1)), UNANIMOUS)
+    clean = screen_chance(ballot_of(bench(300, 2, s=0.0, agree=0.7, seed=1)), UNANIMOUS)
     assert "cannot be told from luck" in sentence(clean)
-    gamed = measured(ballot_of(bench(300, 2, s=0.3, agree=0.7, seed=1)), UNANIMOUS)
+    gamed = screen_chance(ballot_of(bench(300, 2, s=0.3, agree=0.7, seed=1)), UNANIMOUS)
     assert "more than luck" in sentence(gamed)
     assert f"{gamed.flagged} of 300 items" in sentence(gamed)
     nothing = chance(np.zeros(0, dtype=bool), np.zeros((0, 4), dtype=bool), np.zeros(0, dtype=np.int64))
@@ -224,24 +229,24 @@ def test_the_sentence_says_when_the_excess_is_luck() -> None:
 
 def test_agreement_is_measured_against_the_voters_own_likings() -> None:
     b = bench(4000, 2, agree=0.0, seed=4)
-    found = agreement(b.picks, b.key, b.k)
+    found = voter_agreement(b.picks, b.key, b.k)
     assert found["observed"] == pytest.approx(0.25, abs=0.03)
     assert found["ratio"] == pytest.approx(1.0, abs=0.1)
     assert found["fleiss_kappa"] == pytest.approx(0.0, abs=0.06)
-    same_letter = agreement(np.zeros((500, 2), dtype=np.int64), np.arange(500) % 4, np.full(500, 4))
+    same_letter = voter_agreement(np.zeros((500, 2), dtype=np.int64), np.arange(500) % 4, np.full(500, 4))
     assert (same_letter["observed"], same_letter["independent"]) == (1.0, 1.0)
     assert same_letter["fleiss_kappa"] == pytest.approx(1.0)
-    close = agreement(bench(4000, 3, agree=0.8, seed=5).picks, b.key, b.k)
+    close = voter_agreement(bench(4000, 3, agree=0.8, seed=5).picks, b.key, b.k)
     assert close["ratio"] is not None
     assert close["ratio"] > 4
-    assert agreement(b.picks[:, :1], b.key, b.k)["observed"] is None
+    assert voter_agreement(b.picks[:, :1], b.key, b.k)["observed"] is None
 
 
 def test_agreement_has_its_items_and_intervals_that_hold_it() -> None:
     b = bench(300, 3, s=0.2, agree=0.5, options=(4, 3), seed=21)
     picks = b.picks.copy()
     picks[:20, 1] = -1
-    found, ends = agreement(picks, b.key, b.k), agreement_intervals(picks, b.key, b.k)
+    found, ends = voter_agreement(picks, b.key, b.k), agreement_intervals(picks, b.key, b.k)
     assert found["n"] == 280
     for name in ("observed", "ratio", "fleiss_kappa", "all_right", "all_right_ratio"):
         value, ci = found[name], ends[f"{name}_ci"]
@@ -293,8 +298,8 @@ def test_twelve_of_twelve_do_not_prove_that_every_item_is_flagged() -> None:
 
 
 def test_one_level_tells_from_luck_everywhere() -> None:
-    luck = replace(measured(ballot_of(bench(300, 2, s=0.3, agree=0.7, seed=1)), UNANIMOUS), p=0.0137)
-    assert (luck.told(0.05), luck.told(0.005)) == (True, False)
+    luck = replace(screen_chance(ballot_of(bench(300, 2, s=0.3, agree=0.7, seed=1)), UNANIMOUS), p=0.0137)
+    assert (luck.significant_at(0.05), luck.significant_at(0.005)) == (True, False)
     assert "found more than luck" in sentence(luck)
     assert "cannot be told from luck (p = 0.014, at most 0.005 asked for)" in sentence(luck, 0.005)
 
@@ -305,7 +310,7 @@ def test_independence_without_voters_is_absent() -> None:
 
 
 def test_all_flagged_and_none_flagged_are_both_answers() -> None:
-    every = measured(ballot_of(bench(50, 2, s=1.0, seed=1)), UNANIMOUS)
+    every = screen_chance(ballot_of(bench(50, 2, s=1.0, seed=1)), UNANIMOUS)
     assert (every.flagged, every.latent) == (50, 1.0)
     # 50 of 50 by Clopper-Pearson is at least 0.025^(1/50); an item without a shortcut has 3 in 4 left.
     unseen = 1 - 0.025 ** (1 / 50)
@@ -313,7 +318,7 @@ def test_all_flagged_and_none_flagged_are_both_answers() -> None:
     assert every.latent_ci == pytest.approx((1 - unseen / 0.75, 1.0))
     assert every.expected == pytest.approx(50 / 4)
     picks = np.column_stack([np.zeros(50), np.ones(50)]).astype(np.int64)
-    none = measured(
+    none = screen_chance(
         ballot_of(Bench(picks, np.zeros(50, dtype=np.int64), np.full(50, 4), np.zeros(50, bool))), UNANIMOUS
     )
     assert (none.flagged, none.expected, none.p, none.latent) == (0, 0.0, 1.0, 0.0)
@@ -321,12 +326,13 @@ def test_all_flagged_and_none_flagged_are_both_answers() -> None:
 
 def test_one_voter_that_guesses_is_all_luck_and_no_voter_is_nothing() -> None:
     one = [
-        measured(ballot_of(bench(200, 1, options=(2, 5), seed=seed)), UNANIMOUS) for seed in range(BENCHMARKS)
+        screen_chance(ballot_of(bench(200, 1, options=(2, 5), seed=seed)), UNANIMOUS)
+        for seed in range(BENCHMARKS)
     ]
     over = np.array([c.flagged - c.expected for c in one])
     assert abs(over.mean()) < 3 * over.std() / math.sqrt(BENCHMARKS)
-    assert np.mean([c.told_from_luck for c in one]) <= 0.05
-    none = measured(ballot_of(Bench(np.zeros((9, 0), dtype=np.int64), *_keys(9))), UNANIMOUS)
+    assert np.mean([c.significant for c in one]) <= 0.05
+    none = screen_chance(ballot_of(Bench(np.zeros((9, 0), dtype=np.int64), *_keys(9))), UNANIMOUS)
     assert (none.n, none.p, none.by_place) == (0, None, None)
     assert "Nothing was screened" in sentence(none)
 
@@ -338,7 +344,9 @@ def _keys(n: int) -> tuple[Ints, Ints, Bools]:
 @pytest.mark.parametrize("criterion", ["1-of-3", "2-of-3", "3-of-3"])
 def test_luck_is_exact_for_k_of_n(criterion: str) -> None:
     rules = ScreenRules(criterion=criterion)
-    found = [measured(ballot_of(bench(150, 3, agree=0.4, seed=seed)), rules) for seed in range(BENCHMARKS)]
+    found = [
+        screen_chance(ballot_of(bench(150, 3, agree=0.4, seed=seed)), rules) for seed in range(BENCHMARKS)
+    ]
     over = np.array([c.flagged - c.expected for c in found])
     assert abs(over.mean()) < 3 * over.std() / math.sqrt(BENCHMARKS)
     p = np.array([c.p for c in found])
@@ -352,7 +360,7 @@ FIRST, LIKED = (0.5, 0.2, 0.2, 0.1, 0.05), (0.6, 0.2, 0.1, 0.1, 0.3)
 
 def seen(b: Bench, rules: ScreenRules = UNANIMOUS) -> Chance:
     """Measured as if every voter had seen each choice at its own place."""
-    luck = measured(replace(ballot_of(b), placed=True), rules)
+    luck = screen_chance(replace(ballot_of(b), placed=True), rules)
     assert luck.by_place is not None
     return luck
 
@@ -365,7 +373,7 @@ def test_a_voter_that_always_answers_first_earns_flags_by_place_and_no_more() ->
     assert luck.by_place is not None
     assert luck.by_place.expected == pytest.approx(luck.flagged)
     assert luck.by_place.excess == pytest.approx(0)
-    assert not luck.told_from_luck
+    assert not luck.significant
     said = sentence(luck)
     assert "the key stands first in" in said
     assert "cannot be told from luck" in said
@@ -393,7 +401,7 @@ def test_luck_with_places_is_unbiased_and_its_false_alarms_are_rare(
     p = np.array([c.p for c in by])
     for level in (0.05, 0.1, 0.25, 0.5):
         assert np.mean(p <= level) <= level + 2.6 * math.sqrt(level * (1 - level) / PLACED)
-    assert np.mean([c.told_from_luck for c in found]) <= 0.05
+    assert np.mean([c.significant for c in found]) <= 0.05
     covered = np.mean([c.excess_ci is not None and c.excess_ci[0] <= 0 <= c.excess_ci[1] for c in by])
     assert 0.89 <= covered < 1
 
@@ -412,7 +420,7 @@ def test_shortcuts_beside_places_are_found_and_their_rate_is_unbiased(s: float) 
         if c.by_place is not None and c.by_place.latent_ci is not None
     ]
     assert 0.89 <= np.mean(inside) < 1
-    assert np.mean([c.told_from_luck for c in found]) > (0.6 if s == 0.1 else 0.99)
+    assert np.mean([c.significant for c in found]) > (0.6 if s == 0.1 else 0.99)
     plain = np.array([c.latent for c in found])
     assert plain.mean() - s > 0.02, "without places the rate is too high"
 
@@ -443,7 +451,7 @@ def test_where_keys_are_even_places_change_little() -> None:
     assert luck.by_place is not None
     assert luck.by_place.expected == pytest.approx(luck.expected, rel=0.05)
     assert luck.by_place.latent == pytest.approx(luck.latent, abs=0.01)
-    assert luck.told_from_luck
+    assert luck.significant
     assert "more than luck" in sentence(luck)
 
 
@@ -455,7 +463,7 @@ def test_where_all_keys_stand_at_one_place_nothing_can_be_told() -> None:
     assert by is not None
     assert (by.expected, by.p) == (luck.flagged, 1.0)
     assert (by.excess, by.excess_ci, by.latent, by.latent_ci) == (0.0, None, None, None)
-    assert not luck.told_from_luck
+    assert not luck.significant
     assert sentence(luck) == (
         f"{luck.flagged} of 206 items were flagged; but the key stands first in 100 % of the items (50.0 % if "
         "keys were spread evenly), and whoever knows these places alone is always right: what was flagged "
@@ -465,17 +473,17 @@ def test_where_all_keys_stand_at_one_place_nothing_can_be_told() -> None:
 
 def test_voters_that_could_not_see_places_are_not_held_to_them() -> None:
     b = placed_bench(300, keys=(1, 0), liking=(0.5, 0.5), s=0.5, options=(2,), seed=7)
-    luck = measured(ballot_of(b), UNANIMOUS)
+    luck = screen_chance(ballot_of(b), UNANIMOUS)
     assert (luck.by_place, luck.places, luck.deciding) == (None, None, luck)
-    assert luck.told_from_luck
+    assert luck.significant
 
 
 def test_a_log_in_the_own_order_is_held_to_places() -> None:
     b = placed_bench(400, keys=FIRST, liking=(1, 0, 0, 0), agree=1.0, seed=8)
     for bare in (False, True):
-        luck = measured(ballot(Answers.of(own_rows(b, bare=bare)), UNANIMOUS, b.ids), UNANIMOUS)
+        luck = screen_chance(collect_votes(Answers.of(own_rows(b, bare=bare)), UNANIMOUS, b.ids), UNANIMOUS)
         assert luck.by_place is not None
-        assert not luck.told_from_luck
+        assert not luck.significant
 
 
 @settings(deadline=None)
@@ -486,8 +494,8 @@ def test_naming_the_places_otherwise_changes_no_number_by_place(
     drawn = np.array(rows, dtype=np.int64)
     k, none = np.full(len(drawn), 4), np.zeros(len(drawn), dtype=bool)
     there = np.array([*names, -2, -1])
-    one = measured(replace(ballot_of(Bench(drawn[:, :2], drawn[:, 2], k, none)), placed=True), UNANIMOUS)
-    other = measured(
+    one = screen_chance(replace(ballot_of(Bench(drawn[:, :2], drawn[:, 2], k, none)), placed=True), UNANIMOUS)
+    other = screen_chance(
         replace(ballot_of(Bench(there[drawn[:, :2]], there[drawn[:, 2]], k, none)), placed=True), UNANIMOUS
     )
     if one.by_place is None or other.by_place is None:
@@ -579,9 +587,9 @@ def test_truthfulqa_pairs_have_the_key_first_and_the_statistics_say_exactly_this
     assert str(told["sentence"]).startswith(
         "In the benchmark's own order the key stands first in 100 % of the items (50.0 % if keys were spread evenly)"
     )
-    luck = measured(ballot(Answers.of(own_rows(b, bare=True)), MAJORITY, b.ids), MAJORITY)
+    luck = screen_chance(collect_votes(Answers.of(own_rows(b, bare=True)), MAJORITY, b.ids), MAJORITY)
     assert luck.flagged > 0
-    assert not luck.told_from_luck
+    assert not luck.significant
     assert "the key stands first in 100 % of the items" in sentence(luck)
     assert "shortcut" not in sentence(luck) + str(told["sentence"])
 
@@ -615,7 +623,7 @@ def test_shared_errors_inflate_the_latent_rate_under_independence_and_not_ours()
     found = latent_if_independent(right.mean(axis=0), float(right.all(axis=1).mean()))
     assert found is not None
     assert found > 0.3
-    assert measured(held, UNANIMOUS).latent == pytest.approx(0.2, abs=0.02)
+    assert screen_chance(held, UNANIMOUS).latent == pytest.approx(0.2, abs=0.02)
     alone = bench(20_000, 3, s=0.2, agree=0.0, seed=13)
     right = alone.picks == alone.key[:, None]
     assert latent_if_independent(right.mean(axis=0), float(right.all(axis=1).mean())) == pytest.approx(
@@ -625,9 +633,9 @@ def test_shared_errors_inflate_the_latent_rate_under_independence_and_not_ours()
 
 def test_being_right_together_is_measured_against_being_right_apart() -> None:
     apart = bench(8000, 3, s=0.0, agree=0.0, seed=14)
-    assert agreement(apart.picks, apart.key, apart.k)["all_right_ratio"] == pytest.approx(1.0, abs=0.25)
+    assert voter_agreement(apart.picks, apart.key, apart.k)["all_right_ratio"] == pytest.approx(1.0, abs=0.25)
     together = bench(8000, 3, s=0.3, agree=0.0, seed=15)
-    found = agreement(together.picks, together.key, together.k)
+    found = voter_agreement(together.picks, together.key, together.k)
     right = together.picks == together.key[:, None]
     assert found["all_right"] == pytest.approx(right.all(axis=1).mean())
     assert found["all_right_independent"] == pytest.approx(right.mean(axis=0).prod())
@@ -637,19 +645,19 @@ def test_being_right_together_is_measured_against_being_right_apart() -> None:
 
 def test_agreement_where_there_is_nothing_to_agree_on() -> None:
     key, k, _ = _keys(5)
-    nothing = agreement(np.zeros((5, 1), dtype=np.int64), key, k)
+    nothing = voter_agreement(np.zeros((5, 1), dtype=np.int64), key, k)
     assert set(nothing.values()) == {None}
-    assert agreement(np.zeros((5, 0), dtype=np.int64), key, k) == nothing
-    assert agreement(np.full((5, 2), -1), key, k) == {**nothing, "n": 0}
-    assert agreement(np.zeros((0, 2), dtype=np.int64), key[:0], k[:0]) == {**nothing, "n": 0}
-    tied = agreement(np.full((5, 2), -2), key, k)
+    assert voter_agreement(np.zeros((5, 0), dtype=np.int64), key, k) == nothing
+    assert voter_agreement(np.full((5, 2), -1), key, k) == {**nothing, "n": 0}
+    assert voter_agreement(np.zeros((0, 2), dtype=np.int64), key[:0], k[:0]) == {**nothing, "n": 0}
+    tied = voter_agreement(np.full((5, 2), -2), key, k)
     assert (tied["observed"], tied["independent"], tied["ratio"], tied["all_right_ratio"]) == (
         0.0,
         0.0,
         None,
         None,
     )
-    mixed = agreement(
+    mixed = voter_agreement(
         np.array([[0, 0], [1, 1], [4, 4], [2, -1]]), np.array([0, 1, 4, 2]), np.array([2, 2, 5, 5])
     )
     assert (mixed["observed"], mixed["all_right"]) == (1.0, 1.0)

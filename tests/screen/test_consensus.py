@@ -12,12 +12,12 @@ from pydantic import ValidationError
 from robustify import orders
 from robustify.answers import Answer, Answers, answer, unanswered
 from robustify.errors import DataError, UsageError
-from robustify.screen.consensus import consensus, d4_rule, outcome, weighed, would_flag
-from robustify.screen.criteria import needed
-from robustify.screen.item_index import roll
-from robustify.screen.picks import Rotation, TextNorm
+from robustify.screen.consensus import d4_rule, outcome, screen_verdicts, weighed, would_flag
+from robustify.screen.criteria import votes_needed
+from robustify.screen.item_index import item_index
+from robustify.screen.picks import TIED, UNANSWERED, Rotation, TextNorm
 from robustify.screen.voters import same_model
-from robustify.screen.votes import TIED, UNANSWERED, ScreenRules, ballot, cast_by_rotation, cast_votes
+from robustify.screen.votes import ScreenRules, cast_by_rotation, cast_votes, collect_votes
 from tests.support.fake_answers import Bench, ballot_of, bench, own_rows, rows, text_rows, turned_rows
 
 Criterion = Literal["unanimous", "majority", "counted"]
@@ -33,7 +33,7 @@ def voted(picks: list[list[int]], key: int = 0, k: int = 4) -> Bench:
 
 def words(b: Bench, rules: ScreenRules, probe: list[int] | None = None) -> list[str]:
     held = ballot_of(b, None if probe is None else np.array(probe, dtype=np.int64))
-    return [v.verdict for v in consensus(held, rules)]
+    return [v.verdict for v in screen_verdicts(held, rules)]
 
 
 def test_all_voters_right_is_a_shortcut_and_one_wrong_is_not() -> None:
@@ -51,7 +51,7 @@ def test_a_missing_answer_leaves_undecided_only_what_it_could_turn() -> None:
     b = voted([[0, -1, 0], [1, -1, 0], [-1, -1, -1], [0, 0, -1]])
     assert words(b, ScreenRules()) == ["undecided", "robust", "undecided", "undecided"]
     assert words(b, ScreenRules(criterion="majority")) == ["shortcut", "undecided", "undecided", "shortcut"]
-    said = consensus(ballot_of(b), ScreenRules())
+    said = screen_verdicts(ballot_of(b), ScreenRules())
     assert said[0].reason == "2 of 3 voters right, 1 of 3 unanswered"
     assert (said[0].votes, said[0].of) == (2, 3)
 
@@ -145,7 +145,7 @@ def test_naming_the_options_otherwise_changes_nothing(
     there = np.array([*names, TIED, UNANSWERED])
     other = Bench(there[b.picks], there[b.key], b.k, b.shortcut)
     held, moved = ballot_of(b, np.array(probe)), ballot_of(other, there[np.array(probe)])
-    assert consensus(held, rules) == consensus(moved, rules)
+    assert screen_verdicts(held, rules) == screen_verdicts(moved, rules)
     assert (would_flag(moved, rules)[:, names] == would_flag(held, rules)).all()
 
 
@@ -156,7 +156,7 @@ def test_every_item_has_one_verdict_and_the_flagged_are_those_that_would_be(
     b, rules, probe = _case(case)
     held = ballot_of(b, np.array(probe))
     code = outcome(held, rules)
-    assert len(consensus(held, rules)) == len(b.key)
+    assert len(screen_verdicts(held, rules)) == len(b.key)
     assert set(code.tolist()) <= {-1, 0, 1}
     flagged = np.take_along_axis(would_flag(held, rules), b.key[:, None], axis=1)[:, 0]
     assert ((code == 1) == flagged).all()
@@ -166,10 +166,10 @@ def test_every_item_has_one_verdict_and_the_flagged_are_those_that_would_be(
 def test_averaging_rotations_cancels_a_liking_for_a_letter() -> None:
     b = bench(60, 2, s=0.3, seed=3)
     table = Answers.of(rows(b, bias=50.0))
-    held = ballot(table, ScreenRules(), b.ids)
+    held = collect_votes(table, ScreenRules(), b.ids)
     assert (held.choice == b.picks).all()
     assert held.rotations == 4
-    one = ballot(Answers.of(rows(b, bias=50.0, rotations=False)), ScreenRules(), b.ids)
+    one = collect_votes(Answers.of(rows(b, bias=50.0, rotations=False)), ScreenRules(), b.ids)
     first = np.array([orders.base(i, 4)[0] for i in b.ids])
     assert (one.choice == first[:, None]).all(), "one order alone shows nothing but the liking"
 
@@ -181,7 +181,7 @@ def test_a_rotation_counts_by_its_contrasts_and_not_by_its_level() -> None:
         answer("x", "choices_only", "v", order[0], "t", 0, (-1.0, -3.0)),
         answer("x", "choices_only", "v", order[1], "t", 0, (-101.0, -100.0)),
     ]
-    held = ballot(Answers.of(table), ScreenRules(), ["x"])
+    held = collect_votes(Answers.of(table), ScreenRules(), ["x"])
     assert held.choice.tolist() == [[0]]
 
 
@@ -191,14 +191,14 @@ def test_a_voter_that_left_one_rotation_unanswered_is_unanswered() -> None:
     some[2] = unanswered(
         some[2].item, some[2].view, some[2].model, some[2].order, some[2].template, 0, "lost"
     )
-    held = ballot(Answers.of(some), ScreenRules(), b.ids)
+    held = collect_votes(Answers.of(some), ScreenRules(), b.ids)
     assert held.choice.tolist() == [[UNANSWERED, 0]]
     assert np.isnan(held.credit()[0, 0])
 
 
 def test_scores_with_a_hole_are_no_answer() -> None:
     row = answer("x", "choices_only", "v", (0, 1, 2), "t", 0, (-1.0, -2.0, -3.0))
-    held = ballot(Answers.of([replace(row, scores=(-1.0, float("nan"), -3.0))]), ScreenRules(), ["x"])
+    held = collect_votes(Answers.of([replace(row, scores=(-1.0, float("nan"), -3.0))]), ScreenRules(), ["x"])
     assert held.choice.tolist() == [[UNANSWERED]]
 
 
@@ -207,13 +207,13 @@ def test_an_imported_pick_without_scores_is_a_vote() -> None:
         Answer("x", "choices_only", "v", (0, 1, 2), "t", 1, 2, 0.0, ()),
         Answer("y", "choices_only", "v", (0, 1, 2), "t", 1, 0, 0.5, (), tie=2),
     ]
-    held = ballot(Answers.of(bare), ScreenRules(), ["x", "y"])
+    held = collect_votes(Answers.of(bare), ScreenRules(), ["x", "y"])
     assert held.choice.tolist() == [[2], [TIED]]
 
 
 def test_text_mode_compares_by_character() -> None:
     b = bench(40, 2, s=0.3, options=(2, 3, 5), seed=4)
-    held = ballot(Answers.of(text_rows(b)), ScreenRules(mode="text"), b.ids)
+    held = collect_votes(Answers.of(text_rows(b)), ScreenRules(mode="text"), b.ids)
     assert (held.choice == b.picks).all()
     assert held.template == "answer-v1"
 
@@ -221,21 +221,21 @@ def test_text_mode_compares_by_character() -> None:
 def test_a_model_that_missed_an_item_is_unanswered_there() -> None:
     b = voted([[0, 0], [0, 0]])
     some = [r for r in rows(b) if (r.item, r.model) != ("i00001", "v1")]
-    held = ballot(Answers.of(some), ScreenRules(), [*b.ids, "never asked"])
+    held = collect_votes(Answers.of(some), ScreenRules(), [*b.ids, "never asked"])
     assert held.choice.tolist() == [[0, 0], [0, UNANSWERED], [UNANSWERED, UNANSWERED]]
-    assert [v.verdict for v in consensus(held, ScreenRules())] == ["shortcut", "undecided", "undecided"]
+    assert [v.verdict for v in screen_verdicts(held, ScreenRules())] == ["shortcut", "undecided", "undecided"]
 
 
 def test_the_first_template_asked_is_the_screen_and_others_can_be_named() -> None:
     b, other = voted([[0, 0]]), voted([[1, 1]])
     table = Answers.of([*rows(b), *rows(other, template="balepur-v1")])
-    assert ballot(table, ScreenRules(), b.ids).choice.tolist() == [[0, 0]]
-    assert ballot(table, ScreenRules(template="balepur-v1"), b.ids).choice.tolist() == [[1, 1]]
+    assert collect_votes(table, ScreenRules(), b.ids).choice.tolist() == [[0, 0]]
+    assert collect_votes(table, ScreenRules(template="balepur-v1"), b.ids).choice.tolist() == [[1, 1]]
 
 
 def test_named_voters_alone_vote() -> None:
     b = voted([[0, 1]])
-    held = ballot(Answers.of(rows(b)), ScreenRules(voters=("v1",)), b.ids)
+    held = collect_votes(Answers.of(rows(b)), ScreenRules(voters=("v1",)), b.ids)
     assert (held.voters, held.choice.tolist()) == (("v1",), [[1]])
 
 
@@ -251,10 +251,10 @@ def test_a_probe_below_its_confidence_casts_no_vote() -> None:
             *probes,
         ]
     )
-    held = ballot(table, ScreenRules(probe_vote="alone"), ["sure", "unsure", "absent"])
+    held = collect_votes(table, ScreenRules(probe_vote="alone"), ["sure", "unsure", "absent"])
     assert held.probe is not None
     assert held.probe.tolist() == [0, TIED, UNANSWERED]
-    lower = ballot(table, ScreenRules(probe_vote="alone", probe_confidence=0.3), ["sure", "unsure"])
+    lower = collect_votes(table, ScreenRules(probe_vote="alone", probe_confidence=0.3), ["sure", "unsure"])
     assert lower.probe is not None
     assert lower.probe.tolist() == [0, 0]
 
@@ -264,7 +264,7 @@ def test_rows_that_disagree_on_the_key_are_refused_by_name() -> None:
     some = rows(b)
     some[-1] = replace(some[-1], key=1)
     with pytest.raises(DataError, match="i00000"):
-        ballot(Answers.of(some), ScreenRules(), b.ids)
+        collect_votes(Answers.of(some), ScreenRules(), b.ids)
 
 
 def test_d4_counts_the_first_order_only() -> None:
@@ -291,7 +291,7 @@ def test_d4_takes_the_votes_as_they_are_where_each_item_was_asked_once() -> None
     b = bench(120, 2, s=0.2, seed=6)
     for some in (rows(b, rotations=False), own_rows(b), rows(b)):
         table = Answers.of(some)
-        held = roll(table, b.ids)
+        held = item_index(table, b.ids)
         own = cast_votes(table, ScreenRules(), held)
         assert d4_rule(table, b.voters, None, held, own) == d4_rule(table, b.voters, None, held)
 
@@ -304,7 +304,7 @@ def test_k_of_n_asks_for_so_many_right_votes() -> None:
     assert words(b, ScreenRules(criterion="3-of-3")) == words(b, ScreenRules())
     assert words(b, ScreenRules(criterion="2-of-3")) == words(b, ScreenRules(criterion="majority"))
     assert words(b, ScreenRules(criterion="1-of-3")) == ["shortcut", "shortcut", "shortcut", "robust"]
-    said = consensus(ballot_of(b), ScreenRules(criterion="2-of-3"))
+    said = screen_verdicts(ballot_of(b), ScreenRules(criterion="2-of-3"))
     assert [v.reason for v in said] == [f"{n} of 3 voters right" for n in (3, 2, 1, 0)]
 
 
@@ -344,7 +344,7 @@ def test_k_of_n_for_another_number_of_voters_is_refused_by_both_numbers() -> Non
     with pytest.raises(
         UsageError, match="2-of-3, but the number of voters is 2; expected k-of-2, or 3 voters"
     ) as refused:
-        consensus(held, ScreenRules(criterion="2-of-3"))
+        screen_verdicts(held, ScreenRules(criterion="2-of-3"))
     assert refused.value.exit_code == 2
     with pytest.raises(UsageError, match="2-of-3, but the number of voters is 1"):
         outcome(ballot_of(voted([[0]])), ScreenRules(criterion="2-of-3"))
@@ -368,10 +368,10 @@ def test_a_voter_left_out_for_an_audit_leaves_k_of_those_that_remain() -> None:
 
 @given(st.integers(0, 12))
 def test_what_is_needed_can_be_had_and_nobody_cannot_flag(voters: int) -> None:
-    assert needed("unanimous", voters) == max(voters, 1)
-    assert voters / 2 < needed("majority", voters) <= max(voters, 1)
+    assert votes_needed("unanimous", voters) == max(voters, 1)
+    assert voters / 2 < votes_needed("majority", voters) <= max(voters, 1)
     for k in range(1, voters + 1):
-        assert needed(f"{k}-of-{voters}", voters) == k
+        assert votes_needed(f"{k}-of-{voters}", voters) == k
 
 
 # Rotations
@@ -402,15 +402,17 @@ T, U = TIED, UNANSWERED
 )
 def test_the_rule_for_rotations(rotation: Rotation, choice: list[int]) -> None:
     table = Answers.of(turned_rows(TURNS))
-    held = ballot(table, ScreenRules(rotation=rotation), table.items)
+    held = collect_votes(table, ScreenRules(rotation=rotation), table.items)
     assert held.choice[:, 0].tolist() == choice
-    assert (held.best == ballot(table, ScreenRules(), table.items).best).all(), "the pick itself is averaged"
+    assert (held.best == collect_votes(table, ScreenRules(), table.items).best).all(), (
+        "the pick itself is averaged"
+    )
 
 
 def test_half_of_the_orders_is_not_most_of_them() -> None:
     table = Answers.of(turned_rows([[1, 1], [1, 0]], k=2, key=1))
     for rotation in ("every", "most"):
-        held = ballot(table, ScreenRules(rotation=rotation), table.items)
+        held = collect_votes(table, ScreenRules(rotation=rotation), table.items)
         assert held.choice[:, 0].tolist() == [1, TIED]
 
 
@@ -418,9 +420,9 @@ def test_a_liking_for_a_letter_is_never_the_same_pick_in_every_order() -> None:
     b = bench(60, 2, s=0.3, seed=3)
     table = Answers.of(rows(b, bias=50.0))
     for rotation in ("every", "most"):
-        assert (ballot(table, ScreenRules(rotation=rotation), b.ids).choice == TIED).all()
+        assert (collect_votes(table, ScreenRules(rotation=rotation), b.ids).choice == TIED).all()
     mild = Answers.of(rows(b, bias=1.0))
-    assert (ballot(mild, ScreenRules(rotation="every"), b.ids).choice == b.picks).all()
+    assert (collect_votes(mild, ScreenRules(rotation="every"), b.ids).choice == b.picks).all()
 
 
 @settings(deadline=None, max_examples=30)
@@ -428,10 +430,10 @@ def test_a_liking_for_a_letter_is_never_the_same_pick_in_every_order() -> None:
 def test_an_order_that_is_answered_late_never_contradicts_a_vote(turns: list[list[int]]) -> None:
     table = Answers.of(turned_rows(turns))
     for rotation in ("every", "most"):
-        before = ballot(table, ScreenRules(rotation=rotation), table.items).choice[:, 0]
+        before = collect_votes(table, ScreenRules(rotation=rotation), table.items).choice[:, 0]
         for late in (-2, 0, 1, 2, 3):
             filled = [[late if p == -1 else p for p in picks] for picks in turns]
-            after = ballot(
+            after = collect_votes(
                 Answers.of(turned_rows(filled)), ScreenRules(rotation=rotation), table.items
             ).choice[:, 0]
             assert ((before == UNANSWERED) | (before == after)).all()
@@ -441,7 +443,7 @@ def test_an_order_that_is_answered_late_never_contradicts_a_vote(turns: list[lis
 @given(st.lists(st.lists(st.integers(-2, 3), min_size=4, max_size=4), min_size=1, max_size=6))
 def test_what_is_picked_in_every_order_is_picked_in_most_of_them(turns: list[list[int]]) -> None:
     table = Answers.of(turned_rows(turns))
-    cast = cast_by_rotation(table, ScreenRules(), roll(table, table.items), ("every", "most"))
+    cast = cast_by_rotation(table, ScreenRules(), item_index(table, table.items), ("every", "most"))
     every, most = (cast[r].choice[:, 0] for r in ("every", "most"))
     assert ((every < 0) | (every == most)).all()
     assert ((most != TIED) | (every == TIED)).all()
@@ -452,8 +454,8 @@ def test_a_voter_without_a_vote_leaves_the_item_robust_and_the_luck_exact() -> N
         [*turned_rows([[0, 0, 0, 0], [0, 0, 0, 1]]), *turned_rows([[0] * 4, [0] * 4], voter="v1")]
     )
     rules = ScreenRules(rotation="every")
-    held = ballot(table, rules, table.items)
-    assert [v.verdict for v in consensus(held, rules)] == ["shortcut", "robust"]
+    held = collect_votes(table, rules, table.items)
+    assert [v.verdict for v in screen_verdicts(held, rules)] == ["shortcut", "robust"]
     assert would_flag(held, rules).sum(axis=1).tolist() == [1, 0]
     assert weighed(held, rules).all()
 
@@ -466,13 +468,15 @@ LENGTHS = {"n_chars": (10, 40), "n_bytes": (40, 10), "n_tokens": (4, 10)}
 @pytest.mark.parametrize(("norm", "pick"), [("chars", 1), ("tokens", 1), ("bytes", 0), ("sum", 0)])
 def test_text_mode_divides_by_what_it_is_told(norm: TextNorm, pick: int) -> None:
     row = answer("x", "choices_only_text", "v", (0, 1), "t", 0, (-10.0, -20.0), **LENGTHS)
-    assert ballot(Answers.of([row]), ScreenRules(mode="text", norm=norm), ["x"]).choice.tolist() == [[pick]]
+    assert collect_votes(Answers.of([row]), ScreenRules(mode="text", norm=norm), ["x"]).choice.tolist() == [
+        [pick]
+    ]
 
 
 def test_letter_mode_has_nothing_to_divide() -> None:
     row = answer("x", "choices_only", "v", (0, 1), "t", 0, (-10.0, -20.0), **LENGTHS)
     for norm in ("chars", "tokens", "bytes", "sum"):
-        assert ballot(Answers.of([row]), ScreenRules(norm=norm), ["x"]).choice.tolist() == [[0]]
+        assert collect_votes(Answers.of([row]), ScreenRules(norm=norm), ["x"]).choice.tolist() == [[0]]
 
 
 def test_a_pick_without_lengths_stands_for_characters_only() -> None:
@@ -480,7 +484,7 @@ def test_a_pick_without_lengths_stands_for_characters_only() -> None:
     sums = Answer("y", "choices_only_text", "v", (0, 1), "t", 1, 0, 0.0, (-1.0, -2.0))
     table = Answers.of([bare, sums])
     votes = {
-        norm: ballot(table, ScreenRules(mode="text", norm=norm), ["x", "y"]).choice[:, 0].tolist()
+        norm: collect_votes(table, ScreenRules(mode="text", norm=norm), ["x", "y"]).choice[:, 0].tolist()
         for norm in ("chars", "tokens", "bytes", "sum")
     }
     lost = [UNANSWERED, UNANSWERED]
@@ -497,9 +501,9 @@ def test_a_score_that_is_no_finite_number_is_no_answer(bad: float, mode: Literal
     scores = (-1.0, bad, -3.0)
     row = answer("x", view, "v", (0, 1, 2), "t", 0, (-1.0, -2.0, -3.0), n_chars=(1, 1, 1))
     table = Answers.of([replace(row, scores=scores), replace(row, item="y")])
-    held = ballot(table, ScreenRules(mode=mode), ["x", "y"])
+    held = collect_votes(table, ScreenRules(mode=mode), ["x", "y"])
     assert held.choice.tolist() == [[UNANSWERED], [0]]
-    assert [v.verdict for v in consensus(held, ScreenRules(mode=mode))] == ["undecided", "shortcut"]
+    assert [v.verdict for v in screen_verdicts(held, ScreenRules(mode=mode))] == ["undecided", "shortcut"]
 
 
 def test_an_asking_that_stands_twice_is_refused_by_item_model_and_view() -> None:
@@ -507,7 +511,7 @@ def test_an_asking_that_stands_twice_is_refused_by_item_model_and_view() -> None
     some = rows(b)
     twice = [*some, some[5], some[5], some[100]]
     with pytest.raises(DataError, match="import each log once") as refused:
-        ballot(Answers.of(twice), ScreenRules(), b.ids)
+        collect_votes(Answers.of(twice), ScreenRules(), b.ids)
     (line,) = refused.value.lines
     assert "item i00001 stands 3 times for v0 under choices_only (d4-like-v1)" in line
     assert "3 rows too many in all" in line
@@ -527,28 +531,30 @@ def test_an_asking_that_stands_twice_is_refused_by_item_model_and_view() -> None
 def test_rows_that_differ_in_one_thing_do_not_stand_twice(other: dict[str, object]) -> None:
     first = own_rows(bench(1, 1, seed=1))[0]
     table = Answers.of([first, replace(first, **other)])  # type: ignore[arg-type]
-    assert len(roll(table, table.items)) == len(set(table.items))
+    assert len(item_index(table, table.items)) == len(set(table.items))
     with pytest.raises(DataError, match="2 times"):
-        roll(Answers.of([first, replace(first)]), ["i00000"])
+        item_index(Answers.of([first, replace(first)]), ["i00000"])
 
 
 def test_orders_of_up_to_26_options_are_told_apart() -> None:
     letters = tuple(range(26))
     orders_ = [letters[r:] + letters[:r] for r in range(26)]
     some = [answer("x", "choices_only", "v", o, "t", 0, [-1.0] * 26) for o in orders_]
-    assert roll(Answers.of(some), ["x"]).k.tolist() == [26]
+    assert item_index(Answers.of(some), ["x"]).k.tolist() == [26]
     with pytest.raises(DataError, match="2 times"):
-        roll(Answers.of([*some, some[17]]), ["x"])
+        item_index(Answers.of([*some, some[17]]), ["x"])
 
 
 def test_voters_see_places_only_by_letter_and_in_the_own_order_alone() -> None:
     b = bench(40, 2, seed=2)
-    assert ballot(Answers.of(own_rows(b)), ScreenRules(), b.ids).placed
-    assert not ballot(Answers.of(rows(b)), ScreenRules(), b.ids).placed, "rotations cancel places"
-    assert not ballot(Answers.of(rows(b, rotations=False)), ScreenRules(), b.ids).placed, "hashed orders"
-    assert not ballot(Answers.of(text_rows(b)), ScreenRules(mode="text"), b.ids).placed
+    assert collect_votes(Answers.of(own_rows(b)), ScreenRules(), b.ids).placed
+    assert not collect_votes(Answers.of(rows(b)), ScreenRules(), b.ids).placed, "rotations cancel places"
+    assert not collect_votes(Answers.of(rows(b, rotations=False)), ScreenRules(), b.ids).placed, (
+        "hashed orders"
+    )
+    assert not collect_votes(Answers.of(text_rows(b)), ScreenRules(mode="text"), b.ids).placed
     mixed = Answers.of([*own_rows(b, voters=["a", "b"]), *rows(b, voters=["c", "d"])])
-    assert ballot(mixed, ScreenRules(), b.ids).placed, "one voter that sees places is enough"
+    assert collect_votes(mixed, ScreenRules(), b.ids).placed, "one voter that sees places is enough"
 
 
 # One model under two names

@@ -16,26 +16,28 @@ from pydantic import ValidationError
 from bench.calibrate import gather, plots
 from bench.calibrate.arms import all_cells
 from bench.calibrate.trial import Interval, Trial, by_independence, estimator, screened, trial
-from robustify.baselines.features import HEDGES, words
+from robustify.baselines.features import HEDGES, words_of
 from robustify.cli import cli
 from robustify.cli.simulate import simulate
 from robustify.errors import ResourceError, UsageError
 from robustify.item import Item
 from robustify.loaders import Source, load
 from robustify.simulate.drawing import Drawn, draw, truth
-from robustify.simulate.parameters import Case, World, cases, place_odds
-from robustify.simulate.probabilities import odds
+from robustify.simulate.parameters import Case, SimulationParameters, cases, key_place_probabilities
+from robustify.simulate.probabilities import screen_probabilities
 from robustify.simulate.proof import judged, write
-from robustify.simulate.truth import at, beside, rule, values
+from robustify.simulate.truth import estimates_beside, rule_accuracy, true_values, value_at
 from robustify.simulate.wording import HEDGING, NEUTRAL, SWEEPING
 
 LARGE = 60_000
 WORLDS = {
-    "plain": World(items=LARGE, shortcut_rate=0.2),
-    "mixed options": World(items=LARGE, options=(2, 3, 5), voters=2, correlation=0.8),
-    "half blind": World(items=LARGE, sight=0.6, knowing=0.15, hidden_rate=0.1, outside=2),
-    "distractors and ties": World(items=LARGE, distractors=0.7, ties=0.2, voters=2, sight=0.9),
-    "logs of skewed keys": World(items=LARGE, asked="own", places="skewed", letter_bias=0.3, ties=0.05),
+    "plain": SimulationParameters(items=LARGE, shortcut_rate=0.2),
+    "mixed options": SimulationParameters(items=LARGE, options=(2, 3, 5), voters=2, correlation=0.8),
+    "half blind": SimulationParameters(items=LARGE, sight=0.6, knowing=0.15, hidden_rate=0.1, outside=2),
+    "distractors and ties": SimulationParameters(items=LARGE, distractors=0.7, ties=0.2, voters=2, sight=0.9),
+    "logs of skewed keys": SimulationParameters(
+        items=LARGE, asked="own", places="skewed", letter_bias=0.3, ties=0.05
+    ),
 }
 
 
@@ -51,7 +53,7 @@ def by_letter(drawn: Drawn, rng: np.random.Generator) -> Any:
 
 
 @pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
-def test_what_is_drawn_is_what_the_odds_say(world: World) -> None:
+def test_what_is_drawn_is_what_the_odds_say(world: SimulationParameters) -> None:
     drawn = draw(world)
     picks = by_letter(drawn, np.random.default_rng(0)) if world.asked == "own" else drawn.picks
     voters = picks[:, : world.voters]
@@ -60,11 +62,13 @@ def test_what_is_drawn_is_what_the_odds_say(world: World) -> None:
         here = (kinds == case.kind) & (drawn.k == case.k)
         n = int(here.sum())
         assert near(n / LARGE, case.weight, LARGE)
-        true = odds(world, case)
+        true = screen_probabilities(world, case)
         key, part = drawn.key[here], voters[here]
         would = np.stack([(part == j).all(axis=1) for j in range(case.k)], axis=1)
         assert near(float((part == key[:, None]).all(axis=1).mean()), true.flagged, n)
-        places = place_odds(world, case.k) if world.asked == "own" else np.full(case.k, 1 / case.k)
+        places = (
+            key_place_probabilities(world, case.k) if world.asked == "own" else np.full(case.k, 1 / case.k)
+        )
         assert near(float(would.mean()), true.luck, n * case.k)
         assert near(float((would @ places).mean()), true.luck_by_place, n)
         flagged = (part == key[:, None]).all(axis=1)
@@ -81,19 +85,19 @@ def test_what_is_drawn_is_what_the_odds_say(world: World) -> None:
 
 
 def test_majority_and_missing_votes_are_as_the_odds_say() -> None:
-    world = World(items=LARGE, voters=5, correlation=0.4, sight=0.7)
+    world = SimulationParameters(items=LARGE, voters=5, correlation=0.4, sight=0.7)
     drawn = draw(world)
     right = (drawn.picks[:, :5] == drawn.key[:, None]).sum(axis=1)
-    true = sum(c.weight * odds(world, c, "majority").flagged for c in cases(world))
+    true = sum(c.weight * screen_probabilities(world, c, "majority").flagged for c in cases(world))
     assert near(float((right >= 3).mean()), true, LARGE)
-    world = World(items=LARGE, unanswered=0.2, voters=3)
+    world = SimulationParameters(items=LARGE, unanswered=0.2, voters=3)
     drawn = draw(world)
     votes = drawn.picks[:, :3]
     there = votes >= 0
     alike = np.stack([((votes == j) | ~there).all(axis=1) for j in range(4)], axis=1)
     weighed = there.all(axis=1) | ~alike.any(axis=1)
     agree = ((votes == drawn.key[:, None]) | ~there).all(axis=1)
-    held = [(c, odds(world, c)) for c in cases(world)]
+    held = [(c, screen_probabilities(world, c)) for c in cases(world)]
     assert near(float(weighed.mean()), sum(c.weight * o.weighed for c, o in held), LARGE)
     assert near(float((~agree).mean()), sum(c.weight * o.kept for c, o in held), LARGE)
 
@@ -101,7 +105,7 @@ def test_majority_and_missing_votes_are_as_the_odds_say() -> None:
 @settings(deadline=None, max_examples=30)
 @given(
     st.builds(
-        World,
+        SimulationParameters,
         items=st.just(10),
         shortcut_rate=st.floats(0, 0.6),
         hidden_rate=st.floats(0, 0.4),
@@ -117,22 +121,29 @@ def test_majority_and_missing_votes_are_as_the_odds_say() -> None:
         places=st.sampled_from(["uniform", "skewed"]),
     )
 )
-def test_odds_are_probabilities(world: World) -> None:
+def test_odds_are_probabilities(world: SimulationParameters) -> None:
     assert sum(c.weight for c in cases(world)) == pytest.approx(1)
     for case in cases(world):
-        for o in (odds(world, case), odds(world, case, "majority"), odds(world, case, plain=True)):
+        for o in (
+            screen_probabilities(world, case),
+            screen_probabilities(world, case, "majority"),
+            screen_probabilities(world, case, plain=True),
+        ):
             assert o.flagged + o.kept == pytest.approx(1)
             assert -1e-9 <= o.flagged <= 1 + 1e-9
             assert -1e-9 <= o.luck <= 1 + 1e-9
             assert (o.right_kept <= o.right + 1e-9).all()
             assert (o.right_kept >= -1e-9).all()
             assert (o.right <= 1 + 1e-9).all()
-        assert (odds(world, case).left_out_right <= odds(world, case).left_out + 1e-9).all()
-    assert all(math.isfinite(v) for v in values(world).values())
+        assert (
+            screen_probabilities(world, case).left_out_right
+            <= screen_probabilities(world, case).left_out + 1e-9
+        ).all()
+    assert all(math.isfinite(v) for v in true_values(world).values())
 
 
 def test_the_same_world_gives_the_same_benchmark_and_another_seed_another() -> None:
-    one, two, other = (draw(World(items=40, seed=seed)) for seed in (3, 3, 4))
+    one, two, other = (draw(SimulationParameters(items=40, seed=seed)) for seed in (3, 3, 4))
     assert one.answers(one.items()).table.equals(two.answers(two.items()).table)
     assert [i.choices for i in one.items()] == [i.choices for i in two.items()]
     assert truth(one) == truth(two)
@@ -140,7 +151,9 @@ def test_the_same_world_gives_the_same_benchmark_and_another_seed_another() -> N
 
 
 def test_the_rows_of_a_voter_average_to_its_pick_and_the_first_letter_sways_single_askings() -> None:
-    world = World(items=400, letter_bias=0.4, ties=0.1, unanswered=0.1, options=(3, 4), tested=0, outside=0)
+    world = SimulationParameters(
+        items=400, letter_bias=0.4, ties=0.1, unanswered=0.1, options=(3, 4), tested=0, outside=0
+    )
     drawn = draw(world)
     rows = drawn.answers().table.to_pylist()
     place = {name: i for i, name in enumerate(drawn.ids)}
@@ -163,29 +176,29 @@ def test_the_rows_of_a_voter_average_to_its_pick_and_the_first_letter_sways_sing
 
 
 def test_models_under_test_are_as_good_as_the_world_says() -> None:
-    world = World(
+    world = SimulationParameters(
         items=6000, accuracy=(0.4, 0.8), cloze_accuracy=(0.3, 0.6), tested=1, outside=0, voters=2, orders=2
     )
     drawn = draw(world)
     summary = judged(drawn, drawn.answers(), None).summary
-    true = values(world)
+    true = true_values(world)
     for path in (
         "accuracy/model-1/full/all",
         "accuracy/model-1/cloze_chars/all",
         "permutation/model-1/flip_rate",
     ):
-        node: Any = at(summary, path)
+        node: Any = value_at(summary, path)
         assert near(node["value"], true[path], 6000), path
 
 
 def test_a_cue_can_be_read_from_the_words_and_nothing_else_can() -> None:
-    world = World(items=3000, shortcut_rate=0.6, options=(3, 4), tested=0, outside=0)
+    world = SimulationParameters(items=3000, shortcut_rate=0.6, options=(3, 4), tested=0, outside=0)
     drawn = draw(world)
     items = drawn.items()
     seen = {"length": 0, "hedge": 0}
     for item, kind in zip(items, drawn.kind, strict=True):
         sizes = [len(c) for c in item.choices]
-        hedges = [sum(w in HEDGES for w in words(c)) for c in item.choices]
+        hedges = [sum(w in HEDGES for w in words_of(c)) for c in item.choices]
         if kind == "length":
             assert sizes[item.key] > max(s for j, s in enumerate(sizes) if j != item.key)
         if kind == "hedge":
@@ -208,16 +221,16 @@ def test_the_words_are_neutral_and_the_choices_of_an_item_differ() -> None:
     assert all(len(w) == 5 for w in known)
     assert set(HEDGING) <= HEDGES
     assert not set(NEUTRAL) & HEDGES
-    for item in draw(World(items=300, shortcut_rate=0.5)).items():
+    for item in draw(SimulationParameters(items=300, shortcut_rate=0.5)).items():
         assert len(set(item.choices)) == item.k
-        assert {w for c in item.choices for w in words(c) if not w.isdigit()} <= known
+        assert {w for c in item.choices for w in words_of(c) if not w.isdigit()} <= known
 
 
 @pytest.mark.parametrize(
     "name", ["longest_answer", "shortest_answer", "most_hedges", "first_option", "alphabetical_first"]
 )
 def test_a_blind_rule_scores_what_the_truth_says(name: str) -> None:
-    world = World(
+    world = SimulationParameters(
         items=4000, shortcut_rate=0.4, options=(3, 5), places="skewed", voters=2, tested=0, outside=0
     )
     drawn = draw(world)
@@ -229,17 +242,17 @@ def test_a_blind_rule_scores_what_the_truth_says(name: str) -> None:
     kinds = np.array(drawn.kind)
     for case in cases(world):
         here = (kinds == case.kind) & (drawn.k == case.k)
-        true = rule(world, name, case)
+        true = rule_accuracy(world, name, case)
         assert true is not None
         assert near(float(credit[here].mean()), true, int(here.sum())), case
 
 
 def test_nearly_every_true_value_stands_beside_an_interval_of_the_summary() -> None:
-    drawn = draw(World(items=300, shortcut_rate=0.3, seed=5))
+    drawn = draw(SimulationParameters(items=300, shortcut_rate=0.3, seed=5))
     items = drawn.items()
     summary = judged(drawn, drawn.answers(items), items).summary
-    found = {e.path for e in beside(values(drawn.world), summary)}
-    missing = {p for p in values(drawn.world) if p not in found}
+    found = {e.path for e in estimates_beside(true_values(drawn.world), summary)}
+    missing = {p for p in true_values(drawn.world) if p not in found}
     assert missing <= {"sensitivity/1/latent_shortcut_rate"}, missing
     assert {estimator(path) for path in found} >= {
         "flagged_rate", "excess_over_chance", "latent_shortcut_rate", "d4_excess_over_chance", "accuracy_full_robust",
@@ -248,29 +261,29 @@ def test_nearly_every_true_value_stands_beside_an_interval_of_the_summary() -> N
 
 
 def test_truth_leaves_out_what_it_does_not_know() -> None:
-    skewed = values(World(asked="own", places="skewed"))
+    skewed = true_values(SimulationParameters(asked="own", places="skewed"))
     assert not any(path.startswith(("accuracy/", "residual/", "heuristics/")) for path in skewed)
-    holes = values(World(unanswered=0.1))
+    holes = true_values(SimulationParameters(unanswered=0.1))
     assert not any(path.startswith(("accuracy/", "residual/", "sensitivity/")) for path in holes)
-    assert rule(World(), "most_common_position", Case("clean", 4, 1.0)) == 0.25, (
+    assert rule_accuracy(SimulationParameters(), "most_common_position", Case("clean", 4, 1.0)) == 0.25, (
         "a fitted rule is asked of nobody"
     )
-    assert not any("most_common_position" in path for path in values(World()))
+    assert not any("most_common_position" in path for path in true_values(SimulationParameters()))
 
 
 SETS = 40
 
 
-def summaries(**changed: Any) -> tuple[World, list[dict[str, Any]]]:
-    world = World(items=300, outside=0, tested=0, **changed)
+def summaries(**changed: Any) -> tuple[SimulationParameters, list[dict[str, Any]]]:
+    world = SimulationParameters(items=300, outside=0, tested=0, **changed)
     return world, [screened(draw(world.model_copy(update={"seed": 900 + i}))) for i in range(SETS)]
 
 
 def test_mini_calibration_the_intervals_of_excess_and_latent_rate_cover() -> None:
     world, found = summaries(shortcut_rate=0.15, correlation=0.7)
-    true = values(world)
+    true = true_values(world)
     for path in ("screen/excess_over_chance", "screen/latent_shortcut_rate", "screen/flagged"):
-        nodes: list[Any] = [at(s, path) for s in found]
+        nodes: list[Any] = [value_at(s, path) for s in found]
         value = np.array([n["value"] for n in nodes])
         width = np.mean([n["ci"][1] - n["ci"][0] for n in nodes]) / (2 * 1.96)
         covered = np.mean([n["ci"][0] <= true[path] <= n["ci"][1] for n in nodes])
@@ -281,7 +294,9 @@ def test_mini_calibration_the_intervals_of_excess_and_latent_rate_cover() -> Non
 
 def test_mini_calibration_p_is_neither_trigger_happy_nor_blind() -> None:
     p = {
-        s: [at(x, "screen/excess_over_chance/p") for x in summaries(shortcut_rate=s, correlation=0.7)[1]]
+        s: [
+            value_at(x, "screen/excess_over_chance/p") for x in summaries(shortcut_rate=s, correlation=0.7)[1]
+        ]
         for s in (0.0, 0.15)
     }
     clean = np.array(p[0.0], dtype=float)
@@ -360,7 +375,7 @@ def test_the_command_writes_three_files_and_prints_the_finding_beside_the_truth(
 def test_a_folder_with_other_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(ResourceError, match="other files"):
-        write(tmp_path, draw(World(items=20)))
+        write(tmp_path, draw(SimulationParameters(items=20)))
     assert [p.name for p in tmp_path.iterdir()] == ["thesis.txt"]
 
 
@@ -370,10 +385,10 @@ def test_rates_that_cannot_be_are_usage_errors(tmp_path: Path) -> None:
     assert "more than 1 together" in str(done.exception)
     assert not (tmp_path / "x").exists()
     with pytest.raises(ValidationError, match="expected numbers from 2 to 26"):
-        World(options=(1,))
+        SimulationParameters(options=(1,))
 
 
 def test_the_command_s_defaults_are_those_of_the_world() -> None:
     for option in simulate.params:
-        if option.name in World.model_fields and option.name != "options":
-            assert option.default == World.model_fields[option.name].default, option.name
+        if option.name in SimulationParameters.model_fields and option.name != "options":
+            assert option.default == SimulationParameters.model_fields[option.name].default, option.name

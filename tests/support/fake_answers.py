@@ -9,7 +9,7 @@ from robustify import orders
 from robustify.answers import Answer, answer, unanswered
 from robustify.arrays import Bools, Ints
 from robustify.item import Item
-from robustify.screen.votes import Ballot
+from robustify.screen.votes import Votes
 
 WORDS = (
     "amber",
@@ -60,12 +60,12 @@ def bench(
     return Bench(np.where(shortcut[:, None], key[:, None], picks), key, k, shortcut)
 
 
-def ballot_of(b: Bench, probe: Ints | None = None) -> Ballot:
+def ballot_of(b: Bench, probe: Ints | None = None) -> Votes:
     """The same votes as a ballot; pick -1 is unanswered, -2 a tie of all options."""
     options = np.arange(int(b.k.max()))
     best = b.picks[:, :, None] == options
     best |= (b.picks == -2)[:, :, None] & (options < b.k[:, None, None])
-    return Ballot(b.ids, b.key, b.k, best, b.picks, b.voters, "made-up-v1", 1, probe)
+    return Votes(b.ids, b.key, b.k, best, b.picks, b.voters, "made-up-v1", 1, probe)
 
 
 def rows(

@@ -47,7 +47,7 @@ def _help(name: str, command: click.Command) -> str:
 def settings() -> str:
     from robustify.ask import Asking
     from robustify.baselines.artifact_probe import ProbeSettings
-    from robustify.baselines.linear_probes import HeadSettings
+    from robustify.baselines.linear_probes import LinearProbeSettings
     from robustify.config import Config
     from robustify.engines import HFModel
     from robustify.engines.openai.settings import OpenAIModel
@@ -58,14 +58,14 @@ def settings() -> str:
     from robustify.loaders import Source
     from robustify.logs.replay import ReplayModel
     from robustify.ngrams.overlap import ContaminationSettings
-    from robustify.screen.consensus import ScreenRules
+    from robustify.screen.votes import ScreenRules
 
     sections = {
         "(top level)": Config, "data": Source, "models": HFModel, "models with engine: replay": ReplayModel,
         "models with engine: openai": OpenAIModel, "models with engine: vllm": VLLMModel,
         "models with engine: ray": RayModel,
         "asking": Asking, "screen, alternatives": ScreenRules,
-        "cloze": ClozeSettings, "probe": ProbeSettings, "heads": HeadSettings,
+        "cloze": ClozeSettings, "probe": ProbeSettings, "heads": LinearProbeSettings,
         "contamination": ContaminationSettings, "limits": Limits,
     }  # fmt: skip
     out = []
