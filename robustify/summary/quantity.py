@@ -7,12 +7,13 @@ becomes there is decided in `robustify/disclosure`.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import NoneType, UnionType
-from typing import Annotated, Any, ClassVar, Literal, Protocol, Self, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, Protocol, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, model_serializer
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
+from typing_extensions import Self
 
 Interval = tuple[float, float]
 Kind = Literal["rate", "difference", "share", "number", "p", "count", "cell", "setting", "word", "truth",
