@@ -1,13 +1,17 @@
-"""The command line: parse, call, print, exit. stdout is data, stderr is talk.
+"""The command line: parse, call, print, exit. stdout is data, stderr is for messages.
 
 Nothing heavy is imported here: each command imports what it needs when it runs, so that `--help` is instant.
+
+An error is one line without control characters. A question that was pasted where a path belongs must not get into a
+log: an argument of more than 120 characters or 6 words is shown by its number alone, whatever module wrote the message.
 """
 
 import errno
+import io
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import NoReturn
 
@@ -17,37 +21,39 @@ from click_default_group import DefaultGroup
 from robustify import __version__
 from robustify.cli.adapter import adapter
 from robustify.cli.cache import cache
-from robustify.cli.compare import compare
 from robustify.cli.data import heuristics, validate
 from robustify.cli.export import export
 from robustify.cli.free import free
 from robustify.cli.gate import gate
-from robustify.cli.importing import import_
-from robustify.cli.judging import check, judge, report
+from robustify.cli.import_logs import import_
+from robustify.cli.judging import check, compare, judge, report
 from robustify.cli.key import key
 from robustify.cli.licence import licence
 from robustify.cli.models import models
+from robustify.cli.options import printable
 from robustify.cli.run import run
 from robustify.cli.simulate import simulate
 from robustify.cli.split import split
-from robustify.cli.telling import click_lines, help_of, tell
 from robustify.errors import RobustifyError
 from robustify.redaction import firewall
+from robustify.redaction.silence import TALK
 
+_WORDS, _CHARS = 4, 40
+"""So much of a long argument in a message is enough to withhold the message."""
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 @click.group(cls=DefaultGroup, default="run", default_if_no_args=False, context_settings=CONTEXT)
 @click.version_option(__version__, "-V", "--version", prog_name="robustify")
 def cli() -> None:
-    """Tell how much of a multiple-choice score is knowledge and how much is test-taking.
+    """Say how much of a multiple-choice score is knowledge and how much is test-taking.
 
     \b
     robustify demo_benign.yaml --out results/demo   audit the benchmark of a config
     robustify validate items.jsonl                  what is in this file?
     robustify heuristics items.jsonl                what do the choices alone give away? (no model)
     robustify import samples.jsonl -o results/seen  judge somebody's lm-eval or Inspect logs (no model)
-    robustify check results/demo                    hold a finished run against the guardrails
+    robustify check results/demo                    which guardrails does a finished run fail?
 
     A config is a YAML file or the name of one that ships with the package.
     Exit codes: 0 done, 1 a bug, 2 usage or config, 3 data, 4 authorisation, 5 model, 6 resource,
@@ -93,19 +99,21 @@ def main() -> NoReturn:
 
 
 def _code(error: BaseException) -> int:
-    """The exit code of an error, once it has been told."""
+    """The exit code of an error, once it is printed."""
     match error:
         case RobustifyError():
-            return _told(error.lines, error.exit_code)
+            return _printed(error.lines, error.exit_code)
         case KeyboardInterrupt() | click.exceptions.Abort():
-            return _told(["interrupted; run the same command again"], 130)
+            return _printed(["interrupted; run the same command again"], 130)
         case click.exceptions.Exit():
             return error.exit_code
         case click.ClickException():
-            lines = click_lines(error)
+            lines = _click_lines(error)
             if not lines:
-                click.echo(help_of(error), nl=False, err=True)
-            return _told(lines, error.exit_code)
+                # Click's own help of a group that was called without a command.
+                error.show(file=(text := io.StringIO()))
+                click.echo(text.getvalue(), nl=False, err=True)
+            return _printed(lines, error.exit_code)
         case SystemExit(code=int(code)):
             return code
         case SystemExit(code=None):
@@ -115,22 +123,71 @@ def _code(error: BaseException) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
         case OSError(errno=errno.ENOSPC | errno.EDQUOT):
-            return _told(
+            return _printed(
                 [f"the disk is full ({error.strerror}); free space and run the same command again"], 6
             )
         case OSError(errno=errno.EIO):
-            return _told(["a disk failed (input/output error); run the same command on another one"], 6)
+            return _printed(["a disk failed (input/output error); run the same command on another one"], 6)
         case MemoryError():
-            return _told(["memory is used up; expected more, or a smaller --limit or max_batch_tokens"], 6)
+            return _printed(["memory is used up; expected more, or a smaller --limit or max_batch_tokens"], 6)
         case _:
-            return _told(firewall.told(error), 1)
+            return _printed(firewall.told(error), 1)
 
 
-def _told(lines: Sequence[str], code: int) -> int:
-    tell(lines, sys.argv[1:])
+def _printed(lines: Sequence[str], code: int) -> int:
+    for line in lines:
+        TALK.write(f"robustify: {printable(concealed(line, sys.argv[1:]))}\n")
+    TALK.flush()
     return code
 
 
 def _terminated(_signal: int, _frame: FrameType | None) -> None:
-    _told(["terminated; run the same command again"], 143)
+    _printed(["terminated; run the same command again"], 143)
     raise SystemExit(143)
+
+
+def _click_lines(error: click.ClickException) -> list[str]:
+    """A refusal by Click in one line, with the command whose help says more."""
+    if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):
+        return []
+    context = getattr(error, "ctx", None)
+    more = f" (`{context.command_path} --help` says more)" if context is not None else ""
+    return [" ".join(error.format_message().split()) + more]
+
+
+def concealed(line: str, arguments: Sequence[str]) -> str:
+    """`line` with every argument that may be text replaced by `<argument N>`, counted from 1, and every such value of
+    a config by `<value>`."""
+    for n, argument in enumerate(arguments, start=1):
+        line = _without([v for v in _values(argument) if firewall.may_be_text(v)], line, f"argument {n}")
+    return _without(sorted(firewall.LONG_VALUES), line, "value")
+
+
+def _without(values: Sequence[str], line: str, name: str) -> str:
+    for form in sorted({form for value in values for form in _forms(value)}, key=len, reverse=True):
+        line = line.replace(form, f"<{name}>")
+    if any(_is_left(value, line) for value in values):
+        more = f"more than {firewall.MOST_CHARS} characters or {firewall.MOST_WORDS} words"
+        return f"{name} was refused (not shown: it has {more})"
+    return line
+
+
+def _values(argument: str) -> Iterator[str]:
+    yield argument
+    if argument.startswith("-") and "=" in argument:
+        yield argument.partition("=")[2]
+
+
+def _forms(value: str) -> set[str]:
+    """As it was given, and as a message may write it."""
+    forms = {value, repr(value)[1:-1], ascii(value)[1:-1], printable(value), " ".join(value.split())}
+    if "\0" not in value:
+        forms |= {os.path.normpath(value), os.path.abspath(value), os.path.basename(value)}
+    return {form for form in forms if firewall.may_be_text(form)}
+
+
+def _is_left(value: str, line: str) -> bool:
+    words, shown = value.casefold().split(), " ".join(line.casefold().split())
+    if any(" ".join(words[i : i + _WORDS]) in shown for i in range(len(words) - _WORDS + 1)):
+        return True
+    return any(line[i : i + _CHARS] in value for i in range(len(line) - _CHARS + 1))

@@ -1,7 +1,8 @@
 """`robustify validate` and `robustify heuristics`: what a file holds and what its choices give away."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +11,15 @@ import click
 from robustify.cli.options import as_json, printable
 
 if TYPE_CHECKING:
-    from robustify.ask import Asking
+    from robustify.ask import Asking, Planned
+    from robustify.item import Item
     from robustify.loaders import Loaded
     from robustify.restricted.access import Access
+
+DATA = click.argument("data", metavar="DATA|CONFIG")
+SKIP_BAD = click.option(
+    "--skip-bad", is_flag=True, help="Set rows that cannot be items aside instead of refusing the file."
+)
 
 
 def loaded(data: str, skip_bad: bool, folder: Path | None = None) -> "tuple[Loaded, Access | None]":
@@ -34,16 +41,14 @@ def loaded(data: str, skip_bad: bool, folder: Path | None = None) -> "tuple[Load
             return load_bench(settings, access), access
         return load_bench(configs.skipping_bad(settings), access and access.skipping_bad()), access
     source = Source(path=data, skip_bad=skip_bad)
-    found = load(source)
-    require_ordinary(found, [source])
-    return found, None
+    bench = load(source)
+    require_ordinary(bench, [source])
+    return bench, None
 
 
 @click.command()
-@click.argument("data", metavar="DATA|CONFIG")
-@click.option(
-    "--skip-bad", is_flag=True, help="Set rows that cannot be items aside instead of refusing the file."
-)
+@DATA
+@SKIP_BAD
 @click.option(
     "--explain",
     is_flag=True,
@@ -72,14 +77,12 @@ def validate(data: str, skip_bad: bool, explain: bool, json_: bool) -> int:
         few = described(bench, access.manifest.min_cell)
         click.echo(json.dumps(few) if json_ else "\n".join(map(printable, _lines(few))))
         return 0
-    told = describe(bench)
-    lines = _lines(told)
+    description = describe(bench)
+    lines = _lines(description)
     if asking is not None:
-        from robustify.cli.explain import explain as explained
-
-        told["explained"] = shown = explained(bench, asking)
-        lines += _explained(shown)
-    click.echo(json.dumps(told) if json_ else "\n".join(map(printable, lines)))
+        description["explained"] = shown = explained(bench, asking)
+        lines += _explained_lines(shown)
+    click.echo(json.dumps(description) if json_ else "\n".join(map(printable, lines)))
     return 0
 
 
@@ -105,7 +108,58 @@ def _asking(data: str) -> "Asking":
     return settings.asking
 
 
-def _explained(shown: Mapping[str, Any]) -> list[str]:
+def explained(bench: "Loaded", asking: "Asking") -> dict[str, Any]:
+    """What was recognised, and what the first, middle and last item become, as a JSON-able object.
+
+    It shows the text of items: the one place that does so on purpose. The caller has made sure that the set is public.
+    Keys: `files` [{file, layout, fields {part: name}, key_forms {form: rows}}] and `rows` [{item, line, file, key,
+    topic, views: [{view, template, digest, order, prompt, continuations, refusal}]}]. `key` counts from 0 in the item's
+    own order, `order` says which own choice stands at each place shown; each view is shown in its first order.
+    """
+    at = sorted({0, len(bench.items) // 2, len(bench.items) - 1} & set(range(len(bench.items))))
+    asked = _asked(bench.items, [bench.items[i] for i in at], asking)
+    return {
+        "files": [asdict(one) for one in bench.recognised],
+        "rows": [
+            {
+                "item": item.id,
+                "line": bench.lines[i],
+                "file": bench.files[i] if bench.files else "",
+                "key": item.key,
+                "topic": item.topic,
+                "views": [_view(one) for one in asked if one.item.id == item.id],
+            }
+            for i, item in ((i, bench.items[i]) for i in at)
+        ],
+    }
+
+
+def _asked(items: "Sequence[Item]", shown: "Sequence[Item]", asking: "Asking") -> "list[Planned]":
+    """Every view of these items in its first order; few-shot headers are made of the same items as in a run."""
+    from robustify.ask import plan
+
+    once = asking.model_copy(update={"orders": 1, "rotations": "one"})
+    header = list(items[: asking.shots + 1])
+    there = {item.id for item in header}
+    wanted = {item.id for item in shown}
+    planned = plan([*header, *(item for item in shown if item.id not in there)], once)
+    return [one for one in planned if one.item.id in wanted]
+
+
+def _view(one: "Planned") -> dict[str, Any]:
+    words = one.template
+    return {
+        "view": words.view,
+        "template": words.name,
+        "digest": words.digest[:8],
+        "order": list(one.order),
+        "prompt": one.requests[0].context if one.requests else None,
+        "continuations": [request.continuation for request in one.requests],
+        "refusal": one.refusal,
+    }
+
+
+def _explained_lines(shown: Mapping[str, Any]) -> list[str]:
     lines = []
     for file in shown["files"]:
         fields = ", ".join(f"{part}={json.dumps(name)}" for part, name in file["fields"].items())
@@ -128,10 +182,8 @@ def _explained(shown: Mapping[str, Any]) -> list[str]:
 
 
 @click.command()
-@click.argument("data", metavar="DATA|CONFIG")
-@click.option(
-    "--skip-bad", is_flag=True, help="Set rows that cannot be items aside instead of refusing the file."
-)
+@DATA
+@SKIP_BAD
 @as_json
 def heuristics(data: str, skip_bad: bool, json_: bool) -> int:
     """Score DATA with simple rules on its choices; no model is needed.
@@ -143,18 +195,18 @@ def heuristics(data: str, skip_bad: bool, json_: bool) -> int:
     from robustify.baselines.heuristics import table
 
     bench, access = loaded(data, skip_bad)
-    found: Mapping[str, Any] = table(bench.items)
+    scores: Mapping[str, Any] = table(bench.items)
     if access is not None:
         from robustify.disclosure.told import cues
 
-        few = cues(found, access.manifest.min_cell)
+        few = cues(scores, access.manifest.min_cell)
         click.echo(json.dumps(few) if json_ else "\n".join(_lines(few)))
         return 0
     if json_:
-        click.echo(json.dumps(found))
+        click.echo(json.dumps(scores))
         return 0
-    lines = [f"n = {found['n']}, chance {found['chance_accuracy']:.1%}"]
-    for name, rate in found["heuristics"].items():
+    lines = [f"n = {scores['n']}, chance {scores['chance_accuracy']:.1%}"]
+    for name, rate in scores["heuristics"].items():
         lo, hi = rate["ci"]
         lines.append(
             f"{name:24} {rate['value']:6.1%}  (95 % {lo:.1%} to {hi:.1%}, ties in {rate['ties']} items)"
@@ -163,9 +215,9 @@ def heuristics(data: str, skip_bad: bool, json_: bool) -> int:
     return 0
 
 
-def _lines(told: Mapping[str, Any]) -> list[str]:
+def _lines(tree: Mapping[str, Any]) -> list[str]:
     lines = []
-    for name, value in told.items():
+    for name, value in tree.items():
         match value:
             case dict():
                 lines.append(f"{name}:" + ("" if value else " none"))

@@ -50,7 +50,7 @@ def lm_eval(folder: Path, out: Path, force: bool) -> int:
     from robustify.export.writing import export_lm_eval
     from robustify.run import open_run
 
-    return _told(export_lm_eval(open_run(folder), out, force))
+    return _print_paths(export_lm_eval(open_run(folder), out, force))
 
 
 @export.command("inspect")
@@ -68,7 +68,7 @@ def inspect_(folder: Path, out: Path, force: bool) -> int:
     from robustify.export.writing import export_inspect
     from robustify.run import open_run
 
-    return _told(export_inspect(open_run(folder), out, force))
+    return _print_paths(export_inspect(open_run(folder), out, force))
 
 
 @export.command()
@@ -100,7 +100,7 @@ def hf(
     paths = export_hf(open_run(folder), out, force, Publication(licence, url, creator, day))
     if not licence:
         click.echo("robustify: no licence is set; the card says so (--licence ID)", err=True)
-    return _told(paths)
+    return _print_paths(paths)
 
 
 @export.command()
@@ -132,10 +132,10 @@ def instruct(folder: Path, out: Path, force: bool, form: str, split: str) -> int
     from robustify.export.writing import export_instruct
     from robustify.run import open_run
 
-    return _told(export_instruct(open_run(folder), out, force, form=cast("Form", form), split=split))
+    return _print_paths(export_instruct(open_run(folder), out, force, form=cast("Form", form), split=split))
 
 
-def _told(paths: Sequence[Path]) -> int:
+def _print_paths(paths: Sequence[Path]) -> int:
     for path in paths:
         click.echo(str(path))
     return 0

@@ -44,7 +44,7 @@ SHARE = click.FloatRange(0, 1)
     default="uniform",
     show_default=True,
     type=click.Choice(["uniform", "skewed"]),
-    help="Where keys stand.",
+    help="Where the keys are.",
 )
 @click.option(
     "--asked",
@@ -55,8 +55,8 @@ SHARE = click.FloatRange(0, 1)
 )
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Another benchmark.")
 @as_json
-def simulate(out: Path, options: tuple[int, ...], json_: bool, **world: object) -> int:
-    """Make a benchmark whose shortcuts are known, judge it, and print what is found beside the truth.
+def simulate(out: Path, options: tuple[int, ...], json_: bool, **parameters: object) -> int:
+    """Make a benchmark whose shortcuts are known, judge it, and print the findings beside the truth.
 
     Writes items.jsonl, answers.parquet and truth.json. The text is made up; no model is asked.
 
@@ -72,10 +72,10 @@ def simulate(out: Path, options: tuple[int, ...], json_: bool, **world: object) 
     from robustify.simulate.parameters import SimulationParameters
 
     try:
-        drawn = draw(SimulationParameters.model_validate({**world, "options": options or (4,)}))
+        drawn = draw(SimulationParameters.model_validate({**parameters, "options": options or (4,)}))
     except ValidationError as error:
         raise UsageError(*(str(e["msg"]).removeprefix("Value error, ") for e in error.errors())) from None
-    found, estimates = proof.write(out, drawn)
-    told = proof.report(out, drawn, found, estimates)
-    click.echo(json.dumps(told) if json_ else "\n".join(map(printable, proof.lines(told, estimates))))
+    judgement, estimates = proof.write(out, drawn)
+    tree = proof.report(out, drawn, judgement, estimates)
+    click.echo(json.dumps(tree) if json_ else "\n".join(map(printable, proof.lines(tree, estimates))))
     return 0

@@ -28,7 +28,7 @@ MEASURES = {
     "choices_only_text": "choices alone, by text",
     "cloze_chars": "cloze, by characters",
 }
-_ENVIRONMENT = jinja2.Environment(
+ENVIRONMENT = jinja2.Environment(
     loader=jinja2.PackageLoader("robustify.export"),
     undefined=jinja2.StrictUndefined,
     autoescape=False,
@@ -36,7 +36,7 @@ _ENVIRONMENT = jinja2.Environment(
     lstrip_blocks=True,
     keep_trailing_newline=True,
 )
-_ENVIRONMENT.filters["md"] = markdown
+ENVIRONMENT.filters["md"] = markdown
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +58,12 @@ def card(heading: Heading, summary: Summary, sizes: Mapping[str, int], front: st
         signature=one_line(heading.signature),
         warning=one_line(heading.warning) if heading.warning else "",
     )
-    return _ENVIRONMENT.get_template("card.md.j2").render(
+    return ENVIRONMENT.get_template("card.md.j2").render(
         heading=safe,
         about=about,
         front=front,
         splits=[(name, n, SAYS[name]) for name, n in sizes.items()],
-        rule=rule_words(summary) if at(summary, "screen") else "none was held",
+        rule=rule_words(summary) if at(summary, "screen") else "none",
         screen=list(_screen(summary)),
         verdict=word,
         sentence=sentence,
@@ -87,8 +87,8 @@ def _screen(summary: Summary) -> Iterator[tuple[str, str]]:
     if quantity(excess).value is not None:
         yield "removed beyond luck", f"{points(quantity(excess))}, {p_value(number(at(excess, 'p')))}"
     for name, voter in named(screen, "voters"):
-        told = rate(quantity(voter.get("choices_only_accuracy")))
-        yield f"voter {plain(name)}, right from the choices alone", told
+        right = rate(quantity(voter.get("choices_only_accuracy")))
+        yield f"voter {plain(name)}, right from the choices alone", right
 
 
 def _scores(summary: Summary) -> Iterator[Sequence[str]]:

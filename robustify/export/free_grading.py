@@ -30,7 +30,7 @@ def grade(doc: Mapping[str, Any], reply: str) -> GradeResult:
 def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, float]:
     """What lm-eval averages for one reply.
 
-    `decided` is 1 where the rules could tell; `acc` is there for those alone, so its n is n times `decided`; `acc_low`
+    `decided` is 1 where the rules could decide; `acc` is there for those alone, so its n is n times `decided`; `acc_low`
     and `acc_high` take what is undecided as wrong and as right, so they are over all.
     """
     score = grade(doc, results[0]).score

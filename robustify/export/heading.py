@@ -1,4 +1,4 @@
-"""What stands at the head of everything that is exported: which benchmark, which recipe, what to beware of.
+"""What is at the head of everything that is exported: which benchmark, which recipe, what to beware of.
 
 Names come from files that others wrote, so a head is made of single printable lines; it refuses to carry a line break
 or a control character into a comment, a docstring or a page.
@@ -22,8 +22,8 @@ class Heading:
     def lines(self, says: str, *more: str) -> list[str]:
         """The head as single lines: what it is, the warning where there is one, more, the signature."""
         warning = [f"WARNING: {self.warning}"] if self.warning else []
-        told = [f"{self.benchmark}: {says}", *warning, *more, f"Signature: {self.signature}"]
-        return [one_line(line) for line in told]
+        lines = [f"{self.benchmark}: {says}", *warning, *more, f"Signature: {self.signature}"]
+        return [one_line(line) for line in lines]
 
 
 def one_line(text: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from robustify.errors import DataError
-from robustify.export.free import FreeRows, free_rows
+from robustify.export.free_tasks import FreeRows, free_rows
 from robustify.export.heading import Heading
 from robustify.files import write_text
 from robustify.item import Item
@@ -53,8 +53,8 @@ def write_instruct(folder: Path, heading: Heading, items: Sequence[Item], form: 
     fields = [{"id": i, "instruction": said, "input": given, "output": out} for i, said, given, out in rows]
     texts = [{"id": i, "text": mistral(said, given, out)} for i, said, given, out in rows]
     says = f"{len(rows)} of {len(items)} items" if form == "mcq" else free.says
-    told = [*heading.lines(f"{says} as instructions."), WARNING]
-    write_text(folder / "README.md", "\n\n".join(markdown(line) for line in told) + "\n")
+    lines = [*heading.lines(f"{says} as instructions."), WARNING]
+    write_text(folder / "README.md", "\n\n".join(markdown(line) for line in lines) + "\n")
     paths = [_lines(folder / "instruct.jsonl", fields), _lines(folder / "mistral.jsonl", texts)]
     return [*paths, folder / "README.md"]
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from robustify.export.heading import Heading
-from robustify.export.lm_eval import TASKS, Function, Task, task_name, task_tree, write_yaml
+from robustify.export.lm_eval_tasks import TASKS, Function, Task, task_name, task_tree, write_yaml
 from robustify.judge.cloze import Profile
 
 LOADER = Function("robustify.restricted.loader.local_items")

@@ -8,22 +8,20 @@ import contextlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from robustify.errors import AuthorisationError, DataError, GuardrailError, ResourceError, UsageError
-from robustify.export.free import FreeRows, free_rows
-from robustify.export.heading import Heading
-from robustify.export.hf import Publication, write_hf
-from robustify.export.inspect import write_inspect
+from robustify.export.card import ENVIRONMENT, Publication
+from robustify.export.dataset_folder import write_hf
+from robustify.export.free_tasks import FREE_DATA, FreeRows, free_rows, write_free_tasks
+from robustify.export.heading import Heading, commented
 from robustify.export.instruct import Form, write_instruct
-from robustify.export.lm_eval import write_tasks
-from robustify.export.lm_eval_free import DATA as FREE_DATA
-from robustify.export.lm_eval_free import write_free_tasks
-from robustify.export.lm_eval_topics import write_topics
+from robustify.export.lm_eval_tasks import VERSION, task_name, write_tasks, write_topics
 from robustify.files import write_text
 from robustify.item import Item
+from robustify.report.words import counted
 from robustify.run import SPLIT_FILES, Run, read_items
 
 SPLITS = (*(name.removesuffix(".jsonl") for name in SPLIT_FILES), "cloze")
@@ -73,14 +71,40 @@ def export_inspect(run: Run, folder: Path, force: bool = False) -> list[Path]:
         As `export_lm_eval`.
     """
     with _exporting(run, folder, force) as (place, heading):
-        held = [name for name in SPLITS if name != "cloze" and (run.folder / f"{name}.jsonl").stat().st_size]
-        for name in held:
+        splits = [n for n in SPLITS if n != "cloze" and (run.folder / f"{n}.jsonl").stat().st_size]
+        for name in splits:
             shutil.copyfile(run.folder / f"{name}.jsonl", place / f"{name}.jsonl")
         free = free_rows(_items(run, "robust"))
         if free.rows:
             _write_free(place / FREE_DATA, free)
-        write_inspect(place, heading, held, free)
+        write_inspect(place, heading, splits, free)
     return _files(folder)
+
+
+def write_inspect(folder: Path, heading: Heading, splits: Sequence[str], free: FreeRows) -> list[Path]:
+    """A task file for each of these splits, and for the questions without options where there are any; the paths.
+
+    `folder` holds `SPLIT.jsonl` and `robust_free.jsonl`. A task is a small Python file to be read: no text of an item is
+    in it, and nothing but the split's name differs from one file to the next. Choices may be shuffled, because a log is
+    read back by the text of the choices and never by a letter.
+    """
+    written = []
+    for split in splits:
+        head = commented(heading.lines(f"the {split} items as an Inspect task."))
+        written.append(_inspect_task(folder / f"{split}.py", "inspect_split.py.j2", heading, head, split))
+    if free.rows:
+        head = commented(heading.lines(f"the robust items without options; {free.says}."))
+        written.append(
+            _inspect_task(folder / "robust_free.py", "inspect_free.py.j2", heading, head, "robust_free")
+        )
+    return written
+
+
+def _inspect_task(path: Path, template: str, heading: Heading, head: str, split: str) -> Path:
+    name = task_name(heading.benchmark, split)
+    text = ENVIRONMENT.get_template(template).render(head=head, split=split, name=name, version=VERSION)
+    write_text(path, text)
+    return path
 
 
 def export_hf(run: Run, folder: Path, force: bool = False, about: Publication | None = None) -> list[Path]:
@@ -154,14 +178,14 @@ def _staged(folder: Path) -> Iterator[Path]:
 
 
 def _refuse_full(folder: Path) -> None:
-    held = sorted(p.name for p in folder.iterdir()) if folder.is_dir() else [folder.name]
-    for name in [name for name in held if name.startswith(_WRITING)]:
+    names = sorted(p.name for p in folder.iterdir()) if folder.is_dir() else [folder.name]
+    for name in [name for name in names if name.startswith(_WRITING)]:
         # An export that was killed left it.
         shutil.rmtree(folder / name, ignore_errors=True)
-        held.remove(name)
-    if held:
+        names.remove(name)
+    if names:
         raise UsageError(
-            f"{folder}: holds {len(held)} file{'s' * (len(held) > 1)} already; expected an empty or new folder (-o DIR)"
+            f"{folder}: holds {counted(len(names), 'file')} already; expected an empty or new folder (-o DIR)"
         )
 
 

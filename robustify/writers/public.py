@@ -13,7 +13,7 @@ from robustify import __version__
 from robustify.answers import Answers
 from robustify.config import Config
 from robustify.errors import DataError
-from robustify.export.lm_eval import write_tasks
+from robustify.export.lm_eval_tasks import write_tasks
 from robustify.files import write_json
 from robustify.item import Item
 from robustify.judge.judgement import Facts, Judgement, Rules

@@ -17,9 +17,8 @@ import yaml
 
 from robustify.errors import DataError
 from robustify.export.card import Publication
-from robustify.export.croissant import NO_ADDRESS, NOT_SET, croissant
+from robustify.export.dataset_folder import NO_ADDRESS, NOT_SET, croissant, write_hf
 from robustify.export.heading import Heading
-from robustify.export.hf import write_hf
 from robustify.export.writing import export_hf
 from robustify.item import Item
 from robustify.run import Run, read_items

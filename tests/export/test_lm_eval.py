@@ -15,12 +15,10 @@ import pytest
 import yaml
 
 from robustify.errors import DataError
-from robustify.export.free import free_rows
 from robustify.export.free_grading import grade, process_results
+from robustify.export.free_tasks import free_rows, write_free_tasks
 from robustify.export.heading import Heading
-from robustify.export.lm_eval import task_name, write_tasks
-from robustify.export.lm_eval_free import write_free_tasks
-from robustify.export.lm_eval_topics import topic_parts, write_topics
+from robustify.export.lm_eval_tasks import task_name, topic_parts, write_tasks, write_topics
 from robustify.item import Item
 from robustify.orders import own
 from robustify.run import write_items

@@ -9,7 +9,7 @@ import pytest
 
 from robustify import cli
 from robustify.ask import Asking, plan
-from robustify.cli.explain import explain
+from robustify.cli.data import explained
 from robustify.item import Item
 from robustify.loaders import FieldMap, Source, load
 from robustify.run import write_items
@@ -42,7 +42,7 @@ def strange(path: Path) -> Path:
 def test_a_field_map_reads_a_layout_that_nobody_knows_and_is_told_back(tmp_path: Path) -> None:
     said = FieldMap(stem="frage", choices=("a1", "a2"), key="recht", topic="fach")
     loaded = load(Source(path=str(strange(tmp_path / "x.jsonl")), fields=said))
-    (file,) = explain(loaded, Asking())["files"]
+    (file,) = explained(loaded, Asking())["files"]
     assert file["fields"] == {"stem": "frage", "choices": ("a1", "a2"), "key": "recht", "topic": "fach"}
     assert file["key_forms"] == {"text": 9}
     assert {item.topic for item in loaded.items} == {"boxes"}
@@ -77,7 +77,7 @@ def test_the_prompts_shown_are_those_that_a_run_would_ask(
     write_items(tmp_path / "items.jsonl", toys)
     loaded = load(Source(path=str(tmp_path / "items.jsonl")))
     asking = Asking(shots=shots)
-    shown = explain(loaded, asking)
+    shown = explained(loaded, asking)
     assert [row["item"] for row in shown["rows"]] == [toys[0].id, toys[4].id, toys[7].id]
     run = {(p.item.id, p.template.view, p.order): p.requests for p in plan(loaded.items, asking)}
     for row in shown["rows"]:
@@ -90,7 +90,7 @@ def test_the_prompts_shown_are_those_that_a_run_would_ask(
 
 def test_one_item_is_shown_once(tmp_path: Path, toys: list[Item]) -> None:
     write_items(tmp_path / "items.jsonl", toys[:1])
-    assert len(explain(load(Source(path=str(tmp_path / "items.jsonl"))), Asking())["rows"]) == 1
+    assert len(explained(load(Source(path=str(tmp_path / "items.jsonl"))), Asking())["rows"]) == 1
 
 
 def test_the_command_prints_prompts_on_stdout_and_one_object_with_json(

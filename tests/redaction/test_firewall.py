@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from robustify.cli.telling import concealed
+from robustify.cli import concealed
 from robustify.redaction import firewall
 
 ROOT = Path(__file__).parents[2]
@@ -253,7 +253,6 @@ def test_a_long_argument_is_shown_by_its_number(line: str, arguments: list[str],
 
 def test_long_values_of_a_config_are_kept_out_of_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("robustify.redaction.firewall.LONG_VALUES", held := set())
-    monkeypatch.setattr("robustify.cli.telling.LONG_VALUES", held)
     knot: list[object] = [{"data": [SECRET], f"{SECRET} too": 1, "name": "short"}]
     knot.append(knot)
     bomb: list[object] = [knot]

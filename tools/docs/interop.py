@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from robustify.export.lm_eval import TASKS, task_tree, write_yaml
+from robustify.export.lm_eval_tasks import TASKS, task_tree, write_yaml
 from robustify.export.writing import export_lm_eval
 from robustify.item import Item
 from robustify.run import open_run, write_items

@@ -37,7 +37,7 @@ def _patches(control: str) -> Iterator[Any]:
         case "quiet":
             yield mock.patch("robustify.ask.quieted", contextlib.nullcontext)
         case "arguments":
-            yield mock.patch("robustify.cli.telling.concealed", lambda line, _: line)
+            yield mock.patch("robustify.cli.concealed", lambda line, _: line)
         case "sealed cache":
             from robustify import pipeline
 

@@ -85,8 +85,8 @@ def import_(
     for note in done.manifest["config"]["notes"]:
         click.echo(f"robustify: {printable(note)}", err=True)
     if json_:
-        told = {"run": str(out), "signature": summary["signature"], "import": done.manifest["import"]}
-        click.echo(json.dumps({**told, "summary": summary}))
+        head = {"run": str(out), "signature": summary["signature"], "import": done.manifest["import"]}
+        click.echo(json.dumps({**head, "summary": summary}))
     else:
         click.echo("\n".join(closing(summary, str(out))))
     return 7 if any(g["halts_export"] and not g["passed"] for g in summary["guardrails"]) else 0

@@ -1,10 +1,14 @@
-"""Tasks for lm-eval: the splits of a run under our own prompts.
+"""Tasks for lm-eval: the splits of a run under our own prompts, and groups of tasks by topic.
 
-A task is plain YAML over the split file beside it: no code travels, and the prompt is the text of our own
-template, so that lm-eval asks what we asked. A split without items gets no task, because lm-eval could not
-load it.
+A task is plain YAML over the split file beside it: no code travels, and the prompt is the text of our own template, so
+that lm-eval asks what we asked. A split without items gets no task, because lm-eval could not load it.
+
+In a group each topic has a task, and the group's accuracy is that of the split. The items of all topics are in one JSON
+file, each topic under a name of its own, so that no topic names a file. Small topics share one task: none is left out,
+or the group would be of fewer items than the split.
 """
 
+import json
 import re
 import string
 from collections.abc import Mapping, Sequence
@@ -16,10 +20,17 @@ from typing import Any
 import yaml
 
 from robustify.errors import DataError
-from robustify.export.heading import Heading, commented
+from robustify.export.heading import Heading, commented, one_line
 from robustify.views import DEFAULT_TEMPLATE, View, template
 
 VERSION = 1
+Row = Mapping[str, Any]
+FEWEST = 10
+"""Items of a topic below which its accuracy says nothing by itself."""
+GROUPED = ("robust", "cloze")
+OTHER = "other"
+UNNAMED = "without topic"
+LONGEST = 60
 LETTERS = f"{{% set letters = '{string.ascii_uppercase}' %}}"
 """lm-eval gives a template the fields of an item and nothing else, so it has to bring the letters along."""
 
@@ -56,15 +67,15 @@ def write_tasks(folder: Path, benchmark: str, *, signature: str, warning: str = 
     Raises:
         DataError: none of the split files holds an item.
     """
-    found = [(task, data) for task in TASKS if (data := _data(folder.parent, task))]
-    if not found:
+    tasks = [(task, data) for task in TASKS if (data := _data(folder.parent, task))]
+    if not tasks:
         raise DataError(
             f"{folder.parent}: no split file with items; expected robust.jsonl or cloze.jsonl of a run"
         )
     folder.mkdir(parents=True, exist_ok=True)
     heading = Heading(benchmark, signature, warning)
     written = []
-    for task, data in found:
+    for task, data in tasks:
         name = task_name(benchmark, task.ending)
         tree = task_tree(name, task, data, tag=task_name(benchmark, "robustify"))
         head = [*heading.lines(f"{task.says}.", _prompt(task.view)), *starting(folder.name, name)]
@@ -126,9 +137,14 @@ def task_tree(name: str, task: Task, data: Sequence[str], *, tag: str = "") -> d
         else "choices",
         "doc_to_target": "key",
         "target_delimiter": words["continuation"].split("{")[0],
-        "metric_list": [{"metric": m, "aggregation": "mean", "higher_is_better": True} for m in metrics],
+        "metric_list": accuracies(*metrics),
         "metadata": {"version": VERSION},
     }
+
+
+def accuracies(*metrics: str) -> list[dict[str, Any]]:
+    """lm-eval's list of metrics that are averaged, and better when higher."""
+    return [{"metric": m, "aggregation": "mean", "higher_is_better": True} for m in metrics]
 
 
 def _words(view: View) -> dict[str, str]:
@@ -157,3 +173,80 @@ def _function(dumper: yaml.SafeDumper, name: Function) -> yaml.ScalarNode:
 
 
 _Quoted.add_representer(Function, _function)
+
+
+def write_topics(folder: Path, heading: Heading, splits: Mapping[str, Sequence[Row]]) -> list[Path]:
+    """One group for each of the robust and the cloze split that has two topics or more; the paths written.
+
+    `folder` holds the tasks of the splits, its parent their data; `splits` are the rows of their files.
+    """
+    groups = [(task, topic_parts(splits[task.ending])) for task in TASKS if task.ending in GROUPED]
+    return [path for task, parts in groups if len(parts) > 1 for path in _group(folder, heading, task, parts)]
+
+
+def topic_parts(rows: Sequence[Row]) -> dict[str, tuple[str, list[Row]]]:
+    """The rows of each topic under a plain name, with the topic as it is shown; small topics are one part, the last."""
+    by_topic: dict[str, list[Row]] = {}
+    for row in rows:
+        by_topic.setdefault(str(row["topic"]), []).append(row)
+    parts: dict[str, tuple[str, list[Row]]] = {}
+    rest: list[Row] = []
+    for topic in sorted(by_topic):
+        if len(by_topic[topic]) < FEWEST:
+            rest += by_topic[topic]
+        else:
+            parts[_free_name(topic, parts)] = (topic.strip() or UNNAMED, by_topic[topic])
+    if rest:
+        parts[_free_name(OTHER, parts)] = (f"topics of fewer than {FEWEST} items", rest)
+    return parts
+
+
+def topic_task(whole: str, name: str) -> str:
+    """The task of a topic of the task `whole`; no other task is called so."""
+    return f"{whole}_topic_{name}"
+
+
+def _free_name(topic: str, taken: Mapping[str, object]) -> str:
+    plain = re.sub(r"[^a-z0-9]+", "_", topic.lower())[:LONGEST].strip("_") or "topic"
+    names = (plain if n == 1 else f"{plain}_{n}" for n in range(1, len(taken) + 2))
+    return next(name for name in names if name not in taken)
+
+
+def _group(
+    folder: Path, heading: Heading, task: Task, parts: Mapping[str, tuple[str, list[Row]]]
+) -> list[Path]:
+    whole = task_name(heading.benchmark, task.ending)
+    group = f"{whole}_topics"
+    data = folder.parent / f"{task.ending}_by_topic.json"
+    tree = {name: rows for name, (_, rows) in parts.items()}
+    data.write_text(
+        json.dumps(tree, ensure_ascii=False, indent=0) + "\n", encoding="utf-8", errors="surrogatepass"
+    )
+    inner = folder / "topics"
+    inner.mkdir(exist_ok=True)
+    head = heading.lines(f"{task.says}; one task a topic.") + starting(folder.name, group)
+    paths = [write_yaml(inner / f"{group}.yaml", head, _group_tree(group, whole, task, parts))]
+    for name, (topic, rows) in parts.items():
+        own = {
+            "include": f"../{whole}.yaml",
+            "task": topic_task(whole, name),
+            "task_alias": one_line(topic)[:LONGEST],
+            # Not the split's tag, or all tasks of the run would ask every item twice.
+            "tag": [f"{group}_alone"],
+            "dataset_kwargs": {"data_files": {"test": data.name}, "field": name},
+        }
+        says = [f"{heading.benchmark}, topic {topic}: {len(rows)} items of {whole}."]
+        paths.append(write_yaml(inner / f"{topic_task(whole, name)}.yaml", says, own))
+    return paths
+
+
+def _group_tree(group: str, whole: str, task: Task, parts: Mapping[str, object]) -> dict[str, Any]:
+    metrics = ("acc", "acc_norm") if task.ending == "cloze" else ("acc",)
+    return {
+        "group": group,
+        "task": [topic_task(whole, name) for name in parts],
+        "aggregate_metric_list": [
+            {"metric": metric, "aggregation": "mean", "weight_by_size": True} for metric in metrics
+        ],
+        "metadata": {"version": VERSION},
+    }
