@@ -63,7 +63,7 @@ RULES: dict[str, Callable[[Item], Sequence[float]]] = {
     "first_option": lambda item: [-float(j) for j in range(item.k)],
     "last_option": lambda item: range(item.k),
     "alphabetical_first": alphabetical,
-    "most_numeric": each(features.numbers),
+    "most_numeric": each(features.count_numbers),
     "odd_one_out": lambda item: features.oddness(item.choices),
     "most_overlap": overlap,
     "least_overlap": lambda item: [-s for s in overlap(item)],
