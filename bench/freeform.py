@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from robustify.freeform.grade.graders import grade_mcq, grade_numeric
+from robustify.freeform.judge.label_parse import parse_labels_multi_format
+from robustify.freeform.judge.label_sets import SUPPORT3
 from robustify.freeform.judge.verdicts import parse_score, parse_verdict
-from robustify.freeform.labels.label_parse import parse_labels_multi_format
-from robustify.freeform.labels.sets import SUPPORT3
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "bench" / "freeform.json"

@@ -77,9 +77,9 @@ def prepare(
         robustify free prepare items.jsonl -o free/items.jsonl
     """
     from robustify.cli.data import loaded
-    from robustify.freeform.convert import convert_item, excluded
-    from robustify.freeform.files import write_rows
-    from robustify.freeform.judge.nuggets import draft_nuggets as draft
+    from robustify.freeform.choice_items import convert_item, excluded
+    from robustify.freeform.grade.nuggets import draft_nuggets as draft
+    from robustify.freeform.jsonl import write_rows
     from robustify.freeform.permit import inside, require_adapter
     from robustify.freeform.released import prepared
     from robustify.freeform.schema import item_json
@@ -215,8 +215,8 @@ def grade(
     Example:
         robustify free grade free/answers.jsonl --items free/items.jsonl -o free/grades.jsonl
     """
-    from robustify.freeform.files import read_rows
     from robustify.freeform.grade.grading import grade_answers
+    from robustify.freeform.jsonl import read_rows
     from robustify.freeform.permit import permitted, smallest
     from robustify.freeform.released import share
     from robustify.freeform.report import summarise, unscored_in
@@ -265,8 +265,8 @@ def agree(grades: tuple[Path, ...], human: Path, seed: int) -> int:
     Example:
         robustify free agree free/grades.jsonl --human labels.jsonl
     """
-    from robustify.freeform.files import read_rows
     from robustify.freeform.human import calibrate, human_from
+    from robustify.freeform.jsonl import read_rows
     from robustify.freeform.permit import permitted
     from robustify.freeform.released import coarse
 
@@ -345,8 +345,8 @@ def report(
         robustify free report free/base.jsonl free/tuned.jsonl --items free/items.jsonl --base smollm2-135m
     """
     from robustify.files import write_json, write_text
-    from robustify.freeform.files import read_rows
     from robustify.freeform.human import human_from
+    from robustify.freeform.jsonl import read_rows
     from robustify.freeform.permit import permitted, smallest
     from robustify.freeform.report import page, refuse_self_judged, summarise
 

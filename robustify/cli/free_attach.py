@@ -39,9 +39,9 @@ def attach(
         robustify free attach free/grades.jsonl --items free/items.jsonl --run results/demo
     """
     from robustify.errors import DataError
-    from robustify.freeform.attach import attached
-    from robustify.freeform.files import read_rows
+    from robustify.freeform.choice_items import attached
     from robustify.freeform.human import human_from
+    from robustify.freeform.jsonl import read_rows
     from robustify.freeform.report import refuse_self_judged
     from robustify.pipeline import attach_free
     from robustify.run import open_run

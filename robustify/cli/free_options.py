@@ -134,7 +134,7 @@ def grading(command: F) -> Callable[..., object]:
 
 def read_items(path: Path) -> "list[FreeItem]":
     """The items of a file."""
-    from robustify.freeform.files import read_rows
+    from robustify.freeform.jsonl import read_rows
     from robustify.freeform.schema import item_from
 
     return read_rows(path, item_from)
@@ -142,8 +142,8 @@ def read_items(path: Path) -> "list[FreeItem]":
 
 def read_grades(paths: tuple[Path, ...]) -> "list[GradeResult]":
     """The grades of these files, each answer once."""
-    from robustify.freeform.files import read_rows
     from robustify.freeform.grade.grading import refuse_twice_graded
+    from robustify.freeform.jsonl import read_rows
     from robustify.freeform.schema import grade_from
 
     grades = [grade for path in paths for grade in read_rows(path, grade_from)]

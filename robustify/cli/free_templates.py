@@ -51,13 +51,13 @@ def show(template_id: str, template_dir: tuple[Path, ...]) -> int:
 @TEMPLATE_DIR
 def verify(template_dir: tuple[Path, ...]) -> int:
     """Hold every released template to its digest; exit 3 when one was changed."""
-    from robustify.freeform.errors import TemplateIntegrityError
+    from robustify.errors import DataError
     from robustify.freeform.judge.store import get_store
 
     store = get_store(template_dir)
     faults = store.verify()
     if faults:
-        raise TemplateIntegrityError(*faults)
+        raise DataError(*faults)
     click.echo(f"{len(list(store))} templates are as they were released")
     return 0
 
@@ -87,14 +87,14 @@ def compare(
             --judge-model M -o free/compare.json
     """
     from robustify.files import write_json
-    from robustify.freeform.compare import compare_templates
-    from robustify.freeform.files import read_rows
     from robustify.freeform.grade.grading import Grading
     from robustify.freeform.human import human_from
+    from robustify.freeform.jsonl import read_rows
     from robustify.freeform.permit import permitted
     from robustify.freeform.released import coarse
     from robustify.freeform.schema import answer_from
     from robustify.freeform.session import RECORD, open_judge
+    from robustify.freeform.template_comparison import compare_templates
 
     items = read_items(items_file)
     labels = read_rows(human, human_from) if human else []

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from robustify.engines.protocols import Progress, Reply, Writer, no_progress
-from robustify.errors import DataError
-from robustify.freeform.errors import FreeformError, RestrictedDataError
-from robustify.freeform.files import appending, read_rows
-from robustify.freeform.grade.reasoning import split_reasoning
+from robustify.errors import AuthorisationError, DataError, UsageError
+from robustify.freeform.jsonl import appending, read_rows
+from robustify.freeform.judge.answer_text import split_reasoning
 from robustify.freeform.judge.prompting import prompt_sha256, rendered, sealed_digest
 from robustify.freeform.judge.store import Template, TemplateStore, get_store
 from robustify.freeform.schema import AnswerRow, FreeItem, answer_from, plain
@@ -51,11 +50,11 @@ class Generation:
         """The template that asks this item.
 
         Raises:
-            FreeformError: a template that does not ask for an answer.
+            UsageError: a template that does not ask for an answer.
         """
         template = self.store.get(self.template or BY_KIND[item.kind])
         if template.reads != "text":
-            raise FreeformError(
+            raise UsageError(
                 f"template {template.id}: reads {template.reads}; expected one that asks for an answer"
             )
         return template
@@ -108,13 +107,13 @@ def generate(
     """Ask every item that may be asked and has no answer yet; all answers in the order of the items.
 
     Raises:
-        FreeDataError: the file holds something else than answers.
+        DataError: the file holds something else than answers.
         ResourceError: it cannot be written.
-        RestrictedDataError: restricted items, and no subkey for the digests of their prompts.
+        AuthorisationError: restricted items, and no subkey for the digests of their prompts.
     """
     private = any(item.restricted for item in items)
     if private and how.seal is None:
-        raise RestrictedDataError(
+        raise AuthorisationError(
             "items: restricted, and no key is at hand; expected one: a plain digest of a prompt tells which item it is"
         )
     chat = bool(getattr(writer, "has_chat_template", False))

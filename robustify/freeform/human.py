@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from robustify.freeform.errors import FreeDataError
-from robustify.freeform.labels.sets import SUPPORT3
+from robustify.errors import DataError
+from robustify.freeform.judge.label_sets import SUPPORT3
 from robustify.freeform.metrics import corrected
 from robustify.freeform.schema import GradeResult
 from robustify.stats.agreement import Agreement, agreement, cohen_kappa, kendall_tau, krippendorff_alpha
@@ -43,15 +43,15 @@ def human_from(row: Mapping[str, Any]) -> HumanLabel:
     """A label from its JSON: `item_id`, `annotator`, and `verdict`, `score` (0 or 1) or `labels` by nugget id.
 
     Raises:
-        FreeDataError: anything else.
+        DataError: anything else.
     """
     item, annotator = row.get("item_id"), row.get("annotator")
     if not isinstance(item, str) or not isinstance(annotator, str):
-        raise FreeDataError("no human label: item_id and annotator are expected")
+        raise DataError("no human label: item_id and annotator are expected")
     labels = row.get("labels")
     if labels is not None:
         if not isinstance(labels, dict) or not all(label in SUPPORT3.scores for label in labels.values()):
-            raise FreeDataError(
+            raise DataError(
                 f"label of {item}: expected labels by nugget id, each one of {', '.join(SUPPORT3.labels)}"
             )
         return HumanLabel(
@@ -61,7 +61,7 @@ def human_from(row: Mapping[str, Any]) -> HumanLabel:
     if verdict is None and score in (0, 1):
         verdict = BINARY[int(score)]
     if verdict not in _WORDS:
-        raise FreeDataError(
+        raise DataError(
             f"label of {item}: expected verdict correct, incorrect or not_attempted, or score 0 or 1"
         )
     return HumanLabel(
@@ -77,11 +77,11 @@ def units_of(labels: Sequence[HumanLabel], models: Sequence[str]) -> dict[Unit, 
     """Every labelled unit with the word of each annotator; an adjudicated word stands under "" as well.
 
     Raises:
-        FreeDataError: labels that name no model, where several models answered.
+        DataError: labels that name no model, where several models answered.
     """
     nameless = [label.item_id for label in labels if not label.model]
     if nameless and len(models) > 1:
-        raise FreeDataError(
+        raise DataError(
             f"{len(nameless)} labels name no model (first for {nameless[0]}), but {len(models)} models answered;"
             " expected `model` in each"
         )

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import NoReturn
 
 from robustify.errors import AuthorisationError, ItemError
-from robustify.freeform.errors import RestrictedDataError
 from robustify.freeform.released import MIN_CELL
 from robustify.freeform.schema import FreeItem, GradeResult
 from robustify.item import MOST, Item
@@ -48,13 +47,13 @@ def permitted(
     `files` are where the rows come from. Inside, a restricted set's process is `confined`.
 
     Raises:
-        RestrictedDataError: rows of several sets.
+        AuthorisationError: rows of several sets.
         AuthorisationError: a restricted set without one of its four facts, items that are not that set's under this
             key, or a public label on content that is recognised as sensitive.
     """
     labels = {(i.restricted, i.adapter) for i in items} | {(g.restricted, g.adapter) for g in grades}
     if len(labels) > 1:
-        raise RestrictedDataError(f"rows: of {len(labels)} sets or labels; expected those of one set alone")
+        raise AuthorisationError(f"rows: of {len(labels)} sets or labels; expected those of one set alone")
     restricted, adapter = next(iter(labels), (False, ""))
     if not restricted:
         require_ordinary_files("items", [_as_item(item) for item in items], files)

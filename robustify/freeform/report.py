@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from robustify.arrays import Floats
-from robustify.freeform.errors import FreeformError
+from robustify.errors import UsageError
 from robustify.freeform.human import UNCALIBRATED, HumanLabel, calibrate
-from robustify.freeform.metrics import aggregate, clustered_rate, groups_of
+from robustify.freeform.metrics import against_base, aggregate, clustered_rate, groups_of
 from robustify.freeform.released import MIN_CELL, released
 from robustify.freeform.schema import DECIDED, FreeItem, GradeResult
-from robustify.freeform.versus import against_base
 from robustify.stats.differences import paired_difference
 from robustify.stats.intervals import percent, wilson
 
@@ -155,11 +154,11 @@ def refuse_self_judged(grades: Iterable[GradeResult]) -> None:
     """Refuse grades that a model gave its own answers.
 
     Raises:
-        FreeformError: there are some.
+        UsageError: there are some.
     """
     own = sum("self_judging" in grade.flags for grade in grades)
     if own:
-        raise FreeformError(
+        raise UsageError(
             f"{own} answers were judged by the model that wrote them; expected another judge (or --allow-self-judging)"
         )
 

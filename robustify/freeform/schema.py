@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
-from robustify.freeform.errors import ErrorType, FreeDataError
+from robustify.errors import DataError
 from robustify.redaction.text import KeptHere
 from robustify.restricted.ids import PREFIX
 
@@ -26,6 +26,27 @@ STATUSES: tuple[Status, ...] = (
 DECIDED: tuple[Status, ...] = ("scored", "no_answer")
 """Statuses that have a score; every other one is unscored, and never a 0."""
 Method = Literal["deterministic", "judge", "votes"]
+ErrorType = Literal[
+    "empty",
+    "unterminated_reasoning",
+    "format_error",
+    "truncation",
+    "ambiguous",
+    "duplicate_index",
+    "missing_index",
+    "count_mismatch",
+    "unknown_label",
+    "off_scale",
+    "unsafe_input",
+    "tie",
+    "no_majority",
+    "api_error",
+    "timeout",
+    "rate_limited",
+    "auth_error",
+    "content_filter",
+]
+"""Why a reply gave no verdict, the same names for every parser and for the calls of a judge."""
 SCHEMA = "robustify.grade/1"
 LONGEST_NUGGET = 40
 """Words of a nugget: a longer one is no single fact."""
@@ -38,7 +59,7 @@ class Nugget(KeptHere):
     """One fact that an answer should hold. `reviewed`: a person has agreed with its words.
 
     Raises:
-        FreeDataError: an empty text, more than 40 words, or an unknown importance.
+        DataError: an empty text, more than 40 words, or an unknown importance.
     """
 
     id: str
@@ -49,9 +70,9 @@ class Nugget(KeptHere):
     def __post_init__(self) -> None:
         words = len(self.text.split())
         if not 1 <= words <= LONGEST_NUGGET:
-            raise FreeDataError(f"nugget {self.id}: {words} words; expected 1 to {LONGEST_NUGGET}")
+            raise DataError(f"nugget {self.id}: {words} words; expected 1 to {LONGEST_NUGGET}")
         if self.importance not in ("vital", "okay"):
-            raise FreeDataError(f"nugget {self.id}: importance {self.importance!r}; expected vital or okay")
+            raise DataError(f"nugget {self.id}: importance {self.importance!r}; expected vital or okay")
 
     def __repr__(self) -> str:
         return f"Nugget(id={self.id!r}, {self.importance})"
@@ -66,7 +87,7 @@ class FreeItem(KeptHere):
     `adapter` is the entrance of a restricted item's set, "" of a public one.
 
     Raises:
-        FreeDataError: no id, no question, an unknown kind, a correct option out of range.
+        DataError: no id, no question, an unknown kind, a correct option out of range.
     """
 
     id: str
@@ -87,11 +108,11 @@ class FreeItem(KeptHere):
 
     def __post_init__(self) -> None:
         if not self.id or not self.question.strip():
-            raise FreeDataError(f"item {self.id!r}: id or question is empty; expected both")
+            raise DataError(f"item {self.id!r}: id or question is empty; expected both")
         if self.kind not in KINDS:
-            raise FreeDataError(f"item {self.id}: kind {self.kind!r}; expected one of {', '.join(KINDS)}")
+            raise DataError(f"item {self.id}: kind {self.kind!r}; expected one of {', '.join(KINDS)}")
         if self.correct is not None and not 0 <= self.correct < len(self.options):
-            raise FreeDataError(f"item {self.id}: correct {self.correct}, but {len(self.options)} options")
+            raise DataError(f"item {self.id}: correct {self.correct}, but {len(self.options)} options")
 
     def __repr__(self) -> str:
         return f"FreeItem(id={self.id!r}, {self.kind})"
@@ -187,7 +208,7 @@ class GradeResult(KeptHere):
 
     def __post_init__(self) -> None:
         if (self.score is not None) != (self.status in DECIDED):
-            raise FreeDataError(
+            raise DataError(
                 f"grade of {self.item_id}: status {self.status} with score {self.score}; only scored and no_answer"
                 " have one"
             )
@@ -222,7 +243,7 @@ def item_from(row: Mapping[str, Any]) -> FreeItem:
     """A `FreeItem` from its JSON.
 
     Raises:
-        FreeDataError: missing or unusable fields.
+        DataError: missing or unusable fields.
     """
     _require_label(row, "id", "robustify free prepare")
     nuggets = tuple(_made(Nugget, n) for n in row.get("nuggets") or ())
@@ -233,11 +254,11 @@ def answer_from(row: Mapping[str, Any]) -> AnswerRow:
     """An `AnswerRow` from its JSON.
 
     Raises:
-        FreeDataError: missing or unusable fields.
+        DataError: missing or unusable fields.
     """
     made = _made(AnswerRow, row)
     if not isinstance(made.text, str):
-        raise FreeDataError(f"answer to {made.item_id}: text is no string")
+        raise DataError(f"answer to {made.item_id}: text is no string")
     return made
 
 
@@ -245,10 +266,10 @@ def grade_from(row: Mapping[str, Any]) -> GradeResult:
     """A `GradeResult` from its JSON.
 
     Raises:
-        FreeDataError: another schema, missing or unusable fields.
+        DataError: another schema, missing or unusable fields.
     """
     if row.get("schema") != SCHEMA:
-        raise FreeDataError(f"schema {row.get('schema')!r}; expected {SCHEMA}")
+        raise DataError(f"schema {row.get('schema')!r}; expected {SCHEMA}")
     _require_label(row, "item_id", "robustify free grade")
     held = {name: value for name, value in row.items() if name != "schema"}
     held |= _tuples(held, ("flags",))
@@ -264,13 +285,11 @@ def _require_label(row: Mapping[str, Any], name: str, mend: str) -> None:
     """A label is read, never supposed: a row without one, or one whose keyed id says that it was taken off, is none."""
     found = row.get("restricted")
     if not isinstance(found, bool):
-        raise FreeDataError(
+        raise DataError(
             f"restricted is {'missing' if found is None else 'no truth value'}; expected true or false ({mend} writes it)"
         )
     if not found and str(row.get(name)).startswith(PREFIX):
-        raise FreeDataError(
-            f"a keyed id of a restricted set, labelled public; expected its own label ({mend})"
-        )
+        raise DataError(f"a keyed id of a restricted set, labelled public; expected its own label ({mend})")
 
 
 def _tuples(row: Mapping[str, Any], names: Sequence[str]) -> dict[str, tuple[Any, ...]]:
@@ -282,4 +301,4 @@ def _made(kind: type[T], row: Mapping[str, Any]) -> T:
         return kind(**row)
     except (TypeError, AttributeError) as error:
         # The message of a TypeError names fields, never their values.
-        raise FreeDataError(f"{kind.__name__}: {str(error).partition('(')[0].strip()} does not fit") from None
+        raise DataError(f"{kind.__name__}: {str(error).partition('(')[0].strip()} does not fit") from None

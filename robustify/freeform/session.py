@@ -12,14 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from robustify.engines.protocols import Metered, Writer
-from robustify.freeform.errors import FreeformError, JudgeConfigError, RestrictedDataError
+from robustify.errors import AuthorisationError, ModelError, UsageError
 from robustify.freeform.judge.asking import check_votes
-from robustify.freeform.judge.fewshot import Shot, check_leak, pick_shots, read_shots
-from robustify.freeform.judge.http_judge import HttpJudge
-from robustify.freeform.judge.judging import Judging
-from robustify.freeform.judge.protocol import Judge, recording, replaying
+from robustify.freeform.judge.judges import HttpJudge, Judge, WriterJudge, recording, replaying
+from robustify.freeform.judge.judging import Judging, Shot, check_leak, pick_shots, read_shots
 from robustify.freeform.judge.store import TemplateStore, get_store
-from robustify.freeform.judge.writer_judge import WriterJudge
 from robustify.freeform.schema import AnswerRow, FreeItem
 
 RECORD = "judge.jsonl"
@@ -52,8 +49,8 @@ class JudgeChoice:
         """How the judge is asked; the worked cases are held to the items first.
 
         Raises:
-            FreeformError: an even number of votes.
-            FewShotLeakError: a case that is one of the items.
+            UsageError: an even number of votes.
+            DataError: a case that is one of the items.
         """
         check_votes(self.votes)
         shots = self._shots()
@@ -84,13 +81,13 @@ def open_judge(
     """The judge that was named, or None where none was.
 
     Raises:
-        FreeformError: a judge and a replay.
-        JudgeConfigError: it cannot be asked.
-        RestrictedDataError: a restricted set and a judge elsewhere.
+        UsageError: a judge and a replay.
+        ModelError: it cannot be asked.
+        AuthorisationError: a restricted set and a judge elsewhere.
     """
     if choice.replay is not None:
         if choice.judge is not None:
-            raise FreeformError("--judge and --replay: expected one of them")
+            raise UsageError("--judge and --replay: expected one of them")
         yield replaying(choice.replay, choice.judge_model)
         return
     if choice.judge is None:
@@ -99,7 +96,7 @@ def open_judge(
     kept = None if restricted else record
     if "://" in choice.judge:
         if not choice.judge_model:
-            raise JudgeConfigError(f"judge {choice.judge}: no model is named; expected --judge-model NAME")
+            raise ModelError(f"judge {choice.judge}: no model is named; expected --judge-model NAME")
         http = HttpJudge(
             choice.judge, choice.judge_model, key_env=choice.judge_key_env, restricted=restricted
         )
@@ -116,14 +113,14 @@ def open_writer(reference: str, cache: Path, device: str = "cpu") -> Iterator[Wr
 
     Raises:
         ModelError: missing, damaged or refused.
-        FreeformError: an engine that only scores.
+        UsageError: an engine that only scores.
     """
     from robustify.engines import HFModel, open_scorer
 
     name = re.sub(r"[^A-Za-z0-9._-]+", "_", Path(reference).name).strip("_.-")[:64] or "model"
     with open_scorer(HFModel(name=name, model=reference, device=device), cache) as model:
         if not isinstance(model, Writer):
-            raise FreeformError(f"{name}: its engine only scores; expected one that writes")
+            raise UsageError(f"{name}: its engine only scores; expected one that writes")
         yield model
 
 
@@ -134,8 +131,8 @@ def open_remote_writer(
     """A model behind an OpenAI-compatible server, ready to write; what was sent is told on stderr at the end.
 
     Raises:
-        FreeformError: no address of a server.
-        RestrictedDataError: a restricted set and a server elsewhere.
+        UsageError: no address of a server.
+        AuthorisationError: a restricted set and a server elsewhere.
         ModelError: the server cannot write, or fails for good.
     """
     from pydantic import ValidationError
@@ -148,9 +145,9 @@ def open_remote_writer(
         settings = OpenAIModel(name=name, engine="openai", base_url=url, model=model, api_key_env=key_env)
     except ValidationError as error:
         told = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
-        raise FreeformError(f"--base-url or --key-env: {told}") from None
+        raise UsageError(f"--base-url or --key-env: {told}") from None
     if restricted and remote_host(settings) is not None:
-        raise RestrictedDataError(
+        raise AuthorisationError(
             "model: the set is restricted and the server is not this machine; serve the model on 127.0.0.1"
         )
     with open_scorer(settings, cache) as writer:
@@ -168,8 +165,8 @@ def refuse_self_judging(judge: str, answers: Sequence[AnswerRow]) -> None:
     """Refuse a judge that wrote one of the answers.
 
     Raises:
-        JudgeConfigError: it did.
+        ModelError: it did.
     """
     own = sum(answer.model == judge for answer in answers)
     if own:
-        raise JudgeConfigError(f"judge {judge}: wrote {own} of the answers; expected another model (--judge)")
+        raise ModelError(f"judge {judge}: wrote {own} of the answers; expected another model (--judge)")

@@ -29,7 +29,6 @@ from robustify.engines.openai.scoring import _tokens_of
 from robustify.engines.openai.settings import OpenAIModel
 from robustify.engines.protocols import Logprob
 from robustify.errors import DataError, ModelError, RequestError, UsageError
-from robustify.freeform.errors import FreeformError
 from robustify.freeform.session import open_remote_writer
 from robustify.item import Item
 from robustify.run import write_items
@@ -571,7 +570,7 @@ def test_a_restricted_item_is_written_about_on_this_machine_alone(server: Stub, 
         ("nowhere", "expected http://HOST"),
     ):
         with (
-            pytest.raises(FreeformError, match=told),
+            pytest.raises(UsageError, match=told),
             open_remote_writer(url, "toy", tmp_path, restricted=True),
         ):
             pytest.fail("it was opened")

@@ -8,9 +8,8 @@ import pytest
 
 from robustify.engines.protocols import Reply, Writer
 from robustify.freeform.generate import Generation, generate
+from robustify.freeform.judge.judges import Call, WriterJudge
 from robustify.freeform.judge.prompting import Message
-from robustify.freeform.judge.protocol import Call
-from robustify.freeform.judge.writer_judge import WriterJudge
 from robustify.freeform.schema import FreeItem
 from robustify.models.folder import has_chat_template
 

@@ -13,7 +13,7 @@ from robustify.errors import DataError
 from robustify.export.heading import Heading
 from robustify.export.instruct import BY_LETTER, WARNING, mistral, write_instruct
 from robustify.export.writing import export_instruct
-from robustify.freeform.convert import convert_item
+from robustify.freeform.choice_items import convert_item
 from robustify.run import Run, read_items
 from tests.support.exported_run import lines, made_run, made_up
 

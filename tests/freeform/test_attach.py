@@ -20,14 +20,11 @@ from hypothesis import strategies as st
 from robustify import cli, pipeline
 from robustify import config as configs
 from robustify.cli.free import free
-from robustify.errors import DataError
-from robustify.freeform.attach import attached
-from robustify.freeform.convert import convert_item
-from robustify.freeform.errors import FreeDataError, RestrictedDataError
+from robustify.errors import AuthorisationError, DataError
+from robustify.freeform.choice_items import attached, convert_item
 from robustify.freeform.human import HumanLabel
-from robustify.freeform.judge.http_judge import HttpJudge
+from robustify.freeform.judge.judges import Call, Completion, HttpJudge
 from robustify.freeform.judge.prompting import Message
-from robustify.freeform.judge.protocol import Call, Completion
 from robustify.freeform.schema import FreeItem, GradeResult, JudgeTrace, Status, item_json
 from robustify.item import Item
 from robustify.run import Run, open_run, write_items
@@ -252,7 +249,7 @@ def test_nothing_of_an_item_or_answer_stands_in_the_grades_of_a_run(finished: Ru
 
 
 def refused(grades: Sequence[GradeResult], items: Sequence[FreeItem], run_items: Sequence[Item]) -> str:
-    with pytest.raises(FreeDataError) as caught:
+    with pytest.raises(DataError) as caught:
         attached(grades, items, run_items)
     return "\n".join(caught.value.lines)
 
@@ -272,13 +269,13 @@ def test_grades_of_other_items_are_refused_by_content(finished: Run) -> None:
 def test_one_answer_told_twice_and_no_grades_are_refused(finished: Run) -> None:
     items = finished.items or ()
     assert "q00: 2 of one; expected one" in refused([*graded(), grade("q00", 0.0)], free_items(), items)
-    with pytest.raises(FreeDataError, match="grades: none"):
+    with pytest.raises(DataError, match="grades: none"):
         attached([], free_items(), items)
 
 
 def test_grades_of_a_restricted_set_are_refused(finished: Run) -> None:
     items = [replace(item, restricted=True) for item in free_items()]
-    with pytest.raises(RestrictedDataError) as caught:
+    with pytest.raises(AuthorisationError) as caught:
         attached(graded(), items, finished.items or ())
     assert caught.value.exit_code == 4
 

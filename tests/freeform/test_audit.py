@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
-from robustify.freeform.attacks import PADDING, PAYLOADS
-from robustify.freeform.audit import CHECKS, judge_audit, known_cases
-from robustify.freeform.compare import compare_templates
-from robustify.freeform.errors import FreeformError
+from robustify.errors import UsageError
+from robustify.freeform.audit import CHECKS, PADDING, PAYLOADS, judge_audit, known_cases
 from robustify.freeform.human import HumanLabel
+from robustify.freeform.judge.judges import Call, Completion
 from robustify.freeform.judge.prompting import Message
-from robustify.freeform.judge.protocol import Call, Completion
 from robustify.freeform.schema import AnswerRow, FreeItem, Nugget
+from robustify.freeform.template_comparison import compare_templates
 
 COLOURS = ("red", "green", "blue", "grey")
 ITEMS = [
@@ -143,7 +142,7 @@ def test_an_unread_reply_is_neither_blocked_nor_a_success() -> None:
 
 def test_checks_that_find_nothing_to_try_say_so_and_unknown_ones_are_refused() -> None:
     assert judge_audit(Careful(), ITEMS, checks=("nugget_order",)).checks["nugget_order"]["n"] == 0
-    with pytest.raises(FreeformError, match="self_consistency"):
+    with pytest.raises(UsageError, match="self_consistency"):
         judge_audit(Careful(), ITEMS, checks=("mood",))
 
 
@@ -217,7 +216,7 @@ def test_nugget_templates_are_compared_too() -> None:
 
 @pytest.mark.parametrize("ids", [["grader/mcq@1.0"], ["grader/mcq@1.0", "nugget/optimized@2.0"]])
 def test_templates_that_cannot_be_compared_are_refused(ids: list[str]) -> None:
-    with pytest.raises(FreeformError, match="one family"):
+    with pytest.raises(UsageError, match="one family"):
         compare_templates(ITEMS, ANSWERS, ids, Careful())
 
 

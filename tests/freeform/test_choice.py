@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robustify.freeform.errors import FreeformError
+from robustify.errors import UsageError
 from robustify.freeform.grade.choice import find_choice
 from robustify.freeform.grade.graders import grade_explanation, grade_mcq
-from robustify.freeform.grade.text import is_refusal, is_symbolic, normalize_tokens, squash
+from robustify.freeform.judge.answer_text import is_refusal, is_symbolic, normalize_tokens, squash
 
 OPTIONS = ("the mitochondria", "the nucleus", "the ribosome", "the nucleus membrane")
 S, N, J, T = "scored", "no_answer", "needs_judge", "truncated"
@@ -157,9 +157,9 @@ def test_an_explanation_is_right_by_rule_only_when_its_words_are_equal() -> None
 
 
 def test_misuse_is_refused() -> None:
-    with pytest.raises(FreeformError, match="correct 4"):
+    with pytest.raises(UsageError, match="correct 4"):
         grade_mcq("a", ("a", "b"), 4)
-    with pytest.raises(FreeformError, match="binary, five"):
+    with pytest.raises(UsageError, match="binary, five"):
         grade_explanation("a", "b", scale="ten")
 
 

@@ -5,9 +5,9 @@ from dataclasses import asdict
 
 import pytest
 
-from robustify.freeform.convert import convert_item, excluded, route
-from robustify.freeform.errors import FreeDataError
-from robustify.freeform.files import appending, read_rows, row_of, write_rows
+from robustify.errors import DataError
+from robustify.freeform.choice_items import convert_item, excluded, route
+from robustify.freeform.jsonl import appending, read_rows, row_of, write_rows
 from robustify.freeform.schema import (
     SCHEMA,
     AnswerRow,
@@ -126,14 +126,14 @@ BAD_ITEMS = [
 
 @pytest.mark.parametrize("row", BAD_ITEMS)
 def test_a_bad_item_is_refused_without_its_text(row: dict[str, object]) -> None:
-    with pytest.raises(FreeDataError):
+    with pytest.raises(DataError):
         item_from(row)
 
 
 def test_an_unscored_grade_has_no_score() -> None:
-    with pytest.raises(FreeDataError, match="only scored and no_answer"):
+    with pytest.raises(DataError, match="only scored and no_answer"):
         GradeResult("i", "m", "mcq", "g", "grader_error", 0.0, None, "r")
-    with pytest.raises(FreeDataError, match="only scored and no_answer"):
+    with pytest.raises(DataError, match="only scored and no_answer"):
         GradeResult("i", "m", "mcq", "g", "scored", None, None, "r")
 
 
@@ -160,11 +160,11 @@ def test_a_last_line_without_its_end_is_kept_when_it_is_whole(tmp_path) -> None:
 def test_a_damaged_line_refuses_the_file_and_names_every_fault(tmp_path) -> None:  # type: ignore[no-untyped-def]
     path = tmp_path / "rows.jsonl"
     path.write_text('{"n": 1}\nsecret words\n[1]\n{"n": 2}\n', encoding="utf-8")
-    with pytest.raises(FreeDataError) as caught:
+    with pytest.raises(DataError) as caught:
         read_rows(path, row_of)
     assert [line.split(": ")[0] for line in caught.value.lines] == ["rows.jsonl:2", "rows.jsonl:3"]
     assert "secret" not in str(caught.value)
-    with pytest.raises(FreeDataError, match="cannot be read"):
+    with pytest.raises(DataError, match="cannot be read"):
         read_rows(tmp_path / "absent.jsonl", row_of)
     write_rows(path, [{"n": 5}])
     assert read_rows(path, row_of) == [{"n": 5}]

@@ -13,13 +13,13 @@ import pytest
 from click.testing import CliRunner
 
 from robustify.cli.free import free
-from robustify.freeform.convert import convert_item, excluded
-from robustify.freeform.files import read_rows, write_rows
+from robustify.freeform.choice_items import convert_item, excluded
 from robustify.freeform.generate import Generation, generate
 from robustify.freeform.grade.grading import Grading, grade_answers
 from robustify.freeform.human import UNCALIBRATED
+from robustify.freeform.jsonl import read_rows, write_rows
+from robustify.freeform.judge.judges import ScriptedJudge, recording, replaying
 from robustify.freeform.judge.prompting import Message
-from robustify.freeform.judge.protocol import ScriptedJudge, recording, replaying
 from robustify.freeform.report import page, summarise
 from robustify.freeform.schema import FreeItem, answer_from, grade_from, item_json
 from robustify.loaders import Source, load

@@ -12,9 +12,8 @@ from click.testing import CliRunner
 
 from robustify.cli.free import free
 from robustify.errors import RobustifyError
-from robustify.freeform.judge.http_judge import HttpJudge
+from robustify.freeform.judge.judges import Call, Completion, HttpJudge
 from robustify.freeform.judge.prompting import Message
-from robustify.freeform.judge.protocol import Call, Completion
 
 ROWS = [
     {"id": "a", "stem": "How many legs has a spider?", "choices": ["8", "6"], "key": 0, "topic": "animals"},

@@ -15,16 +15,14 @@ import pytest
 from click.testing import CliRunner
 
 from robustify.cli.free import free
-from robustify.errors import RobustifyError
-from robustify.freeform.convert import convert_item
-from robustify.freeform.errors import FreeDataError
-from robustify.freeform.files import read_rows
+from robustify.errors import DataError, RobustifyError
+from robustify.freeform.choice_items import convert_item
 from robustify.freeform.generate import Generation, prompt_of
 from robustify.freeform.grade import grading
 from robustify.freeform.grade.grading import Grading, grade_answers
-from robustify.freeform.judge.http_judge import HttpJudge
+from robustify.freeform.jsonl import read_rows
+from robustify.freeform.judge.judges import Call, Completion, HttpJudge
 from robustify.freeform.judge.prompting import Message
-from robustify.freeform.judge.protocol import Call, Completion
 from robustify.freeform.released import cell, cells, prepared, released, share
 from robustify.freeform.report import page, summarise
 from robustify.freeform.schema import FreeItem, GradeResult, answer_from, grade_from, item_from, item_json
@@ -191,10 +189,10 @@ def test_a_label_is_read_and_never_supposed(label: object) -> None:
     grade = GradeResult("a", "m", "short_text", "g", "scored", 1.0, "correct", "r").json()
     for row, read in ((item, item_from), (grade, grade_from)):
         row["restricted"] = label
-        with pytest.raises(FreeDataError, match="restricted is"):
+        with pytest.raises(DataError, match="restricted is"):
             read(row)
         row.pop("restricted")
-        with pytest.raises(FreeDataError, match="missing"):
+        with pytest.raises(DataError, match="missing"):
             read(row)
         read({**row, "restricted": False})
 

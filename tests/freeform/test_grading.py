@@ -10,14 +10,12 @@ from typing import Any
 
 import pytest
 
-from robustify.errors import DataError
-from robustify.freeform.convert import convert_item
-from robustify.freeform.errors import FreeDataError, FreeformError, RestrictedDataError
+from robustify.errors import AuthorisationError, DataError, UsageError
+from robustify.freeform.choice_items import convert_item
 from robustify.freeform.generate import Generation, generate, prompt_of
 from robustify.freeform.grade.grading import Grading, grade_answer, grade_answers, refuse_twice_graded
-from robustify.freeform.judge.fewshot import Shot
-from robustify.freeform.judge.judging import Judging
-from robustify.freeform.judge.protocol import JudgeCallError, ScriptedJudge, recording, replaying
+from robustify.freeform.judge.judges import JudgeCallError, ScriptedJudge, recording, replaying
+from robustify.freeform.judge.judging import Judging, Shot
 from robustify.freeform.report import unscored_in
 from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult, Nugget
 from robustify.loaders import Source, load
@@ -109,7 +107,7 @@ def test_the_mistral_text_is_exact_and_never_wrapped_twice() -> None:
 
 
 def test_a_template_that_asks_for_no_answer_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(FreeformError, match="asks for an answer"):
+    with pytest.raises(UsageError, match="asks for an answer"):
         answers(tmp_path, template="grader/mcq@2.0")
 
 
@@ -243,15 +241,15 @@ def test_an_answer_that_stands_twice_among_grades_is_refused(tmp_path: Path) -> 
     one = grade_answers(ITEMS, rows, Grading(), tmp_path / "a.jsonl")
     two = grade_answers(ITEMS, rows, Grading(rel_tol=0.01), tmp_path / "b.jsonl")
     refuse_twice_graded(one)
-    with pytest.raises(FreeDataError, match="graded twice"):
+    with pytest.raises(DataError, match="graded twice"):
         refuse_twice_graded([*one, *two])
 
 
 def test_answers_that_fit_no_item_or_are_given_twice_are_refused(tmp_path: Path) -> None:
     rows = answers(tmp_path)
-    with pytest.raises(FreeDataError, match="no such item"):
+    with pytest.raises(DataError, match="no such item"):
         grade_answers(ITEMS[1:], rows, Grading(), tmp_path / "g.jsonl")
-    with pytest.raises(FreeDataError, match="given twice"):
+    with pytest.raises(DataError, match="given twice"):
         grade_answers(ITEMS, [*rows, rows[0]], Grading(), tmp_path / "g.jsonl")
 
 
@@ -261,11 +259,11 @@ SECRETS = ("spider", "ATP", "powerhouse", "mitochondria", "nucleus", "clouds", "
 def test_grades_of_a_restricted_set_hold_no_text(tmp_path: Path) -> None:
     items = [replace(item, restricted=True) for item in ITEMS]
     items[2] = replace(items[2], nuggets=(Nugget("f1", "Drops fall from clouds."),))
-    with pytest.raises(RestrictedDataError):
+    with pytest.raises(AuthorisationError):
         answers(tmp_path, items)
     rows = answers(tmp_path, items, seal=b"k" * 32)
     judge = ScriptedJudge([RIGHT, '["support"]'])
-    with pytest.raises(RestrictedDataError):
+    with pytest.raises(AuthorisationError):
         grade_answers(items, rows, Grading(), tmp_path / "g.jsonl", judge)
     grade_answers(items, rows, Grading(seal=b"k" * 32), tmp_path / "g.jsonl", judge)
     written = (tmp_path / "g.jsonl").read_text()
@@ -294,9 +292,9 @@ def test_a_plug_in_grades_when_it_is_named(tmp_path: Path, monkeypatch: pytest.M
     found = grade_answers(ITEMS, answers(tmp_path), Grading(grader="mine"), tmp_path / "g.jsonl")
     assert {g.grader for g in found} == {"mine/1"}
     assert [g.item_id for g in found] == ["n", "s", "e"]
-    with pytest.raises(FreeformError, match="RuntimeError"):
+    with pytest.raises(UsageError, match="RuntimeError"):
         grade_answers(ITEMS, [], Grading(grader="bad"), tmp_path / "g.jsonl")
-    with pytest.raises(FreeformError, match="installed are bad, mine"):
+    with pytest.raises(UsageError, match="installed are bad, mine"):
         grade_answers(ITEMS, [], Grading(grader="other"), tmp_path / "g.jsonl")
 
 

@@ -10,24 +10,24 @@ from typing import Any, ClassVar
 
 import pytest
 
-from robustify.errors import DataError
-from robustify.freeform.errors import FreeformError, JudgeConfigError, RestrictedDataError
+from robustify.errors import AuthorisationError, DataError, ModelError, UsageError
 from robustify.freeform.grade.graders import grade_explanation, grade_mcq, grade_numeric
 from robustify.freeform.judge.asking import ask_labels
-from robustify.freeform.judge.fewshot import read_shots
-from robustify.freeform.judge.http_judge import HttpJudge, is_loopback
-from robustify.freeform.judge.judging import Judging, tolerance_percent
-from robustify.freeform.judge.prompting import Message
-from robustify.freeform.judge.protocol import (
+from robustify.freeform.judge.judges import (
     Call,
     Completion,
+    HttpJudge,
     Judge,
     JudgeCallError,
     ScriptedJudge,
+    WriterJudge,
+    flattened,
+    is_loopback,
     recording,
     replaying,
 )
-from robustify.freeform.judge.writer_judge import WriterJudge, flattened
+from robustify.freeform.judge.judging import Judging, read_shots, tolerance_percent
+from robustify.freeform.judge.prompting import Message
 
 RIGHT, WRONG = '{"verdict": "correct"}', '{"verdict": "incorrect"}'
 NONE = '{"verdict": "not_attempted"}'
@@ -105,7 +105,7 @@ def test_votes_are_a_majority_of_those_requested() -> None:
     none = JudgeCallError("api_error")
     assert graded(ScriptedJudge([RIGHT, none, none]), votes=3).status == "grader_error"
     assert graded(ScriptedJudge([RIGHT, WRONG, NONE]), votes=3).error_type == "tie"
-    with pytest.raises(FreeformError, match="odd"):
+    with pytest.raises(UsageError, match="odd"):
         graded(ScriptedJudge([RIGHT]), votes=2)
 
 
@@ -160,7 +160,7 @@ def test_scores_of_an_explanation_are_on_their_scale() -> None:
         "x", "y z", judge=ScriptedJudge(['{"score": 1, "reasoning": "r"}']), template="grader/explanation@1.0"
     )
     assert old.score == 1.0
-    with pytest.raises(FreeformError, match="reads labels"):
+    with pytest.raises(UsageError, match="reads labels"):
         grade_explanation("x", "y z", judge=ScriptedJudge([RIGHT]), template="nugget/optimized")
 
 
@@ -268,13 +268,13 @@ def test_a_record_replays_without_a_judge_and_refuses_what_it_does_not_hold(tmp_
         again = graded(judge)
         assert judge.fresh == 2
     assert graded(replaying(record)) == first == again
-    with pytest.raises(JudgeConfigError, match="no recorded reply"):
+    with pytest.raises(ModelError, match="no recorded reply"):
         graded(replaying(record), "something else")
-    with pytest.raises(JudgeConfigError, match="no such record"):
+    with pytest.raises(ModelError, match="no such record"):
         replaying(tmp_path / "absent.jsonl")
     with recording(ScriptedJudge([RIGHT], name="second"), record) as judge:
         graded(judge)
-    with pytest.raises(JudgeConfigError, match="2 judges"):
+    with pytest.raises(ModelError, match="2 judges"):
         replaying(record)
     assert graded(replaying(record, "second")).score == 1
 
@@ -306,7 +306,7 @@ def test_a_writer_can_judge_with_one_vote() -> None:
     assert graded(WriterJudge(writer)).score == 1
     assert writer.prompts[1].endswith("Assistant:")
     assert graded(WriterJudge(Written())).error_type == "unsafe_input"
-    with pytest.raises(JudgeConfigError, match="votes"):
+    with pytest.raises(ModelError, match="votes"):
         graded(WriterJudge(Written(RIGHT)), votes=3)
     assert flattened([Message("system", "s"), Message("user", "u")]) == "s\n\nu"
 
@@ -393,7 +393,7 @@ def test_a_busy_server_is_asked_again(server: str) -> None:
 @pytest.mark.parametrize("status", [401, 403, 404])
 def test_refused_credentials_stop_the_run(server: str, status: int) -> None:
     Server.script = [(status, {})]
-    with pytest.raises(JudgeConfigError):
+    with pytest.raises(ModelError):
         graded(HttpJudge(server, "big"))
 
 
@@ -417,13 +417,13 @@ ADDRESSES = [
 def test_restricted_text_goes_to_this_machine_only(url: str, here: bool) -> None:
     assert is_loopback(url) is here
     if not here:
-        with pytest.raises(RestrictedDataError) as caught:
+        with pytest.raises(AuthorisationError) as caught:
             HttpJudge(url, "big", restricted=True)
         assert caught.value.exit_code == 4
 
 
 def test_a_judge_without_address_or_key_is_refused() -> None:
-    with pytest.raises(JudgeConfigError, match="http://HOST"):
+    with pytest.raises(ModelError, match="http://HOST"):
         HttpJudge("file:///etc/hostname", "big")
-    with pytest.raises(JudgeConfigError, match="NO_SUCH_KEY is not set"):
+    with pytest.raises(ModelError, match="NO_SUCH_KEY is not set"):
         HttpJudge("http://127.0.0.1/v1", "big", key_env="NO_SUCH_KEY")

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from robustify.freeform.errors import FreeformError
-from robustify.freeform.grade.reasoning import MOST, split_reasoning, strip_thinking_reasoning_blocks
+from robustify.errors import UsageError
+from robustify.freeform.judge.answer_text import MOST, split_reasoning, strip_thinking_reasoning_blocks
+from robustify.freeform.judge.label_parse import parse_labels_multi_format
+from robustify.freeform.judge.label_sets import IMPORTANCE, SUPPORT2, SUPPORT3, VERDICT3, folded_label
+from robustify.freeform.judge.spans import spans
 from robustify.freeform.judge.verdicts import majority_vote, parse_score, parse_verdict
-from robustify.freeform.labels.label_parse import parse_labels_multi_format
-from robustify.freeform.labels.sets import IMPORTANCE, SUPPORT2, SUPPORT3, VERDICT3, folded_label
-from robustify.freeform.labels.spans import spans
 
 S, P, N = "support", "partial_support", "not_support"
 
@@ -200,13 +200,13 @@ def test_options_change_what_is_read(
 
 
 def test_misuse_raises_and_says_what_was_expected() -> None:
-    with pytest.raises(FreeformError, match="at least 1"):
+    with pytest.raises(UsageError, match="at least 1"):
         parse_labels_multi_format("x", 0)
-    with pytest.raises(ValueError, match="one of json"):
+    with pytest.raises(UsageError, match="one of json"):
         parse_labels_multi_format("x", 1, format_type="toml")
-    with pytest.raises(FreeformError, match="binary, five"):
+    with pytest.raises(UsageError, match="binary, five"):
         parse_score("1", scale="ten")
-    with pytest.raises(FreeformError, match="requested"):
+    with pytest.raises(UsageError, match="requested"):
         majority_vote(["a", "b"], requested=1)
 
 

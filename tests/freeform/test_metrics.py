@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from robustify.freeform.errors import FreeDataError, FreeformError
+from robustify.errors import DataError, UsageError
 from robustify.freeform.human import HumanLabel, calibrate, consensus, human_from
 from robustify.freeform.metrics import aggregate, clustered_rate, corrected, corrected_rate
 from robustify.freeform.report import heuristic_gap, page, ranked, refuse_self_judged, summarise
@@ -61,7 +61,7 @@ def test_an_unscored_answer_is_in_the_bounds_and_not_in_the_mean() -> None:
 
 
 def test_kinds_are_never_averaged_together_and_nothing_is_nothing() -> None:
-    with pytest.raises(FreeformError, match="2 kinds"):
+    with pytest.raises(UsageError, match="2 kinds"):
         aggregate([row("a"), row("b", kind="numeric")])
     empty = aggregate([])
     assert (empty.n, empty.accuracy.value, empty.lower, empty.upper) == (0, None, None, None)
@@ -194,7 +194,7 @@ def test_a_label_of_a_person_is_read(row_: dict[str, Any], verdict: str | None) 
                                  {"item_id": "i", "annotator": "x", "score": 0.5},
                                  {"item_id": "i", "annotator": "x", "labels": {"n": "yes"}}])  # fmt: skip
 def test_a_label_that_is_none_is_refused(bad: dict[str, Any]) -> None:
-    with pytest.raises(FreeDataError):
+    with pytest.raises(DataError):
         human_from(bad)
 
 
@@ -228,7 +228,7 @@ def test_a_judge_is_held_to_people() -> None:
 
 def test_a_label_without_a_model_is_refused_where_several_answered() -> None:
     both = [*judged(4), *(replace(g, model="n") for g in judged(4))]
-    with pytest.raises(FreeDataError, match="4 labels name no model"):
+    with pytest.raises(DataError, match="4 labels name no model"):
         calibrate(both, said(4))
     named = [replace(label, model="n") for label in said(4)]
     assert calibrate(both, named)["verdicts"]["n"] == 4
@@ -328,7 +328,7 @@ def test_the_gap_is_over_common_items() -> None:
 
 def test_a_report_refuses_answers_judged_by_their_own_model() -> None:
     refuse_self_judged([row("a")])
-    with pytest.raises(FreeformError, match="1 answers were judged"):
+    with pytest.raises(UsageError, match="1 answers were judged"):
         refuse_self_judged([row("a"), row("b", flags=("self_judging",))])
 
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from robustify.freeform.errors import FreeDataError, FreeformError
+from robustify.errors import DataError, UsageError
+from robustify.freeform.grade.nuggets import draft_nuggets, grade_nuggets
+from robustify.freeform.judge.judges import JudgeCallError, ScriptedJudge
 from robustify.freeform.judge.judging import Judging
-from robustify.freeform.judge.nuggets import draft_nuggets, grade_nuggets
-from robustify.freeform.judge.protocol import JudgeCallError, ScriptedJudge
 from robustify.freeform.metrics import aggregate, score_nuggets
 from robustify.freeform.schema import FreeItem, Nugget, NuggetGrade
 
@@ -150,13 +150,13 @@ MISUSE: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("bad", MISUSE)
 def test_misuse_is_refused(bad: dict[str, Any]) -> None:
-    with pytest.raises(FreeformError):
+    with pytest.raises(UsageError):
         grade([], **bad)
 
 
 def test_the_same_fact_twice_is_refused() -> None:
     for twin in (Nugget("e", "rain falls from the clouds"), Nugget("a", "Something else.")):
-        with pytest.raises(FreeDataError, match="repeated"):
+        with pytest.raises(DataError, match="repeated"):
             grade([], nuggets=(*FACTS, twin))
 
 

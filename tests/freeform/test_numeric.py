@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robustify.freeform.errors import FreeformError
+from robustify.errors import UsageError
 from robustify.freeform.grade.graders import grade_numeric
 from robustify.freeform.grade.numeric import NumericRule, Percent, Tolerance, find_numeric
 from robustify.freeform.grade.quantities import parse_quantities, whole_quantity
@@ -297,11 +297,11 @@ def test_tolerances_are_decimal_and_inclusive() -> None:
 
 @pytest.mark.parametrize("bad", [{"rel_tol": -1}, {"abs_tol": float("nan")}, {"rel_tol": float("inf")}])
 def test_a_tolerance_that_is_none_is_misuse(bad: dict[str, float]) -> None:
-    with pytest.raises(FreeformError):
+    with pytest.raises(UsageError):
         grade_numeric("1", "1", **bad)  # type: ignore[arg-type]
-    with pytest.raises(FreeformError, match="mode"):
+    with pytest.raises(UsageError, match="mode"):
         grade_numeric("1", "1", mode="always")  # type: ignore[arg-type]
-    with pytest.raises(FreeformError, match="judge"):
+    with pytest.raises(UsageError, match="judge"):
         grade_numeric("1", "1", mode="judge")
 
 

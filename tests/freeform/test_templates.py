@@ -8,17 +8,11 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from robustify.freeform.errors import (
-    FewShotLeakError,
-    FreeDataError,
-    TemplateIntegrityError,
-    TemplateVariableError,
-    UnknownTemplateError,
-)
-from robustify.freeform.judge.fewshot import Shot, check_leak, pick_shots, read_shots, turns
+from robustify.errors import DataError, UsageError
+from robustify.freeform.judge.judging import Shot, check_leak, pick_shots, read_shots, turns
+from robustify.freeform.judge.label_parse import FORMAT_TYPES, parse_labels_multi_format
 from robustify.freeform.judge.prompting import prompt_sha256, render, rendered
 from robustify.freeform.judge.store import TemplateStore, get_store, read, read_pack
-from robustify.freeform.labels.label_parse import FORMAT_TYPES, parse_labels_multi_format
 from robustify.freeform.schema import FreeItem
 
 MCQ = """You are an impartial grader.
@@ -100,9 +94,9 @@ def test_the_version_history_is_whole() -> None:
 def test_a_name_alone_means_the_newest_version() -> None:
     assert get_store().get("nugget/optimized").id == "nugget/optimized@2.0"
     assert get_store().get("grader/explanation@1.1").scale == "five"
-    with pytest.raises(UnknownTemplateError, match="nugget/optimized"):
+    with pytest.raises(UsageError, match="nugget/optimized"):
         get_store().get("nugget/poem")
-    with pytest.raises(UnknownTemplateError):
+    with pytest.raises(UsageError):
         get_store().get("nugget/optimized@9.9")
 
 
@@ -127,13 +121,13 @@ def test_every_template_renders_and_holds_no_hole(template_id: str) -> None:
 
 
 def test_a_missing_or_unknown_variable_is_an_error() -> None:
-    with pytest.raises(TemplateVariableError, match="reference missing"):
+    with pytest.raises(UsageError, match="reference missing"):
         render("grader/mcq@1.0", answer="a")
-    with pytest.raises(TemplateVariableError, match="colour unknown"):
+    with pytest.raises(UsageError, match="colour unknown"):
         render("grader/mcq@1.0", answer="a", reference="b", colour="red")
-    with pytest.raises(TemplateVariableError, match="language"):
+    with pytest.raises(UsageError, match="language"):
         render("answer/short@2.0", question="Why?", language="xx")
-    with pytest.raises(UnknownTemplateError):
+    with pytest.raises(UsageError):
         render("nugget/optimized@2.0", **(_nugget() | {"domain": "alchemy"}))
 
 
@@ -214,7 +208,7 @@ def test_a_changed_template_is_refused(tmp_path: Path) -> None:
     folder = released(tmp_path / "mine")
     (folder / "short.j2").write_text("{% block user %}\nSay it: {{ question }}\n{% endblock %}\n")
     store = TemplateStore(read_pack(folder, "mine:"))
-    with pytest.raises(TemplateIntegrityError, match="new version"):
+    with pytest.raises(DataError, match="new version"):
         store.get("mine:answer/short")
     assert len(store.verify()) == 1
     (folder / "short.j2").unlink()
@@ -226,9 +220,9 @@ BAD_PACKS: list[dict[str, object]] = [{"id": "short"}, {"id": "answer/short"}, {
 
 @pytest.mark.parametrize("changes", BAD_PACKS)
 def test_a_manifest_that_does_not_fit_is_refused(tmp_path: Path, changes: dict[str, object]) -> None:
-    with pytest.raises(FreeDataError, match="expected family/name"):
+    with pytest.raises(DataError, match="expected family/name"):
         read_pack(pack(tmp_path / "mine", **changes), "mine:")
-    with pytest.raises(FreeDataError, match=r"manifest\.yaml"):
+    with pytest.raises(DataError, match=r"manifest\.yaml"):
         read_pack(tmp_path / "absent", "mine:")
 
 
@@ -236,11 +230,11 @@ def test_a_template_cannot_read_out_of_its_pack(tmp_path: Path) -> None:
     (tmp_path / "secret.j2").write_text("secret")
     folder = pack(tmp_path / "mine")
     for name in ("../secret.j2", "/etc/hostname"):
-        with pytest.raises(TemplateIntegrityError):
+        with pytest.raises(DataError):
             read(folder, name)
     (folder / "short.j2").write_text("{% block user %}{% include '../secret.j2' %}{% endblock %}")
     (template,) = read_pack(folder, "mine:")
-    with pytest.raises(TemplateVariableError, match="TemplateNotFound"):
+    with pytest.raises(UsageError, match="TemplateNotFound"):
         rendered(template, {"question": "Why?"})
 
 
@@ -265,7 +259,7 @@ def test_an_installed_pack_is_found_and_a_broken_one_is_told(
     store = _store.__wrapped__(())
     assert store.get("mine:answer/short").version == (1, 0)
     assert store.broken == {"bad": "RuntimeError"}
-    with pytest.raises(UnknownTemplateError, match="RuntimeError"):
+    with pytest.raises(UsageError, match="RuntimeError"):
         store.get("bad:answer/short")
     assert store.get("answer/short").id == "answer/short@2.0"
 
@@ -274,9 +268,9 @@ def test_shots_are_seeded_and_balanced() -> None:
     shots = read_shots("grader", "general")
     assert pick_shots(shots, 3, 1) == pick_shots(shots, 3, 1)
     assert len({s.verdict for s in pick_shots(shots, 3)}) == 3
-    with pytest.raises(FreeDataError, match="99"):
+    with pytest.raises(DataError, match="99"):
         pick_shots(shots, 99)
-    with pytest.raises(FreeDataError, match="no such set"):
+    with pytest.raises(DataError, match="no such set"):
         read_shots("grader", "absent")
 
 
@@ -292,7 +286,7 @@ BAD_SETS = [
 @pytest.mark.parametrize("text", BAD_SETS)
 def test_a_bad_set_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "set.yaml").write_text(text)
-    with pytest.raises(FreeDataError):
+    with pytest.raises(DataError):
         read_shots("grader", str(tmp_path / "set.yaml"))
 
 
@@ -327,5 +321,5 @@ def test_a_shot_that_is_under_evaluation_is_refused() -> None:
         FreeItem("i", f"It says {words} here?", "short_text", "x"),
         FreeItem("i", "How?", "explanation", words),
     ):
-        with pytest.raises(FewShotLeakError, match="first i"):
+        with pytest.raises(DataError, match="first i"):
             check_leak(shots, [item])

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robustify.freeform.errors import FreeformError
+from robustify.errors import UsageError
+from robustify.freeform.metrics import against_base
 from robustify.freeform.report import page, summarise
 from robustify.freeform.schema import GradeResult
-from robustify.freeform.versus import against_base
 from robustify.stats.tests import mcnemar_exact
 
 Score = float | None
@@ -84,9 +84,9 @@ def test_p_is_held_over_all_models_and_absent_where_scores_are_no_quarters() -> 
 
 @pytest.mark.parametrize("base", ["nobody", "a"])
 def test_a_base_that_cannot_be_held_against_is_refused(base: str) -> None:
-    with pytest.raises(FreeformError, match="expected one of two or more graded models"):
+    with pytest.raises(UsageError, match="expected one of two or more graded models"):
         against_base(grades("a", [1.0]), base)
-    with pytest.raises(FreeformError, match="two grades of a"):
+    with pytest.raises(UsageError, match="two grades of a"):
         against_base([*grades("a", [1.0]), *grades("a", [1.0]), *grades("b", [1.0])], "a")
 
 

@@ -51,7 +51,7 @@ def statuses() -> str:
 
 
 def errors() -> str:
-    from robustify.freeform.errors import ErrorType
+    from robustify.freeform.schema import ErrorType
 
     assert set(get_args(ErrorType)) == set(_ERRORS)
     return _table("error type | means", [[f"`{name}`", _ERRORS[name]] for name in get_args(ErrorType)])
@@ -95,8 +95,7 @@ def prompts() -> str:
 
 
 def checks() -> str:
-    from robustify.freeform.attacks import PAYLOADS
-    from robustify.freeform.audit import CHECKS
+    from robustify.freeform.audit import CHECKS, PAYLOADS
 
     payloads = ", ".join(f"`{name}`" for name in PAYLOADS)
     return f"Checks: {', '.join(f'`{c}`' for c in CHECKS)}.\nPayloads of `injection`: {payloads}.\n"

@@ -9,11 +9,11 @@ import string
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from robustify.freeform.errors import FreeformError
+from robustify.errors import UsageError
 from robustify.freeform.grade.finding import Finding, no_answer, right, said, undecided, wrong
-from robustify.freeform.grade.segment import final_segment
-from robustify.freeform.grade.text import is_refusal, is_symbolic, normalize_tokens, plain_text, squash
-from robustify.freeform.labels.spans import last_match
+from robustify.freeform.grade.numeric import final_segment
+from robustify.freeform.judge.answer_text import is_refusal, is_symbolic, normalize_tokens, plain_text, squash
+from robustify.freeform.judge.spans import last_match
 
 MOST_LONGER = 12
 """Tokens by which an answer may be longer than the option that it contains."""
@@ -52,10 +52,10 @@ def find_choice(
     """Whether an answer is the option `correct`, one of its `aliases`, or certainly another one.
 
     Raises:
-        FreeformError: `correct` out of range.
+        UsageError: `correct` out of range.
     """
     if not 0 <= correct < len(options):
-        raise FreeformError(f"correct {correct}, but {len(options)} options (0 to {len(options) - 1})")
+        raise UsageError(f"correct {correct}, but {len(options)} options (0 to {len(options) - 1})")
     text = said(answer)
     if isinstance(text, Finding):
         return text

@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 
-from robustify.freeform.errors import ErrorType
-from robustify.freeform.grade.reasoning import MOST, split_reasoning
-from robustify.freeform.schema import Status
+from robustify.freeform.judge.answer_text import MOST, split_reasoning
+from robustify.freeform.schema import ErrorType, Status
 from robustify.redaction.text import KeptHere
 
 LONG = 20_000

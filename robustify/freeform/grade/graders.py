@@ -10,13 +10,13 @@ from dataclasses import replace
 from string import ascii_uppercase
 from typing import Literal
 
-from robustify.freeform.errors import FreeformError
+from robustify.errors import UsageError
 from robustify.freeform.grade.choice import find_choice
 from robustify.freeform.grade.finding import Finding, no_answer, right, said, shown_answer, undecided
 from robustify.freeform.grade.numeric import NumericRule, Percent, Tolerance, find_numeric, rivals_of
-from robustify.freeform.grade.text import is_refusal, normalize_tokens
+from robustify.freeform.judge.answer_text import is_refusal, normalize_tokens
+from robustify.freeform.judge.judges import Judge
 from robustify.freeform.judge.judging import Judging, judged, tolerance_percent
-from robustify.freeform.judge.protocol import Judge
 from robustify.freeform.judge.verdicts import scale_of
 from robustify.freeform.schema import GradeResult, Kind
 
@@ -49,7 +49,7 @@ def grade_numeric(
     `others` are wrong values that are known (other options): an answer that is nearer to one is wrong.
 
     Raises:
-        FreeformError: a tolerance, `percent` or `mode` that is none; mode "judge" without a judge.
+        UsageError: a tolerance, `percent` or `mode` that is none; mode "judge" without a judge.
     """
     rule = NumericRule(Tolerance.of(rel_tol, abs_tol), unit, percent, rivals_of(reference, others))
     found = find_numeric(answer, reference, rule, question)
@@ -82,7 +82,7 @@ def grade_mcq(
     """Grade a worded answer (or a letter, where the options were shown) against the right option and its aliases.
 
     Raises:
-        FreeformError: `correct` out of range, an unknown `mode`, mode "judge" without a judge.
+        UsageError: `correct` out of range, an unknown `mode`, mode "judge" without a judge.
     """
     found = find_choice(answer, options, correct, aliases, options_shown=options_shown)
     kind: Literal["mcq", "short_text"] = "mcq" if options_shown else "short_text"
@@ -109,7 +109,7 @@ def grade_explanation(
     """Grade an explanation against a reference. Equal words are right; everything else is the judge's.
 
     Raises:
-        FreeformError: an unknown scale or `mode`; mode "judge" without a judge.
+        UsageError: an unknown scale or `mode`; mode "judge" without a judge.
     """
     scale_of(scale)
     result = _result(
@@ -148,7 +148,7 @@ def with_judge(
     """A deterministic grade, and the judge's where the mode asks for it.
 
     Raises:
-        FreeformError: an unknown mode, or mode "judge" or "both" without a judge.
+        UsageError: an unknown mode, or mode "judge" or "both" without a judge.
     """
     check_mode(mode, judge)
     if judge is None or mode == "deterministic" or result.status in _CLOSED or result.reason == "empty":
@@ -168,12 +168,12 @@ def check_mode(mode: str, judge: Judge | None) -> None:
     """Refuse a mode that there is not, or that needs a judge where there is none.
 
     Raises:
-        FreeformError: it is one of these.
+        UsageError: it is one of these.
     """
     if mode not in MODES:
-        raise FreeformError(f"mode {mode!r}: expected one of {', '.join(MODES)}")
+        raise UsageError(f"mode {mode!r}: expected one of {', '.join(MODES)}")
     if judge is None and mode in ("judge", "both"):
-        raise FreeformError(f"mode {mode}: no judge is given; expected one (--judge)")
+        raise UsageError(f"mode {mode}: no judge is given; expected one (--judge)")
 
 
 def _result(

@@ -11,9 +11,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from robustify.errors import DataError
-from robustify.freeform.errors import FreeDataError, FreeformError, RestrictedDataError
-from robustify.freeform.files import appending, read_rows, write_rows
+from robustify.errors import AuthorisationError, DataError, UsageError
 from robustify.freeform.grade.graders import (
     CHOICE,
     EXPLANATION,
@@ -24,11 +22,12 @@ from robustify.freeform.grade.graders import (
     grade_mcq,
     grade_numeric,
 )
+from robustify.freeform.grade.nuggets import NUGGETS, grade_nuggets
 from robustify.freeform.grade.numeric import Percent
+from robustify.freeform.jsonl import appending, read_rows, write_rows
+from robustify.freeform.judge.judges import Judge
 from robustify.freeform.judge.judging import Judging
-from robustify.freeform.judge.nuggets import NUGGETS, grade_nuggets
 from robustify.freeform.judge.prompting import sealed_digest
-from robustify.freeform.judge.protocol import Judge
 from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult, JudgeTrace, Kind, grade_from, plain
 
 GRADERS_GROUP = "robustify.graders"
@@ -84,10 +83,10 @@ def grade_answers(
     """Grade every answer that has no grade under these rules yet; all grades in the order of the answers.
 
     Raises:
-        FreeDataError: answers to items that are not there, or two answers of one model to one item and prompt.
-        FreeformError: a mode that needs a judge where there is none, or an unknown plug-in.
-        JudgeConfigError: the judge can never be asked.
-        RestrictedDataError: restricted items, and no subkey for their digests.
+        DataError: answers to items that are not there, or two answers of one model to one item and prompt.
+        UsageError: a mode that needs a judge where there is none, or an unknown plug-in.
+        ModelError: the judge can never be asked.
+        AuthorisationError: restricted items, and no subkey for their digests.
     """
     check_mode(rules.mode, judge)
     by_id = {item.id: item for item in items}
@@ -99,7 +98,7 @@ def grade_answers(
     about = _about(rules, judge)
     private = any(item.restricted for item in items)
     if private and rules.seal is None:
-        raise RestrictedDataError(
+        raise AuthorisationError(
             "items: restricted, and no key is at hand; expected one: a plain digest of text tells which item it is"
         )
     out = []
@@ -213,7 +212,7 @@ def _check(rows: Sequence[AnswerRow], by_id: Mapping[str, FreeItem]) -> None:
             faults.append(f"answer to {row.item_id}: given twice by {row.model}; expected one a prompt")
         seen.add(name)
     if faults:
-        raise FreeDataError(*DataError.gather(faults).lines)
+        raise DataError.gather(faults)
 
 
 def _about(rules: Grading, judge: Judge | None) -> str:
@@ -245,17 +244,17 @@ def _plugin(name: str) -> Plugin:
     """A grader of another package, by the name of its entry point.
 
     Raises:
-        FreeformError: there is none, or it cannot be loaded.
+        UsageError: there is none, or it cannot be loaded.
     """
     found = [entry for entry in entry_points(group=GRADERS_GROUP) if entry.name == name]
     known = sorted(entry.name for entry in entry_points(group=GRADERS_GROUP))
     if not found:
-        raise FreeformError(f"grader {name!r}: no such plug-in; installed are {', '.join(known) or 'none'}")
+        raise UsageError(f"grader {name!r}: no such plug-in; installed are {', '.join(known) or 'none'}")
     try:
         loaded: Plugin = found[0].load()
     # Other people's code may raise anything; the user asked for it by name, so this is told and not skipped.
     except Exception as error:
-        raise FreeformError(f"grader {name!r}: cannot be loaded ({type(error).__name__})") from None
+        raise UsageError(f"grader {name!r}: cannot be loaded ({type(error).__name__})") from None
     return loaded
 
 
@@ -263,7 +262,7 @@ def refuse_twice_graded(grades: Sequence[GradeResult]) -> None:
     """Refuse grades in which an answer stands twice: a grading that was killed, or two of them.
 
     Raises:
-        FreeDataError: the answers, by item.
+        DataError: the answers, by item.
     """
     seen: set[str] = set()
     twice = []
@@ -274,4 +273,4 @@ def refuse_twice_graded(grades: Sequence[GradeResult]) -> None:
             )
         seen.add(grade.answer_sha256)
     if twice:
-        raise FreeDataError(*DataError.gather(twice).lines)
+        raise DataError.gather(twice)

@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from robustify.freeform.errors import ErrorType, FreeformError
+from robustify.errors import UsageError
+from robustify.freeform.judge.judges import Call, Completion, Judge, JudgeCallError, call_key
+from robustify.freeform.judge.label_parse import parse_labels_multi_format
+from robustify.freeform.judge.label_sets import SUPPORT3, LabelSet
 from robustify.freeform.judge.prompting import Message, prompt_sha256
-from robustify.freeform.judge.protocol import Call, Completion, Judge, JudgeCallError, call_key
 from robustify.freeform.judge.verdicts import Vote, majority_vote
-from robustify.freeform.labels.label_parse import parse_labels_multi_format
-from robustify.freeform.labels.sets import SUPPORT3, LabelSet
-from robustify.freeform.schema import Attempt
+from robustify.freeform.schema import Attempt, ErrorType
 
 T = TypeVar("T")
 VOTING_TEMPERATURE = 0.7
@@ -71,7 +71,7 @@ def ask(
     """One value from a judge; `wanted` is the line that tells it what to reply with.
 
     Raises:
-        JudgeConfigError: the judge can never be asked.
+        ModelError: the judge can never be asked.
     """
     conversation, attempts = list(messages), []
     error: ErrorType | None = None
@@ -107,7 +107,7 @@ def ask_votes(
     """The majority of an odd number of votes, each with a seed of its own.
 
     Raises:
-        FreeformError: an even number of votes, or none.
+        UsageError: an even number of votes, or none.
     """
     check_votes(votes)
     cast = [
@@ -125,10 +125,10 @@ def check_votes(votes: int) -> None:
     """Refuse a number of votes that can tie by its own parity.
 
     Raises:
-        FreeformError: an even number of votes, or none.
+        UsageError: an even number of votes, or none.
     """
     if votes < 1 or votes % 2 == 0:
-        raise FreeformError(f"{votes} votes: expected an odd number, so that two verdicts cannot tie")
+        raise UsageError(f"{votes} votes: expected an odd number, so that two verdicts cannot tie")
 
 
 def voting(call: Call, vote: int, votes: int) -> Call:
@@ -193,7 +193,7 @@ def ask_labels(
     `alone` gives the conversation about one nugget: where it is given, the last retry asks one nugget at a time.
 
     Raises:
-        FreeformError: `expected_count` below 1, or an unknown `format_type`.
+        UsageError: `expected_count` below 1, or an unknown `format_type`.
     """
     first = call or Call()
     held = _Labelling(judge, format_type, label_set, [None] * expected_count, [None] * expected_count, [])

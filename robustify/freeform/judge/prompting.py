@@ -16,7 +16,7 @@ from typing import Any
 import jinja2
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from robustify.freeform.errors import TemplateVariableError
+from robustify.errors import UsageError
 from robustify.freeform.judge.store import Template, TemplateStore, get_store, read
 from robustify.redaction.text import KeptHere
 
@@ -59,8 +59,8 @@ def render(template_id: str, **variables: object) -> list[Message]:
     """The messages of a built-in template.
 
     Raises:
-        UnknownTemplateError: there is no such template.
-        TemplateVariableError: a variable is missing or is none of the template's.
+        UsageError: there is no such template.
+        UsageError: a variable is missing or is none of the template's.
     """
     return rendered(get_store().get(template_id), variables)
 
@@ -74,8 +74,8 @@ def rendered(
     codes of quotations.
 
     Raises:
-        TemplateVariableError: a variable is missing or is none of the template's.
-        UnknownTemplateError: an unknown `domain`.
+        UsageError: a variable is missing or is none of the template's.
+        UsageError: an unknown `domain`.
     """
     _check(template, variables)
     language = str(variables.get("language") or "en")
@@ -96,7 +96,7 @@ def rendered(
             for text in [_block(compiled, role, values)]
         ]
     except jinja2.TemplateError as error:
-        raise TemplateVariableError(f"template {template.id}: {type(error).__name__}") from None
+        raise UsageError(f"template {template.id}: {type(error).__name__}") from None
 
 
 def _block(compiled: jinja2.Template, role: str, values: Mapping[str, Any]) -> str:
@@ -112,7 +112,7 @@ def _check(template: Template, variables: Mapping[str, object]) -> None:
     if missing or unknown:
         told = [f"{', '.join(missing)} missing"] if missing else []
         told += [f"{', '.join(unknown)} unknown"] if unknown else []
-        raise TemplateVariableError(
+        raise UsageError(
             f"template {template.id}: {'; '.join(told)}; expected {', '.join(template.variables)}"
             + (f", and perhaps {', '.join(template.optional)}" if template.optional else "")
         )
@@ -120,7 +120,7 @@ def _check(template: Template, variables: Mapping[str, object]) -> None:
 
 def _note(template: Template, language: str) -> str:
     if language not in LANGUAGES:
-        raise TemplateVariableError(f"language {language!r}: expected one of {', '.join(LANGUAGES)}")
+        raise UsageError(f"language {language!r}: expected one of {', '.join(LANGUAGES)}")
     if language == "en" or language in template.languages():
         return ""
     if template.reads == "text":

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from robustify.freeform.errors import FreeDataError, TemplateIntegrityError, UnknownTemplateError
+from robustify.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -77,7 +77,7 @@ class Template:
         """The sha256 of its files as they are now.
 
         Raises:
-            TemplateIntegrityError: one of them is missing.
+            DataError: one of them is missing.
         """
         return digest(read(self.root, name) for name in self.files)
 
@@ -99,17 +99,17 @@ class TemplateStore:
         """The template of this id; a name alone means its newest version.
 
         Raises:
-            UnknownTemplateError: there is none, or its pack is broken.
-            TemplateIntegrityError: its files are not those that were released.
+            UsageError: there is none, or its pack is broken.
+            DataError: its files are not those that were released.
         """
         found = self._templates.get(template_id)
         if found is None:
             versions = [t for t in self._templates.values() if t.name == template_id]
             found = max(versions, key=lambda t: t.version, default=None)
         if found is None:
-            raise UnknownTemplateError(self._unknown(template_id))
+            raise UsageError(self._unknown(template_id))
         if found.found_sha256() != found.sha256:
-            raise TemplateIntegrityError(
+            raise DataError(
                 f"template {found.id}: its files are not those that were released; restore them, or give it a new version"
             )
         return found
@@ -129,7 +129,7 @@ class TemplateStore:
         for template in self:
             try:
                 found = template.found_sha256()
-            except TemplateIntegrityError as error:
+            except DataError as error:
                 faults.append(error.lines[0])
                 continue
             if found != template.sha256:
@@ -146,26 +146,24 @@ def read(root: "Traversable", name: str) -> str:
     """A file of a pack.
 
     Raises:
-        TemplateIntegrityError: it is missing, or its name leads out of the pack.
+        DataError: it is missing, or its name leads out of the pack.
     """
     if name.startswith("/") or ".." in name.split("/"):
-        raise TemplateIntegrityError(f"{name}: leads out of its pack; expected a file inside")
+        raise DataError(f"{name}: leads out of its pack; expected a file inside")
     place = root
     for part in name.split("/"):
         place = place / part
     try:
         return place.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        raise TemplateIntegrityError(
-            f"{name}: missing or no UTF-8 text; expected the file of a template"
-        ) from None
+        raise DataError(f"{name}: missing or no UTF-8 text; expected the file of a template") from None
 
 
 def get_store(extra_dirs: Sequence[Path] = ()) -> TemplateStore:
     """The built-in templates, those of installed packs, and those of these folders.
 
     Raises:
-        FreeDataError: a folder that was named and cannot be read.
+        DataError: a folder that was named and cannot be read.
     """
     return _store(tuple(extra_dirs))
 
@@ -204,15 +202,15 @@ def read_pack(root: "Traversable", prefix: str) -> list[Template]:
     """The templates of a folder with a `manifest.yaml`; their ids begin with the prefix.
 
     Raises:
-        FreeDataError: no manifest, or one that does not fit; all faults at once.
+        DataError: no manifest, or one that does not fit; all faults at once.
     """
     try:
         rows = yaml.safe_load((root / "manifest.yaml").read_text(encoding="utf-8"))["templates"]
     except (OSError, UnicodeDecodeError, yaml.YAMLError, TypeError, KeyError):
-        raise FreeDataError(f"{prefix or 'built-in '}manifest.yaml: missing or without `templates`") from None
+        raise DataError(f"{prefix or 'built-in '}manifest.yaml: missing or without `templates`") from None
     faults = [fault for row in rows for fault in _faults(row, prefix)]
     if faults:
-        raise FreeDataError(*faults)
+        raise DataError(*faults)
     return [_template(row, root, prefix) for row in rows]
 
 

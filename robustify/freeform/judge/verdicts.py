@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from robustify.freeform.errors import ErrorType, FreeformError
-from robustify.freeform.labels.label_json import MOST_SPANS
-from robustify.freeform.labels.label_parse import inline, prose, readable
-from robustify.freeform.labels.literal import Pairs, Reader, Undecodable
-from robustify.freeform.labels.sets import VERDICT3, LabelSet
-from robustify.freeform.labels.spans import Scan, Span, spans
+from robustify.errors import UsageError
+from robustify.freeform.judge.label_formats import MOST_SPANS
+from robustify.freeform.judge.label_parse import inline, prose, readable
+from robustify.freeform.judge.label_sets import VERDICT3, LabelSet
+from robustify.freeform.judge.spans import Pairs, Reader, Scan, Span, Undecodable, spans
+from robustify.freeform.schema import ErrorType
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +83,10 @@ def scale_of(name: str) -> Scale:
     """The scale of this name.
 
     Raises:
-        FreeformError: there is none.
+        UsageError: there is none.
     """
     if name not in SCALES:
-        raise FreeformError(f"scale {name!r}: expected one of {', '.join(SCALES)}")
+        raise UsageError(f"scale {name!r}: expected one of {', '.join(SCALES)}")
     return SCALES[name]
 
 
@@ -96,7 +96,7 @@ def parse_score(
     """The score of a reply; never raises for its text, and takes time linear in it.
 
     Raises:
-        FreeformError: an unknown scale.
+        UsageError: an unknown scale.
     """
     on = scale_of(scale)
     found = _field(response, key, finish_reason, lambda word: on.read(word) is not None)
@@ -121,11 +121,11 @@ def majority_vote(verdicts: Sequence[str | None], requested: int | None = None) 
     """The verdict of more than half of the votes that were requested; votes that failed count against it.
 
     Raises:
-        FreeformError: fewer votes requested than given, or none.
+        UsageError: fewer votes requested than given, or none.
     """
     asked = len(verdicts) if requested is None else requested
     if asked < max(1, len(verdicts)):
-        raise FreeformError(f"{asked} votes requested, but {len(verdicts)} given")
+        raise UsageError(f"{asked} votes requested, but {len(verdicts)} given")
     counts = Counter(v for v in verdicts if v is not None).most_common(2)
     if not counts:
         return Vote(None, 0.0, "no_majority")

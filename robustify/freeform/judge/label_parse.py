@@ -10,14 +10,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from robustify.freeform.errors import ErrorType, FreeformError
-from robustify.freeform.grade.reasoning import MOST, split_reasoning
-from robustify.freeform.labels.candidate import FORMATS, Candidate
-from robustify.freeform.labels.label_json import json_candidates
-from robustify.freeform.labels.label_lines import line_candidates
-from robustify.freeform.labels.label_xml import xml_candidates
-from robustify.freeform.labels.sets import SUPPORT3, LabelSet
-from robustify.freeform.labels.spans import Span, spans
+from robustify.errors import UsageError
+from robustify.freeform.judge.answer_text import MOST, split_reasoning
+from robustify.freeform.judge.label_formats import json_candidates, line_candidates, xml_candidates
+from robustify.freeform.judge.label_sets import FORMATS, SUPPORT3, Candidate, LabelSet
+from robustify.freeform.judge.spans import Span, spans
+from robustify.freeform.schema import ErrorType
 
 FORMAT_TYPES = ("json", "markdown", "csv", "yaml", "xml", "adaptive")
 MANY = 20_000
@@ -64,12 +62,12 @@ def parse_labels_multi_format(
     labels by these or from 1, and where both can be meant there is no label.
 
     Raises:
-        FreeformError: `expected_count` below 1, or an unknown `format_type`.
+        UsageError: `expected_count` below 1, or an unknown `format_type`.
     """
     if expected_count < 1:
-        raise FreeformError(f"expected_count {expected_count}: expected at least 1 nugget")
+        raise UsageError(f"expected_count {expected_count}: expected at least 1 nugget")
     if format_type not in FORMAT_TYPES:
-        raise FreeformError(f"format_type {format_type!r}: expected one of {', '.join(FORMAT_TYPES)}")
+        raise UsageError(f"format_type {format_type!r}: expected one of {', '.join(FORMAT_TYPES)}")
     text, fault = readable(response)
     if fault is not None:
         return LabelParse(None, 0, None, fault)

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from robustify.errors import DataError, ResourceError
-from robustify.freeform.errors import FreeDataError
 
 T = TypeVar("T")
 Append = Callable[[Mapping[str, Any]], None]
@@ -22,7 +21,7 @@ def read_rows(path: Path, kind: Callable[[Mapping[str, Any]], T]) -> list[T]:
     """Every row of a file, made into what it holds; all faults at once.
 
     Raises:
-        FreeDataError: the file is missing or has a line that is no row of this kind.
+        DataError: the file is missing or has a line that is no row of this kind.
     """
     rows, faults = [], []
     for number, line in enumerate(_lines(path), start=1):
@@ -31,12 +30,12 @@ def read_rows(path: Path, kind: Callable[[Mapping[str, Any]], T]) -> list[T]:
             faults.append(f"{path.name}:{number}: no JSON object; expected one a line")
             continue
         made = _made(row, kind)
-        if isinstance(made, FreeDataError):
+        if isinstance(made, DataError):
             faults.append(f"{path.name}:{number}: {made.lines[0]}")
         else:
             rows.append(made)
     if faults:
-        raise FreeDataError(*DataError.gather(faults).lines)
+        raise DataError.gather(faults)
     return rows
 
 
@@ -48,10 +47,10 @@ def _object(line: str) -> dict[str, Any] | None:
     return row if isinstance(row, dict) else None
 
 
-def _made(row: Mapping[str, Any], kind: Callable[[Mapping[str, Any]], T]) -> T | FreeDataError:
+def _made(row: Mapping[str, Any], kind: Callable[[Mapping[str, Any]], T]) -> T | DataError:
     try:
         return kind(row)
-    except FreeDataError as fault:
+    except DataError as fault:
         return fault
 
 
@@ -112,13 +111,11 @@ def _lines(path: Path) -> list[str]:
     try:
         raw = path.read_bytes()
     except OSError as error:
-        raise FreeDataError(
-            f"{path}: cannot be read ({error.strerror}); expected a file of JSON lines"
-        ) from None
+        raise DataError(f"{path}: cannot be read ({error.strerror}); expected a file of JSON lines") from None
     try:
         text = raw.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError as error:
-        raise FreeDataError(f"{path}: no UTF-8 at byte {error.start}; expected UTF-8") from None
+        raise DataError(f"{path}: no UTF-8 at byte {error.start}; expected UTF-8") from None
     lines = text.split("\n")
     # Only a line with its end was written whole.
     return [line for line in lines[:-1] if line.strip()] + ([lines[-1]] if _whole(lines[-1]) else [])

@@ -7,23 +7,23 @@ bounds; it is never "not supported". Drafts of nuggets are marked unreviewed, an
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from robustify.freeform.errors import ErrorType, FreeDataError, FreeformError
+from robustify.errors import DataError, UsageError
 from robustify.freeform.grade.finding import Finding, no_answer, said, shown_answer
-from robustify.freeform.grade.text import is_refusal, normalize_tokens
+from robustify.freeform.judge.answer_text import is_refusal, normalize_tokens
 from robustify.freeform.judge.asking import Asked, Reading, ask, ask_labels, check_votes, voting
+from robustify.freeform.judge.judges import Completion, Judge
 from robustify.freeform.judge.judging import Judging
+from robustify.freeform.judge.label_parse import FORMAT_TYPES, readable
+from robustify.freeform.judge.label_sets import IMPORTANCE, LABEL_SETS
 from robustify.freeform.judge.prompting import Message
-from robustify.freeform.judge.protocol import Completion, Judge
+from robustify.freeform.judge.spans import Pairs, Reader, Undecodable, spans
 from robustify.freeform.judge.store import Template
 from robustify.freeform.judge.verdicts import majority_vote
-from robustify.freeform.labels.label_parse import FORMAT_TYPES, readable
-from robustify.freeform.labels.literal import Pairs, Reader, Undecodable
-from robustify.freeform.labels.sets import IMPORTANCE, LABEL_SETS
-from robustify.freeform.labels.spans import spans
 from robustify.freeform.metrics import NUGGET_SCORES, score_nuggets
 from robustify.freeform.schema import (
     LONGEST_NUGGET,
     Attempt,
+    ErrorType,
     FreeItem,
     GradeResult,
     JudgeTrace,
@@ -52,8 +52,8 @@ def grade_nuggets(
     """Grade an answer by its nuggets; `score` names the nugget score that is the answer's.
 
     Raises:
-        FreeformError: no nuggets, two with the same words, an unknown format or score, a batch below 1, even votes.
-        JudgeConfigError: the judge can never be asked.
+        UsageError: no nuggets, two with the same words, an unknown format or score, a batch below 1, even votes.
+        ModelError: the judge can never be asked.
     """
     how = how or Judging()
     chosen = how.store.get(template)
@@ -82,17 +82,15 @@ def _check(
 ) -> None:
     check_votes(votes)
     if not nuggets or batch_size < 1:
-        raise FreeformError(f"{len(nuggets)} nuggets in batches of {batch_size}: expected at least 1 of each")
+        raise UsageError(f"{len(nuggets)} nuggets in batches of {batch_size}: expected at least 1 of each")
     if score not in NUGGET_SCORES:
-        raise FreeformError(f"nugget score {score!r}: expected one of {', '.join(NUGGET_SCORES)}")
+        raise UsageError(f"nugget score {score!r}: expected one of {', '.join(NUGGET_SCORES)}")
     if format_type not in FORMAT_TYPES or format_type not in (*template.formats, "adaptive"):
-        raise FreeformError(
-            f"format {format_type!r}: template {template.id} has {', '.join(template.formats)}"
-        )
+        raise UsageError(f"format {format_type!r}: template {template.id} has {', '.join(template.formats)}")
     folded = [normalize_tokens(nugget.text) for nugget in nuggets]
     ids = [nugget.id for nugget in nuggets]
     if len(set(folded)) < len(folded) or len(set(ids)) < len(ids):
-        raise FreeDataError(f"{len(nuggets)} nuggets with repeated words or ids; expected each fact once")
+        raise DataError(f"{len(nuggets)} nuggets with repeated words or ids; expected each fact once")
 
 
 def _vote(
@@ -198,7 +196,7 @@ def draft_nuggets(
     """An item with drafts of nuggets, made from its reference and marked unreviewed; without any where it fails.
 
     Raises:
-        JudgeConfigError: the judge can never be asked.
+        ModelError: the judge can never be asked.
     """
     how = how or Judging()
     template = how.store.get("nugget/create@2.0")

@@ -1,8 +1,4 @@
-"""The closed sets of labels that a judge may give, and how one written label is read.
-
-A label is read from a whole entry, never from a word inside prose: "does not support" is a synonym of one label,
-"supportive of the claim" is none. What is not in the table is unknown; nothing is guessed.
-"""
+"""One structure in a reply that may be the list of labels: where it stands, what it holds, how it was written."""
 
 import re
 import unicodedata
@@ -10,6 +6,33 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import MappingProxyType
+from typing import Literal
+
+Format = Literal["json", "xml", "yaml", "markdown", "csv", "lines"]
+FORMATS: tuple[Format, ...] = ("json", "xml", "yaml", "markdown", "csv", "lines")
+"""In the order in which a tie between two structures at one place is broken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Characters `start` to `end` read as labels; None where an entry is no known label.
+
+    `indices` are the numbers that the entries carry, from 1, None where an entry carries none; the whole is None
+    where the structure numbers nothing. `truncated`: cut off before its end, the incomplete last entry dropped.
+    """
+
+    start: int
+    end: int
+    format: Format
+    labels: tuple[str | None, ...]
+    indices: tuple[int | None, ...] | None = None
+    truncated: bool = False
+
+
+def numbered(indices: "list[int | None]") -> "tuple[int | None, ...] | None":
+    """The indices of a structure, or None where no entry carries one."""
+    return tuple(indices) if any(i is not None for i in indices) else None
+
 
 LONGEST = 40
 """Characters of a written label; a longer entry is prose."""

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from robustify.arrays import Floats
-from robustify.freeform.errors import FreeformError
+from robustify.errors import UsageError
 from robustify.freeform.grade.grading import Grading, grade_answer
 from robustify.freeform.human import UNCALIBRATED, HumanLabel, calibrate, consensus, judge_words, units_of
-from robustify.freeform.judge.protocol import Judge
+from robustify.freeform.judge.judges import Judge
 from robustify.freeform.judge.store import Template
 from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult
 from robustify.stats.differences import paired_difference
@@ -36,13 +36,13 @@ def compare_templates(
     "against_first": {ID: {"parsed_at_once", "agrees"}}}`; every rate has n and an interval.
 
     Raises:
-        FreeformError: fewer than two templates, or templates that read different things.
-        JudgeConfigError: the judge can never be asked.
+        UsageError: fewer than two templates, or templates that read different things.
+        ModelError: the judge can never be asked.
     """
     rules = rules or Grading()
     found = [rules.judging.store.get(name) for name in templates]
     if len(found) < 2 or len({t.name.partition("/")[0] for t in found}) > 1:
-        raise FreeformError(f"{len(found)} templates: expected two or more of one family")
+        raise UsageError(f"{len(found)} templates: expected two or more of one family")
     by_id = {item.id: item for item in items}
     nuggets = found[0].reads == "labels"
     rows = [a for a in answers if a.error is None and (bool(by_id[a.item_id].nuggets) == nuggets)]

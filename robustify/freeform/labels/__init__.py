@@ -1,1 +1,0 @@
-"""Reading labels out of a judge's reply."""
