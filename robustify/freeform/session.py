@@ -4,17 +4,16 @@ For a restricted set the judge must run on this machine and no record of its pro
 they are needed and their memory is given back.
 """
 
-import re
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from robustify.engines.protocols import Metered, Writer
 from robustify.errors import AuthorisationError, ModelError, UsageError
 from robustify.freeform.judge.asking import check_votes
-from robustify.freeform.judge.judges import HttpJudge, Judge, WriterJudge, recording, replaying
+from robustify.freeform.judge.judges import HttpJudge, Judge, WriterJudge, engine_name, recording, replaying
 from robustify.freeform.judge.judging import Judging, Shot, check_leak, pick_shots, read_shots
 from robustify.freeform.judge.store import TemplateStore, get_store
 from robustify.freeform.schema import AnswerRow, FreeItem
@@ -100,7 +99,7 @@ def open_judge(
         http = HttpJudge(
             choice.judge, choice.judge_model, key_env=choice.judge_key_env, restricted=restricted
         )
-        with recording(http, kept) as judge:
+        with closing(http), recording(http, kept) as judge:
             yield judge
         return
     with open_writer(choice.judge, cache) as writer, recording(WriterJudge(writer), kept) as judge:
@@ -117,7 +116,7 @@ def open_writer(reference: str, cache: Path, device: str = "cpu") -> Iterator[Wr
     """
     from robustify.engines import HFModel, open_scorer
 
-    name = re.sub(r"[^A-Za-z0-9._-]+", "_", Path(reference).name).strip("_.-")[:64] or "model"
+    name = engine_name(Path(reference).name)
     with open_scorer(HFModel(name=name, model=reference, device=device), cache) as model:
         if not isinstance(model, Writer):
             raise UsageError(f"{name}: its engine only scores; expected one that writes")
@@ -140,7 +139,7 @@ def open_remote_writer(
     from robustify.engines import open_scorer, remote_host
     from robustify.engines.openai.settings import OpenAIModel
 
-    name = re.sub(r"[^A-Za-z0-9._-]+", "_", model).strip("_.-")[:64] or "model"
+    name = engine_name(model)
     try:
         settings = OpenAIModel(name=name, engine="openai", base_url=url, model=model, api_key_env=key_env)
     except ValidationError as error:

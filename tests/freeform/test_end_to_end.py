@@ -18,12 +18,13 @@ from robustify.freeform.generate import Generation, generate
 from robustify.freeform.grade.grading import Grading, grade_answers
 from robustify.freeform.human import UNCALIBRATED
 from robustify.freeform.jsonl import read_rows, write_rows
-from robustify.freeform.judge.judges import ScriptedJudge, recording, replaying
+from robustify.freeform.judge.judges import recording, replaying
 from robustify.freeform.judge.prompting import Message
 from robustify.freeform.report import page, summarise
 from robustify.freeform.schema import FreeItem, answer_from, grade_from, item_json
 from robustify.loaders import Source, load
 from tests.engines.test_vllm_engine import PYTHON, serving
+from tests.freeform.scripted import ScriptedJudge
 from tests.support.model_cache import model_folder
 
 ROOT = Path(__file__).parents[2]

@@ -4,6 +4,7 @@ import hashlib
 import json
 import threading
 from collections.abc import Iterator, Sequence
+from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,15 +20,14 @@ from robustify.freeform.judge.judges import (
     HttpJudge,
     Judge,
     JudgeCallError,
-    ScriptedJudge,
     WriterJudge,
     flattened,
-    is_loopback,
     recording,
     replaying,
 )
 from robustify.freeform.judge.judging import Judging, read_shots, tolerance_percent
 from robustify.freeform.judge.prompting import Message
+from tests.freeform.scripted import ScriptedJudge
 
 RIGHT, WRONG = '{"verdict": "correct"}', '{"verdict": "incorrect"}'
 NONE = '{"verdict": "not_attempted"}'
@@ -321,7 +321,7 @@ class Server(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         raw = self.rfile.read(int(self.headers["Content-Length"]))
         Server.seen.append(json.loads(raw))
-        Server.headers_seen.append(dict(self.headers))
+        Server.headers_seen.append({k.lower(): v for k, v in self.headers.items()})
         status, body = Server.script.pop(0)
         self.send_response(status)
         if status == 307:
@@ -337,7 +337,7 @@ class Server(BaseHTTPRequestHandler):
 def server() -> Iterator[str]:
     Server.script, Server.seen, Server.headers_seen = [], [], []
     http = HTTPServer(("127.0.0.1", 0), Server)
-    thread = threading.Thread(target=http.serve_forever, daemon=True)
+    thread = threading.Thread(target=partial(http.serve_forever, 0.01), daemon=True)
     thread.start()
     yield f"http://127.0.0.1:{http.server_port}/v1"
     http.shutdown()
@@ -360,45 +360,44 @@ def test_a_server_is_asked_as_it_expects(server: str, monkeypatch: pytest.Monkey
     assert Server.seen[0] == {
         "model": "big", "messages": [{"role": "user", "content": "Why?"}], "temperature": 0.0, "max_tokens": 9, "seed": 3,
     }  # fmt: skip
-    assert Server.headers_seen[0]["Authorization"] == "Bearer sesame"
+    assert Server.headers_seen[0]["authorization"] == "Bearer sesame"
     assert "sesame" not in repr(judge)
 
 
-FAULTS: list[tuple[list[tuple[int, Any]], str]] = [
-    ([(500, {})] * 3, "api_error"),
-    ([(429, {})] * 3, "rate_limited"),
-    ([(504, {})] * 3, "timeout"),
-    ([(200, b"no json")] * 3, "api_error"),
-    ([(200, {"choices": []})] * 3, "api_error"),
-    ([(200, {"choices": [{"message": {"content": 5}}]})] * 3, "api_error"),
-    ([(200, [])] * 3, "api_error"),
-    ([(307, {})] * 3, "api_error"),
-    ([chat("", "content_filter")], "content_filter"),
+FAULTS: list[tuple[tuple[int, Any], str]] = [
+    ((500, {}), "api_error"),
+    ((400, {}), "api_error"),
+    ((429, {}), "rate_limited"),
+    ((504, {}), "timeout"),
+    ((200, b"no json"), "api_error"),
+    ((200, {"choices": []}), "api_error"),
+    ((200, {"choices": [{"message": {"content": 5}}]}), "api_error"),
+    ((200, []), "api_error"),
+    (chat("", "content_filter"), "content_filter"),
 ]
 
 
-@pytest.mark.parametrize(("script", "error"), FAULTS)
-def test_a_failing_server_is_an_error_of_the_grader(server: str, script: list[Any], error: str) -> None:
-    Server.script = list(script)
-    found = graded(HttpJudge(server, "big", pause=0))
+@pytest.mark.parametrize(("reply", "error"), FAULTS)
+def test_a_failing_server_is_an_error_of_the_grader(server: str, reply: tuple[int, Any], error: str) -> None:
+    Server.script = [reply]
+    found = graded(HttpJudge(server, "big", retries=0))
     assert (found.status, found.score, found.error_type) == ("grader_error", None, error)
-    assert len(Server.seen) == len(script)
 
 
 def test_a_busy_server_is_asked_again(server: str) -> None:
     Server.script = [(429, {}), (500, {}), chat(RIGHT)]
-    assert graded(HttpJudge(server, "big", pause=0)).score == 1
+    assert graded(HttpJudge(server, "big")).score == 1
 
 
-@pytest.mark.parametrize("status", [401, 403, 404])
-def test_refused_credentials_stop_the_run(server: str, status: int) -> None:
+@pytest.mark.parametrize("status", [401, 403, 404, 307])
+def test_a_server_that_will_never_answer_stops_the_run(server: str, status: int) -> None:
     Server.script = [(status, {})]
     with pytest.raises(ModelError):
         graded(HttpJudge(server, "big"))
 
 
 def test_a_dead_server_is_an_error_of_the_grader() -> None:
-    assert graded(HttpJudge("http://127.0.0.1:1/v1", "big", pause=0)).error_type == "api_error"
+    assert graded(HttpJudge("http://127.0.0.1:1/v1", "big", retries=0)).error_type == "api_error"
 
 
 ADDRESSES = [
@@ -409,14 +408,14 @@ ADDRESSES = [
     ("https://judge.invalid/v1", False),
     ("http://10.0.0.1/v1", False),
     ("http://localhost.evil.invalid", False),
-    ("http://127.0.0.1@evil.invalid", False),
 ]
 
 
 @pytest.mark.parametrize(("url", "here"), ADDRESSES)
 def test_restricted_text_goes_to_this_machine_only(url: str, here: bool) -> None:
-    assert is_loopback(url) is here
-    if not here:
+    if here:
+        assert HttpJudge(url, "big", restricted=True).name == "big"
+    else:
         with pytest.raises(AuthorisationError) as caught:
             HttpJudge(url, "big", restricted=True)
         assert caught.value.exit_code == 4
@@ -425,5 +424,7 @@ def test_restricted_text_goes_to_this_machine_only(url: str, here: bool) -> None
 def test_a_judge_without_address_or_key_is_refused() -> None:
     with pytest.raises(ModelError, match="http://HOST"):
         HttpJudge("file:///etc/hostname", "big")
+    with pytest.raises(ModelError, match="key in the environment"):
+        HttpJudge("http://me:secret@127.0.0.1/v1", "big")
     with pytest.raises(ModelError, match="NO_SUCH_KEY is not set"):
         HttpJudge("http://127.0.0.1/v1", "big", key_env="NO_SUCH_KEY")

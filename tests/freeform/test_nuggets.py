@@ -6,10 +6,11 @@ import pytest
 
 from robustify.errors import DataError, UsageError
 from robustify.freeform.grade.nuggets import draft_nuggets, grade_nuggets
-from robustify.freeform.judge.judges import JudgeCallError, ScriptedJudge
+from robustify.freeform.judge.judges import JudgeCallError
 from robustify.freeform.judge.judging import Judging
 from robustify.freeform.metrics import aggregate, score_nuggets
 from robustify.freeform.schema import FreeItem, Nugget, NuggetGrade
+from tests.freeform.scripted import ScriptedJudge
 
 S, P, N = "support", "partial_support", "not_support"
 FACTS = (

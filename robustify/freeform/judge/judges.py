@@ -1,24 +1,21 @@
-"""What may judge: anything that completes a conversation. And the record that makes every judgement repeatable.
+"""Judges: a model that runs here, a model behind a server, a record of earlier replies; and how they are called.
 
-A call that fails is a `JudgeCallError` with the name of its fault; it is told in the row and never a verdict. Refused
-credentials and a prompt that a replay has no reply for stop the run at once.
+A call that fails raises `JudgeCallError` with the name of its fault, which is written into the grade and is never a
+verdict. Refused credentials, and a prompt that a replay has no reply for, end the run.
 """
 
 import hashlib
-import http.client
-import ipaddress
 import json
 import os
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
-from urllib.parse import urlsplit
 
+from robustify.engines.openai.client import Client, Refusal, Unreachable
+from robustify.engines.openai.settings import OpenAIModel, remote_host
 from robustify.engines.protocols import Reply, Writer
 from robustify.errors import AuthorisationError, DataError, ModelError
 from robustify.freeform.jsonl import Append, appending, read_rows
@@ -27,10 +24,15 @@ from robustify.freeform.schema import ErrorType
 from robustify.redaction.silence import quieted
 from robustify.redaction.text import KeptHere
 
+RETRIES = 2
+"""How often a server is asked again."""
+_STATUSES: Mapping[int | None, ErrorType] = {408: "timeout", 504: "timeout", 429: "rate_limited"}
+_SPEAKERS = {"user": "User", "assistant": "Assistant"}
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Completion(KeptHere):
-    """A judge's reply. `reasoning` is what a server gives apart from the text; it is kept and never parsed."""
+    """A judge's reply. `reasoning` is what a server gives apart from the text; it is recorded and never parsed."""
 
     text: str
     reasoning: str = ""
@@ -48,7 +50,7 @@ class Completion(KeptHere):
 
 
 class JudgeCallError(Exception):
-    """A call that gave no reply; `error_type` says why. The message never holds the prompt."""
+    """A call that gave no reply; `error_type` says why. The message never contains the prompt."""
 
     def __init__(self, error_type: ErrorType) -> None:
         super().__init__(error_type)
@@ -57,7 +59,7 @@ class JudgeCallError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """How a judge is called. `vote` and `attempt` tell repeated calls apart in the record."""
+    """How a judge is called. `vote` and `attempt` distinguish repeated calls in the record."""
 
     temperature: float = 0.0
     max_tokens: int = 1024
@@ -68,7 +70,7 @@ class Call:
 
 @runtime_checkable
 class Judge(Protocol):
-    """Anything that can be asked for a judgement."""
+    """Anything that completes a conversation."""
 
     name: str
 
@@ -83,57 +85,15 @@ class Judge(Protocol):
 
 
 def call_key(model: str, messages: Sequence[Message], call: Call) -> str:
-    """By what a call is found again: the judge, the conversation and the parameters."""
-    written = json.dumps(
-        [
-            model,
-            prompt_sha256(messages),
-            call.temperature,
-            call.max_tokens,
-            call.seed,
-            call.vote,
-            call.attempt,
-        ]
-    )
-    return hashlib.sha256(written.encode()).hexdigest()
-
-
-class ScriptedJudge:
-    """A judge whose replies are given: a function of the conversation, or a list that is used up in order."""
-
-    def __init__(
-        self, replies: "Callable[[Sequence[Message]], str | Completion] | Iterable[str | Completion | JudgeCallError]",
-        name: str = "scripted",
-    ) -> None:  # fmt: skip
-        self.name = name
-        self.asked: list[tuple[Message, ...]] = []
-        self._reply = replies if callable(replies) else None
-        self._left = iter(() if callable(replies) else replies)
-
-    def complete(self, messages: Sequence[Message], call: Call) -> Completion:
-        """The next reply.
-
-        Raises:
-            JudgeCallError: the list says so.
-            ModelError: the list is used up.
-        """
-        self.asked.append(tuple(messages))
-        reply = self._reply(messages) if self._reply else next(self._left, None)
-        if reply is None:
-            raise ModelError(f"judge {self.name}: no reply is left; expected one for each call")
-        if isinstance(reply, JudgeCallError):
-            raise reply
-        return (
-            reply
-            if isinstance(reply, Completion)
-            else Completion(reply, finish_reason="stop", model=self.name)
-        )
+    """The digest that identifies a call: judge, conversation and parameters."""
+    parts = [model, prompt_sha256(messages), *asdict(call).values()]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 class RecordedJudge:
-    """A judge whose replies are kept: each call is made once, ever, and its prompt and reply can be read again.
+    """A judge whose replies are recorded: each call is made once, and its prompt and reply can be read again.
 
-    Without a judge behind it this is a replay: it knows what was recorded and nothing else.
+    Without a judge it is a replay, which has the recorded replies alone.
     """
 
     def __init__(
@@ -141,9 +101,9 @@ class RecordedJudge:
     ) -> None:
         self._judge, self._append = judge, append
         self._record = record.name if record is not None else "no record"
-        there = record is not None and record.is_file()
-        self._known = {row["key"]: row for row in read_rows(record, _recorded)} if record and there else {}
-        models = sorted({row["model"] for row in self._known.values()})
+        rows = read_rows(record, _recorded) if record is not None and record.is_file() else []
+        self._known = {row["key"]: row["completion"] for row in rows}
+        models = sorted({row["model"] for row in rows})
         if judge is None and not name and len(models) != 1:
             raise ModelError(
                 f"{self._record}: records {len(models)} judges; name one of them (--judge-model)"
@@ -159,9 +119,8 @@ class RecordedJudge:
             ModelError: a replay without this prompt.
         """
         key = call_key(self.name, messages, call)
-        known = self._known.get(key)
-        if known is not None:
-            return Completion(**known["completion"])
+        if key in self._known:
+            return Completion(**self._known[key])
         if self._judge is None:
             raise ModelError(
                 f"{self._record}: no recorded reply of {self.name} to prompt {prompt_sha256(messages)[:12]};"
@@ -169,16 +128,18 @@ class RecordedJudge:
             )
         reply = self._judge.complete(messages, call)
         self.fresh += 1
-        row = _row(key, self.name, messages, call, reply)
-        self._known[key] = row
+        completion = {**asdict(reply), "usage": dict(reply.usage)}
+        self._known[key] = completion
         if self._append is not None:
-            self._append(row)
+            row = {"key": key, "model": self.name, "prompt_sha256": prompt_sha256(messages)}
+            turns = [m.json() for m in messages]
+            self._append({**row, "messages": turns, "call": asdict(call), "completion": completion})
         return reply
 
 
 @contextmanager
 def recording(judge: Judge, record: Path | None) -> Iterator[RecordedJudge]:
-    """A judge with its record, a file that only grows; without a file the replies live as long as the judge.
+    """A judge with its record, to which rows are only added; without a file the replies are kept in memory.
 
     Raises:
         ResourceError: the record cannot be written.
@@ -191,37 +152,14 @@ def recording(judge: Judge, record: Path | None) -> Iterator[RecordedJudge]:
 
 
 def replaying(record: Path, name: str = "") -> RecordedJudge:
-    """A judge that only knows a record.
+    """A judge that has a record alone.
 
     Raises:
-        ModelError: there is no such record, or it holds several judges and none is named.
+        ModelError: there is no such record, or it has replies of several judges and none is named.
     """
     if not record.is_file():
         raise ModelError(f"{record}: no such record; expected the judge.jsonl of an earlier grading")
     return RecordedJudge(None, record, None, name)
-
-
-def _row(key: str, model: str, messages: Sequence[Message], call: Call, reply: Completion) -> dict[str, Any]:
-    return {
-        "key": key,
-        "model": model,
-        "prompt_sha256": prompt_sha256(messages),
-        "messages": [m.json() for m in messages],
-        "call": {
-            "temperature": call.temperature,
-            "max_tokens": call.max_tokens,
-            "seed": call.seed,
-            "vote": call.vote,
-            "attempt": call.attempt,
-        },
-        "completion": {
-            "text": reply.text,
-            "reasoning": reply.reasoning,
-            "finish_reason": reply.finish_reason,
-            "usage": dict(reply.usage),
-            "model": reply.model,
-        },
-    }
 
 
 def _recorded(row: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -230,15 +168,8 @@ def _recorded(row: Mapping[str, Any]) -> Mapping[str, Any]:
     return row
 
 
-Opened = AbstractContextManager[Judge]
-"""A judge that is closed when its work is done."""
-
-
-_SPEAKER = {"user": "User", "assistant": "Assistant"}
-
-
 class WriterJudge:
-    """A local model as a judge."""
+    """A model that runs here as a judge. It writes without sampling, so it refuses a temperature: votes would be equal."""
 
     def __init__(self, writer: Writer) -> None:
         self.name = writer.name
@@ -248,7 +179,7 @@ class WriterJudge:
         return f"WriterJudge({self.name!r})"
 
     def complete(self, messages: Sequence[Message], call: Call) -> Completion:
-        """The model's reply.
+        """The model's reply; a conversation becomes one prompt, because a `Writer` takes one turn.
 
         Raises:
             ModelError: a temperature above 0.
@@ -268,42 +199,22 @@ class WriterJudge:
 
 
 def flattened(messages: Sequence[Message]) -> str:
-    """A conversation as one text: alone where it is one turn, else with its speakers."""
+    """A conversation as one text; where it has several turns, each is preceded by its speaker."""
     system = [m.content for m in messages if m.role == "system"]
     turns = [m for m in messages if m.role != "system"]
     if len(turns) == 1:
         return "\n\n".join([*system, turns[0].content])
-    return "\n\n".join([*system, *(f"{_SPEAKER[m.role]}: {m.content}" for m in turns), "Assistant:"])
-
-
-TRIES = 3
-_LARGEST_REPLY = 8_000_000
-_LOCAL_NAMES = ("localhost", "ip6-localhost")
-
-
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A server that sends elsewhere is not the one that was named."""
-
-    def redirect_request(self, *_: Any) -> None:
-        return None
-
-
-def is_loopback(url: str) -> bool:
-    """Whether an address is this machine."""
-    host = (urlsplit(url).hostname or "").casefold()
-    if host in _LOCAL_NAMES:
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return "\n\n".join([*system, *(f"{_SPEAKERS[m.role]}: {m.content}" for m in turns), "Assistant:"])
 
 
 class HttpJudge:
-    """A model behind `url` (`http://127.0.0.1:8000/v1`). `key_env` names the environment variable with its key.
+    """A model behind an OpenAI-compatible server at `url` (`http://127.0.0.1:8000/v1`).
+
+    `key_env` names the environment variable with its key. For a restricted set the address must be this machine; no
+    proxy is used for such an address, and no redirect is followed.
 
     Raises:
-        ModelError: no http address, or the named variable is not set.
+        ModelError: no http address, the named variable is not set, or the openai package is not installed.
         AuthorisationError: `restricted`, and the address is not this machine.
     """
 
@@ -314,13 +225,18 @@ class HttpJudge:
         *,
         key_env: str | None = None,
         restricted: bool = False,
-        timeout: float = 120.0,
-        pause: float = 1.0,
+        retries: int = RETRIES,
     ) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ModelError(f"judge address {url!r}: expected http://HOST:PORT/v1")
-        if restricted and not is_loopback(url):
+        from pydantic import ValidationError
+
+        try:
+            settings = OpenAIModel(
+                name=engine_name(model), engine="openai", base_url=url, model=model, api_key_env=key_env, retries=retries
+            )  # fmt: skip
+        except ValidationError as error:
+            fault = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
+            raise ModelError(f"judge address or key: {fault}") from None
+        if restricted and remote_host(url) is not None:
             raise AuthorisationError(
                 "judge: the set is restricted and the address is not this machine; serve the judge on 127.0.0.1"
             )
@@ -329,78 +245,42 @@ class HttpJudge:
                 f"judge key: the environment variable {key_env} is not set; expected the key in it"
             )
         self.name = model
-        self._url = url.rstrip("/") + "/chat/completions"
-        self._key_env, self._timeout, self._pause = key_env, timeout, pause
-        proxies = [urllib.request.ProxyHandler({})] if is_loopback(url) else []
-        self._opener = urllib.request.build_opener(_NoRedirect, *proxies)
+        self._client = Client(settings, check_name=False)
 
     def __repr__(self) -> str:
         return f"HttpJudge({self.name!r})"
 
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
     def complete(self, messages: Sequence[Message], call: Call) -> Completion:
-        """One reply; a busy or failing server is asked up to three times.
+        """One reply; a server that is busy or fails is asked again.
 
         Raises:
             JudgeCallError: timeout, rate_limited, api_error or content_filter.
-            ModelError: the server refuses the credentials or does not know the model.
+            ModelError: the server refuses the credentials, sends elsewhere, or does not know the model.
         """
-        body = {
-            "model": self.name,
-            "messages": [m.json() for m in messages],
-            "temperature": call.temperature,
-            "max_tokens": call.max_tokens,
-            "seed": call.seed,
-        }
-        for number in range(TRIES):
-            reply = self._tried(body)
-            if isinstance(reply, Completion):
-                return reply
-            if reply.error_type == "content_filter" or number == TRIES - 1:
-                raise reply
-            time.sleep(self._pause * 2**number)
-        raise JudgeCallError("api_error")
-
-    def _tried(self, body: Mapping[str, Any]) -> Completion | JudgeCallError:
+        body = {"messages": [m.json() for m in messages], "temperature": call.temperature}
         try:
-            return _completion(self._post(body), self.name)
-        except JudgeCallError as fault:
-            return fault
-
-    def _post(self, body: Mapping[str, Any]) -> Any:
-        headers = {"Content-Type": "application/json"}
-        if self._key_env is not None:
-            headers["Authorization"] = f"Bearer {os.environ.get(self._key_env, '')}"
-        request = urllib.request.Request(self._url, json.dumps(body).encode("utf-8", "replace"), headers)
-        try:
-            with self._opener.open(request, timeout=self._timeout) as reply:
-                raw = reply.read(_LARGEST_REPLY)
-            return json.loads(raw)
-        except urllib.error.HTTPError as error:
-            raise self._refused(error.code) from None
-        except TimeoutError:
-            raise JudgeCallError("timeout") from None
-        except urllib.error.URLError as error:
-            raise JudgeCallError(
-                "timeout" if isinstance(error.reason, TimeoutError) else "api_error"
-            ) from None
-        except (OSError, http.client.HTTPException, ValueError, RecursionError):
+            reply = self._client.chat({**body, "max_tokens": call.max_tokens, "seed": call.seed})
+        except Unreachable as error:
+            raise JudgeCallError(_STATUSES.get(error.status, "api_error")) from None
+        except Refusal as error:
+            if error.status == 404:
+                raise ModelError(
+                    f"judge {self.name}: the server knows no such model or address (404)"
+                ) from None
             raise JudgeCallError("api_error") from None
-
-    def _refused(self, code: int) -> Exception:
-        match code:
-            case 401 | 403:
-                return ModelError(f"judge {self.name}: the server refused the credentials ({code})")
-            case 404:
-                return ModelError(f"judge {self.name}: the server knows no such model or address (404)")
-            case 408 | 504:
-                return JudgeCallError("timeout")
-            case 429:
-                return JudgeCallError("rate_limited")
-            case _:
-                return JudgeCallError("api_error")
+        return _completion(reply, self.name)
 
 
-def _completion(reply: Any, name: str) -> Completion:
+def engine_name(model: str) -> str:
+    """A model's id as the name of an engine."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", model).strip("_.-")[:64] or "model"
+
+
+def _completion(reply: Mapping[str, Any], name: str) -> Completion:
     try:
         choice = reply["choices"][0]
         message = choice["message"]
@@ -411,7 +291,7 @@ def _completion(reply: Any, name: str) -> Completion:
         raise JudgeCallError("api_error")
     if finish == "content_filter" and not text.strip():
         raise JudgeCallError("content_filter")
-    usage = reply.get("usage") or {}
+    usage = reply.get("usage")
     counts = {k: v for k, v in usage.items() if isinstance(v, int)} if isinstance(usage, dict) else {}
     reasoning = message.get("reasoning_content") or message.get("reasoning") or ""
     return Completion(
