@@ -12,7 +12,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -39,6 +38,7 @@ from robustify.ngrams.overlap import ContaminationSettings
 from robustify.redaction import firewall
 from robustify.restricted import adapters
 from robustify.screen.votes import ScreenRules
+from robustify.settings_files import faults, read_yaml
 
 Model = HFModel | ReplayModel | OpenAIModel | VLLMModel | RayModel
 
@@ -173,7 +173,8 @@ def parse(tree: Mapping[str, Any], name: str) -> Config:
     try:
         return Config.model_validate(tree)
     except ValidationError as error:
-        raise UsageError(*(f"{name}: {_fault(e)}" for e in _distinct(error))) from None
+        lines = faults(error, Config, "config", also=["extends"])
+        raise UsageError(*(f"{name}: {line}" for line in lines)) from None
 
 
 def _adapted(tree: dict[str, Any], name: str) -> dict[str, Any]:
@@ -183,13 +184,13 @@ def _adapted(tree: dict[str, Any], name: str) -> dict[str, Any]:
     if "data" in tree:
         raise UsageError(f"{name}: data: the adapter says it; expected one of the two")
     adapter = adapters.find(str(tree["adapter"]))
-    told = adapter.manifest
-    if told.restricted and tree.get("sensitivity", "restricted") != "restricted":
+    manifest = adapter.manifest
+    if manifest.restricted and tree.get("sensitivity", "restricted") != "restricted":
         raise AuthorisationError(
-            f"{name}: sensitivity: {told.id} is a restricted set; a config never lowers the label of an adapter"
+            f"{name}: sensitivity: {manifest.id} is a restricted set; a config never lowers the label of an adapter"
         )
     sources = [source.model_dump() for source in adapters.unplaced(adapter)]
-    return {"name": told.id, "sensitivity": told.sensitivity, **tree, "data": sources}
+    return {"name": manifest.id, "sensitivity": manifest.sensitivity, **tree, "data": sources}
 
 
 def _tree(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
@@ -197,15 +198,10 @@ def _tree(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
     if path in seen:
         raise UsageError(f"{path.name}: extends itself; expected a chain that ends")
     try:
-        tree = yaml.load(path.read_bytes(), _Loader)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        raise UsageError(
-            f"{path.name}{f':{mark.line + 1}' if mark else ''}: no readable YAML ({getattr(error, 'problem', 'syntax')})"
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
+        tree = read_yaml(path.read_bytes(), path.name)
+    except OSError as error:
         raise UsageError(f"{path.name}: cannot be read ({type(error).__name__})") from None
-    # Whoever pastes a question into a config must not find it in an error.
+    # A question that somebody pasted into a config must not appear in an error.
     firewall.beware(tree)
     if not isinstance(tree, dict):
         raise UsageError(f"{path.name}: a {type(tree).__name__}; expected keys and values")
@@ -293,73 +289,6 @@ def _set(tree: dict[str, Any], path: Sequence[str], value: object) -> None:
     for step in path[:-1]:
         tree = tree.setdefault(step, {})
     tree[path[-1]] = value
-
-
-class _Loader(yaml.SafeLoader):
-    """A safe loader that refuses a key written twice."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [k.value for k, _ in node.value if isinstance(k, yaml.ScalarNode)]
-        twice = {k for k in keys if keys.count(k) > 1 and k != "<<"}
-        if twice:
-            raise yaml.constructor.ConstructorError(
-                None, None, f"key {sorted(twice)[0]!r} is written twice", node.start_mark
-            )
-        return super().construct_mapping(node, deep)
-
-
-def _distinct(error: ValidationError) -> list[dict[str, Any]]:
-    return [dict(e) for e in error.errors(include_url=False, include_input=False)]
-
-
-def _fault(e: Mapping[str, Any]) -> str:
-    match e["loc"]:
-        # pydantic names the engine between a model's place and its key; the file does not.
-        case ("models", int(i), "hf" | "replay" | "openai" | "vllm" | "ray", *rest):
-            loc: tuple[str | int, ...] = ("models", i, *rest)
-        case other:
-            loc = tuple(other)
-    where = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in loc).lstrip(".") or "config"
-    match e["type"]:
-        case "extra_forbidden":
-            near = difflib.get_close_matches(str(e["loc"][-1]), _known(e["loc"]), n=1)
-            return f"{where}: unknown key" + (f" (did you mean {near[0]}?)" if near else "")
-        case "union_tag_invalid":
-            return f"{where}.engine: unknown; expected {e['ctx']['expected_tags']}"
-        case "missing":
-            return f"{where}: missing; expected a value"
-        case "tuple_type" | "model_type" | "dict_type":
-            return f"{where}: has the wrong shape; expected {'a list' if e['type'] == 'tuple_type' else 'keys and values'}"
-        case "value_error":
-            return f"{where}: {str(e['msg']).removeprefix('Value error, ')}"
-        case _:
-            return f"{where}: {str(e['msg'])[0].lower()}{str(e['msg'])[1:]}"
-
-
-_ENGINES: dict[str, type[BaseModel]] = {
-    "replay": ReplayModel,
-    "openai": OpenAIModel,
-    "vllm": VLLMModel,
-    "ray": RayModel,
-}
-
-
-def _known(loc: Sequence[str | int]) -> list[str]:
-    sections: dict[str, type[BaseModel]] = {
-        "models": next((kind for name, kind in _ENGINES.items() if name in loc), HFModel),
-        "data": Source,
-        "asking": Asking,
-        "screen": ScreenRules,
-        "alternatives": ScreenRules,
-        "cloze": ClozeSettings,
-        "probe": ProbeSettings,
-        "heads": LinearProbeSettings,
-        "contamination": ContaminationSettings,
-        "limits": Limits,
-    }
-    named = [sections[str(step)] for step in loc[:-1] if str(step) in sections]
-    kind = named[-1] if named else Config
-    return [*kind.model_fields, *(["extends"] if kind is Config else [])]
 
 
 def with_models(config: Config, names: Sequence[str], device: str | None = None) -> Config:

@@ -21,7 +21,7 @@ from robustify.errors import UsageError
 from robustify.judge.judgement import Facts, judge
 from robustify.loaders import Loaded, Source, load_many
 from robustify.logs import Gathered, Given, Log, Wanted, fingerprint, gather, read_logs, together
-from robustify.restricted.detect import require_ordinary_files
+from robustify.restricted.recognition import require_ordinary_files
 from robustify.run import Run, refuse_foreign, run_lock
 from robustify.screen.voters import same_model
 from robustify.writers.public import Asked, print_run, rules

@@ -27,10 +27,9 @@ from robustify.logs.replay import ReplayModel, check_logs, replayed
 from robustify.ngrams.overlap import Overlap, overlap
 from robustify.ngrams.text_files import require_files
 from robustify.report import write_report
-from robustify.restricted.access import Access, authorised
-from robustify.restricted.detect import require_ordinary
-from robustify.restricted.egress import require_inside
-from robustify.restricted.process import confined
+from robustify.restricted.access import Access, authorised, require_inside
+from robustify.restricted.confinement import confined
+from robustify.restricted.recognition import require_ordinary
 from robustify.run import FREE, SPLIT_FILES, Run, open_run, refuse_foreign, replacing, run_lock
 from robustify.screen.voters import same_model
 from robustify.writers.public import Asked, asked_again, data_tree, facts, print_run, rules
@@ -140,7 +139,7 @@ def load_bench(config: Config, access: Access | None = None) -> Loaded:
         bench = load_many(config.data)
         require_ordinary(bench, config.data, config.adapter, [config.name])
     else:
-        bench = access.sealed(load_many(access.sources))
+        bench = access.keyed(load_many(access.sources))
     items = bench.items[: config.limit]
     kept = {item.id for item in items}
     defects = tuple(d for d in bench.defects if d.item in kept)

@@ -23,7 +23,7 @@ from robustify.files import locked, move_up, neutral, original, sha256, staging,
 from robustify.item import Item
 from robustify.judge.free_response import FreeGrades
 from robustify.loaders import Quarantined
-from robustify.restricted.seal import marked, require_seal
+from robustify.restricted.secret_key import marked, require_seal
 from robustify.screen.consensus import Verdict
 
 FORMAT = 1

@@ -18,12 +18,12 @@ def adapter() -> None:
 def list_(json_: bool) -> int:
     """List the adapters that can be named in a config: shipped ones, and yours in $ROBUSTIFY_ADAPTERS."""
     from robustify.errors import RobustifyError
-    from robustify.restricted.adapters import every
+    from robustify.restricted.adapters import all_adapters
 
-    found = list(every())
-    broken = [line for one in found if isinstance(one, RobustifyError) for line in one.lines]
-    told = [one.manifest for one in found if not isinstance(one, RobustifyError)]
-    rows = [{"id": m.id, "sensitivity": m.sensitivity, "title": m.title} for m in told]
+    adapters = list(all_adapters())
+    broken = [line for one in adapters if isinstance(one, RobustifyError) for line in one.lines]
+    manifests = [one.manifest for one in adapters if not isinstance(one, RobustifyError)]
+    rows = [{"id": m.id, "sensitivity": m.sensitivity, "title": m.title} for m in manifests]
     for line in broken:
         click.echo(f"robustify: {printable(line)}", err=True)
     if json_:
@@ -65,9 +65,9 @@ def new(
         robustify adapter new adapters/our-set --title "Our set" --sensitivity restricted \\
             --licence TERMS.txt --licence-name "Internal terms" --file items.jsonl
     """
-    from robustify.restricted.making import make
+    from robustify.restricted.adapter_setup import make_adapter
 
-    made = make(
+    made = make_adapter(
         folder,
         title=title,
         sensitivity=sensitivity,
@@ -94,15 +94,15 @@ def check(name: str, out: Path | None, json_: bool) -> int:
 
     Nothing of the data is shown: the number of records and a digest, by which a person can vouch for a file.
     """
-    from robustify.restricted.checking import checked
+    from robustify.restricted.adapter_setup import checked
 
-    told = checked(name, out)
+    facts = checked(name, out)
     if json_:
-        click.echo(json.dumps(told))
+        click.echo(json.dumps(facts))
     else:
-        for fact in told["facts"]:
+        for fact in facts["facts"]:
             mark = "yes" if fact["holds"] else "NO "
             click.echo(printable(f"{mark} {fact['fact']}: {fact['says']}"))
-        if told["content_sha256"]:
-            click.echo(f"content_sha256: {told['content_sha256']}")
-    return 0 if all(fact["holds"] for fact in told["facts"]) else 4
+        if facts["content_sha256"]:
+            click.echo(f"content_sha256: {facts['content_sha256']}")
+    return 0 if all(fact["holds"] for fact in facts["facts"]) else 4

@@ -32,7 +32,7 @@ def loaded(data: str, skip_bad: bool, folder: Path | None = None) -> "tuple[Load
     from robustify import config as configs
     from robustify.loaders import Source, load
     from robustify.pipeline import authorise, load_bench
-    from robustify.restricted.detect import require_ordinary
+    from robustify.restricted.recognition import require_ordinary
 
     if _is_config(data):
         settings = configs.load(configs.find(data))

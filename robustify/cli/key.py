@@ -26,7 +26,7 @@ def new(out: Path, json_: bool) -> int:
         robustify key new --out ~/.config/robustify/ids.key
         export ROBUSTIFY_KEY_FILE=~/.config/robustify/ids.key
     """
-    from robustify.restricted.keys import FILE_VARIABLE, new_key
+    from robustify.restricted.secret_key import FILE_VARIABLE, new_key
 
     made = new_key(out)
     if json_:
@@ -46,10 +46,10 @@ def new(out: Path, json_: bool) -> int:
 @as_json
 def id_(file: Path | None, json_: bool) -> int:
     """Print the public id of the key in FILE, or of the one in force."""
-    from robustify.restricted.keys import load_key
+    from robustify.restricted.secret_key import evaluator_key
 
-    found = load_key(None if file is None else str(file))
-    click.echo(json.dumps({"key_id": found.id}) if json_ else found.id)
+    key_ = evaluator_key(None if file is None else str(file))
+    click.echo(json.dumps({"key_id": key_.id}) if json_ else key_.id)
     return 0
 
 
@@ -60,10 +60,10 @@ def check(file: Path | None, json_: bool) -> int:
     """Say whether the key in FILE, or the one in force, can be used; every fault is exit 4."""
     import os
 
-    from robustify.restricted.keys import FILE_VARIABLE, VARIABLE, load_key
+    from robustify.restricted.secret_key import FILE_VARIABLE, VARIABLE, evaluator_key
 
-    found = load_key(None if file is None else str(file))
+    key_ = evaluator_key(None if file is None else str(file))
     source = str(file) if file else os.environ.get(FILE_VARIABLE) or f"${VARIABLE}"
-    told = {"key_id": found.id, "from": source, "usable": True}
-    click.echo(json.dumps(told) if json_ else f"key {found.id} from {source}: usable")
+    facts = {"key_id": key_.id, "from": source, "usable": True}
+    click.echo(json.dumps(facts) if json_ else f"key {key_.id} from {source}: usable")
     return 0

@@ -24,10 +24,10 @@ def show(adapter: str) -> int:
     """Print the terms of a set and their sha256."""
     from robustify.restricted.adapters import find
 
-    found = find(adapter)
-    click.echo("\n".join(map(printable, found.licence.rstrip("\n").split("\n"))))
-    click.echo(f"sha256 {found.manifest.licence.sha256}", err=True)
-    click.echo(_manifest(found), err=True)
+    known = find(adapter)
+    click.echo("\n".join(map(printable, known.licence.rstrip("\n").split("\n"))))
+    click.echo(f"sha256 {known.manifest.licence.sha256}", err=True)
+    click.echo(_manifest(known), err=True)
     return 0
 
 
@@ -47,29 +47,29 @@ def accept(adapter: str, name: str | None, licence_sha256: str | None) -> int:
         robustify licence accept wmdp-bio
     """
     from robustify.errors import AuthorisationError
-    from robustify.restricted import licence as records
+    from robustify.restricted import terms as records
     from robustify.restricted.adapters import find
 
-    found = find(adapter)
-    text, digest = found.licence, found.manifest.licence.sha256
+    known = find(adapter)
+    text, digest = known.licence, known.manifest.licence.sha256
     if licence_sha256 is not None and licence_sha256.lower() != digest:
         raise AuthorisationError(
-            f"{found.manifest.id}: --licence-sha256 is not that of its terms; read them: "
-            f"robustify licence show {found.manifest.id}"
+            f"{known.manifest.id}: --licence-sha256 is not that of its terms; read them: "
+            f"robustify licence show {known.manifest.id}"
         )
     if licence_sha256 is None:
         if not sys.stdin.isatty():
             raise AuthorisationError(
-                f"{found.manifest.id}: no terminal to accept its terms on; expected --licence-sha256 HEX and --name "
-                f"NAME of whoever has read them: robustify licence show {found.manifest.id}"
+                f"{known.manifest.id}: no terminal to accept its terms on; expected --licence-sha256 HEX and --name "
+                f"NAME of the person who has read them: robustify licence show {known.manifest.id}"
             )
         click.echo("\n".join(map(printable, text.rstrip("\n").split("\n"))), err=True)
-    click.echo(_manifest(found), err=True)
+    click.echo(_manifest(known), err=True)
     if name is None:
         if not sys.stdin.isatty():
-            raise click.UsageError("--name is missing; expected the name of whoever accepts")
+            raise click.UsageError("--name is missing; expected the name of the person who accepts")
         name = click.prompt("Your name, if you accept these terms", type=str, err=True)
-    made = records.accept(found, name)
+    made = records.accept(known, name)
     click.echo(f"{made.id}: accepted by {printable(made.name)}, recorded in {records.record()}", err=True)
     return 0
 
@@ -78,7 +78,7 @@ def accept(adapter: str, name: str | None, licence_sha256: str | None) -> int:
 @as_json
 def list_(json_: bool) -> int:
     """List the terms that were accepted on this account."""
-    from robustify.restricted.licence import accepted
+    from robustify.restricted.terms import accepted
 
     rows = accepted()
     if json_:
@@ -89,7 +89,7 @@ def list_(json_: bool) -> int:
     return 0
 
 
-def _manifest(found: "Adapter") -> str:
+def _manifest(known: "Adapter") -> str:
     """What is accepted beside the text: where items may go, and the smallest cell that is shown."""
-    hosts = ", ".join(found.manifest.egress) or "none"
-    return f"manifest sha256 {found.sha256}: hosts beside this machine: {hosts}; min_cell {found.manifest.min_cell}"
+    hosts = ", ".join(known.manifest.egress) or "none"
+    return f"manifest sha256 {known.sha256}: hosts beside this machine: {hosts}; min_cell {known.manifest.min_cell}"

@@ -10,7 +10,7 @@ import click
 from robustify.cli.options import as_json, printable
 
 if TYPE_CHECKING:
-    from robustify.restricted.split import Split
+    from robustify.restricted.hashed_split import Split
 
 NEW_KEY = "ROBUSTIFY_NEW_KEY_FILE"
 FILE = click.argument("file", metavar="SPLIT", type=click.Path(path_type=Path))
@@ -26,7 +26,7 @@ DATA = click.option(
 def split() -> None:
     """Hashed splits of a restricted set: keyed ids and nothing else.
 
-    Whoever has the set, its licence and the key ($ROBUSTIFY_KEY_FILE) finds the items again; nobody else does.
+    Anyone with the set, its licence and the key ($ROBUSTIFY_KEY_FILE) finds the items again; nobody else does.
     """
 
 
@@ -48,7 +48,7 @@ def split() -> None:
     "--previous",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="A split that was published before, of any name; refused if together they tell of single items. Repeatable.",
+    help="A split that was published before, of any name; refused if together they describe single items. Repeatable.",
 )
 def emit(folder: Path, name: str, out: Path, level: str, previous: tuple[Path, ...]) -> int:
     """Write one split of RUN, to be published.
@@ -60,7 +60,7 @@ def emit(folder: Path, name: str, out: Path, level: str, previous: tuple[Path, .
         robustify split emit results/mock --split robust -o robust.json
     """
     from robustify.export.hashed_split import emitted
-    from robustify.restricted.local import write_new
+    from robustify.restricted.local_copy import write_new
     from robustify.run import open_run
 
     made = emitted(open_run(folder), name, level, previous)
@@ -82,13 +82,13 @@ def apply(file: Path, data: str, out: Path) -> int:
     Example:
         robustify split apply robust.json --data wmdp-bio -o ~/private/robust.jsonl
     """
-    from robustify.restricted.local import items, opened_for, write_private
-    from robustify.restricted.split import found, read_split
+    from robustify.restricted.hashed_split import matched, read_split
+    from robustify.restricted.local_copy import items, open_for, write_copy
 
-    told = read_split(file)
-    there = found(told, items(opened_for(told, data)))
-    write_private(out, there)
-    click.echo(f"{_named(told)}: {len(there):,} of {len(told.ids):,} ids matched: {printable(str(out))}")
+    given = read_split(file)
+    there = matched(given, items(open_for(given, data)))
+    write_copy(out, there)
+    click.echo(f"{_named(given)}: {len(there):,} of {len(given.ids):,} ids matched: {printable(str(out))}")
     return 0
 
 
@@ -103,21 +103,19 @@ def verify(file: Path, data: str, json_: bool) -> int:
     Example:
         robustify split verify robust.json --data wmdp-bio
     """
-    from robustify.restricted.local import items, opened_for
-    from robustify.restricted.split import read_split
+    from robustify.restricted.hashed_split import read_split
+    from robustify.restricted.local_copy import items, open_for
 
-    told = read_split(file)
-    held = items(opened_for(told, data))
-    matched = len(set(told.ids) & {item.id for item in held})
+    given = read_split(file)
+    copy = items(open_for(given, data))
+    n = len(set(given.ids) & {item.id for item in copy})
     if json_:
-        click.echo(
-            json.dumps({"split": told.name, "ids": len(told.ids), "matched": matched, "items": len(held)})
-        )
+        click.echo(json.dumps({"split": given.name, "ids": len(given.ids), "matched": n, "items": len(copy)}))
     else:
         click.echo(
-            f"{_named(told)}: {matched:,} of {len(told.ids):,} ids matched, among {len(held):,} local items"
+            f"{_named(given)}: {n:,} of {len(given.ids):,} ids matched, among {len(copy):,} local items"
         )
-    return 0 if matched == len(told.ids) else 3
+    return 0 if n == len(given.ids) else 3
 
 
 @split.command()
@@ -132,34 +130,34 @@ def verify(file: Path, data: str, json_: bool) -> int:
 def rekey(file: Path, data: str, out: Path, new_key_file: Path | None) -> int:
     """Write SPLIT anew under another key; it takes the data, because an HMAC cannot be converted.
 
-    A key that leaked has told its splits: a new key does not take that back.
+    A key that leaked has opened its splits: a new key does not take that back.
 
     \b
     Example:
         robustify split rekey robust.json --data wmdp-bio --new-key-file ~/keys/new.key -o robust-2.json
     """
     from robustify.errors import AuthorisationError
-    from robustify.restricted.keys import load_key
-    from robustify.restricted.local import items, opened_for, write_new
-    from robustify.restricted.split import read_split, rekeyed
+    from robustify.restricted.hashed_split import read_split, rekeyed
+    from robustify.restricted.local_copy import items, open_for, write_new
+    from robustify.restricted.secret_key import evaluator_key
 
     place = str(new_key_file) if new_key_file is not None else os.environ.get(NEW_KEY)
     if not place:
         raise AuthorisationError(f"no new key: expected --new-key-file FILE or ${NEW_KEY}")
-    told = read_split(file)
-    access = opened_for(told, data)
-    new = load_key(place)
-    if new.id == told.key_id:
+    given = read_split(file)
+    access = open_for(given, data)
+    new = evaluator_key(place)
+    if new.id == given.key_id:
         raise AuthorisationError(
             f"the new key is the old one ({new.id}); expected another: robustify key new"
         )
-    made = rekeyed(told, items(access), items(access, new), new.id)
+    made = rekeyed(given, items(access), items(access, new), new.id)
     write_new(out, made.text)
     click.echo(
-        f"{_named(made)}: {len(made.ids):,} ids, key {told.key_id} -> {made.key_id}: {printable(str(out))}"
+        f"{_named(made)}: {len(made.ids):,} ids, key {given.key_id} -> {made.key_id}: {printable(str(out))}"
     )
     return 0
 
 
-def _named(told: "Split") -> str:
-    return f"{told.dataset} {told.version}, split {told.name}"
+def _named(one: "Split") -> str:
+    return f"{one.dataset} {one.version}, split {one.name}"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from robustify.disclosure.release import cell_of
 from robustify.errors import AuthorisationError, DataError, GuardrailError, UsageError
-from robustify.restricted.split import Split, read_split, require_apart
+from robustify.restricted.hashed_split import Split, read_split, require_apart
 from robustify.run import Run
 
 

@@ -16,9 +16,9 @@ from robustify.freeform.released import MIN_CELL
 from robustify.freeform.schema import FreeItem, GradeResult
 from robustify.item import MOST, Item
 from robustify.restricted.access import Access, authorised
-from robustify.restricted.detect import require_ordinary_files
+from robustify.restricted.confinement import confined
 from robustify.restricted.ids import item_id
-from robustify.restricted.process import confined
+from robustify.restricted.recognition import require_ordinary_files
 
 _OTHER = "another text"
 

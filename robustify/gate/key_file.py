@@ -1,6 +1,6 @@
 """A key file or key variable, read and checked: the only place that knows what a key must be.
 
-The gate has a key of its own, separate from the key of item ids (`restricted/keys.py`, which reads its own through
+The gate has a key of its own, separate from the key of item ids (`restricted/secret_key.py`, which reads its own through
 `load_key` too): CI needs the gate's key, and CI must not be able to open lists of ids. A key comes from a file or
 from a secret store, never from an argument or a config.
 """

@@ -1,8 +1,10 @@
 """Authorisation: the four facts without which a restricted set is not read, asked in this order, each with a refusal
-of its own.
+of its own; and where its text may be sent.
 
 Accepted terms, data that are here and as pinned, a key, a private output folder. It is attestation and possession,
 not authentication: the real access control is the file system. No item is parsed here, and no model is loaded.
+Text goes to this machine and to the hosts that the manifest names, which is asked before any model is looked at, because
+looking at a server already talks to it.
 """
 
 import hashlib
@@ -10,20 +12,26 @@ import os
 import stat
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
+from urllib.parse import urlsplit
 
+from robustify import engines
+from robustify.engines.openai.settings import OpenAIModel
 from robustify.errors import AuthorisationError, DataError, ResourceError, UsageError
 from robustify.files import open_regular
+from robustify.gate.key_file import Key
 from robustify.loaders import Loaded, Source
+from robustify.logs.replay import ReplayModel
 from robustify.restricted import ids
 from robustify.restricted.adapters import Adapter, find
-from robustify.restricted.keys import Key, load_key
-from robustify.restricted.licence import Acceptance, require
+from robustify.restricted.confinement import require_private
 from robustify.restricted.manifest import DataFile, Manifest
-from robustify.restricted.private import require_private
-from robustify.restricted.registered import register
+from robustify.restricted.registered import register_items
+from robustify.restricted.secret_key import evaluator_key
+from robustify.restricted.terms import Acceptance, require
 
 MOST_BYTES = 4 << 30
 _CHUNK = 1 << 20
@@ -72,35 +80,35 @@ class Access:
         sources = (source.model_copy(update={"skip_bad": True}) for source in self.sources)
         return replace(self, sources=tuple(sources))
 
-    def sealed(self, bench: Loaded) -> Loaded:
+    def keyed(self, bench: Loaded) -> Loaded:
         """The benchmark with keyed ids, once it holds as many records as its manifest pins. This account remembers
         its records from then on as restricted.
 
         Raises:
-            DataError: another number of records, or as `ids.sealed`.
+            DataError: another number of records, or as `ids.keyed`.
         """
         self._require_all(bench)
-        told = self.manifest
+        name, version = self.manifest.id, self.manifest.version
         skip_bad = any(source.skip_bad for source in self.sources)
-        sealed = ids.sealed(bench, self.key.derived("ids"), told.id, told.version, skip_bad=skip_bad)
+        out = ids.keyed(bench, self.key.derived("ids"), name, version, skip_bad=skip_bad)
         try:
-            register(told.id, bench.items)
+            register_items(name, bench.items)
         except ResourceError as error:
-            print(f"robustify: {error}: copies of {told.id} are not recognised here later", file=sys.stderr)
-        return sealed
+            print(f"robustify: {error}: copies of {name} are not recognised here later", file=sys.stderr)
+        return out
 
     def _require_all(self, bench: Loaded) -> None:
-        held = Counter([*bench.files, *(q.file for q in bench.quarantined)])
+        counts = Counter([*bench.files, *(q.file for q in bench.quarantined)])
         # Files of one name in several folders cannot be told apart here: their sum is pinned.
         pinned: dict[str, int | None] = {}
         for file in self.manifest.data.files:
             name, before = Path(file.path).name, pinned.get(Path(file.path).name, 0)
             pinned[name] = None if before is None or file.records is None else before + file.records
         faults = [
-            f"{name}: {held[name]:,} records; expected {n:,}, as the manifest of {self.manifest.id} pins: partial data "
+            f"{name}: {counts[name]:,} records; expected {n:,}, as the manifest of {self.manifest.id} pins: partial data "
             "are refused"
             for name, n in pinned.items()
-            if n is not None and held[name] != n
+            if n is not None and counts[name] != n
         ]
         if faults:
             raise DataError.gather(faults)
@@ -127,7 +135,7 @@ def authorised(config: Labelled, folder: Path | None) -> Access | None:
         )
     licence = require(adapter)
     sources = present(adapter)
-    key = load_key()
+    key = evaluator_key()
     if folder is not None:
         require_private(folder)
     return Access(adapter.manifest, key, sources, licence)
@@ -141,25 +149,25 @@ def present(adapter: Adapter) -> tuple[Source, ...]:
         UsageError: a file that is a link, a pipe, outside the root or too large.
         DataError: not the pinned data.
     """
-    told = adapter.manifest
-    variable = told.data.root_env
+    manifest = adapter.manifest
+    variable = manifest.data.root_env
     if variable is None:
         raise AuthorisationError(
-            f"{told.id}: data.root_env is null; expected the variable of a folder of your own, to run it as restricted"
+            f"{manifest.id}: data.root_env is null; expected the variable of a folder of your own, to run it as restricted"
         )
     given = os.environ.get(variable)
     if not given:
         raise AuthorisationError(
-            f"{told.id}: ${variable} is not set; expected the folder that holds your own copy of the data"
+            f"{manifest.id}: ${variable} is not set; expected the folder that holds your own copy of the data"
         )
     root = Path(given)
     if not root.is_absolute() or not root.is_dir():
         raise AuthorisationError(
-            f"{told.id}: ${variable} is no absolute path of a folder; expected the folder that holds your own copy"
+            f"{manifest.id}: ${variable} is no absolute path of a folder; expected the folder that holds your own copy"
         )
-    for file in told.data.files:
-        _require(told.id, root.resolve(), file)
-    return told.sources(root.resolve())
+    for file in manifest.data.files:
+        _require(manifest.id, root.resolve(), file)
+    return manifest.sources(root.resolve())
 
 
 def _require(name: str, root: Path, file: DataFile) -> None:
@@ -172,13 +180,13 @@ def _require(name: str, root: Path, file: DataFile) -> None:
         raise UsageError(
             f"{name}: {file.path} is a link or leads out of the data folder; expected the file itself"
         )
-    found = place.stat()
-    if not stat.S_ISREG(found.st_mode):
+    status = place.stat()
+    if not stat.S_ISREG(status.st_mode):
         raise UsageError(
             f"{name}: {file.path} is no regular file (a pipe or device); expected a file of items"
         )
-    if found.st_size > MOST_BYTES:
-        raise UsageError(f"{name}: {file.path} has {found.st_size:,} bytes; expected at most {MOST_BYTES:,}")
+    if status.st_size > MOST_BYTES:
+        raise UsageError(f"{name}: {file.path} has {status.st_size:,} bytes; expected at most {MOST_BYTES:,}")
     if file.sha256 is not None and _digest(place) != file.sha256:
         raise DataError(
             f"{name}: {file.path} is not the pinned data (another sha256); expected the set as published, whole"
@@ -196,3 +204,46 @@ def _digest(place: Path) -> str:
             f"{place.name}: cannot be read ({error.strerror}); expected your own copy of the data"
         ) from None
     return digest.hexdigest()
+
+
+def require_inside(models: Iterable[engines.Runnable | ReplayModel], manifest: Manifest) -> None:
+    """Refuse models whose prompts would leave this machine for a host that the manifest does not name, or unencrypted
+    for one that it names. The traffic of a Ray cluster is guarded by the cluster.
+
+    Raises:
+        AuthorisationError: all of them, with their hosts.
+    """
+    outside = [
+        (model, host)
+        for model in models
+        if not isinstance(model, ReplayModel) and (host := engines.remote_host(model)) is not None
+    ]
+    require_hosts([(model.name, host) for model, host in outside], manifest)
+    bare = [
+        f"{model.name}: would send the items of {manifest.id} to {host!a} in the clear; expected https"
+        for model, host in outside
+        if isinstance(model, OpenAIModel) and urlsplit(model.base_url).scheme != "https"
+    ]
+    if bare:
+        raise AuthorisationError(*bare)
+
+
+def require_hosts(named: Iterable[tuple[str, str]], manifest: Manifest) -> None:
+    """The same for (name, address) pairs; of an address its host counts.
+
+    Raises:
+        AuthorisationError: hosts that the manifest does not name.
+    """
+    refused = [
+        f"{name}: would send the items of {manifest.id} to {host!a}, which egress of its manifest does not name; "
+        "expected a model on this machine"
+        for name, address in named
+        if (host := _host(address)) not in manifest.egress
+    ]
+    if refused:
+        raise AuthorisationError(*refused)
+
+
+def _host(address: str) -> str:
+    bare = address.split("://")[-1]
+    return (urlsplit(f"//{bare}").hostname or bare).casefold()

@@ -41,15 +41,15 @@ def find(name: str) -> Adapter:
         AuthorisationError: it carries the id of an adapter that ships with the package, and is not that one.
     """
     folder = place(name)
-    found = Adapter(folder, *read_pinned(folder))
-    own = _in(shipped()).get(found.manifest.id)
+    adapter = Adapter(folder, *read_pinned(folder))
+    own = _in(shipped()).get(adapter.manifest.id)
     if own is not None and own.resolve() != folder.resolve():
         # A copy could name other hosts, smaller cells or a lower label, and take over what was accepted.
         raise AuthorisationError(
-            f"{found.manifest.id}: is the id of an adapter that ships with robustify, and this manifest lies elsewhere; "
-            f"expected `adapter: {found.manifest.id}` (the shipped one), or a folder and an id of its own"
+            f"{adapter.manifest.id}: is the id of an adapter that ships with robustify, and this manifest lies elsewhere; "
+            f"expected `adapter: {adapter.manifest.id}` (the shipped one), or a folder and an id of its own"
         )
-    return found
+    return adapter
 
 
 def unplaced(adapter: Adapter) -> tuple[Source, ...]:
@@ -57,19 +57,19 @@ def unplaced(adapter: Adapter) -> tuple[Source, ...]:
     only `access` puts together.
 
     Raises:
-        UsageError: the folder of a public set is not told.
+        UsageError: the folder of a public set is not known.
     """
-    told = adapter.manifest
-    if told.restricted:
-        return told.sources(Path())
-    if told.data.root_env is None:
-        return told.sources(shipped_data())
-    root = os.environ.get(told.data.root_env)
+    manifest = adapter.manifest
+    if manifest.restricted:
+        return manifest.sources(Path())
+    if manifest.data.root_env is None:
+        return manifest.sources(shipped_data())
+    root = os.environ.get(manifest.data.root_env)
     if not root:
         raise UsageError(
-            f"{told.id}: ${told.data.root_env} is not set; expected the folder that holds the data"
+            f"{manifest.id}: ${manifest.data.root_env} is not set; expected the folder that holds the data"
         )
-    return told.sources(Path(root).expanduser().absolute())
+    return manifest.sources(Path(root).expanduser().absolute())
 
 
 def place(name: str) -> Path:
@@ -95,18 +95,18 @@ def is_path(name: str) -> bool:
     return os.sep in name or name in (".", "..") or name.endswith((".yaml", ".yml"))
 
 
-def every() -> Iterator[Adapter | RobustifyError]:
+def all_adapters() -> Iterator[Adapter | RobustifyError]:
     """All adapters that can be found by name, or why one of them cannot be used."""
     return map(_found, _named())
 
 
 def require_every() -> list[Adapter]:
-    """All of them, for who asks what is sensitive: a set whose manifest cannot be read is one that nobody recognises.
+    """All of them, for recognition: a set whose manifest cannot be read is not recognised.
 
     Raises:
         AuthorisationError: why one of them cannot be used, or a folder of adapters that is not there.
     """
-    found = list(every())
+    found = list(all_adapters())
     broken = [line for one in found if isinstance(one, RobustifyError) for line in one.lines]
     gone = [
         f"{folder!a}: no folder that can be read"
@@ -153,5 +153,7 @@ def _own() -> list[str]:
 
 def _in(folder: Path) -> dict[str, Path]:
     """The adapters in a folder by id; a folder may write its name with underscores."""
-    held = (path.parent for path in sorted(folder.glob(f"*/{FILE}")))
-    return {place.name.replace("_", "-"): place for place in held if re.fullmatch(r"[a-z0-9_-]+", place.name)}
+    folders = (path.parent for path in sorted(folder.glob(f"*/{FILE}")))
+    return {
+        place.name.replace("_", "-"): place for place in folders if re.fullmatch(r"[a-z0-9_-]+", place.name)
+    }

@@ -1,22 +1,62 @@
-"""Keyed ids of items: without the key nobody can tell which question an id stands for, not even with the data.
+"""Keyed ids of items: without the key nobody can say which question an id names, not even with the data.
 
 An id depends on the set, its version, the stem and the choices in any order; not on the key of the item, so that
-a corrected key keeps its id. The benchmark's own ids, which often say where an item comes from, end here.
+a corrected key keeps its id. The benchmark's own ids, which often say where an item comes from, end here. Ids are made
+of canonical texts, so that the same words give the same id anywhere; case is kept, and what has no stable form (lone
+surrogates, NUL, unassigned code points) is refused.
 """
 
 import base64
 import hmac
+import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
 
 from robustify.errors import DataError, ItemError
 from robustify.item import Item
 from robustify.loaders import Loaded, Quarantined
-from robustify.restricted.canonical import canonical
 
 PREFIX = "rb1_"
 LENGTH = 16
 """Bytes of an id: 128 bits."""
+CANON = "rbcanon-1"
+"""The name of the canonical form: NFKC, without default-ignorable characters, every run of white space one space."""
+UNICODE = unicodedata.unidata_version
+"""The Unicode version of this Python: an unassigned code point here may be assigned elsewhere."""
+
+_IGNORABLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+_SPACE = re.compile("[\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
+"""The characters of Unicode's White_Space; `str.split` knows four more."""
+_PLAIN = re.compile(r"[!-~]+(?: [!-~]+)*")
+
+
+def canonical(text: str) -> str:
+    """The canonical form; a text that is canonical already stays as it is.
+
+    Raises:
+        ItemError: a lone surrogate, NUL or an unassigned code point, named by its number and not by its text.
+    """
+    if _PLAIN.fullmatch(text):
+        return text
+    _refuse(text)
+    plain = _IGNORABLE.sub("", unicodedata.normalize("NFKC", text))
+    # What stood around an ignorable may compose now.
+    return _SPACE.sub(" ", unicodedata.normalize("NFKC", plain)).strip(" ")
+
+
+def _refuse(text: str) -> None:
+    for char in text:
+        if char == "\0" or unicodedata.category(char) in ("Cs", "Cn"):
+            kind = {"Cs": "a lone surrogate", "Cn": "an unassigned code point"}.get(
+                unicodedata.category(char), "NUL"
+            )
+            raise ItemError(
+                f"text holds {kind} (U+{ord(char):04X}), which has no canonical form; expected Unicode {UNICODE} text"
+            )
 
 
 def item_id(key: bytes, dataset: str, version: str, stem: str, choices: Sequence[str]) -> str:
@@ -46,14 +86,14 @@ def prefixed(part: str) -> bytes:
     return len(raw).to_bytes(8, "big") + raw
 
 
-def sealed(bench: Loaded, key: bytes, dataset: str, version: str, *, skip_bad: bool = False) -> Loaded:
+def keyed(bench: Loaded, key: bytes, dataset: str, version: str, *, skip_bad: bool = False) -> Loaded:
     """The benchmark with keyed ids in the place of its own, also in its defects; passages are only numbered.
 
     Two items with one id cannot be told apart in a split. `skip_bad`: later ones of them are set aside, and so
     are items without a canonical form.
 
     Raises:
-        DataError: items with one id, or without a canonical form, by line; nothing is told of their text.
+        DataError: items with one id, or without a canonical form, by line; nothing is said of their text.
     """
     first: dict[str, int] = {}
     names: list[str | None] = []

@@ -1,7 +1,7 @@
 """What lm-eval calls to get the items of a restricted split: from the local copy, with the key, at run time.
 
 The task file names this function of the installed package, so that no code and no text travels with a task. It
-refuses to load where lm-eval was told to write prompts or answers down.
+refuses to load where lm-eval was asked to write prompts or answers down.
 """
 
 import logging
@@ -13,8 +13,8 @@ from typing import Any
 
 from robustify.errors import AuthorisationError, DataError
 from robustify.judge.cloze import ClozeSettings, excluded
-from robustify.restricted.local import items, opened_for
-from robustify.restricted.split import Split, found, read_split
+from robustify.restricted.hashed_split import Split, matched, read_split
+from robustify.restricted.local_copy import items, open_for
 
 WRITES = ("--log_samples", "--predict_only", "--write_out", "--use_cache", "--cache_requests", "--wandb_args",
           "--hf_hub_log_args")  # fmt: skip
@@ -24,8 +24,8 @@ SHORT = "sxwc"
 is refused too: better apart."""
 
 
-def local_items(splits: Sequence[str], cloze: str | None = None, **_told: object) -> Mapping[str, Any]:
-    """`{"test": dataset}` of all items of the hashed splits in these files, held in memory.
+def local_items(splits: Sequence[str], cloze: str | None = None, **_given: object) -> Mapping[str, Any]:
+    """`{"test": dataset}` of all items of the hashed splits in these files, kept in memory.
 
     `cloze`: a profile; items that cannot be asked without their choices are left out by their local text.
 
@@ -46,15 +46,15 @@ def documents(splits: Sequence[Split], cloze: str | None = None) -> list[dict[st
         raise DataError(f"splits of {len(sets)} sets; expected hashed splits of one set")
     access = None
     for split in splits:
-        access = opened_for(split, split.dataset)
+        access = open_for(split, split.dataset)
     assert access is not None
-    held = items(access)
-    wanted = {item.id for split in splits for item in found(split, held)}
+    copy = items(access)
+    wanted = {item.id for split in splits for item in matched(split, copy)}
     if cloze is not None:
-        wanted -= set(excluded(held, _profile(cloze)))
+        wanted -= set(excluded(copy, _profile(cloze)))
     return [
         {"id": i.id, "stem": i.stem, "choices": list(i.choices), "key": i.key, "topic": i.topic}
-        for i in held
+        for i in copy
         if i.id in wanted
     ]
 

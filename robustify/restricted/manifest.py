@@ -3,21 +3,19 @@
 Settings without content. Everything unknown is refused, `sensitivity` has no default, and nothing here reads data.
 """
 
-import difflib
 import json
 import re
-from collections.abc import Mapping
 from datetime import date
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from robustify.errors import AuthorisationError, UsageError
 from robustify.files import read_expected
 from robustify.loaders import FieldMap, Source
-from robustify.restricted.strict_yaml import MOST_BYTES, parsed
+from robustify.settings_files import MOST_BYTES, faults, read_plain_yaml
 
 FORMAT: Literal["robustify.adapter/1"] = "robustify.adapter/1"
 FILE = "manifest.yaml"
@@ -167,20 +165,23 @@ def read_pinned(folder: Path) -> tuple[Manifest, str]:
     """The manifest and the sha256 of the very bytes that were read. Raises as `read_manifest`."""
     what = f"the manifest of an adapter ({FORMAT})"
     raw = read_expected(folder / FILE, what, MOST_BYTES)
-    tree = parsed(raw, FILE, what)
+    tree = read_plain_yaml(raw, FILE, what)
     if not isinstance(tree, dict):
         raise UsageError(f"{FILE}: a {type(tree).__name__}; expected keys and values")
     try:
-        found = Manifest.model_validate_json(json.dumps(tree, default=_written))
-    except (ValidationError, TypeError) as error:
-        raise UsageError(*_faults(folder.name, error)) from None
-    if found.id != folder.resolve().name.replace("_", "-"):
-        raise UsageError(f"{folder.name}/{FILE}: id is {found.id}; expected the name of its folder")
-    if found.restricted and found.min_cell < FEWEST_IN_A_CELL:
+        manifest = Manifest.model_validate_json(json.dumps(tree, default=_written))
+    except TypeError as error:
+        raise UsageError(f"{folder.name}/{FILE}: holds a {error}; expected plain values") from None
+    except ValidationError as error:
+        lines = faults(error, Manifest, "manifest")
+        raise UsageError(*(f"{folder.name}/{FILE}: {line}" for line in lines)) from None
+    if manifest.id != folder.resolve().name.replace("_", "-"):
+        raise UsageError(f"{folder.name}/{FILE}: id is {manifest.id}; expected the name of its folder")
+    if manifest.restricted and manifest.min_cell < FEWEST_IN_A_CELL:
         raise AuthorisationError(
-            f"{found.id}: min_cell {found.min_cell} on a restricted set; expected {FEWEST_IN_A_CELL} or more"
+            f"{manifest.id}: min_cell {manifest.min_cell} on a restricted set; expected {FEWEST_IN_A_CELL} or more"
         )
-    return found, sha256(raw).hexdigest()
+    return manifest, sha256(raw).hexdigest()
 
 
 def licence_text(folder: Path, manifest: Manifest) -> str:
@@ -205,32 +206,3 @@ def _written(value: object) -> str:
     if isinstance(value, date):
         return value.isoformat()
     raise TypeError(type(value).__name__)
-
-
-def _faults(name: str, error: ValidationError | TypeError) -> list[str]:
-    if isinstance(error, TypeError):
-        return [f"{name}/{FILE}: holds a {error}; expected plain values"]
-    return [f"{name}/{FILE}: {_fault(e)}" for e in error.errors(include_url=False, include_input=False)]
-
-
-def _fault(e: Mapping[str, Any]) -> str:
-    where = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in e["loc"]).lstrip(".") or "manifest"
-    match e["type"]:
-        case "extra_forbidden":
-            near = difflib.get_close_matches(str(e["loc"][-1]), _known(e["loc"]), n=1)
-            return f"{where!a}: unknown key" + (f" (did you mean {near[0]}?)" if near else "")
-        case "missing":
-            return f"{where}: missing; expected a value"
-        case "value_error":
-            return f"{where}: {str(e['msg']).removeprefix('Value error, ')}"
-        case _:
-            return f"{where}: {str(e['msg'])[0].lower()}{str(e['msg'])[1:]}"
-
-
-def _known(loc: tuple[str | int, ...]) -> list[str]:
-    sections: dict[str, type[BaseModel]] = {
-        "licence": Licence, "data": Data, "files": DataFile, "fields": FieldMap, "attest": Attest,
-        "not_sensitive": Attestation,
-    }  # fmt: skip
-    named = [sections[str(step)] for step in loc[:-1] if str(step) in sections]
-    return list((named[-1] if named else Manifest).model_fields)

@@ -15,7 +15,7 @@ from robustify.errors import AuthorisationError, ItemError, UsageError
 from robustify.files import read_expected
 from robustify.item import Item
 from robustify.restricted.ids import PREFIX, item_id
-from robustify.restricted.licence import settings_folder, write_private
+from robustify.restricted.terms import settings_folder, write_private
 
 FORMAT = "robustify.registered/1"
 _MOST = 256 << 20
@@ -28,18 +28,18 @@ def place() -> Path:
     return settings_folder() / "registered.json"
 
 
-def register(name: str, items: Sequence[Item]) -> None:
+def register_items(name: str, items: Sequence[Item]) -> None:
     """Remember the records of a restricted set; what is known of it already stays.
 
     Raises:
         ResourceError: the file cannot be written.
         AuthorisationError: the file that is there is damaged.
     """
-    held = _read() or {"format": FORMAT, "secret": secrets.token_hex(32), "sets": {}}
-    known = set(held["sets"].get(name, ()))
-    now = known | _digests(bytes.fromhex(held["secret"]), items)
+    record = _read() or {"format": FORMAT, "secret": secrets.token_hex(32), "sets": {}}
+    known = set(record["sets"].get(name, ()))
+    now = known | _digests(bytes.fromhex(record["secret"]), items)
     if now != known:
-        write_private(place(), {**held, "sets": {**held["sets"], name: sorted(now)}})
+        write_private(place(), {**record, "sets": {**record["sets"], name: sorted(now)}})
 
 
 def matches(items: Sequence[Item]) -> dict[str, int]:
@@ -48,11 +48,11 @@ def matches(items: Sequence[Item]) -> dict[str, int]:
     Raises:
         AuthorisationError: the record is damaged: without it nobody can say.
     """
-    held = _read()
-    if held is None:
+    record = _read()
+    if record is None:
         return {}
-    found = _digests(bytes.fromhex(held["secret"]), items)
-    counts = {str(name): len(found.intersection(digests)) for name, digests in held["sets"].items()}
+    own = _digests(bytes.fromhex(record["secret"]), items)
+    counts = {str(name): len(own.intersection(digests)) for name, digests in record["sets"].items()}
     return {name: n for name, n in counts.items() if n}
 
 
@@ -72,10 +72,10 @@ def _read() -> dict[str, Any] | None:
     if not path.exists() and not path.is_symlink():
         return None
     try:
-        held: Any = json.loads(read_expected(path, "the record of restricted sets", _MOST))
-        if held["format"] != FORMAT or len(bytes.fromhex(held["secret"])) != 32:
+        tree: Any = json.loads(read_expected(path, "the record of restricted sets", _MOST))
+        if tree["format"] != FORMAT or len(bytes.fromhex(tree["secret"])) != 32:
             raise ValueError
-        return {"format": FORMAT, "secret": held["secret"], "sets": dict(held["sets"])}
+        return {"format": FORMAT, "secret": tree["secret"], "sets": dict(tree["sets"])}
     except (UsageError, ValueError, KeyError, TypeError):
         raise AuthorisationError(
             f"{path}: no record of restricted sets as robustify writes it; restore it, or move it away and run "

@@ -20,13 +20,13 @@ from robustify.disclosure.release import PRINTED, Level, cell_of, released
 from robustify.disclosure.select import Tree
 from robustify.export.restricted_tasks import write_tasks
 from robustify.files import write_json, write_text
+from robustify.gate.key_file import Key
 from robustify.judge.judgement import Judgement
 from robustify.logs.replay import ReplayModel
 from robustify.report import write_report
 from robustify.restricted.access import Access
-from robustify.restricted.keys import Key
-from robustify.restricted.seal import require_seal, sealed
-from robustify.restricted.split import NAMES, Split, hashed, told_apart
+from robustify.restricted.hashed_split import NAMES, Split, hashed, separable
+from robustify.restricted.secret_key import require_seal, sealed
 from robustify.run import FORMAT, Run, open_run, replacing, versions
 from robustify.writers.public import Asked, signature
 
@@ -140,7 +140,7 @@ def _splits(judgement: Judgement, access: Access, k: int) -> list[Split]:
     for v in judgement.verdicts:
         ids[v.verdict].append(v.item)
     made = [hashed(told.id, told.version, name, access.key_id, held) for name, held in ids.items()]
-    return told_apart(made, k)
+    return separable(made, k)
 
 
 def _manifest(config: Config, asked: Asked, access: Access) -> dict[str, Any]:

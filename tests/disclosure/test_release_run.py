@@ -20,8 +20,8 @@ from robustify.export.hashed_split import emitted
 from robustify.files import sha256
 from robustify.pipeline import rejudge, reprint
 from robustify.report.words import closing
+from robustify.restricted.hashed_split import hashed, read_split, separable
 from robustify.restricted.loader import documents, require_silence
-from robustify.restricted.split import hashed, read_split, told_apart
 from robustify.run import Run, open_run
 from robustify.writers import restricted as printing
 from tests.support import restricted_run, restricted_set
@@ -254,7 +254,7 @@ def test_no_sums_and_differences_of_the_lists_name_fewer_items_than_a_cell(
 def test_a_list_that_cuts_small_cells_out_of_another_is_left_out(shared: int, n: int) -> None:
     one = hashed("m", "1", "robust", "0" * 16, map(keyed, range(40)))
     other = hashed("m", "1", "shortcut", "0" * 16, map(keyed, range(40 - shared, 60)))
-    assert [split.name for split in told_apart([one, other], 10)] == ["robust", "shortcut"][:n]
+    assert [split.name for split in separable([one, other], 10)] == ["robust", "shortcut"][:n]
 
 
 def with_cross_references(monkeypatch: pytest.MonkeyPatch, n: int) -> list[str]:

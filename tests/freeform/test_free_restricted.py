@@ -28,7 +28,7 @@ from robustify.freeform.report import page, summarise
 from robustify.freeform.schema import FreeItem, GradeResult, answer_from, grade_from, item_from, item_json
 from robustify.item import Item
 from robustify.restricted.ids import item_id
-from robustify.restricted.keys import load_key
+from robustify.restricted.secret_key import evaluator_key
 from tests.support import restricted_run
 from tests.support.restricted_set import ADAPTER, canaries, items
 
@@ -294,7 +294,7 @@ def test_a_killed_run_goes_on_and_nothing_is_graded_twice(mock: Path) -> None:
     run("grade", answers, "--items", path, "-o", grades, *JUDGE)
     assert grades.read_text() == whole
     assert {row.adapter for row in read_rows(grades, grade_from)} == {ADAPTER}
-    assert load_key().derived("free") != load_key().derived("ids")
+    assert evaluator_key().derived("free") != evaluator_key().derived("ids")
 
 
 def test_prepare_tells_no_small_count(mock: Path) -> None:

@@ -11,8 +11,8 @@ from robustify.engines.cache import Cache
 from robustify.engines.protocols import Logprob
 from robustify.gate.scan import scan
 from robustify.item import Item
-from robustify.restricted import keys, registered
-from robustify.restricted.split import hashed
+from robustify.restricted import registered, secret_key
+from robustify.restricted.hashed_split import hashed
 from tests.support import restricted_run
 
 IDS = tuple(
@@ -28,7 +28,7 @@ def found(data: bytes | str) -> set[str]:
 
 
 def test_a_key_is_refused_in_every_form_that_text_takes(tmp_path: Path) -> None:
-    keys.new_key(tmp_path / "key")
+    secret_key.new_key(tmp_path / "key")
     line = (tmp_path / "key").read_text(encoding="ascii")
     assert line.startswith("rbk1:")
     forms: list[bytes] = [
@@ -59,7 +59,7 @@ def test_our_own_score_cache_is_refused_by_its_bytes(tmp_path: Path, seal: bytes
 
 def test_the_record_of_registered_sets_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    registered.register("mock", [Item("a", "Which lamp is lit?", ("one", "two"), 0)])
+    registered.register_items("mock", [Item("a", "Which lamp is lit?", ("one", "two"), 0)])
     assert found(registered.place().read_bytes()) == {"RBG404"}
 
 

@@ -11,8 +11,8 @@ from robustify.disclosure.coarse import COARSER, FINEST
 from robustify.disclosure.release import Level, released
 from robustify.disclosure.shown import CUES, VIEW_GROUPS
 from robustify.judge.accuracy import credits, everyone
+from robustify.restricted.hashed_split import hashed
 from robustify.restricted.ids import item_id
-from robustify.restricted.split import hashed
 from robustify.screen.item_index import item_index
 from tests.attack import dictionary
 from tests.attack.reconstruction import Facts, Known, another, facts, solved

@@ -15,9 +15,9 @@ from robustify import pipeline
 from robustify.config import Config
 from robustify.errors import AuthorisationError, DataError, RobustifyError, UsageError
 from robustify.restricted.access import Access, authorised
-from robustify.restricted.keys import load_key
-from robustify.restricted.licence import Acceptance, accept, accepted
-from robustify.restricted.private import require_private
+from robustify.restricted.confinement import require_private
+from robustify.restricted.secret_key import evaluator_key
+from robustify.restricted.terms import Acceptance, accept, accepted
 from tests.support import restricted_set
 from tests.support.restricted_set import ADAPTER, LICENCE, SECRET, canaries, items, key_text, prepared
 
@@ -56,7 +56,7 @@ def edit(mock: Path, **changes: object) -> None:
 def test_with_all_facts_there_is_leave_and_nothing_is_written(mock: Path) -> None:
     access = ask(mock)
     assert access is not None
-    assert access.key == load_key()
+    assert access.key == evaluator_key()
     assert access.manifest.id == ADAPTER
     assert [Path(s.path) for s in access.sources] == [items_of(mock).resolve()]
     assert list((mock / "out").iterdir()) == []
@@ -64,7 +64,7 @@ def test_with_all_facts_there_is_leave_and_nothing_is_written(mock: Path) -> Non
 
 def test_the_repr_of_leave_shows_neither_key_nor_path(mock: Path) -> None:
     access = ask(mock)
-    assert repr(access) == str(access) == f"Access('{ADAPTER}', key {load_key().id})"
+    assert repr(access) == str(access) == f"Access('{ADAPTER}', key {evaluator_key().id})"
 
 
 def no_licence(mock: Path) -> None:
@@ -451,7 +451,7 @@ def test_a_registry_that_cannot_be_written_is_told_and_does_not_stop_a_run(
     def full(*_: object) -> None:
         raise ResourceError("registered.json: cannot be written (No space left on device)")
 
-    monkeypatch.setattr(module, "register", full)
+    monkeypatch.setattr(module, "register_items", full)
     bench = pipeline.load_bench(configs.load(mock / "mock.yaml"), ask(mock))
     assert len(bench.items) == N
     assert "are not recognised here later" in capsys.readouterr().err

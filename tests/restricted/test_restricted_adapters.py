@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from robustify import config as configs
 from robustify.cli import cli
 from robustify.errors import AuthorisationError, RobustifyError, UsageError
-from robustify.restricted.adapters import every, find, shipped
+from robustify.restricted.adapters import all_adapters, find, shipped
 from robustify.restricted.manifest import FILE, read_manifest
 from tests.support.restricted_set import ADAPTER, LICENCE, canaries, items, prepared, write_set
 
@@ -81,7 +81,7 @@ def test_the_demo_runs_through_its_adapter_as_without_it(tmp_path: Path) -> None
 
 
 FAULTS: dict[str, tuple[dict, str]] = {
-    "an unknown key": ({"sensitivty": "public"}, r"'sensitivty': unknown key \(did you mean sensitivity\?\)"),
+    "an unknown key": ({"sensitivty": "public"}, r"sensitivty: unknown key \(did you mean sensitivity\?\)"),
     "an unknown key below": ({"licence": {"name": "x", "sha256": "0" * 64, "urll": ""}}, r"did you mean url\?"),
     "another format": ({"format": "robustify.adapter/2"}, "format: input should be 'robustify.adapter/1'"),
     "a misspelt label": ({"sensitivity": "restrictd"}, "sensitivity: input should be 'public' or 'restricted'"),
@@ -220,7 +220,7 @@ def test_a_config_names_data_or_an_adapter_and_not_both(mock: Path) -> None:
 
 def test_broken_adapters_do_not_hide_the_others(mock: Path) -> None:
     rewrite(mock, {})
-    found = list(every())
+    found = list(all_adapters())
     assert sum(isinstance(one, RobustifyError) for one in found) == 1
     assert len(found) == 6
     listed = CliRunner().invoke(cli, ["adapter", "list", "--json"])

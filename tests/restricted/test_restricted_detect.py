@@ -15,11 +15,9 @@ from robustify.errors import AuthorisationError, RobustifyError
 from robustify.gate.fingerprints.index import register
 from robustify.gate.fingerprints.sealed import write
 from robustify.loaders import Source, load
-from robustify.restricted.access import authorised
-from robustify.restricted.detect import recognised, require_ordinary
-from robustify.restricted.egress import require_hosts, require_inside
+from robustify.restricted.access import authorised, require_hosts, require_inside
+from robustify.restricted.recognition import many, recognised, require_ordinary
 from robustify.restricted.registered import place
-from robustify.restricted.signals import many
 from tests.gate.sets import KEY, key_file
 from tests.support.restricted_set import ADAPTER, canaries, items, prepared, write_set
 

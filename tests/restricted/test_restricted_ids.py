@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from robustify.errors import DataError, ItemError
 from robustify.item import Item
 from robustify.loaders import Defect, Loaded
-from robustify.restricted.canonical import canonical
-from robustify.restricted.ids import item_id, prefixed, sealed
+from robustify.restricted.ids import canonical, item_id, keyed, prefixed
 
 KEY = hashlib.sha256(b"a subkey for tests").digest()
 GOLDEN = [
@@ -129,7 +128,7 @@ def test_sealing_leaves_no_plain_id_anywhere() -> None:
     items = [
         Item(f"source-{i}", f"which lamp {i}?", ("one", "two"), 0, "t", f"passage-{i}") for i in range(3)
     ]
-    done = sealed(bench(*items), KEY, "mock", "1")
+    done = keyed(bench(*items), KEY, "mock", "1")
     assert [i.id for i in done.items] == [item_id(KEY, "mock", "1", i.stem, i.choices) for i in items]
     assert [d.item for d in done.defects] == [done.items[0].id]
     assert [i.group for i in done.items] == ["p0001", "p0002", "p0003"]
@@ -140,7 +139,7 @@ def test_sealing_leaves_no_plain_id_anywhere() -> None:
 
 def test_items_that_share_a_passage_still_do() -> None:
     items = [Item(f"{i}", f"which lamp {i}?", ("one", "two"), 0, "", "shared" if i else "") for i in range(3)]
-    assert [i.group for i in sealed(bench(*items), KEY, "m", "1").items] == ["", "p0001", "p0001"]
+    assert [i.group for i in keyed(bench(*items), KEY, "m", "1").items] == ["", "p0001", "p0001"]
 
 
 TWINS = (
@@ -152,7 +151,7 @@ TWINS = (
 
 def test_two_items_with_one_id_are_refused_by_line_and_without_text() -> None:
     with pytest.raises(DataError) as told:
-        sealed(bench(*TWINS), KEY, "m", "1")
+        keyed(bench(*TWINS), KEY, "m", "1")
     assert [line.split(";")[0] for line in told.value.lines] == [
         "f:2: the same item as f:1, with the same key",
         "f:3: the same item as f:1, with another key",
@@ -162,7 +161,7 @@ def test_two_items_with_one_id_are_refused_by_line_and_without_text() -> None:
 
 def test_later_ones_of_them_can_be_set_aside() -> None:
     other = Item("d", "which kettle?", ("one", "two"), 0)
-    done = sealed(bench(*TWINS, other), KEY, "m", "1", skip_bad=True)
+    done = keyed(bench(*TWINS, other), KEY, "m", "1", skip_bad=True)
     assert [i.stem for i in done.items] == ["which lamp?", "which kettle?"]
     assert done.lines == (1, 4)
     assert [(q.line, q.file) for q in done.quarantined] == [(2, "f"), (3, "f")]
@@ -171,4 +170,4 @@ def test_later_ones_of_them_can_be_set_aside() -> None:
 
 def test_text_without_a_canonical_form_refuses_the_file_by_line() -> None:
     with pytest.raises(DataError, match=r"^f:2: text holds an unassigned code point"):
-        sealed(bench(TWINS[0], Item("x", "which \u0378?", ("one", "two"), 0)), KEY, "m", "1")
+        keyed(bench(TWINS[0], Item("x", "which \u0378?", ("one", "two"), 0)), KEY, "m", "1")

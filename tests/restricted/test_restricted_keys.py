@@ -13,7 +13,8 @@ from click.testing import CliRunner
 
 from robustify.cli import cli
 from robustify.errors import AuthorisationError, ResourceError, UsageError
-from robustify.restricted.keys import Key, load_key, new_key, text
+from robustify.gate.key_file import Key
+from robustify.restricted.secret_key import evaluator_key, new_key
 from tests.support.restricted_set import SECRET, key_text
 
 
@@ -33,7 +34,7 @@ def key_file(folder: Path, held: str | None = None, mode: int = 0o600) -> str:
 def test_a_new_key_is_256_random_bits_that_only_its_owner_reads(tmp_path: Path) -> None:
     made = new_key(tmp_path / "a.key")
     assert stat.S_IMODE((tmp_path / "a.key").stat().st_mode) == 0o600
-    assert load_key(str(tmp_path / "a.key")) == made
+    assert evaluator_key(str(tmp_path / "a.key")) == made
     assert len(made.secret) == 32
     assert new_key(tmp_path / "b.key").secret != made.secret
 
@@ -78,7 +79,7 @@ def test_the_id_and_the_subkeys_are_those_of_the_design() -> None:
 def load_key_of(secret: bytes) -> Key:
     os.environ["ROBUSTIFY_KEY"] = key_text(secret)
     try:
-        return load_key()
+        return evaluator_key()
     finally:
         del os.environ["ROBUSTIFY_KEY"]
 
@@ -87,13 +88,13 @@ def test_a_key_comes_from_a_file_or_from_a_secret_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(AuthorisationError, match="neither"):
-        load_key()
+        evaluator_key()
     monkeypatch.setenv("ROBUSTIFY_KEY", key_text(SECRET))
-    assert load_key().secret == SECRET
+    assert evaluator_key().secret == SECRET
     monkeypatch.delenv("ROBUSTIFY_KEY")
     monkeypatch.setenv("ROBUSTIFY_KEY_FILE", key_file(tmp_path))
-    assert load_key().secret == SECRET
-    assert text(load_key()) == key_text(SECRET)
+    assert evaluator_key().secret == SECRET
+    assert evaluator_key().as_text() == key_text(SECRET)
 
 
 def test_neither_repr_nor_str_shows_the_secret() -> None:
@@ -108,27 +109,27 @@ def test_neither_repr_nor_str_shows_the_secret() -> None:
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o660])
 def test_a_key_file_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> None:
     with pytest.raises(AuthorisationError, match="others may read it"):
-        load_key(key_file(tmp_path, mode=mode))
+        evaluator_key(key_file(tmp_path, mode=mode))
 
 
 def test_a_key_file_behind_a_link_is_refused(tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(key_file(tmp_path))
     with pytest.raises(AuthorisationError, match="symbolic link"):
-        load_key(str(link))
+        evaluator_key(str(link))
 
 
 def test_a_pipe_is_no_key_file_and_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe", 0o600)
     with pytest.raises(AuthorisationError, match="not a regular file"):
-        load_key(str(tmp_path / "pipe"))
+        evaluator_key(str(tmp_path / "pipe"))
 
 
 def test_a_key_file_inside_a_git_work_tree_is_refused(tmp_path: Path) -> None:
     place = key_file(tmp_path)
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     with pytest.raises(AuthorisationError, match="git work tree"):
-        load_key(place)
+        evaluator_key(place)
 
 
 def rbk1(secret: bytes) -> str:
@@ -151,7 +152,7 @@ WEAK = {
 @pytest.mark.parametrize("held", WEAK.values(), ids=WEAK.keys())
 def test_what_is_no_strong_key_is_refused_without_being_shown(tmp_path: Path, held: str) -> None:
     with pytest.raises(AuthorisationError) as told:
-        load_key(key_file(tmp_path, held))
+        evaluator_key(key_file(tmp_path, held))
     words = [word for word in held.strip().split(":") if len(word) > 8]
     assert not any(word in str(told.value) for word in words)
 
@@ -160,7 +161,7 @@ def test_the_gate_s_key_is_refused_as_the_key_of_ids(tmp_path: Path, monkeypatch
     place = key_file(tmp_path)
     monkeypatch.setenv("ROBUSTIFY_GATE_KEY_FILE", place)
     with pytest.raises(AuthorisationError, match="gate's key too"):
-        load_key(place)
+        evaluator_key(place)
 
 
 def test_the_commands_make_and_check_a_key_and_never_show_it(

@@ -19,8 +19,8 @@ from robustify import config as configs
 from robustify import pipeline
 from robustify.cli import cli
 from robustify.errors import AuthorisationError, DataError, RequestError, ResourceError
-from robustify.restricted.keys import load_key
-from robustify.restricted.process import OFFLINE, TEMPORARY, confined
+from robustify.restricted.confinement import OFFLINE, TEMPORARY, confined
+from robustify.restricted.secret_key import evaluator_key
 from tests.support import restricted_run
 from tests.support.restricted_set import ADAPTER, SECRET, accept, canaries, items, key_text, write_set
 
@@ -91,7 +91,7 @@ def test_scores_are_asked_for_under_the_seal_and_vectors_are_not_kept(
     monkeypatch.setattr("robustify.pipeline.linear_probe_answers", heads)
     told = restricted_run.config(heads={"models": ["stub-a"]})
     restricted_run.run(mock, mock / "out" / "run", told)
-    assert seals == [load_key().derived("cache")] * 2
+    assert seals == [evaluator_key().derived("cache")] * 2
     assert keeps == [False]
 
 
@@ -202,7 +202,7 @@ def test_inside_no_proxy_carries_prompts_and_no_child_has_a_key(
 
     assert through()
     monkeypatch.delenv("ROBUSTIFY_GATE_KEY")
-    key = load_key()
+    key = evaluator_key()
     monkeypatch.setenv("ROBUSTIFY_GATE_KEY", key_text(bytes(range(32))).strip())
     with confined(tmp_path):
         assert through() == []
@@ -210,12 +210,12 @@ def test_inside_no_proxy_carries_prompts_and_no_child_has_a_key(
             [sys.executable, "-c", "import os; print(*os.environ)"], capture_output=True, text=True
         )
         assert not {"ROBUSTIFY_KEY", "ROBUSTIFY_GATE_KEY", *told} & set(child.stdout.split())
-        assert load_key() == key
+        assert evaluator_key() == key
     assert os.environ["ROBUSTIFY_KEY"] == key_text(SECRET).strip()
     assert {name: os.environ[name] for name in told} == told
     monkeypatch.delenv("ROBUSTIFY_KEY")
     with pytest.raises(AuthorisationError, match="no key"):
-        load_key()
+        evaluator_key()
 
 
 def test_a_run_whose_key_stands_in_the_environment_is_sealed_with_it(
@@ -223,7 +223,7 @@ def test_a_run_whose_key_stands_in_the_environment_is_sealed_with_it(
 ) -> None:
     monkeypatch.delenv("ROBUSTIFY_KEY_FILE")
     monkeypatch.setenv("ROBUSTIFY_KEY", key_text(SECRET).strip())
-    assert restricted_run.run(mock, mock / "out" / "run").manifest["key_id"] == load_key().id
+    assert restricted_run.run(mock, mock / "out" / "run").manifest["key_id"] == evaluator_key().id
 
 
 def test_what_a_killed_cluster_left_is_removed_by_the_next_and_only_that(

@@ -28,7 +28,7 @@ def template() -> str:
 
 
 def signs() -> str:
-    from robustify.restricted.signals import TABLE
+    from robustify.restricted.recognition import TABLE
 
     rows = [f"| {code} | {says} | {effect} |" for code, (says, effect) in TABLE.items()]
     head = "| sign | what is recognised | the set is |\n|---|---|---|\n"

@@ -1,11 +1,14 @@
-"""Signs by which the content of a set is recognised as sensitive, each strong enough for what it may do.
+"""Is a set that calls itself public a sensitive one? Its content decides, whatever was declared.
 
-A sign tells what was recognised, in counts and names of sets; never what the content says.
+Each sign is strong enough for what it may do. A sign that a person may judge is lifted by a person's word, written
+into a manifest and bound to the digest of the content; no option of a command lifts any. A message names the sign, in
+counts and names of sets, and never the content.
 """
 
 import hashlib
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +21,8 @@ from robustify.gate.fingerprints.sealed import read
 from robustify.gate.fingerprints.words import streams
 from robustify.gate.key_file import load_key
 from robustify.item import Item
+from robustify.loaders import Loaded, Source
+from robustify.restricted.adapters import find, require_every
 from robustify.restricted.manifest import Manifest
 from robustify.restricted.registered import matches
 
@@ -38,11 +43,11 @@ _WORDS = re.compile(r"[a-z0-9]+")
 _ENDS = 1 << 16
 """Bytes at both ends of a file, where every format writes the names of its columns."""
 
-Effect = Literal["refused", "refused unless a person vouches", "told"]
+Effect = Literal["refused", "refused unless a person vouches", "warned"]
 TABLE: dict[str, tuple[str, Effect]] = {
     "S1": ("the digest of a file that an adapter pins, or records once read as restricted", "refused"),
     "S2": ("a canary string whose digest an adapter of a restricted set holds", "refused"),
-    "S2b": ("the canary line of any benchmark that must not be republished", "told"),
+    "S2b": ("the canary line of any benchmark that must not be republished", "warned"),
     "S3": ("fingerprints of the gate's index, where there is one", "refused"),
     "S4": (
         "names: a file, folder or set called like a known restricted set, or its columns",
@@ -64,7 +69,7 @@ class Sign:
     @property
     def refuses(self) -> bool:
         """Whether a set that shows it is refused."""
-        return TABLE[self.code][1] != "told"
+        return TABLE[self.code][1] != "warned"
 
     @property
     def attestable(self) -> bool:
@@ -79,6 +84,55 @@ class Content:
     items: Sequence[Item]
     raw: Iterable[bytes]
     names: Sequence[str]
+
+
+def require_ordinary(
+    bench: Loaded, sources: Sequence[Source], adapter: str | None = None, names: Iterable[str] = ()
+) -> None:
+    """Refuse a set that is recognised as a sensitive one. `names`: what it is called beside its files.
+
+    Raises:
+        AuthorisationError: every sign that nobody vouches against.
+    """
+    _refuse(bench.name, not_attested(recognised(bench, sources, names), bench, adapter))
+
+
+def require_ordinary_files(
+    name: str, items: Sequence[Item], files: Iterable[Path], names: Iterable[str] = ()
+) -> None:
+    """The same for items that came out of logs. Nobody can vouch for these: a config with the set's adapter and
+    models of the engine replay takes the same logs.
+
+    Raises:
+        AuthorisationError: every sign.
+    """
+    places = list(files)
+    called = [*names, *(part for file in places for part in _names_of(file))]
+    raw = (data for file in places for data in _bytes(file))
+    _refuse(name, list(signs(Content(items, raw, called), restricted_manifests())))
+
+
+def recognised(bench: Loaded, sources: Sequence[Source], names: Iterable[str] = ()) -> list[Sign]:
+    """Every sign of sensitive content, also those that somebody vouches against."""
+    raw = (data for source in sources if source.path for data in _bytes(Path(source.path)))
+    called = [bench.name, *names, *(name for source in sources for name in _names(source))]
+    return list(signs(Content(bench.items, raw, called), restricted_manifests()))
+
+
+def restricted_manifests() -> list[Manifest]:
+    """The manifests of all restricted sets that have an adapter here.
+
+    Raises:
+        AuthorisationError: one of the manifests cannot be read.
+    """
+    return [adapter.manifest for adapter in require_every() if adapter.manifest.restricted]
+
+
+def not_attested(found: Sequence[Sign], bench: Loaded, adapter: str | None) -> list[Sign]:
+    """The signs that no attestation of this adapter, bound to this content, lifts."""
+    word = None if adapter is None else find(adapter).manifest.attest.not_sensitive
+    vouched = word is not None and word.content_sha256 == bench.sha256
+    return [sign for sign in found if not (vouched and sign.attestable)]
 
 
 def signs(content: Content, known: Sequence[Manifest]) -> Iterator[Sign]:
@@ -100,19 +154,51 @@ def many(n: int, of: int) -> bool:
     return n >= FEW or (n >= 2 and n >= SHARE * of)
 
 
+def _refuse(name: str, found: Sequence[Sign]) -> None:
+    for sign in found:
+        if not sign.refuses:
+            print(f"robustify: {name}: {sign.says}; do not commit or upload what is written", file=sys.stderr)
+    refusing = [sign for sign in found if sign.refuses]
+    mend = (
+        "run it through an adapter of a restricted set, or vouch for this very content: robustify adapter new, "
+        "then attest.not_sensitive in its manifest"
+        if all(sign.attestable for sign in refusing)
+        else "run it through its adapter (robustify adapter list)"
+    )
+    if refusing:
+        raise AuthorisationError(
+            *(f"{name}: looks sensitive (sign {sign.code}): {sign.says}; {mend}" for sign in refusing)
+        )
+
+
+def _names(source: Source) -> list[str]:
+    parts = _names_of(Path(source.path)) if source.path else []
+    return [name for name in (*parts, source.name, source.hub) if name]
+
+
+def _names_of(path: Path) -> list[str]:
+    return [path.name, path.absolute().parent.name]
+
+
+def _bytes(place: Path) -> Iterator[bytes]:
+    """The files, one at a time. What was fetched from elsewhere is known by its name and its records alone."""
+    files = sorted([*place.glob("*.arrow"), *place.glob("*.parquet")]) if place.is_dir() else [place]
+    return (file.read_bytes() for file in files if file.is_file())
+
+
 def _in_a_file(raw: bytes, known: Sequence[Manifest]) -> Iterator[Sign]:
     digest = hashlib.sha256(raw).hexdigest()
-    for told in known:
-        if any(file.sha256 == digest for file in told.data.files):
-            yield Sign("S1", f"a file is registered as part of {told.id}")
-    wanted = {digest: told.id for told in known for digest in told.canary_sha256}
+    for manifest in known:
+        if any(file.sha256 == digest for file in manifest.data.files):
+            yield Sign("S1", f"a file is registered as part of {manifest.id}")
+    wanted = {digest: manifest.id for manifest in known for digest in manifest.canary_sha256}
     tokens = {token.lower() for token in _TOKEN.findall(raw)} if wanted else set()
     for name in sorted({wanted.get(hashlib.sha256(token).hexdigest(), "") for token in tokens} - {""}):
         yield Sign("S2", f"holds the canary of {name}")
     ends = raw[:_ENDS] + raw[-_ENDS:]
-    for told in known:
-        if told.columns and all(name.encode() in ends for name in told.columns):
-            yield Sign("S4", f"a file has the columns of {told.id}")
+    for manifest in known:
+        if manifest.columns and all(name.encode() in ends for name in manifest.columns):
+            yield Sign("S4", f"a file has the columns of {manifest.id}")
     if (b"anary" in raw or b"ANARY" in raw) and _CANARY.search(raw):
         yield Sign("S2b", "holds the canary line of a benchmark that must not be republished")
 
@@ -157,14 +243,14 @@ def _index(place: str) -> Fingerprints:
 
 
 def _named(names: Iterable[str], known: Sequence[Manifest]) -> Iterator[Sign]:
-    told = [_WORDS.findall(name.lower()) for name in names]
+    called = [_WORDS.findall(name.lower()) for name in names]
     found = [
         manifest.id
         for manifest in known
         if any(
             _within(_WORDS.findall(name.lower()), words)
             for name in (manifest.id, *manifest.names)
-            for words in told
+            for words in called
         )
     ]
     if found:

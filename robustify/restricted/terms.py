@@ -18,7 +18,7 @@ from robustify import __version__
 from robustify.errors import AuthorisationError, ResourceError, UsageError
 from robustify.files import read_expected, write_atomic
 from robustify.restricted.adapters import Adapter
-from robustify.restricted.strict_yaml import MOST_BYTES
+from robustify.settings_files import MOST_BYTES
 
 FORMAT = "robustify.licences/1"
 
@@ -56,10 +56,10 @@ def accepted() -> list[Acceptance]:
     if not place.exists() and not place.is_symlink():
         return []
     try:
-        held: Any = json.loads(read_expected(place, "the record of accepted terms", MOST_BYTES))
-        if held["format"] != FORMAT:
+        tree: Any = json.loads(read_expected(place, "the record of accepted terms", MOST_BYTES))
+        if tree["format"] != FORMAT:
             raise ValueError
-        return [Acceptance(**row) for row in held["accepted"]]
+        return [Acceptance(**row) for row in tree["accepted"]]
     except (UsageError, ValueError, KeyError, TypeError):
         raise AuthorisationError(
             f"{place}: no record of accepted terms as robustify writes it; move it away and accept again: "
@@ -76,14 +76,14 @@ def require(adapter: Adapter) -> Acceptance:
     name, digest = adapter.manifest.id, sha256(adapter.licence.encode()).hexdigest()
     mine = [row for row in accepted() if row.id == name]
     same = [row for row in mine if row.licence_sha256 == digest]
-    found = next((row for row in same if row.manifest_sha256 == adapter.sha256), None)
-    if found is None:
+    match = next((row for row in same if row.manifest_sha256 == adapter.sha256), None)
+    if match is None:
         why = "were changed since they were accepted" if mine else "are not accepted"
         why = "were accepted under another manifest, which was changed since" if same else why
         raise AuthorisationError(
             f"{name}: is a restricted set, and its terms {why}; read and accept them: robustify licence accept {name}"
         )
-    return found
+    return match
 
 
 def accept(adapter: Adapter, name: str) -> Acceptance:
@@ -95,7 +95,9 @@ def accept(adapter: Adapter, name: str) -> Acceptance:
     """
     called = " ".join(name.split())
     if not called or not called.isprintable() or len(called) > 100:
-        raise UsageError("the name is empty, too long or not printable; expected the name of whoever accepts")
+        raise UsageError(
+            "the name is empty, too long or not printable; expected the name of the person who accepts"
+        )
     digest = sha256(adapter.licence.encode()).hexdigest()
     now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     new = Acceptance(adapter.manifest.id, digest, called, now, __version__, adapter.sha256)

@@ -10,14 +10,14 @@ from pathlib import Path
 
 from robustify import files
 from robustify.errors import AuthorisationError, DataError, ResourceError, UsageError
+from robustify.gate.key_file import Key
 from robustify.item import Item
 from robustify.loaders import Loaded, load_many
 from robustify.restricted import ids
 from robustify.restricted.access import Access, authorised
 from robustify.restricted.adapters import find
-from robustify.restricted.keys import Key
-from robustify.restricted.private import require_private
-from robustify.restricted.split import Split, require_key
+from robustify.restricted.confinement import require_private
+from robustify.restricted.hashed_split import Split, require_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class _Named:
     sensitivity: str = "restricted"
 
 
-def opened(adapter: str) -> Access:
+def open_set(adapter: str) -> Access:
     """Leave to read the set of this adapter.
 
     Raises:
@@ -40,24 +40,24 @@ def opened(adapter: str) -> Access:
     return access
 
 
-def opened_for(split: Split, adapter: str) -> Access:
+def open_for(split: Split, adapter: str) -> Access:
     """The same for the set and the key of a split.
 
     Raises:
         AuthorisationError: also where the key is another one, or the split is smaller than a cell of the set.
         DataError: the split is of another set or version.
     """
-    told = find(adapter).manifest
-    if (told.id, told.version) != (split.dataset, split.version):
+    manifest = find(adapter).manifest
+    if (manifest.id, manifest.version) != (split.dataset, split.version):
         raise DataError(
-            f"split {split.name}: is of {split.dataset} version {split.version}, the adapter of {told.id} version "
-            f"{told.version}; expected the same"
+            f"split {split.name}: is of {split.dataset} version {split.version}, the adapter of {manifest.id} "
+            f"version {manifest.version}; expected the same"
         )
-    access = opened(adapter)
+    access = open_set(adapter)
     require_key(split, access.key_id)
-    if len(split.ids) < told.min_cell:
+    if len(split.ids) < manifest.min_cell:
         raise AuthorisationError(
-            f"split {split.name} of {split.dataset}: has fewer than {told.min_cell} ids, which tells of single items; "
+            f"split {split.name} of {split.dataset}: has fewer than {manifest.min_cell} ids, which describes single items; "
             "expected a split that a run let out"
         )
     return access
@@ -67,12 +67,13 @@ def items(access: Access, key: Key | None = None) -> tuple[Item, ...]:
     """All items of the set, in the order of the files, with the ids of the access's own key or of another one."""
     bench: Loaded = load_many(access.sources)
     if key is None:
-        return access.sealed(bench).items
-    told = access.manifest
-    return ids.sealed(bench, key.derived("ids"), told.id, told.version, skip_bad=told.data.skip_bad).items
+        return access.keyed(bench).items
+    manifest = access.manifest
+    derived, skip_bad = key.derived("ids"), manifest.data.skip_bad
+    return ids.keyed(bench, derived, manifest.id, manifest.version, skip_bad=skip_bad).items
 
 
-def write_private(path: Path, held: Iterable[Item]) -> None:
+def write_copy(path: Path, chosen: Iterable[Item]) -> None:
     """The items as JSON lines, each with its label, in a new file of mode 0600 in a private folder.
 
     Raises:
@@ -84,7 +85,7 @@ def write_private(path: Path, held: Iterable[Item]) -> None:
     rows = (
         {"sensitivity": "restricted", "id": i.id, "stem": i.stem, "choices": list(i.choices), "key": i.key,
          "topic": i.topic} | ({"group": i.group} if i.group else {})
-        for i in held
+        for i in chosen
     )  # fmt: skip
     write_new(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 

@@ -1,6 +1,6 @@
-"""A hashed split: which items of a set belong together, told by keyed ids in the order of their bytes.
+"""A hashed split: which items of a set belong together, given by keyed ids in the order of their bytes.
 
-Whoever has the key and the data finds the items again; nobody else learns more than their number. No topic, length,
+Anyone with the key and the data finds the items again; nobody else learns more than their number. No topic, length,
 score or order stands beside an id, for each would be a way to find the item without the key.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from robustify.errors import AuthorisationError, DataError
 from robustify.files import read_expected
 from robustify.item import Item
-from robustify.restricted import canonical
+from robustify.restricted.ids import CANON
 from robustify.restricted.manifest import FEWEST_IN_A_CELL
 
 FORMAT = "robustify.hashed-split/1"
@@ -38,7 +38,7 @@ class Split:
     @property
     def text(self) -> str:
         """The file: JSON with the keys of the format and nothing else."""
-        values = (FORMAT, self.dataset, self.version, self.name, canonical.NAME, self.key_id, len(self.ids),
+        values = (FORMAT, self.dataset, self.version, self.name, CANON, self.key_id, len(self.ids),
                   list(self.ids))  # fmt: skip
         return json.dumps(dict(zip(_KEYS, values, strict=True)), indent=1) + "\n"
 
@@ -49,13 +49,13 @@ def hashed(dataset: str, version: str, name: str, key_id: str, ids: Iterable[str
     Raises:
         DataError: an id that is not keyed; nothing is said of it.
     """
-    held = tuple(sorted(set(ids)))
-    bare = sum(not _ID.fullmatch(i) for i in held)
+    chosen = tuple(sorted(set(ids)))
+    bare = sum(not _ID.fullmatch(i) for i in chosen)
     if bare:
         raise DataError(
-            f"split {name}: {bare} of {len(held)} ids are no keyed ids; expected rb1_ and 26 letters"
+            f"split {name}: {bare} of {len(chosen)} ids are no keyed ids; expected rb1_ and 26 letters"
         )
-    return Split(dataset, version, name, key_id, held)
+    return Split(dataset, version, name, key_id, chosen)
 
 
 def read_split(path: Path) -> Split:
@@ -77,14 +77,14 @@ def read_split(path: Path) -> Split:
     return Split(tree["dataset"], tree["dataset_version"], tree["split"], tree["key_id"], tuple(tree["ids"]))
 
 
-def told_apart(splits: Sequence[Split], k: int) -> list[Split]:
+def separable(splits: Sequence[Split], k: int) -> list[Split]:
     """The first of these splits that may lie side by side: however they are intersected and subtracted, what comes out
     is empty or holds k ids or more.
     """
     kept: list[Split] = []
     for split in splits:
         sets = [set(one.ids) for one in (*kept, split)]
-        cells = Counter(tuple(i in held for held in sets) for i in set().union(*sets))
+        cells = Counter(tuple(i in ids for ids in sets) for i in set().union(*sets))
         if split.ids and min(cells.values()) >= k:
             kept.append(split)
     return kept
@@ -103,11 +103,11 @@ def require_key(split: Split, key_id: str) -> None:
         )
 
 
-def found(split: Split, items: Sequence[Item]) -> tuple[Item, ...]:
+def matched(split: Split, items: Sequence[Item]) -> tuple[Item, ...]:
     """The items of the split, in the order of the data.
 
     Raises:
-        DataError: some of the ids belong to no item; told are two numbers.
+        DataError: some of the ids belong to no item; the error gives two numbers.
     """
     wanted = set(split.ids)
     there = tuple(item for item in items if item.id in wanted)
@@ -123,16 +123,16 @@ def rekeyed(split: Split, old: Sequence[Item], new: Sequence[Item], key_id: str)
     """The same items under another key; `old` and `new` are the same data under both keys, in the same order.
 
     Raises:
-        DataError: as `found`.
+        DataError: as `matched`.
     """
-    found(split, old)
+    matched(split, old)
     wanted = set(split.ids)
     ids = [b.id for a, b in zip(old, new, strict=True) if a.id in wanted]
     return replace(split, key_id=key_id, ids=tuple(sorted(ids)))
 
 
 def require_apart(split: Split, earlier: Sequence[Split], k: int) -> None:
-    """Refuse a release that, with earlier ones, tells of so few items that it tells of single ones.
+    """Refuse a release that, with earlier ones, cuts out so few items that it describes single ones.
 
     Under one key any lists can be intersected and subtracted, whatever they are called: no part that this release cuts
     out of the earlier ones, or they out of it, may hold 1 to k - 1 items.
@@ -152,14 +152,14 @@ def require_apart(split: Split, earlier: Sequence[Split], k: int) -> None:
                 f"{split.dataset} version {split.version} under key {split.key_id}"
             )
     new, sets = set(split.ids), [set(one.ids) for one in earlier]
-    parts = Counter((i in new, *(i in held for held in sets)) for i in new.union(*sets))
-    # What the earlier ones cut out of each other is told already, and is no fault of this one.
+    parts = Counter((i in new, *(i in ids for ids in sets)) for i in new.union(*sets))
+    # What the earlier ones cut out of each other is known already, and is no fault of this one.
     cut = [n for at, n in parts.items() if parts[(not at[0], *at[1:])] or not any(at[1:])]
-    pairs = [n for held in sets for n in (len(new & held), len(new - held), len(held - new))]
+    pairs = [n for ids in sets for n in (len(new & ids), len(new - ids), len(ids - new))]
     if any(0 < n < k for n in (*cut, *pairs)):
         raise AuthorisationError(
-            f"split {split.name}: with the earlier releases it cuts out a part of fewer than {k} items, so that they "
-            "tell of single items; keep the earlier releases, or publish under another key"
+            f"split {split.name}: with the earlier releases it cuts out a part of fewer than {k} items, which "
+            "describes single items; keep the earlier releases, or publish under another key"
         )
 
 
@@ -167,7 +167,7 @@ def _fault(tree: object) -> str | None:
     if not isinstance(tree, dict) or set(tree) != set(_KEYS):
         return "other keys than a hashed split has"
     words = [tree[name] for name in ("dataset", "dataset_version", "split", "key_id")]
-    if tree["format"] != FORMAT or tree["canon"] != canonical.NAME:
+    if tree["format"] != FORMAT or tree["canon"] != CANON:
         return "another format or canonical form"
     if not all(isinstance(w, str) and _WORD.fullmatch(w) for w in words):
         return "names that are no names"
@@ -177,5 +177,5 @@ def _fault(tree: object) -> str | None:
     if ids != sorted(set(ids)) or tree["n"] != len(ids) or isinstance(tree["n"], bool):
         return "ids out of order, repeated, or not as many as it says"
     if len(ids) < FEWEST_IN_A_CELL:
-        return f"fewer than {FEWEST_IN_A_CELL} ids, too few to be told"
+        return f"fewer than {FEWEST_IN_A_CELL} ids, too few to be shown"
     return None

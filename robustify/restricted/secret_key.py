@@ -1,0 +1,147 @@
+"""The evaluator's secret: where it comes from, how one is made; and the seal of a restricted run made with it.
+
+It comes from a file of mode 0600 or a CI secret, never from an argument or a config, and passphrases are refused.
+The gate has a key of its own: CI needs that one, and CI must not be able to open lists of ids. Subkeys are used in
+its place: "ids", "cache", "manifest", "baseline", "free".
+
+The seal is an HMAC over run.json, which holds the label and the digest of every other file. Without the key nobody
+changes a label, number or digest unseen. It keeps nobody from reading; what was edited is not built upon.
+"""
+
+import contextlib
+import hmac
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from robustify.errors import AuthorisationError, ResourceError, UsageError
+from robustify.files import write_new
+from robustify.gate import key_file
+from robustify.gate.git import work_tree
+from robustify.gate.key_file import Key
+
+FILE_VARIABLE = "ROBUSTIFY_KEY_FILE"
+VARIABLE = "ROBUSTIFY_KEY"
+SECRETS = (VARIABLE, key_file.VARIABLE)
+"""Variables that hold a key itself and not the name of its file."""
+MAC = "mac"
+LABELS = ("sensitivity", "key_id", "adapter", "release", MAC)
+_IN_MEMORY: list[Key] = []
+
+
+def evaluator_key(path: str | None = None) -> Key:
+    """The key: from a given file, `$ROBUSTIFY_KEY_FILE` or `$ROBUSTIFY_KEY`.
+
+    Raises:
+        AuthorisationError: none is set, or the one that is must not be used: a link, no regular file, somebody
+            else's, readable by others, inside a git work tree, damaged or weak, or the gate's own key.
+    """
+    if path is None and _IN_MEMORY:
+        return _IN_MEMORY[-1]
+    key = key_file.load_key(path, FILE_VARIABLE, VARIABLE)
+    if key is None:
+        raise AuthorisationError(
+            f"no key: neither ${FILE_VARIABLE} nor ${VARIABLE} is set; expected a key file of mode 0600: "
+            "robustify key new --out FILE"
+        )
+    _refuse_the_gate_key(key.id)
+    return key
+
+
+@contextlib.contextmanager
+def kept_from_children() -> Iterator[None]:
+    """Inside, no environment variable holds a key, so that no child (git, Ray, vLLM) has it; `evaluator_key` gives it
+    still.
+
+    Raises:
+        AuthorisationError: as `evaluator_key`.
+    """
+    direct = bool(os.environ.get(VARIABLE)) and not os.environ.get(FILE_VARIABLE)
+    keys = [evaluator_key()] if direct else []
+    secrets = {name: os.environ.pop(name) for name in SECRETS if name in os.environ}
+    _IN_MEMORY.extend(keys)
+    try:
+        yield
+    finally:
+        os.environ.update(secrets)
+        del _IN_MEMORY[len(_IN_MEMORY) - len(keys) :]
+
+
+def new_key(out: Path) -> Key:
+    """A fresh key in a new file of mode 0600.
+
+    Raises:
+        AuthorisationError: the place lies inside a git work tree.
+        UsageError: the file is there already; a key is never overwritten.
+        ResourceError: the file cannot be written.
+    """
+    if work_tree(out.resolve().parent) is not None:
+        raise AuthorisationError(
+            f"{str(out)!a}: lies inside a git work tree, one `git add` away from a commit; choose another place"
+        )
+    key = Key.of(os.urandom(key_file.SIZE))
+    try:
+        write_new(out, key.as_text())
+    except FileExistsError:
+        raise UsageError(
+            f"{str(out)!a}: is there already; a key is never overwritten: choose another name"
+        ) from None
+    except OSError as error:
+        raise ResourceError(f"{str(out)!a}: cannot be written ({error.strerror})") from None
+    return key
+
+
+def sealed(manifest: Mapping[str, Any], key: Key) -> dict[str, Any]:
+    """The manifest of a run with its HMAC-SHA-256 under the subkey for manifests."""
+    return {**_bare(manifest), MAC: _mac(manifest, key)}
+
+
+def marked(manifest: Mapping[str, Any]) -> bool:
+    """Whether anything in run.json says that the run is restricted; the highest label wins."""
+    files = manifest.get("files")
+    names = list(files) if isinstance(files, Mapping) else []
+    return any(name in manifest for name in LABELS) or any(n.startswith("splits/") for n in names)
+
+
+def require_seal(folder: Path, manifest: Mapping[str, Any]) -> Key:
+    """The key under which this run.json was sealed.
+
+    Raises:
+        AuthorisationError: no key, another key, or a manifest that was edited.
+    """
+    key = evaluator_key()
+    if manifest.get("key_id") != key.id:
+        raise AuthorisationError(
+            f"{folder}: was sealed under another key than {key.id}; expected the key of the run ($ROBUSTIFY_KEY_FILE)"
+        )
+    mac = manifest.get(MAC)
+    labelled = manifest.get("sensitivity") == "restricted"
+    if not labelled or not isinstance(mac, str) or not hmac.compare_digest(_mac(manifest, key), mac):
+        raise AuthorisationError(
+            f"{folder}/run.json: is not as the run sealed it (a label or a digest was edited); run the same command again"
+        )
+    return key
+
+
+def _bare(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in manifest.items() if name != MAC}
+
+
+def _mac(manifest: Mapping[str, Any], key: Key) -> str:
+    text = json.dumps(_bare(manifest), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hmac.new(key.derived("manifest"), text.encode(), "sha256").hexdigest()
+
+
+def _refuse_the_gate_key(name: str) -> None:
+    try:
+        gate = key_file.load_key()
+    except AuthorisationError:
+        # The gate itself reports what is wrong with its own key.
+        return
+    if gate is not None and gate.id == name:
+        raise AuthorisationError(
+            f"the key {name} is the gate's key too; expected a separate one: anyone who scans with the gate's key "
+            "could open the lists of ids (robustify key new --out FILE)"
+        )
