@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from bench.gate_speed import speed
-from robustify.gate.fingerprints.index import register
+from robustify.gate.check import scan
+from robustify.gate.fingerprints.build import build_index
 from robustify.gate.fingerprints.matching import Fingerprints
-from robustify.gate.scan import Found, scan
+from robustify.gate.rules import Finding
 from robustify.stats.intervals import clopper_pearson, wilson
 from tests.gate.corpus import CARRIERS, DISGUISES, EDITS, Made, made, whole
 from tests.gate.layouts import KEY_STYLES, LAYOUTS
@@ -61,12 +62,12 @@ def rate(hits: int, n: int) -> dict[str, Any]:
     return {"value": hits / n, "n": n, "ci": [lo, hi]}
 
 
-def _found(content: Content, prints: Fingerprints | None) -> list[Found]:
+def _found(content: Content, prints: Fingerprints | None) -> list[Finding]:
     return scan(content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content, prints)
 
 
 def _blocked(contents: Iterable[Content], prints: Fingerprints) -> dict[str, Any]:
-    hits = [any(found.rule == "RBG301" for found in _found(content, prints)) for content in contents]
+    hits = [any(found.rule.id == "RBG301" for found in _found(content, prints)) for content in contents]
     return rate(sum(hits), len(hits))
 
 
@@ -125,7 +126,7 @@ def layouts(n: int) -> dict[str, Any]:
             for style in KEY_STYLES:
                 for i in range(n):
                     found = _found(layout(made(size, 1000 + i), style), None)
-                    hit = any(f.rule in STRUCTURE for f in found)
+                    hit = any(f.rule.id in STRUCTURE for f in found)
                     hits, total = hits + hit, total + 1
                     if not hit:
                         missed[name] = missed.get(name, 0) + 1
@@ -166,7 +167,7 @@ def false_positives(files: Sequence[Path], prints: Fingerprints) -> dict[str, An
     for path in files:
         data = path.read_bytes()
         size += len(data)
-        rules = {found.rule for found in scan(data, prints)}
+        rules = {found.rule.id for found in scan(data, prints)}
         warned += bool(rules & {"RBG104", "RBG302"})
         for layer, ids in layers.items():
             if rules & ids:
@@ -197,7 +198,7 @@ def _stand_in() -> tuple[list[Made], Fingerprints] | None:
     if not place.is_file():
         return None
     items = _arc(place)
-    return items, Fingerprints(register({"stand-in": [item.texts for item in items]}, KEY).tables, KEY)
+    return items, Fingerprints(build_index({"stand-in": [item.texts for item in items]}, KEY).tables, KEY)
 
 
 def stand_in(n: int) -> dict[str, Any] | None:
@@ -229,9 +230,9 @@ def _arc(place: Path) -> list[Made]:
 
 
 def _texts(place: Path) -> Iterable[list[str]]:
-    from robustify.gate.fingerprints.items import read_items
+    from robustify.gate.fingerprints.build import read_texts
 
-    return ([text for text in item if len(text) > 1] for item in read_items(place))
+    return ([text for text in item if len(text) > 1] for item in read_texts(place))
 
 
 def _benign(items: Sequence[Made]) -> dict[str, Any]:
@@ -246,7 +247,7 @@ def _benign(items: Sequence[Made]) -> dict[str, Any]:
 
 
 def _mock(items: Sequence[Made]) -> Fingerprints:
-    return Fingerprints(register({"mock": [item.texts for item in items]}, KEY).tables, KEY)
+    return Fingerprints(build_index({"mock": [item.texts for item in items]}, KEY).tables, KEY)
 
 
 def _speed(items: Sequence[Made]) -> dict[str, Any]:

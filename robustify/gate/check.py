@@ -1,20 +1,105 @@
-"""Contents through the layers and the policy: what stays a finding, and what was let pass and why."""
+"""Contents through every layer and the policy: what stays a finding, what was let pass and why, and the printed report.
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+`scan` is pure: bytes in, findings out. It opens no file, knows no git and keeps no state between files but the index.
+Findings are printed to stdout, one line each; counts and layers that did not run to stderr.
+"""
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from datetime import date
+from itertools import compress, count
+from operator import ne
+from typing import Literal
 
-from robustify.gate.decode.unpack import MOST_BYTES
-from robustify.gate.findings import Finding, refused
-from robustify.gate.fingerprints.matching import Fingerprints
-from robustify.gate.policy import Policy, digest_of
-from robustify.gate.scan import Found, scan
-from robustify.gate.sources import Content
+from robustify.gate.decode.decoder import DecodedText, Decoder, Unreadable
+from robustify.gate.decode.unpack import MOST_BYTES, ColumnNames
+from robustify.gate.detect.state import holds_split, states
+from robustify.gate.detect.structure import LEAST_TERMS, Shapes, lexicon
+from robustify.gate.fingerprints.folding import streams
+from robustify.gate.fingerprints.matching import Fingerprints, Match
+from robustify.gate.policy import VARIABLE, Policy, digest_of
+from robustify.gate.rules import BY_ID, Finding
+from robustify.gate.sources import Blob
+
+Demo = Literal["off", "on", "ignored"]
+"""What became of SAFE_DEMO."""
+_NEAR = 6
+"""Lines around an unescaped one in which words are looked for again."""
+_AROUND = 60
+"""The same for shapes and states: an item's first line may be far above."""
+
+
+def scan(data: bytes, fingerprints: Fingerprints | None = None) -> list[Finding]:
+    """Everything that the layers find in one file's content, without a path, one line a rule, the strongest."""
+    shapes = Shapes()
+    matches: dict[str, Match] = {}
+    findings: dict[tuple[str, str], Finding] = {}
+    before = ""
+    for part in Decoder(holds_split).read(data):
+        if isinstance(part, Unreadable):
+            findings.setdefault((part.rule, part.says), Finding(BY_ID[part.rule], part.line, part.says))
+            continue
+        if isinstance(part, ColumnNames):
+            shapes.count(part)
+            continue
+        near = part if part.raw else replace(part, text=changed(before, part.text, _AROUND))
+        shapes.look(near)
+        for rule, offset, says in states(near.text, whole=near.raw):
+            line = near.line_at(near.text.count("\n", 0, offset) + 1)
+            findings.setdefault((rule, ""), Finding(BY_ID[rule], line, says))
+        if fingerprints is not None:
+            text = part.text if part.raw else changed(before, part.text)
+            for match in fingerprints.matches(text, disguised=part.raw):
+                best = matches.get(match.set_name)
+                if best is None or match.weight > best.weight:
+                    matches[match.set_name] = replace(match, line=part.line_at(match.line))
+        before = part.text if part.raw else before
+    every = [*map(_matched, matches.values()), *_shaped(shapes, data), *findings.values()]
+    return sorted(every, key=lambda finding: (finding.line, finding.rule.id))
+
+
+def changed(raw: str, unescaped: str, near: int = _NEAR) -> str:
+    """The lines of an unescaped text that differ from the raw ones, with their neighbours; the others left blank.
+
+    What did not change was looked at in the raw text already.
+    """
+    old, new = raw.split("\n"), unescaped.split("\n")
+    if len(old) != len(new):
+        return unescaped
+    out = [""] * len(new)
+    done = 0
+    for i in compress(count(), map(ne, old, new)):
+        begin, end = max(done, i - near), i + near + 1
+        out[begin:end] = new[begin:end]
+        done = min(end, len(new))
+    return "\n".join(out)
+
+
+def _matched(match: Match) -> Finding:
+    strength = "a whole text" if match.whole else f"cover {match.cover} words"
+    rule = "RBG301" if match.refuses else "RBG302"
+    return Finding(BY_ID[rule], match.line, f'(set "{match.set_name}", {strength})')
+
+
+def _shaped(shapes: Shapes, data: bytes) -> Iterator[Finding]:
+    verdict = shapes.verdict()
+    if verdict is None:
+        return
+    rule, line, says = verdict
+    yield Finding(BY_ID[rule], line, says)
+    if rule == "RBG104":  # the lexicon is asked only where it decides
+        parts = Decoder(holds_split).read(data)
+        texts = (part.text for part in parts if isinstance(part, DecodedText) and part.raw)
+        terms = max((lexicon().named(streams(text)[0]) for text in texts), default=0)
+        if terms >= LEAST_TERMS:
+            yield Finding(BY_ID["RBG201"], line, f"(a shape of an item, {terms} terms of the lexicon)")
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What a check found. `allowed` and `demo`: findings that an entry or SAFE_DEMO lifted."""
+    """What a check found. `allowed` and `demo`: numbers of findings that an entry or SAFE_DEMO lifted."""
 
     findings: list[Finding] = field(default_factory=list)
     allowed: int = 0
@@ -24,48 +109,96 @@ class Outcome:
 
     @property
     def refused(self) -> list[Finding]:
-        """The findings that refuse."""
-        return refused(self.findings)
+        """The findings that refuse; the others are warnings."""
+        return [finding for finding in self.findings if finding.rule.refuses]
 
 
-def check(
-    contents: Iterable[Content], fingerprints: Fingerprints | None, policy: Policy, *, demo: bool, today: date
+def check_contents(
+    contents: Iterable[Blob], fingerprints: Fingerprints | None, policy: Policy, *, demo: bool, today: date
 ) -> Outcome:
-    """Scan contents and hold the findings against the policy."""
+    """Scan contents and compare the findings with the policy."""
     outcome = Outcome()
-    known: dict[str, list[Found]] = {}
+    known: dict[str, list[Finding]] = {}
     for content in contents:
         outcome.files += 1
         outcome.size += content.size
         digest = "" if content.data is None else digest_of(content.data)
-        if digest not in known or content.data is None:
-            known[digest] = _scanned(content, fingerprints)
-        path, in_path = _path(content, fingerprints)
-        found = [found.at(path) for found in known[digest]]
-        for finding in (*in_path, *found):
-            if policy.allows(finding, digest, today):
+        if content.data is None:
+            most = f"{content.size:,} bytes; the gate reads at most {MOST_BYTES >> 20} MiB of a file"
+            known[digest] = [Finding(BY_ID["RBG503"], 1, f"({most})")]
+        elif digest not in known:
+            known[digest] = scan(content.data, fingerprints)
+        path, in_path = _in_path(content, fingerprints)
+        for finding in (*in_path, *known[digest]):
+            placed = replace(finding, path=path)
+            if policy.allows(placed, digest, today):
                 outcome.allowed += 1
-            elif demo and policy.demonstrates(finding):
+            elif demo and policy.demonstrates(placed):
                 outcome.demo += 1
             else:
-                outcome.findings.append(finding)
+                outcome.findings.append(placed)
     return outcome
 
 
-def _scanned(content: Content, fingerprints: Fingerprints | None) -> list[Found]:
-    if content.data is None:
-        most = f"{content.size:,} bytes; the gate reads at most {MOST_BYTES >> 20} MiB of a file"
-        return [Found("RBG503", 1, f"({most})")]
-    return scan(content.data, fingerprints)
-
-
-def _path(content: Content, fingerprints: Fingerprints | None) -> tuple[str, list[Finding]]:
-    """The path to tell and the findings in it: a path that holds registered text is not told."""
+def _in_path(content: Blob, fingerprints: Fingerprints | None) -> tuple[str, list[Finding]]:
+    """The path to print and the findings in it: a path that holds registered text is not printed."""
     if fingerprints is None or not content.named:
         return content.path, []
-    found = [match for match in fingerprints.matches(content.path) if match.refuses]
-    if not found:
+    match = next((match for match in fingerprints.matches(content.path) if match.refuses), None)
+    if match is None:
         return content.path, []
-    told = f"<a path of {len(content.path)} characters>"
-    says = f'(in the path itself: set "{found[0].set_name}", cover {found[0].cover} words)'
-    return told, [Found("RBG301", 1, says).at(told)]
+    says = f'(in the path itself: set "{match.set_name}", cover {match.cover} words)'
+    return f"<a path of {len(content.path)} characters>", [Finding(BY_ID["RBG301"], 1, says)]
+
+
+def report(outcome: Outcome, why_not: str, *, demo: Demo, as_json: bool, quiet: bool) -> None:
+    """Print an outcome. `why_not`: why the fingerprint layer did not run, empty where it did."""
+    if as_json:
+        print(json.dumps(_summary(outcome, why_not, demo=demo)))
+        return
+    for finding in outcome.findings:
+        print(finding.as_line())
+    if outcome.findings or not quiet:
+        for line in _lines(outcome, why_not, demo=demo):
+            print(f"robustify gate: {line}", file=sys.stderr)
+
+
+def _summary(outcome: Outcome, why_not: str, *, demo: Demo) -> dict[str, object]:
+    lifted = "ran, lifted on listed paths" if demo == "on" else "ran"
+    return {
+        "format": 1,
+        "refused": len(outcome.refused),
+        "warnings": len(outcome.findings) - len(outcome.refused),
+        "scanned": {"contents": outcome.files, "bytes": outcome.size},
+        "layers": {
+            "structure": lifted,
+            "lexicon": lifted,
+            "fingerprints": f"did not run: {why_not}" if why_not else "ran",
+        },
+        "safe_demo": demo,
+        "lifted": {"allow_list": outcome.allowed, "safe_demo": outcome.demo},
+        "findings": [finding.as_json() for finding in outcome.findings],
+    }
+
+
+def _lines(outcome: Outcome, why_not: str, *, demo: Demo) -> Iterator[str]:
+    scanned = f"{outcome.files:,} contents, {outcome.size / 1e6:.1f} MB"
+    if why_not:
+        passes = "text of a registered set passes unless it has the shape of an item"
+        yield f"the fingerprint layer did not run: {why_not}; {passes}"
+    if demo == "ignored":
+        yield f"{VARIABLE}=true is ignored in CI and for ranges of commits"
+    if demo == "on":
+        yield f"{VARIABLE}=true: structure and lexicon lifted on listed paths ({outcome.demo} findings)"
+    if outcome.allowed:
+        yield f"{outcome.allowed} findings passed by allow-list entries"
+    if not outcome.refused:
+        warnings = len(outcome.findings)
+        yield f"clean: {scanned}" + (f", {warnings} warnings" if warnings else "")
+        return
+    rules = sorted({finding.rule.id for finding in outcome.refused})
+    paths = len({finding.path for finding in outcome.refused})
+    yield (
+        f"REFUSED: {len(outcome.refused)} findings in {paths} of {scanned}; "
+        f"what to do: robustify gate --explain {rules[0] if len(rules) == 1 else 'all'}"
+    )

@@ -1,4 +1,4 @@
-"""`robustify gate`: parse, scan, tell, end with a code. Standard library only, for a quick start.
+"""`robustify gate`: parse, scan, report, end with a code. Standard library only, for a quick start.
 
 Ends with 0 clean, 4 refused, 2 usage, 3 a policy or index that cannot be trusted, 6 git or the disk, 1 a bug: every
 code but 0 stops a commit. No message holds an excerpt, that of an unexpected error included.
@@ -9,19 +9,20 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 
-from robustify.errors import AuthorisationError, RobustifyError, UsageError
-from robustify.gate import options, telling
-from robustify.gate.check import check
+from robustify.errors import AuthorisationError, ResourceError, RobustifyError, UsageError
+from robustify.gate import arguments
+from robustify.gate.check import Demo, check_contents, report
 from robustify.gate.decode.unpack import MOST_BYTES
+from robustify.gate.fingerprints.index_file import read_index
 from robustify.gate.fingerprints.matching import Fingerprints
 from robustify.gate.git import Repository, work_tree
 from robustify.gate.key_file import load_key
-from robustify.gate.policy import NAME, Policy, parsed, safe_demo
-from robustify.gate.rules import BY_ID, BY_NAME, RULES, explained
-from robustify.gate.sources import Content, of_commits, of_entries, of_files, of_message, of_stdin
+from robustify.gate.policy import MOST_DAYS, NAME, Entry, Policy, digest_of, parse_policy, safe_demo
+from robustify.gate.rules import BY_ID, BY_NAME, RULES, explained, shown
+from robustify.gate.sources import Blob, of_commits, of_entries, of_files, of_message, of_stdin
 
 INDEX_VARIABLE = "ROBUSTIFY_GATE_INDEX"
 
@@ -30,14 +31,14 @@ INDEX_VARIABLE = "ROBUSTIFY_GATE_INDEX"
 class Task:
     """What is to be scanned, and the policy that holds for it."""
 
-    contents: Iterator[Content]
+    contents: Iterator[Blob]
     policy: Policy
     head: Callable[[], Policy]
     """The policy of what was committed before: where SAFE_DEMO's paths are read from."""
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run the command and tell every error in its own lines; the exit code comes back."""
+    """Run the command and print every error in its own lines; returns the exit code."""
     try:
         code = run(argv)
         sys.stdout.flush()
@@ -49,7 +50,7 @@ def main(argv: Sequence[str]) -> int:
         print("robustify gate: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # The reader has gone; what could not be told stops the commit all the same.
+        # The reader has gone; what could not be printed stops the commit all the same.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 4
     except Exception as error:
@@ -68,19 +69,17 @@ def _place(error: Exception) -> str:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run the command. Raises the errors that `main` tells."""
+    """Run the command. Raises the errors that `main` prints."""
     match list(argv[:1]):
         case ["index"]:
-            from robustify.gate.fingerprints.registering import index
+            from robustify.gate.fingerprints.build import index_command
 
-            return index(options.indexing(argv[1:]))
+            return index_command(arguments.indexing(argv[1:]))
         case ["allow"]:
-            from robustify.gate.allowing import allow
-
-            asked = options.allowing(argv[1:])
-            return allow(asked, fingerprints(asked)[0], date.today())
+            asked = arguments.allowing(argv[1:])
+            return _allow(asked, _fingerprints(asked)[0], date.today())
         case _:
-            asked = options.scanning(argv)
+            asked = arguments.scanning(argv)
             return _explain(asked.explain) if asked.explain else _scan(asked)
 
 
@@ -96,14 +95,14 @@ def _explain(name: str) -> int:
 
 
 def _scan(asked: Namespace) -> int:
-    prints, why_not = fingerprints(asked)
+    prints, why_not = _fingerprints(asked)
     if prints is None and asked.require_fingerprints:
         raise AuthorisationError(f"the fingerprint layer is required and cannot run: {why_not}")
-    demo: telling.Demo = "off" if not safe_demo() else "ignored" if _for_others(asked) else "on"
+    demo: Demo = "off" if not safe_demo() else "ignored" if _for_others(asked) else "on"
     task = _task(asked)
     policy = task.policy if demo != "on" else Policy(task.policy.entries, task.head().demo)
-    outcome = check(task.contents, prints, policy, demo=demo == "on", today=date.today())
-    telling.tell(outcome, why_not, demo=demo, as_json=asked.json, quiet=asked.quiet)
+    outcome = check_contents(task.contents, prints, policy, demo=demo == "on", today=date.today())
+    report(outcome, why_not, demo=demo, as_json=asked.json, quiet=asked.quiet)
     return AuthorisationError.exit_code if outcome.refused else 0
 
 
@@ -112,17 +111,15 @@ def _for_others(asked: Namespace) -> bool:
     return bool(asked.range or asked.pushed) or os.environ.get("CI", "") not in ("", "0", "false")
 
 
-def fingerprints(asked: Namespace) -> tuple[Fingerprints | None, str]:
+def _fingerprints(asked: Namespace) -> tuple[Fingerprints | None, str]:
     """The fingerprint layer, or None and why it cannot run."""
-    from robustify.gate.fingerprints.sealed import read
-
     index = asked.index or os.environ.get(INDEX_VARIABLE)
     key = load_key(asked.key)
     if not index:
         return None, f"no index of a registered set (--index or ${INDEX_VARIABLE})"
     if key is None:
         return None, "no key to the index ($ROBUSTIFY_GATE_KEY_FILE or $ROBUSTIFY_GATE_KEY)"
-    return Fingerprints(read(Path(index), key), key), ""
+    return Fingerprints(read_index(Path(index), key), key), ""
 
 
 def _task(asked: Namespace) -> Task:
@@ -154,22 +151,19 @@ def _pushed() -> str:
     return f"{'0' * 40}..{branch}" if branch and not lower else f"{lower}..{upper}"
 
 
-def _of_tree(root: Path | None, contents: Iterator[Content]) -> Task:
+def _of_tree(root: Path | None, contents: Iterator[Blob]) -> Task:
     place = root / NAME if root is not None else None
     if place is None or not place.is_file() or place.is_symlink():
         return Task(contents, Policy(), lambda: _head(root))
-    policy = parsed(place.read_text(encoding="utf-8", errors="replace"), NAME, date.today())
+    policy = parse_policy(place.read_text(encoding="utf-8", errors="replace"), NAME, date.today())
     return Task(contents, policy, lambda: _head(root))
 
 
 def _head(root: Path | None) -> Policy:
-    if root is None:
-        return Policy()
-    repository = Repository(root)
-    return _policy_at(repository, "HEAD")
+    return Policy() if root is None else _policy_at(Repository(root), "HEAD")
 
 
-def _of_index(repository: Repository, contents: Iterator[Content]) -> Task:
+def _of_index(repository: Repository, contents: Iterator[Blob]) -> Task:
     entry = next((entry for entry in repository.tracked() if entry.path == NAME), None)
     policy = _policy(repository, entry.object) if entry is not None else Policy()
     return Task(contents, policy, lambda: _policy_at(repository, "HEAD"))
@@ -180,12 +174,8 @@ def _of_range(repository: Repository, bounds: str, policy_from: str) -> Task:
     if not dots or not lower or upper.startswith("."):
         raise UsageError("the range is not of the form A..B; expected two commits, as in main..HEAD")
     upper = upper or "HEAD"
-    new = not lower.strip("0")
-    policy = (
-        Policy()
-        if new and policy_from == "base"
-        else _policy_at(repository, upper if policy_from == "head" else lower)
-    )
+    bound = upper if policy_from == "head" else lower
+    policy = _policy_at(repository, bound) if bound.strip("0") else Policy()  # all zeros: a new branch
     commits = repository.commits(lower, upper)
     return Task(of_commits(repository, commits), policy, lambda: policy)
 
@@ -203,5 +193,42 @@ def _policy_at(repository: Repository, commit: str) -> Policy:
 
 def _policy(repository: Repository, name: str) -> Policy:
     for _, _, data in repository.contents([name], MOST_BYTES):
-        return parsed((data or b"").decode("utf-8", "replace"), f"{NAME} (as committed)", date.today())
+        return parse_policy((data or b"").decode("utf-8", "replace"), f"{NAME} (as committed)", date.today())
     return Policy()
+
+
+def _allow(asked: Namespace, prints: Fingerprints | None, today: date) -> int:
+    """Write entries for the refusals of each file. Raises `AuthorisationError` where one cannot be lifted."""
+    root = work_tree(Path.cwd())
+    if root is None:
+        raise UsageError("not inside a git work tree; an entry is bound to a path of a repository")
+    if not 1 <= asked.days <= MOST_DAYS:
+        raise UsageError(f"--days {asked.days}; expected 1 to {MOST_DAYS}")
+    place = root / NAME
+    old = parse_policy(place.read_text(encoding="utf-8"), NAME, today) if place.is_file() else Policy()
+    entries = list(old.entries)
+    for content in of_files(asked.files, root):
+        if content.data is None:
+            raise AuthorisationError(f"{shown(content.path)} is larger than the gate reads; split it")
+        refused = check_contents([content], prints, Policy(), demo=False, today=today).refused
+        stuck = sorted({finding.rule.id for finding in refused if not finding.rule.allowable})
+        if stuck:
+            raise AuthorisationError(
+                f"{shown(content.path)}: no entry lifts {', '.join(stuck)}; remove the content"
+            )
+        digest, expires = digest_of(content.data), today + timedelta(days=asked.days)
+        rules = sorted({finding.rule.id for finding in refused})
+        new = {(content.path, rule, digest) for rule in rules}
+        # An entry for an earlier content stays in force: that content stays in the history.
+        entries = [e for e in entries if e.expires >= today and (e.path, e.rule, e.sha256) not in new]
+        entries += [Entry(content.path, rule, digest, asked.reason, asked.by, expires) for rule in rules]
+        print(f"{shown(content.path)}: {', '.join(rules) if rules else 'nothing to allow'}")
+    try:
+        place.write_text(Policy(tuple(entries), old.demo).as_json(), encoding="utf-8")
+    except OSError as error:
+        raise ResourceError(f"{NAME} cannot be written ({error.strerror})") from None
+    print(
+        f"robustify gate: {NAME} is written; it counts for commits once it is staged: git add {NAME}",
+        file=sys.stderr,
+    )
+    return 0

@@ -1,7 +1,7 @@
 """Git, asked through its plumbing with everything switched off that a hostile repository could set to run code.
 
 Blobs are read from the object store, never from the work tree, so that no filter, text conversion or external diff
-stands between the gate and what is committed. Nothing is written and nothing is fetched.
+changes what the gate sees. Nothing is written and nothing is fetched.
 """
 
 import os
@@ -37,7 +37,7 @@ _DIFF = ("-z", "--raw", "--no-renames", "--no-abbrev", "--no-ext-diff", "--no-te
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TreeEntry:
     """A path with the object that it holds. A submodule's mode is 160000: it holds no content here."""
 
     path: str
@@ -58,14 +58,14 @@ class Repository:
         if self._asked("rev-parse", "--git-dir") is None:
             raise UsageError("not inside a git repository; name files instead: robustify gate FILES")
 
-    def staged(self) -> list[Entry]:
-        """What the next commit would add or change, as it stands in the index."""
+    def staged(self) -> list[TreeEntry]:
+        """What the next commit would add or change, as it is in the index."""
         if self._asked("rev-parse", "--verify", "--quiet", "HEAD^{commit}") is None:
             return self.tracked()
         return _entries(self._run("diff-index", "--cached", *_DIFF, "HEAD", "--"))
 
-    def tracked(self) -> list[Entry]:
-        """Every path of the index, wherever in the repository one stands: the index beside the empty tree."""
+    def tracked(self) -> list[TreeEntry]:
+        """Every path of the index, from any folder of the repository: the index beside the empty tree."""
         empty = self._run("hash-object", "-t", "tree", "--stdin").decode().strip()
         return _entries(self._run("diff-index", "--cached", *_DIFF, empty, "--"))
 
@@ -74,16 +74,16 @@ class Repository:
         new = bool(lower) and not lower.strip("0")
         top = self.commit(upper)
         bounds = [top] if new else [top, f"^{self.commit(lower)}"]
-        found = self._run("rev-list", *bounds, "--").decode().split()
+        commits = self._run("rev-list", *bounds, "--").decode().split()
         shallow = self._asked("rev-parse", "--git-path", "shallow")
         if shallow is not None:
             place = self._folder / os.fsdecode(shallow.strip())
             cut = set(place.read_text(encoding="ascii").split()) if place.is_file() else set()
-            if cut.intersection(found):
+            if cut.intersection(commits):
                 raise UsageError(
                     "the history is cut within the range (a shallow clone); fetch it whole: fetch-depth 0"
                 )
-        return found
+        return commits
 
     def commit(self, name: str) -> str:
         """The commit of a name. Raises `UsageError` for a name that is none here."""
@@ -95,20 +95,20 @@ class Repository:
             )
         return found.decode().strip()
 
-    def changed(self, commits: Iterable[str]) -> list[Entry]:
+    def changed(self, commits: Iterable[str]) -> list[TreeEntry]:
         """Every path and content that any of the commits brings, each once; merges against every parent."""
         given = "".join(f"{commit}\n" for commit in commits).encode()
         raw = self._run("diff-tree", "--stdin", "-r", "-m", "--root", "--no-commit-id", *_DIFF, given=given)
         return list(dict.fromkeys(_entries(raw)))
 
-    def at(self, commit: str, path: str) -> Entry | None:
+    def at(self, commit: str, path: str) -> TreeEntry | None:
         """The entry of a path in a commit."""
         raw = self._run("ls-tree", "-z", "--full-tree", commit, "--", path).split(b"\0")[0]
         if not raw:
             return None
-        meta, _, found = raw.partition(b"\t")
+        meta, _, name_in_tree = raw.partition(b"\t")
         mode, _kind, name = meta.decode().split(" ")
-        return Entry(os.fsdecode(found), name, mode)
+        return TreeEntry(os.fsdecode(name_in_tree), name, mode)
 
     def contents(self, names: Sequence[str], most: int) -> Iterator[tuple[str, int, bytes | None]]:
         """The size and content of each object; no content where it has more than `most` bytes.
@@ -189,16 +189,16 @@ def environment() -> dict[str, str]:
     }
 
 
-def _entries(raw: bytes) -> list[Entry]:
+def _entries(raw: bytes) -> list[TreeEntry]:
     """The entries of `--raw -z` output that a change leaves behind: deletions and unmerged paths leave none."""
     parts = iter(raw.split(b"\0")[:-1])
-    found = []
+    entries = []
     for meta in parts:
         path = next(parts)
         _old, mode, _before, name, status = meta.decode().lstrip(":").split(" ")
         if status[0] not in "DU":
-            found.append(Entry(os.fsdecode(path), name, mode))
-    return found
+            entries.append(TreeEntry(os.fsdecode(path), name, mode))
+    return entries
 
 
 def work_tree(folder: Path) -> Path | None:

@@ -7,22 +7,19 @@ opens it again. There is no pragma inside a file that lifts a finding: the autho
 import hashlib
 import json
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, fields
 from datetime import date, timedelta
 from pathlib import PurePosixPath
 from typing import Any
 
 from robustify.errors import DataError, UsageError
-from robustify.gate.findings import Finding
-from robustify.gate.rules import BY_ID
+from robustify.gate.rules import BY_ID, Finding
 
 NAME = ".robustify-gate.json"
 FORMAT = "robustify.gate-policy/1"
 MOST_DAYS = 180
 VARIABLE = "SAFE_DEMO"
-_ENTRY = {"path", "rule", "sha256", "reason", "by", "expires"}
-_DEMO = {"path", "licence", "reason"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,33 +71,13 @@ class Policy:
     def as_json(self) -> str:
         """The file's text: sorted, one entry a line, so that a reviewer's diff shows one line an entry."""
         entries = sorted(self.entries, key=lambda e: (e.path, e.rule, e.sha256))
-        return (
-            "{\n"
-            f'"format": {json.dumps(FORMAT)},\n'
-            f'"safe_demo_paths": {_rows(_demo_row(demo) for demo in self.demo)},\n'
-            f'"allow": {_rows(_row(entry) for entry in entries)}\n'
-            "}\n"
-        )
+        parts = {"format": json.dumps(FORMAT), "safe_demo_paths": _rows(self.demo), "allow": _rows(entries)}
+        return "{\n" + ",\n".join(f'"{name}": {text}' for name, text in parts.items()) + "\n}\n"
 
 
-def _rows(rows: Iterable[dict[str, str]]) -> str:
-    lines = [json.dumps(row) for row in rows]
+def _rows(rows: Iterable[Entry | DemoPath]) -> str:
+    lines = [json.dumps(asdict(row), default=str) for row in rows]
     return "[\n  " + ",\n  ".join(lines) + "\n]" if lines else "[]"
-
-
-def _row(entry: Entry) -> dict[str, str]:
-    return {
-        "path": entry.path,
-        "rule": entry.rule,
-        "sha256": entry.sha256,
-        "reason": entry.reason,
-        "by": entry.by,
-        "expires": entry.expires.isoformat(),
-    }
-
-
-def _demo_row(demo: DemoPath) -> dict[str, str]:
-    return {"path": demo.path, "licence": demo.licence, "reason": demo.reason}
 
 
 def digest_of(data: bytes) -> str:
@@ -110,62 +87,52 @@ def digest_of(data: bytes) -> str:
 
 def safe_demo() -> bool:
     """Whether SAFE_DEMO is on: exactly `true`. Raises `UsageError` (exit 2) for any other word."""
-    found = os.environ.get(VARIABLE, "")
-    if found not in ("", "true"):
-        raise UsageError(f"{VARIABLE} is {found[:20]!a}; expected exactly true, or unset")
-    return found == "true"
+    value = os.environ.get(VARIABLE, "")
+    if value not in ("", "true"):
+        raise UsageError(f"{VARIABLE} is {value[:20]!a}; expected exactly true, or unset")
+    return value == "true"
 
 
-def parsed(text: str, where: str, today: date) -> Policy:
+def parse_policy(text: str, where: str, today: date) -> Policy:
     """A policy from its text. Raises `DataError` (exit 3) with every fault."""
     try:
-        held = json.loads(text)
+        tree = json.loads(text)
     except (ValueError, RecursionError):
         raise DataError(f"{where}: is not JSON; restore it or make it again: robustify gate allow") from None
-    if (
-        not isinstance(held, dict)
-        or held.get("format") != FORMAT
-        or not set(held) <= {"format", "allow", "safe_demo_paths"}
-    ):
+    names = {"format", "allow", "safe_demo_paths"}
+    if not isinstance(tree, dict) or tree.get("format") != FORMAT or not set(tree) <= names:
         raise DataError(
             f'{where}: expected an object with "format": "{FORMAT}", "allow" and "safe_demo_paths" only'
         )
     faults: list[str] = []
-    entries = [
-        _entry(row, f"{where}: allow[{i}]", today, faults) for i, row in enumerate(_list(held, "allow"))
-    ]
-    demo = [
-        _demo(row, f"{where}: safe_demo_paths[{i}]", faults)
-        for i, row in enumerate(_list(held, "safe_demo_paths"))
-    ]
+    entries = [_entry(row, at, today, faults) for at, row in _rows_of(tree, "allow", Entry, where, faults)]
+    demo = [_demo(row, at, faults) for at, row in _rows_of(tree, "safe_demo_paths", DemoPath, where, faults)]
     if faults:
         raise DataError.gather(faults)
-    return Policy(tuple(e for e in entries if e is not None), tuple(d for d in demo if d is not None))
+    return Policy(tuple(entries), tuple(demo))
 
 
-def _list(held: dict[str, Any], name: str) -> list[Any]:
-    found = held.get(name, [])
-    return found if isinstance(found, list) else [found]
+def _rows_of(
+    tree: dict[str, Any], name: str, kind: type, where: str, faults: list[str]
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """The rows of a list that have the texts of a kind, each with its place; the others are faults."""
+    names = sorted(field.name for field in fields(kind))
+    rows = tree.get(name, [])
+    for i, row in enumerate(rows if isinstance(rows, list) else [rows]):
+        texts = row.values() if isinstance(row, dict) and sorted(row) == names else [None]
+        if all(isinstance(text, str) and text.strip() for text in texts):
+            yield f"{where}: {name}[{i}]", row
+        else:
+            faults.append(f"{where}: {name}[{i}]: expected the texts {', '.join(names)}")
 
 
-def _texts(row: Any, names: set[str]) -> bool:
-    return (
-        isinstance(row, dict)
-        and set(row) == names
-        and all(isinstance(v, str) and v.strip() for v in row.values())
-    )
-
-
-def _entry(row: Any, where: str, today: date, faults: list[str]) -> Entry | None:
-    if not _texts(row, _ENTRY):
-        faults.append(f"{where}: expected the texts {', '.join(sorted(_ENTRY))}")
-        return None
+def _entry(row: dict[str, str], where: str, today: date, faults: list[str]) -> Entry:
     rule = BY_ID.get(row["rule"])
     try:
         expires = date.fromisoformat(row["expires"])
     except ValueError:
         faults.append(f"{where}: expires is no date; expected YYYY-MM-DD")
-        return None
+        expires = today
     if rule is None or not rule.allowable:
         faults.append(f"{where}: rule is not one that an entry can lift")
     if expires > today + timedelta(days=MOST_DAYS):
@@ -175,11 +142,8 @@ def _entry(row: Any, where: str, today: date, faults: list[str]) -> Entry | None
     return Entry(row["path"], row["rule"], row["sha256"], row["reason"], row["by"], expires)
 
 
-def _demo(row: Any, where: str, faults: list[str]) -> DemoPath | None:
-    if not _texts(row, _DEMO):
-        faults.append(f"{where}: expected the texts {', '.join(sorted(_DEMO))}")
-        return None
+def _demo(row: dict[str, str], where: str, faults: list[str]) -> DemoPath:
     path = PurePosixPath(row["path"])
     if path.is_absolute() or ".." in path.parts or path == PurePosixPath():
         faults.append(f"{where}: path must lie below the repository's root and be less than all of it")
-    return DemoPath(row["path"], row["licence"], row["reason"])
+    return DemoPath(**row)

@@ -1,7 +1,7 @@
-"""The rules: what each finding means, whether it refuses, and whether an allow-list entry can lift it.
+"""The rules and their findings: what each means, whether it refuses, and whether an allow-list entry can lift it.
 
-The table is the only place where a rule's number, name and words stand. A rule's own hits and misses are in
-`cases.py`, which a scan never loads.
+The table is the only place with a rule's number, name and words. A finding is a path, a line, a rule and counts: never
+an excerpt, a key name, a digest of the text or the number of an item in its set, because messages end up in logs.
 """
 
 from dataclasses import dataclass
@@ -88,3 +88,37 @@ def explained(rule: Rule) -> list[str]:
         f"mend: {rule.mend}",
         f"lifted by: {' or '.join(lifts) if lifts else 'nothing'}",
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One rule that matched in one place. `line` counts from 1; `says` is counts and fixed words; `path` may come later."""
+
+    rule: Rule
+    line: int
+    says: str
+    path: str = ""
+
+    def as_line(self) -> str:
+        """The one line that a person reads."""
+        return f"{shown(self.path)}:{self.line}: {self.rule.id} {self.rule.name} {self.says}"
+
+    def as_json(self) -> dict[str, object]:
+        """The same for a program."""
+        return {
+            "path": shown(self.path),
+            "line": self.line,
+            "rule": self.rule.id,
+            "name": self.rule.name,
+            "layer": self.rule.layer,
+            "refuses": self.rule.refuses,
+            "says": self.says,
+        }
+
+
+def shown(text: str) -> str:
+    """Text without what could steer a terminal or fake a line: everything unprintable is escaped."""
+    return "".join(
+        c if c.isprintable() and not "\ud800" <= c <= "\udfff" else c.encode("unicode_escape").decode()
+        for c in text
+    )

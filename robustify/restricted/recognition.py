@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Literal
 
 from robustify.errors import AuthorisationError, DataError
-from robustify.gate.detect.lexicon import LEAST, lexicon
+from robustify.gate.detect.structure import LEAST_TERMS, lexicon
+from robustify.gate.fingerprints.folding import streams
+from robustify.gate.fingerprints.index_file import read_index
 from robustify.gate.fingerprints.matching import Fingerprints
-from robustify.gate.fingerprints.sealed import read
-from robustify.gate.fingerprints.words import streams
 from robustify.gate.key_file import load_key
 from robustify.item import Item
 from robustify.loaders import Loaded, Source
@@ -232,7 +232,7 @@ def _index(place: str) -> Fingerprints:
             f"$ROBUSTIFY_GATE_KEY, or ${INDEX_VARIABLE} unset"
         )
     try:
-        return Fingerprints(read(Path(place), key), key)
+        return Fingerprints(read_index(Path(place), key), key)
     except DataError as error:
         raise AuthorisationError(
             *(
@@ -264,6 +264,6 @@ def _within(name: list[str], words: list[str]) -> bool:
 def _lexicon(items: Sequence[Item]) -> Iterator[Sign]:
     terms = lexicon()
     some = items[:: -(-len(items) // MOST_READ)] if items else ()
-    n = sum(terms.named(streams("\n".join((item.stem, *item.choices)))[0]) >= LEAST for item in some)
+    n = sum(terms.named(streams("\n".join((item.stem, *item.choices)))[0]) >= LEAST_TERMS for item in some)
     if n >= FEW and n >= LEXICON_SHARE * len(some):
         yield Sign("S5", f"{n:,} of {len(some):,} records speak of controlled categories")

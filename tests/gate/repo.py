@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from robustify.gate.command import INDEX_VARIABLE, main
-from robustify.gate.fingerprints import sealed
+from robustify.gate.fingerprints.index_file import write_index
 from robustify.gate.key_file import FILE_VARIABLE
 from tests.gate.sets import KEY, key_file, mock_items, mock_tables
 
@@ -57,7 +57,7 @@ def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repo:
     for name in ("SAFE_DEMO", "CI"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(place)
-    sealed.write(tmp_path / "index", mock_tables(), KEY)
+    write_index(tmp_path / "index", mock_tables(), KEY)
     monkeypatch.setenv(INDEX_VARIABLE, str(tmp_path / "index"))
     monkeypatch.setenv(FILE_VARIABLE, str(key_file(tmp_path)))
     held = Repo(place)

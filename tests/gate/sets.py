@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from robustify.gate.fingerprints.index import register
+from robustify.gate.fingerprints.build import build_index
+from robustify.gate.fingerprints.index_file import Tables
 from robustify.gate.fingerprints.matching import Fingerprints
-from robustify.gate.fingerprints.sealed import Tables
 from robustify.gate.key_file import Key
 from tests.gate.corpus import Made, made
 
@@ -35,7 +35,7 @@ def key_file(folder: Path, held: Key = KEY, mode: int = 0o600) -> Path:
 
 
 def opened(sets: Mapping[str, Sequence[Sequence[str]]], held: Key) -> Fingerprints:
-    return Fingerprints(register(sets, held, library=False).tables, held)
+    return Fingerprints(build_index(sets, held, library=False).tables, held)
 
 
 @cache
@@ -46,7 +46,7 @@ def mock_items(n: int = 200) -> list[Made]:
 
 @cache
 def mock_tables(n: int = 200) -> Tables:
-    return register({"mock": [item.texts for item in mock_items(n)]}, KEY, library=False).tables
+    return build_index({"mock": [item.texts for item in mock_items(n)]}, KEY, library=False).tables
 
 
 @cache

@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import pytest
 
+from robustify.gate.check import scan
 from robustify.gate.fingerprints.matching import Fingerprints
-from robustify.gate.scan import scan
 from tests.gate.corpus import LETTERS, Made, made
 from tests.gate.sets import mock_items, mock_prints
 
@@ -129,7 +129,7 @@ CARRIERS: dict[str, Callable[[Made], Content]] = {
 
 
 def found(content: Content, prints: Fingerprints | None) -> set[str]:
-    return {f.rule for f in scan(content.encode() if isinstance(content, str) else content, prints)}
+    return {f.rule.id for f in scan(content.encode() if isinstance(content, str) else content, prints)}
 
 
 @pytest.mark.parametrize("carrier", CARRIERS)

@@ -9,12 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robustify.errors import DataError
-from robustify.gate.fingerprints import sealed
-from robustify.gate.fingerprints.index import register
-from robustify.gate.fingerprints.items import read_items
+from robustify.gate.check import changed, scan
+from robustify.gate.fingerprints.build import build_index, read_texts
+from robustify.gate.fingerprints.folding import kept_words, rotated, streams
+from robustify.gate.fingerprints.index_file import read_index, write_index
 from robustify.gate.fingerprints.matching import COVER, HINT, Fingerprints
-from robustify.gate.fingerprints.words import rotated, streams, words
-from robustify.gate.scan import changed, scan
 from tests.gate.corpus import CARRIERS, DISGUISES, EDITS, Made, made, whole
 from tests.gate.sets import KEY, key, mock_items, mock_prints, mock_tables
 
@@ -30,7 +29,7 @@ FLOORS = {
 
 def blocked(content: str | bytes) -> bool:
     data = content.encode() if isinstance(content, str) else content
-    return any(found.rule == "RBG301" for found in scan(data, mock_prints()))
+    return any(found.rule.id == "RBG301" for found in scan(data, mock_prints()))
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -58,11 +57,11 @@ def test_edited_leaks_are_refused_as_often_as_asked(name: str, form: str) -> Non
 def test_the_finding_names_the_line_of_the_leak(carrier: str) -> None:
     for item in mock_items()[:5]:
         text = CARRIERS[carrier](item.stem)
-        (found,) = [f for f in scan(text.encode(), mock_prints()) if f.rule == "RBG301"]
+        (found,) = [f for f in scan(text.encode(), mock_prints()) if f.rule.id == "RBG301"]
         assert item.stem.split()[0] in text.split("\n")[found.line - 1]
         assert 'set "mock"' in found.says
-        assert not set(words(found.says)) & (
-            set(words(item.stem)) - set(words("set mock whole text a the cover words"))
+        assert not set(kept_words(found.says)) & (
+            set(kept_words(item.stem)) - set(kept_words("set mock whole text a the cover words"))
         )
 
 
@@ -94,7 +93,7 @@ def test_a_set_is_only_recognised_with_its_own_key() -> None:
 @pytest.mark.parametrize("n", [COVER - 1, COVER])
 def test_the_number_of_words_that_refuse_is_the_documented_one(n: int) -> None:
     text = "amber birch cedar delta ember fern grove hazel iris juniper"
-    prints = Fingerprints(register({"trees": [(text,)]}, KEY, library=False).tables, KEY)
+    prints = Fingerprints(build_index({"trees": [(text,)]}, KEY, library=False).tables, KEY)
     found = list(prints.matches("zinc " + " ".join(text.split()[1 : 1 + n]) + " opal"))
     assert [match.cover for match in found] == [n]
     assert found[0].refuses == (n >= COVER)
@@ -102,7 +101,7 @@ def test_the_number_of_words_that_refuse_is_the_documented_one(n: int) -> None:
 
 def test_matching_words_far_apart_do_not_add_up() -> None:
     text = "amber birch cedar delta ember fern grove hazel iris juniper"
-    prints = Fingerprints(register({"trees": [(text,)]}, KEY, library=False).tables, KEY)
+    prints = Fingerprints(build_index({"trees": [(text,)]}, KEY, library=False).tables, KEY)
     parts = text.split()
     far = " ".join(parts[:4]) + " stone" * 60 + " " + " ".join(parts[4:8])
     near = " ".join(parts[:4]) + " stone" * 8 + " " + " ".join(parts[4:8])
@@ -112,13 +111,13 @@ def test_matching_words_far_apart_do_not_add_up() -> None:
 
 def test_a_repeated_phrase_counts_once() -> None:
     text = "amber birch cedar delta ember fern grove hazel iris juniper"
-    prints = Fingerprints(register({"trees": [(text,)]}, KEY, library=False).tables, KEY)
+    prints = Fingerprints(build_index({"trees": [(text,)]}, KEY, library=False).tables, KEY)
     assert not any(match.refuses for match in prints.matches("amber birch cedar stone " * 20))
 
 
 def test_the_same_few_words_said_twice_are_a_hint_and_no_refusal() -> None:
     text = "amber birch of amber cedar birch of amber delta"
-    prints = Fingerprints(register({"trees": [(text,)]}, KEY, library=False).tables, KEY)
+    prints = Fingerprints(build_index({"trees": [(text,)]}, KEY, library=False).tables, KEY)
     (found,) = prints.matches("birch of amber cedar birch of amber stone")
     assert (found.cover, found.refuses) == (HINT, False)
     assert any(match.refuses for match in prints.matches(text))
@@ -128,8 +127,8 @@ def test_phrases_of_ordinary_text_are_left_out_of_an_index(tmp_path: Path) -> No
     phrase = "the painted gate stands open on every market day"
     (tmp_path / "prose.md").write_text(f"As always, {phrase}.\n")
     item = (f"{phrase} because the lamplighter Vopeku lost his brass whistle near the orchard",)
-    with_it = register({"one": [item]}, KEY, library=False)
-    without = register({"one": [item]}, KEY, [tmp_path], library=False)
+    with_it = build_index({"one": [item]}, KEY, library=False)
+    without = build_index({"one": [item]}, KEY, [tmp_path], library=False)
     assert without.dropped > with_it.dropped
     assert any(m.refuses for m in Fingerprints(with_it.tables, KEY).matches(phrase))
     assert not any(m.refuses for m in Fingerprints(without.tables, KEY).matches(phrase))
@@ -141,14 +140,14 @@ def test_a_match_names_the_set_that_the_text_is_of() -> None:
         "trees": [("amber birch cedar delta ember fern grove hazel",)],
         "short": [("Why do tall reeds whisper?",)],
     }
-    prints = Fingerprints(register(sets, KEY, library=False).tables, KEY)
+    prints = Fingerprints(build_index(sets, KEY, library=False).tables, KEY)
     assert [m.set_name for m in prints.matches("amber birch cedar delta ember fern grove hazel")] == ["trees"]
     assert [(m.set_name, m.whole) for m in prints.matches("why do tall reeds whisper")] == [("short", True)]
 
 
 def test_an_item_of_a_large_template_is_recognised_although_few_of_its_likes_are_kept() -> None:
     items = [(f"Amber birch cedar delta number {n} ember fern grove hazel iris",) for n in range(100, 400)]
-    tables = register({"trees": items}, KEY, library=False).tables
+    tables = build_index({"trees": items}, KEY, library=False).tables
     assert len(tables.tags) < 300 * 4
     assert all(any(m.refuses for m in Fingerprints(tables, KEY).matches(items[n][0])) for n in (0, 150, 299))
 
@@ -159,7 +158,7 @@ def test_registering_says_which_items_cannot_be_recognised() -> None:
         ("Which of the following is", "most likely to be the"),
         mock_items()[0].texts,
     ]
-    found = register({"mixed": items}, KEY, library=False)
+    found = build_index({"mixed": items}, KEY, library=False)
     assert (found.items, found.blind) == (3, 2)
 
 
@@ -167,43 +166,51 @@ def test_registering_says_which_items_cannot_be_recognised() -> None:
 
 
 def test_an_index_comes_back_as_it_was_written(tmp_path: Path) -> None:
-    sealed.write(tmp_path / "index", mock_tables(), KEY)
-    assert sealed.read(tmp_path / "index", KEY) == mock_tables()
+    write_index(tmp_path / "index", mock_tables(), KEY)
+    assert read_index(tmp_path / "index", KEY) == mock_tables()
     first = (tmp_path / "index").read_bytes()
-    sealed.write(tmp_path / "index", mock_tables(), KEY)
+    write_index(tmp_path / "index", mock_tables(), KEY)
     assert (tmp_path / "index").read_bytes() == first
 
 
-def test_an_index_shows_nothing_without_its_key(tmp_path: Path) -> None:
-    sealed.write(tmp_path / "index", mock_tables(), KEY)
+def test_an_index_shows_no_word_and_no_order_of_items_without_its_key(tmp_path: Path) -> None:
+    write_index(tmp_path / "index", mock_tables(), KEY)
     raw = (tmp_path / "index").read_bytes()
-    assert len(raw) % (1 << 16) == 48
-    body = raw[48:]
-    counts = [body.count(b) for b in range(256)]
-    spread = sum((count - len(body) / 256) ** 2 / (len(body) / 256) for count in counts)
-    assert spread < 400  # chi-square with 255 degrees of freedom: 330 is its 99.9 % point
-    assert b"mock" not in raw
     for item in mock_items()[:50]:
-        for word in words(item.stem):
+        for word in kept_words(item.stem):
             assert len(word) < 6 or word not in raw
+    texts = [item.texts for item in mock_items()]
+    turned = build_index({"mock": texts[::-1]}, KEY, library=False).tables
+    assert turned == mock_tables()
+    other = build_index({"mock": texts}, key("another"), library=False).tables
+    for name in ("tags", "starts", "marks"):
+        mine, theirs = set(getattr(mock_tables(), name)), set(getattr(other, name))
+        assert len(mine) == len(theirs)
+        assert not mine & theirs
+
+
+def test_an_index_of_an_older_format_is_refused_with_the_mend(tmp_path: Path) -> None:
+    (tmp_path / "index").write_bytes(b"RBGIX\x01\r\n" + bytes(100))
+    with pytest.raises(DataError, match=r"older format; make it again: robustify gate index"):
+        read_index(tmp_path / "index", KEY)
 
 
 def test_an_index_with_another_key_or_a_changed_byte_is_refused(tmp_path: Path) -> None:
     place = tmp_path / "index"
-    sealed.write(place, mock_tables(), KEY)
+    write_index(place, mock_tables(), KEY)
     with pytest.raises(DataError, match="was made with key"):
-        sealed.read(place, key("another"))
+        read_index(place, key("another"))
     raw = place.read_bytes()
     for at in (20, 60, len(raw) // 2, len(raw) - 1):
         place.write_bytes(raw[:at] + bytes([raw[at] ^ 1]) + raw[at + 1 :])
         with pytest.raises(DataError, match="changed or cut"):
-            sealed.read(place, KEY)
+            read_index(place, KEY)
     place.write_bytes(raw[:-500])
     with pytest.raises(DataError, match="changed or cut"):
-        sealed.read(place, KEY)
+        read_index(place, KEY)
     place.write_bytes(b"no index")
     with pytest.raises(DataError, match="no gate index"):
-        sealed.read(place, KEY)
+        read_index(place, KEY)
 
 
 @pytest.mark.parametrize(
@@ -218,7 +225,7 @@ def test_an_index_with_another_key_or_a_changed_byte_is_refused(tmp_path: Path) 
 )
 def test_items_are_read_from_any_common_file(tmp_path: Path, name: str, text: str, n: int) -> None:
     (tmp_path / name).write_text(text)
-    assert len(read_items(tmp_path / name)) == n
+    assert len(read_texts(tmp_path / name)) == n
 
 
 @pytest.mark.parametrize(
@@ -228,7 +235,7 @@ def test_items_are_read_from_any_common_file(tmp_path: Path, name: str, text: st
 def test_what_holds_no_items_is_refused_without_its_text(tmp_path: Path, name: str, content: bytes) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(DataError, match=name):
-        read_items(tmp_path / name)
+        read_texts(tmp_path / name)
 
 
 # The canon.
@@ -255,7 +262,9 @@ def test_case_and_accents_make_no_difference(parts: list[str]) -> None:
     import unicodedata
 
     text = " ".join(parts)
-    assert words(text.upper()) == words(text.lower()) == words(unicodedata.normalize("NFD", text))
+    assert (
+        kept_words(text.upper()) == kept_words(text.lower()) == kept_words(unicodedata.normalize("NFD", text))
+    )
 
 
 @given(TEXT, st.integers(0, 5))

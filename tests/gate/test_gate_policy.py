@@ -84,7 +84,7 @@ def test_an_entry_that_is_not_staged_does_not_count(repo: Repo) -> None:
     assert main(["--staged"]) == 4
 
 
-def test_a_range_is_held_against_the_policy_it_began_with(repo: Repo) -> None:
+def test_a_range_is_judged_by_the_policy_it_began_with(repo: Repo) -> None:
     start = repo.git("rev-parse", "HEAD")
     repo.commit(**{"a.jsonl": HARMLESS, NAME: policy(allow=[entry("a.jsonl", HARMLESS)])})
     assert main(["--range", f"{start}..HEAD"]) == 4

@@ -5,12 +5,12 @@ from datetime import date
 
 import pytest
 
-from robustify.gate.cases import CASES, REGISTERED
-from robustify.gate.detect.lexicon import PLACE, lexicon
+from robustify.gate.check import scan
+from robustify.gate.detect.structure import LEXICON_FILE, lexicon
+from robustify.gate.fingerprints.folding import streams
 from robustify.gate.fingerprints.matching import Fingerprints
-from robustify.gate.fingerprints.words import streams
 from robustify.gate.rules import RULES, Rule, explained
-from robustify.gate.scan import scan
+from tests.gate.cases import CASES, REGISTERED
 from tests.gate.corpus import made
 from tests.gate.layouts import KEY_STYLES, LAYOUTS
 from tests.gate.sets import KEY, opened
@@ -29,9 +29,9 @@ def test_a_rule_finds_its_hits_and_leaves_its_misses(rule: Rule, prints: Fingerp
     assert cases.hits
     assert cases.misses
     for i, content in enumerate(cases.hits):
-        assert rule.id in {found.rule for found in scan(content, prints)}, f"hit {i} of {rule.name}"
+        assert rule.id in {found.rule.id for found in scan(content, prints)}, f"hit {i} of {rule.name}"
     for i, content in enumerate(cases.misses):
-        assert rule.id not in {found.rule for found in scan(content, prints)}, f"miss {i} of {rule.name}"
+        assert rule.id not in {found.rule.id for found in scan(content, prints)}, f"miss {i} of {rule.name}"
 
 
 def test_rules_have_numbers_and_names_of_their_own() -> None:
@@ -51,7 +51,7 @@ def test_what_matches_a_registered_set_or_a_key_can_never_be_allowed_nor_lifted_
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_five_items_are_refused_in_every_layout(layout: str, style: str) -> None:
     found = scan(LAYOUTS[layout](made(5, 11), style).encode())
-    assert {f.rule for f in found} & STRUCTURE, layout
+    assert {f.rule.id for f in found} & STRUCTURE, layout
 
 
 # Rows without any name and without a header say nothing when there is only one of them.
@@ -61,7 +61,7 @@ _NEED_COMPANY = {"json_unnamed", "csv_no_header"}
 @pytest.mark.parametrize("layout", [name for name in LAYOUTS if name not in _NEED_COMPANY])
 def test_one_item_with_its_key_is_refused_in_every_layout_that_names_its_parts(layout: str) -> None:
     refused = [
-        bool({f.rule for f in scan(LAYOUTS[layout]([i], "letter").encode())} & STRUCTURE)
+        bool({f.rule.id for f in scan(LAYOUTS[layout]([i], "letter").encode())} & STRUCTURE)
         for i in made(20, 12)
     ]
     assert sum(refused) >= 19
@@ -70,12 +70,12 @@ def test_one_item_with_its_key_is_refused_in_every_layout_that_names_its_parts(l
 def test_a_finding_names_the_line_where_the_first_item_stands() -> None:
     items = made(3, 13)
     text = "# Notes\n\nNothing here.\n\n" + LAYOUTS["plain"](items, "letter")
-    (found,) = [f for f in scan(text.encode()) if f.rule in STRUCTURE]
+    (found,) = [f for f in scan(text.encode()) if f.rule.id in STRUCTURE]
     assert text.splitlines()[found.line - 1].startswith("A) ")
 
 
 def test_the_lexicon_is_short_reviewed_and_holds_categories_only() -> None:
-    held = json.loads(PLACE.read_text(encoding="utf-8"))
+    held = json.loads(LEXICON_FILE.read_text(encoding="utf-8"))
     terms = [*held["regimes"], *held["categories"]]
     assert len(terms) == len(set(terms)) <= 80
     assert terms == sorted(held["regimes"]) + sorted(held["categories"])
@@ -86,7 +86,7 @@ def test_the_lexicon_is_short_reviewed_and_holds_categories_only() -> None:
 
 
 def test_the_lexicon_alone_refuses_nothing() -> None:
-    held = json.loads(PLACE.read_text(encoding="utf-8"))
+    held = json.loads(LEXICON_FILE.read_text(encoding="utf-8"))
     brief = "This brief compares the " + ", the ".join((*held["regimes"], *held["categories"])) + ".\n"
     assert scan(brief.encode()) == []
     assert lexicon().named(streams(brief)[0]) >= 60

@@ -9,7 +9,7 @@ import pytest
 
 from robustify.engines.cache import Cache
 from robustify.engines.protocols import Logprob
-from robustify.gate.scan import scan
+from robustify.gate.check import scan
 from robustify.item import Item
 from robustify.restricted import registered, secret_key
 from robustify.restricted.hashed_split import hashed
@@ -21,7 +21,7 @@ IDS = tuple(
 
 
 def found(data: bytes | str) -> set[str]:
-    return {f.rule for f in scan(data.encode() if isinstance(data, str) else data)}
+    return {f.rule.id for f in scan(data.encode() if isinstance(data, str) else data)}
 
 
 # Keys.

@@ -12,8 +12,8 @@ from robustify import config as configs
 from robustify import pipeline
 from robustify.cli import cli
 from robustify.errors import AuthorisationError, RobustifyError
-from robustify.gate.fingerprints.index import register
-from robustify.gate.fingerprints.sealed import write
+from robustify.gate.fingerprints.build import build_index
+from robustify.gate.fingerprints.index_file import write_index
 from robustify.loaders import Source, load
 from robustify.restricted.access import authorised, require_hosts, require_inside
 from robustify.restricted.recognition import many, recognised, require_ordinary
@@ -122,9 +122,9 @@ def test_fingerprints_of_the_gate_recognise_edited_records(
     mock: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index = mock / "gate.index"
-    write(
+    write_index(
         index,
-        register({"mock": [[r["question"], *r["choices"]] for r in items(N)]}, KEY, library=False).tables,
+        build_index({"mock": [[r["question"], *r["choices"]] for r in items(N)]}, KEY, library=False).tables,
         KEY,
     )
     edited = [{**r, "question": "so " + r["question"].replace(" is ", " was ", 1)} for r in items(N)[:10]]

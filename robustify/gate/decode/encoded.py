@@ -1,31 +1,95 @@
-"""Runs of base64, base32 and hex inside text, decoded to bytes.
+"""Encoded text made readable: character encodings, runs of base64, base32 and hex, escapes, entities, tags.
 
-A run is decoded only to be looked at. What a run decodes to is judged elsewhere: most are digests or identifiers.
-Base85 and runs that are wrapped at fewer than 24 characters are not found.
+A run of base64 is decoded only to be looked at: most are digests or identifiers, and the caller decides. Base85 and
+runs that are wrapped at fewer than 24 characters are not found. A newline that was written as an escape becomes
+U+000B, which separates lines but is not counted as one of the file, so that a finding in the unescaped text names the
+file's own line.
 """
 
 import base64
 import binascii
+import codecs
+import html
 import re
 from collections.abc import Callable, Iterator
 
+_BYTE_ORDER_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_CONTROL = bytes(b for b in range(32) if b not in b"\t\n\x0b\x0c\r\x08\x1b") + b"\x7f"
+_MOST_CONTROL = 0.01
+_STRINGS = bytes(b if b in b"\t\n\r" or 32 <= b < 127 else 0 for b in range(256))
+
+
+def text_of(data: bytes, *, certain: bool = False) -> str | None:
+    """The text that bytes hold, or None where they are no text; certain: never by way of Latin-1."""
+    for mark, name in _BYTE_ORDER_MARKS:
+        if data.startswith(mark):
+            return _as_text(data, name)
+    if b"\0" in data:
+        return _wide(data)
+    controls = len(data) - len(data.translate(None, _CONTROL))
+    if controls > max(1, _MOST_CONTROL * len(data)):
+        return None
+    text = _as_text(data, "utf-8")
+    return data.decode("latin-1") if text is None and not certain else text
+
+
+def _as_text(data: bytes, encoding: str) -> str | None:
+    try:
+        return data.decode(encoding)
+    except UnicodeError:
+        return None
+
+
+def _wide(data: bytes) -> str | None:
+    """UTF-16 and UTF-32 without a mark, known by the places of their NUL bytes."""
+    for width, places, name in (
+        (4, (1, 2, 3), "utf-32-le"),
+        (4, (0, 1, 2), "utf-32-be"),
+        (2, (1,), "utf-16-le"),
+        (2, (0,), "utf-16-be"),
+    ):
+        if len(data) % width == 0 and all(_mostly_zero(data[place::width]) for place in places):
+            text = _as_text(data, name)
+            if text is not None and "\0" not in text:
+                return text
+    return None
+
+
+def _mostly_zero(data: bytes) -> bool:
+    return data.count(0) >= 0.7 * len(data)
+
+
+def strings(data: bytes) -> str:
+    """What reads as text within binary content, also as UTF-16."""
+    plain = data.translate(_STRINGS).replace(b"\0", b"\n")
+    narrow = data.replace(b"\0", b"")
+    wide = narrow.translate(_STRINGS).replace(b"\0", b"\n") if len(narrow) != len(data) else b""
+    return (plain + b"\n\n" + wide).decode("ascii")
+
+
 SHORTEST = 40
 """Characters from which a run is decoded: eight words of text make about 60."""
-_LINE = 24
+_LEAST_RUN = 24
 _JOINT = r"""["',]{0,2}(?:\\n)?["',]{0,2}[ ]?\\?\r?[\n\x0b][ \t#>*"',|]{0,80}"""
 _RUN = re.compile(
-    rf"[A-Za-z0-9+/_-]{{{_LINE},}}(?:{_JOINT}[A-Za-z0-9+/_-]{{{_LINE},}})*(?:({_JOINT}[A-Za-z0-9+/_-]+))?"
+    rf"[A-Za-z0-9+/_-]{{{_LEAST_RUN},}}(?:{_JOINT}[A-Za-z0-9+/_-]{{{_LEAST_RUN},}})*(?:({_JOINT}[A-Za-z0-9+/_-]+))?"
 )
 _JOINTS = re.compile(r"\\n|[^A-Za-z0-9+/_-]+")
 _HEX = re.compile(r"(?:0x)?(?:(?:[0-9a-f]{2})+|(?:[0-9A-F]{2})+)\Z")
 _BASE32 = re.compile(r"(?:[A-Z2-7]+|[a-z2-7]+)\Z")
-_MARKS = bytes(97 if (b < 128 and chr(b).isalnum()) or b in b"+/_-" else 32 for b in range(256))
-_PROBE = b"a" * _LINE
+_ALPHABET = bytes(97 if (b < 128 and chr(b).isalnum()) or b in b"+/_-" else 32 for b in range(256))
+_PROBE = b"a" * _LEAST_RUN
 
 
 def runs(text: str) -> Iterator[tuple[int, bytes]]:
     """The offset of each run and the bytes that it decodes to, once for each way in which it reads."""
-    marked = text.encode("latin-1", "replace").translate(_MARKS)
+    marked = text.encode("latin-1", "replace").translate(_ALPHABET)
     at = marked.find(_PROBE)
     while at >= 0:
         match = _RUN.match(text, at)
@@ -53,13 +117,13 @@ def _decoded(bare: str) -> Iterator[bytes]:
         yield bytes.fromhex(bare.removeprefix("0x"))
         return
     if _BASE32.match(bare):
-        found = _tried(base64.b32decode, bare.upper(), 8)
-        if found is not None:
-            yield found
+        data = _tried(base64.b32decode, bare.upper(), 8)
+        if data is not None:
+            yield data
     standard = bare.replace("-", "+").replace("_", "/")
-    found = _tried(base64.b64decode, standard, 4)
-    if found is not None:
-        yield found
+    data = _tried(base64.b64decode, standard, 4)
+    if data is not None:
+        yield data
 
 
 def _tried(decode: Callable[[str], bytes], bare: str, group: int) -> bytes | None:
@@ -72,3 +136,102 @@ def _tried(decode: Callable[[str], bytes], bare: str, group: int) -> bytes | Non
         return decode(less)
     except (binascii.Error, ValueError):
         return None
+
+
+BREAK = "\x0b"
+_ROUNDS = 4
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+# Patterns begin with a literal where they can: the search then skips to it.
+_PERCENT = re.compile(r"%[0-9A-Fa-f]{2}(?:%[0-9A-Fa-f]{2})*")
+_QUOTED_BYTES = re.compile(r"=[0-9A-F]{2}(?:=[0-9A-F]{2})*")
+_SOFT = re.compile(r"=(?:20|3D|\r?\n)")
+_CUT = re.compile(r"-(?:\r?\n|\x0b)")
+_ESCAPE = re.compile(
+    r"\\(?:u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2})|([0-3][0-7]{2})|([nrtvfab\"'/\\]))"
+)
+_SHORT = {"n": BREAK, "r": "", "t": "\t", "v": BREAK, "f": BREAK, "a": "", "b": ""}
+_TAG = re.compile(r"<(/?[A-Za-z!?][\w:.-]{0,40})((?:\s[^<>]{0,4000})?)/?>")
+_SIGN = re.compile(r"<(?:[/!?pPtTq]|br|BR|li|LI|wbr|hr|in)")
+"""Every text with tags has one of these; code that only names things in angle brackets has none."""
+_SECTIONS = ("<!--", "-->", "<![CDATA[", "]]>")
+_INLINE = {
+    "a", "abbr", "b", "bdi", "bdo", "big", "cite", "code", "del", "dfn", "em", "font", "i", "ins", "kbd", "mark", "q",
+    "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "tt", "u", "var", "wbr",
+}  # fmt: skip
+_CELL = {"td", "th"}
+_HYPHEN = re.compile(r"-(?:\r?\n|\x0b)(?:\",\r?\n)?[ \t#>*/+|!;%\"-]*(\w+)")
+"""The quotes: the lines of a text as a list of strings, as notebooks keep them."""
+_COMMAND = re.compile(r"\\[A-Za-z]+\*?")
+_SMUGGLED = re.compile("[\U000e0020-\U000e007e]")
+
+
+def unescaped(text: str) -> str:
+    """The text with its encodings undone, at most four deep; tags stay."""
+    if "\\begin{" in text or "\\item" in text:
+        text = _COMMAND.sub(lambda match: " " * len(match[0]), text)
+    for _ in range(_ROUNDS):
+        before = text
+        if "&" in text:
+            text = _ENTITY.sub(lambda match: _unbroken(html.unescape(match[0])), text)
+        if "%" in text:
+            text = _PERCENT.sub(_from_hex, text)
+        if "\\" in text:
+            text = _paired(_ESCAPE.sub(_from_escape, text))
+        if "=" in text and _SOFT.search(text):
+            text = _QUOTED_BYTES.sub(_from_hex, text.replace("=\r\n", "").replace("=\n", ""))
+        if text == before:
+            break
+    if _CUT.search(text):
+        text = _HYPHEN.sub(_from_hyphen, text)
+    if not text.isascii() and _SMUGGLED.search(text):
+        text = _SMUGGLED.sub(lambda match: chr(ord(match[0]) - 0xE0000), text)
+    return text
+
+
+def without_tags(text: str) -> str:
+    """The text without its tags: cells become tabs, other blocks become breaks, inline marks vanish."""
+    if not _SIGN.search(text) and "/>" not in text:
+        return text
+    for mark in _SECTIONS:
+        text = text.replace(mark, BREAK)
+    return _TAG.sub(_from_tag, text)
+
+
+def _from_tag(match: re.Match[str]) -> str:
+    name = (match[1] or "").lstrip("/").lower()
+    mark = "" if name in _INLINE else "\t" if name in _CELL else BREAK
+    if match[1] and match[1].startswith("/") and name in _CELL:
+        mark = ""
+    return mark + "\n" * match[0].count("\n")
+
+
+def _unbroken(text: str) -> str:
+    return text.replace("\n", BREAK)
+
+
+def _from_hyphen(match: re.Match[str]) -> str:
+    return match[1] + ("\n" * match[0].count("\n") or BREAK)
+
+
+def _from_hex(match: re.Match[str]) -> str:
+    """`%41%42` and `=41=42` as text."""
+    return _unbroken(bytes.fromhex(match[0].replace(match[0][0], "")).decode("utf-8", "replace"))
+
+
+def _from_escape(match: re.Match[str]) -> str:
+    for digits in match.group(1, 2, 3, 4):
+        if digits:
+            code = int(digits, 16)
+            return _unbroken(chr(code)) if code < 0x110000 else " "
+    if match[5]:
+        return _unbroken(chr(int(match[5], 8)))
+    return _SHORT.get(match[6], match[6])
+
+
+def _paired(text: str) -> str:
+    """Surrogate pairs that escapes left behind, joined; lone ones become question marks."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text

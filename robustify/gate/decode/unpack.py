@@ -1,7 +1,7 @@
-"""What is packed inside content, within bounds: a bomb costs its bound and is refused, never opened whole.
+"""What a content is by its first bytes, and what is packed in it, within bounds.
 
-Nothing is written to disk, no member's name is used as a path, and a member that cannot be opened is an obstacle
-that refuses, not one that is skipped.
+A name or an extension is never trusted. A bomb costs its bound and is refused, never opened whole. Nothing is written
+to disk, no member's name is used as a path, and a member that cannot be opened refuses; it is not skipped.
 """
 
 import bz2
@@ -10,20 +10,69 @@ import lzma
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Literal, Protocol
 
-from robustify.gate.decode.magic import Kind
-
+FileKind = Literal[
+    "gzip", "bzip2", "xz", "zlib", "zip", "tar", "parquet", "binary", "cache", "encrypted", "pointer", "text"
+]
 MOST_BYTES = 16 << 20
 """Bytes of one file."""
 MOST_UNPACKED = 32 << 20
 """Bytes that one file may unpack to, all its members together."""
 MOST_MEMBERS = 2000
 MOST_DEPTH = 5
-PACKED: frozenset[Kind] = frozenset({"gzip", "bzip2", "xz", "zlib", "zip", "tar", "parquet"})
+PACKED: frozenset[FileKind] = frozenset({"gzip", "bzip2", "xz", "zlib", "zip", "tar", "parquet"})
 _RATIO = 200
 _FREE = 1 << 20
 """Bytes that may be unpacked whatever the ratio."""
+_MOST_ROWS = 1 << 22
+"""Rows of one row group of a Parquet file."""
+_NO_CONTROL = {0: "\n"} | {code: " " for code in range(1, 32) if chr(code) not in "\t\n"}
+
+_MAGIC: dict[FileKind, tuple[bytes, ...]] = {
+    "gzip": (b"\x1f\x8b\x08",),
+    "bzip2": (b"BZh",),
+    "xz": (b"\xfd7zXZ\x00",),
+    "zip": (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08"),
+    "parquet": (b"PAR1",),
+    "encrypted": (
+        b"PARE", b"-----BEGIN PGP MESSAGE-----", b"-----BEGIN AGE ENCRYPTED FILE-----", b"age-encryption.org/",
+        b"$ANSIBLE_VAULT;", b"Salted__", b"\x00GITCRYPT\x00",
+    ),
+    "pointer": (b"version https://git-lfs.github.com/spec/",),
+    "binary": (
+        b"%PDF-", b"\x89PNG", b"GIF8", b"\xff\xd8\xff", b"II*\x00", b"MM\x00*", b"RIFF", b"OggS", b"ARROW1", b"FEA1",
+        b"ORC", b"Obj\x01", b"SQLite format 3", b"\x89HDF", b"\x93NUMPY", b"GGUF", b"7z\xbc\xaf\x27\x1c",
+        b"Rar!\x1a\x07", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18", b"\xd0\xcf\x11\xe0", b"\x7fELF", b"MZ", b"wOFF",
+        b"wOF2", b"RBGIX",
+    ),
+}  # fmt: skip
+_TEXT_WORDS = {b"BZh", b"ORC", b"MZ", b"RIFF", b"GIF8", b"PAR1", b"PARE", b"GGUF", b"FEA1"}
+"""Marks that could also begin a text."""
+_SQLITE = b"SQLite format 3\0"
+_WAL = b"\x37\x7f\x06"
+_CACHE_ID = b"RBST"
+"""SQLite's application id of a score cache (engines/cache.py), at byte 68 of the first page."""
+
+
+def file_kind(data: bytes) -> FileKind:
+    """The kind of a content. Marks that could begin a text count only where something binary follows."""
+    if data.startswith((_SQLITE, _WAL)):
+        at = data.find(_SQLITE)
+        return "cache" if at >= 0 and data[at + 68 : at + 72] == _CACHE_ID else "binary"
+    for kind, marks in _MAGIC.items():
+        mark = next((mark for mark in marks if data.startswith(mark)), None)
+        if mark is not None and not (mark in _TEXT_WORDS and _is_text(data[:512])):
+            return kind
+    if data[257:262] == b"ustar":
+        return "tar"
+    if len(data) > 8 and data[0] == 0x78 and data[1] in b"\x01\x5e\x9c\xda" and not _is_text(data[:64]):
+        return "zlib"
+    return "text"
+
+
+def _is_text(head: bytes) -> bool:
+    return all(b >= 32 or b in b"\t\n\r\x0b\x0c" for b in head)
 
 
 class Obstacle(Exception):
@@ -56,14 +105,14 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class ColumnNames:
     """The names of a packed table's columns (those within columns too) and its number of rows."""
 
     names: tuple[str, ...]
     rows: int
 
 
-class _Opener(Protocol):
+class _Decompressor(Protocol):
     """What the decompressors of zlib, bz2 and lzma share."""
 
     @property
@@ -73,7 +122,7 @@ class _Opener(Protocol):
     def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
 
 
-def opened(kind: Kind, data: bytes, budget: Budget) -> Iterator["bytes | Columns"]:
+def unpacked(kind: FileKind, data: bytes, budget: Budget) -> Iterator["bytes | ColumnNames"]:
     """The contents packed in `data`, one by one, the names of members first. Raises `Obstacle`."""
     match kind:
         case "gzip":
@@ -89,22 +138,20 @@ def opened(kind: Kind, data: bytes, budget: Budget) -> Iterator["bytes | Columns
         case "tar":
             yield from _tarred(data, budget)
         case "parquet":
-            from robustify.gate.decode.parquet import pages
-
-            yield from pages(data, budget)
+            yield from _parquet(data, budget)
         case _:
             return
 
 
-def _streams(data: bytes, opener: Callable[[], _Opener], budget: Budget) -> Iterator[bytes]:
-    """One stream; what stands behind it is content of its own."""
+def _streams(data: bytes, opener: Callable[[], _Decompressor], budget: Budget) -> Iterator[bytes]:
+    """One stream; what follows it is content of its own."""
     stream = opener()
     most = min(budget.left, max(_FREE, _RATIO * len(data))) + 1
     try:
-        found = stream.decompress(data, most)
+        plain = stream.decompress(data, most)
     except (zlib.error, OSError, lzma.LZMAError, EOFError):
         raise Obstacle("RBG504", "a compressed stream that does not open") from None
-    yield budget.taken(found, len(data))
+    yield budget.taken(plain, len(data))
     if not stream.eof:
         raise Obstacle("RBG504", "a compressed stream that is cut short")
     if stream.unused_data.strip(b"\0"):
@@ -116,10 +163,10 @@ def _zipped(data: bytes, budget: Budget) -> Iterator[bytes]:
 
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            held = archive.infolist()
-            yield "\n".join(info.filename for info in held).encode("utf-8", "replace")
-            yield b"\n".join([archive.comment, *(info.comment for info in held)])
-            for info in held:
+            members = archive.infolist()
+            yield "\n".join(info.filename for info in members).encode("utf-8", "replace")
+            yield b"\n".join([archive.comment, *(info.comment for info in members)])
+            for info in members:
                 if info.flag_bits & 1:
                     raise Obstacle("RBG502", "an archive with encrypted members")
                 if not info.is_dir():
@@ -143,3 +190,54 @@ def _tarred(data: bytes, budget: Budget) -> Iterator[bytes]:
                     yield budget.taken(member.read(budget.left + 1), len(data))
     except (tarfile.TarError, OSError, EOFError, ValueError):
         raise Obstacle("RBG504", "an archive with members that do not open") from None
+
+
+def _parquet(data: bytes, budget: Budget) -> Iterator[bytes | ColumnNames]:
+    """The column names of a Parquet file, then the texts of its columns; numbers are no text and are not read."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise Obstacle(
+            "RBG501", "a Parquet file, which the gate reads only with pyarrow: pip install pyarrow"
+        ) from None
+    try:
+        file = pq.ParquetFile(pa.BufferReader(data))
+        leaves = [file.schema.column(i) for i in range(len(file.schema))]
+        names = dict.fromkeys(name for leaf in leaves for name in leaf.path.split("."))
+        yield ColumnNames(tuple(names), file.metadata.num_rows)
+        texts = {i: leaf.path for i, leaf in enumerate(leaves) if leaf.physical_type == "BYTE_ARRAY"}
+        # Dictionaries hold each text once: a column that repeats one a million times is not spread out in memory.
+        file = pq.ParquetFile(pa.BufferReader(data), read_dictionary=list(texts.values()))
+        for i in range(file.num_row_groups if texts else 0):
+            group = file.metadata.row_group(i)
+            size = sum(group.column(j).total_uncompressed_size for j in texts)
+            if size > budget.left or group.num_rows > _MOST_ROWS:
+                raise Obstacle(
+                    "RBG503", f"a row group of more than {budget.left >> 20} MiB or {_MOST_ROWS:,} rows"
+                )
+            table = file.read_row_group(i, columns=list(texts.values()), use_threads=False)
+            for chunk in (chunk for column in table.columns for chunk in column.chunks):
+                text = "\n".join(_strings(chunk)).translate(_NO_CONTROL)
+                yield budget.taken(text.encode("utf-8", "replace"), len(data))
+    except (pa.ArrowException, OSError, ValueError, TypeError, RecursionError):
+        raise Obstacle("RBG504", "a Parquet file that does not open") from None
+
+
+def _strings(array: Any) -> Iterator[str]:
+    """The different texts of a nested Arrow array."""
+    match type(array).__name__:
+        case "DictionaryArray":
+            yield from _strings(array.dictionary)
+        case "StructArray":
+            for field in array.flatten():
+                yield from _strings(field)
+        case "MapArray":
+            yield from _strings(array.keys)
+            yield from _strings(array.items)
+        case "ListArray" | "LargeListArray" | "FixedSizeListArray":
+            yield from _strings(array.flatten())
+        case _:
+            for value in array.to_pylist():
+                if isinstance(value, str | bytes):
+                    yield value if isinstance(value, str) else value.decode("utf-8", "replace")

@@ -1,15 +1,102 @@
-"""Items in parsed JSON: an object with a stem and choices, however deep it lies and whatever its layout is.
+"""Items in parsed JSON, and what the name of a field says: a stem, choices, one choice of several, a key.
 
-Objects whose field names say nothing count too when a list of them asks questions and offers options.
+An object with a stem and choices counts, however deep it lies and whatever its layout is. Objects whose field names
+say nothing count too when a list of them asks questions and offers options. Names are compared without case and
+punctuation: `Question Stem`, `question_stem` and `questionStem` are one.
 """
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
-from robustify.gate.decode.lines import Lines
-from robustify.gate.detect.names import CHOICES, STEMS, WEAK_STEMS, Shape, bare, is_one, shape_of
+from robustify.gate.decode.decoder import Lines
+
+STEMS = frozenset(
+    {
+        "question", "questions", "stem", "questionstem", "questiontext", "questionbody", "questiontitle", "ques",
+        "problem", "mcq", "itemstem", "prompttext", "fullquestion", "inputquestion", "questionconcept",
+        "pregunta", "frage", "vraag", "domanda",
+    }
+)  # fmt: skip
+"""Names of a stem and of little else."""
+WEAK_STEMS = frozenset(
+    {
+        "prompt", "input", "goal", "ctx", "context", "premise", "sentence", "problemstatement", "instruction", "task",
+        "item", "text", "q", "query", "continuation",
+    }
+)  # fmt: skip
+"""Names of many other things too."""
+CHOICES = frozenset(
+    {
+        "choices", "options", "endings", "alternatives", "candidates", "answerchoices", "answeroptions", "answers",
+        "possibleanswers", "distractors", "incorrectanswers", "wronganswers", "multiplechoices", "mcoptions",
+        "targetscores", "mc1targets", "mc2targets", "multiplechoicetargets", "choicelist", "optionlist",
+        "contextoptions", "responses", "opciones", "antworten", "opzioni",
+    }
+)  # fmt: skip
+KEYS = frozenset(
+    {
+        "answer", "answerkey", "correct", "correctanswer", "correctoption", "correctchoice", "correctidx", "label",
+        "correctindex", "correctkey", "correctletter", "key", "target", "gold", "goldlabel", "goldindex", "answeridx",
+        "answerindex", "answerid", "answerletter", "solution", "cop", "ans", "rightanswer", "bestanswer", "groundtruth",
+        "respuesta", "antwort",
+    }
+)  # fmt: skip
+_ONE = re.compile(
+    r"(?:option|opt|op|choice|ending|answer|alternative|alt|sol|response|candidate|ans|distractor|incorrectanswer"
+    r"|wronganswer|incorrect|wrong|incorrectchoice|wrongchoice|choix)([a-j]|\d{1,2})$|([a-j])$"
+)
+_LONGEST = 80
+_PUNCTUATION = re.compile(r"[\W_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class FieldShape:
+    """What a set of field names makes up. `ones`: how many names are single choices (A, option_2, distractor3);
+    `named`: how many of them say so in more than a letter."""
+
+    stem: bool
+    weak_stem: bool
+    choices: bool
+    ones: int
+    named: int
+    key: bool
+
+    @property
+    def has_choices(self) -> bool:
+        """A list of choices, at least three single ones, or two under full names with a key."""
+        return self.choices or self.ones >= 3 or (self.named >= 2 and self.key)
+
+
+def bare(name: str) -> str:
+    """A name without case and punctuation; empty for what is too long for a name."""
+    return _bare(name) if len(name) <= _LONGEST else ""
+
+
+@lru_cache(maxsize=4096)
+def _bare(name: str) -> str:
+    return _PUNCTUATION.sub("", name.lower())
+
+
+def is_one(name: str) -> bool:
+    """Whether a bare name is one choice of several."""
+    return _ONE.match(name) is not None
+
+
+def shape_of(names: Iterable[str]) -> FieldShape:
+    """The shape that field names make up together."""
+    plain = {bare(name) for name in names}
+    return FieldShape(
+        stem=not plain.isdisjoint(STEMS),
+        weak_stem=not plain.isdisjoint(WEAK_STEMS),
+        choices=not plain.isdisjoint(CHOICES),
+        ones=sum(map(is_one, plain)),
+        named=sum(is_one(name) and len(name) > 1 for name in plain),
+        key=not plain.isdisjoint(KEYS),
+    )
+
 
 _LEAST_WORDS = 3
 _MOST_NODES = 2_000_000
@@ -23,19 +110,19 @@ class Shaped:
     keyed: bool
 
 
-def records(text: str) -> Iterator[Shaped]:
+def json_items(text: str) -> Iterator[Shaped]:
     """The items of a JSON document or of JSON lines; nothing where the text is neither."""
     head = text.lstrip("\ufeff \t\r\n")[:1]
     if head not in ("{", "["):
         return
     try:
-        held = json.loads(text)
+        tree = json.loads(text)
     except RecursionError:
         return
     except ValueError:
         yield from _lines(text)
         return
-    yield from _placed(text, held)
+    yield from _placed(text, tree)
 
 
 def _lines(text: str) -> Iterator[Shaped]:
@@ -43,46 +130,46 @@ def _lines(text: str) -> Iterator[Shaped]:
     for number, line in enumerate(text.split("\n"), 1):
         if line.lstrip()[:1] in ("{", "["):
             try:
-                held = json.loads(line.strip().rstrip(","))
+                tree = json.loads(line.strip().rstrip(","))
             except (ValueError, RecursionError):
                 faults += 1
                 if faults > 20:
                     return
                 continue
-            yield from (Shaped(number, found.keyed) for found, _ in _walked(held))
+            yield from (Shaped(number, item.keyed) for item, _ in _walked(tree))
 
 
-def _placed(text: str, held: object) -> Iterator[Shaped]:
-    """The items of one document, each at the line where its stem stands."""
+def _placed(text: str, tree: object) -> Iterator[Shaped]:
+    """The items of one document, each at the line of its stem."""
     at = 0
     lines = Lines(text)
-    for found, stem in _walked(held):
+    for item, stem in _walked(tree):
         for form in (json.dumps(stem)[1:40], json.dumps(stem, ensure_ascii=False)[1:40]):
             place = text.find(form, at)
             if place >= 0:
                 at = place
                 break
-        yield Shaped(lines.of(at), found.keyed)
+        yield Shaped(lines.of(at), item.keyed)
 
 
-def _walked(held: object) -> Iterator[tuple[Shaped, str]]:
-    stack: list[tuple[object, bool]] = [(held, False)]
+def _walked(tree: object) -> Iterator[tuple[Shaped, str]]:
+    stack: list[tuple[object, bool]] = [(tree, False)]
     nodes = 0
     while stack and nodes < _MOST_NODES:
         node, keyed = stack.pop()
         nodes += 1
         if isinstance(node, dict):
             names = shape_of(node)
-            found = _record(node, names, keyed)
-            if found is not None:
-                yield found
+            item = _record(node, names, keyed)
+            if item is not None:
+                yield item
             stack.extend((v, names.key) for v in reversed(node.values()) if isinstance(v, dict | list))
         elif isinstance(node, list):
             yield from _unnamed(node)
             stack.extend((v, False) for v in reversed(node) if isinstance(v, dict | list))
 
 
-def _record(node: dict[str, object], shape: Shape, keyed: bool) -> tuple[Shaped, str] | None:
+def _record(node: dict[str, object], shape: FieldShape, keyed: bool) -> tuple[Shaped, str] | None:
     """The item that an object is; `keyed`: the object around it says which choice is right."""
     if not (shape.stem or shape.weak_stem):
         return None
@@ -136,9 +223,9 @@ def _is_text(value: object) -> bool:
 
 def _unnamed(node: list[object]) -> Iterator[tuple[Shaped, str]]:
     """A list whose members ask a question and offer options, under names that say nothing or none."""
-    found = [stem for member in node if (stem := _asks(member))]
-    if len(found) >= 3 and 2 * len(found) >= len(node):
-        yield from ((Shaped(1, False), stem) for stem in found)
+    stems = [stem for member in node if (stem := _asks(member))]
+    if len(stems) >= 3 and 2 * len(stems) >= len(node):
+        yield from ((Shaped(1, False), stem) for stem in stems)
 
 
 def _asks(member: object) -> str:

@@ -1,14 +1,14 @@
 """What of robustify's own must not be committed, and the canary lines of benchmarks.
 
 Keys, the caches and records of a user's machine, and the record of a restricted run are refused; a hashed split may be
-committed, and then it holds the keys of its format and nothing else.
+committed, and then it has the keys of its format and nothing else.
 """
 
 import json
 import re
 from collections.abc import Iterator
 
-Seen = tuple[str, int, str]
+Sighting = tuple[str, int, str]
 """The id of a rule, an offset, and what to say."""
 
 SPLIT = "robustify.hashed-split/1"
@@ -17,7 +17,7 @@ _PRIVATE = {
     "robustify.licences/1": "(the record of accepted terms)",
 }
 _MARKS = (('"robustify.',), ('"sensitivity"', '"restricted"'), ('"release"', '"evaluator"'))
-"""One of these stands in each of our documents."""
+"""Each of our documents holds all marks of one of these."""
 _SPLIT_KEYS = {"format", "dataset", "dataset_version", "split", "canon", "key_id", "n", "ids"}
 _ID = re.compile(r"rb1_[a-z2-7]{26}(?![a-z0-9])")
 _MANY_IDS = 5
@@ -31,8 +31,8 @@ _CORPORA = re.compile(r"benchmark\s+data\s+should\s+never\s+appear\s+in\s+traini
 _CANARY_WORDS = ("anary", "ANARY", "nchmark data", "BENCHMARK DATA", "nchmark Data")
 
 
-def states(text: str, *, whole: bool) -> Iterator[Seen]:
-    """What a text holds that must not be committed. `whole`: it is all of a content, as it stands there."""
+def states(text: str, *, whole: bool) -> Iterator[Sighting]:
+    """What in a text must not be committed. `whole`: the text is all of a content, not unescaped."""
     if "rbk1:" in text:
         yield from (("RBG402", match.start(), "") for match in _KEY.finditer(text))
     if any(word in text for word in _CANARY_WORDS):
@@ -52,13 +52,13 @@ def _document(text: str) -> dict[str, object] | None:
     if not any(all(mark in text for mark in marks) for marks in _MARKS):
         return None
     try:
-        held = json.loads(text)
+        tree = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return held if isinstance(held, dict) else None
+    return tree if isinstance(tree, dict) else None
 
 
-def _records(tree: dict[str, object]) -> Iterator[Seen]:
+def _records(tree: dict[str, object]) -> Iterator[Sighting]:
     named = tree.get("format")
     if isinstance(named, str) and named in _PRIVATE:
         yield "RBG404", 0, _PRIVATE[named]
@@ -86,10 +86,8 @@ def is_split(tree: object) -> bool:
     """Whether an object is a hashed split with the keys of its format only, and sorted keyed ids (safety.md, 3.5)."""
     if not isinstance(tree, dict) or set(tree) != _SPLIT_KEYS or tree["format"] != SPLIT:
         return False
-    ids, names = (
-        tree["ids"],
-        [tree[name] for name in ("dataset", "dataset_version", "split", "canon", "key_id")],
-    )
+    ids = tree["ids"]
+    names = [tree[name] for name in ("dataset", "dataset_version", "split", "canon", "key_id")]
     return (
         isinstance(ids, list)
         and all(isinstance(one, str) and _ID.fullmatch(one) for one in ids)

@@ -11,10 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Literal
 
-from robustify.gate.decode.lines import Lines
-from robustify.gate.detect.names import STEMS, WEAK_STEMS, shape_of
-from robustify.gate.detect.names import bare as bare_name
-from robustify.gate.detect.records import Shaped
+from robustify.gate.decode.decoder import Lines
+from robustify.gate.detect.records import STEMS, WEAK_STEMS, Shaped, shape_of
+from robustify.gate.detect.records import bare as bare_name
 
 _DELIMITERS = (",", "\t", ";", "|")
 _HEAD = 40
@@ -33,7 +32,7 @@ Row = tuple[int, Sequence[str]]
 """The line of a row, and its cells."""
 
 
-def tables(text: str) -> Iterator[Shaped]:
+def table_items(text: str) -> Iterator[Shaped]:
     """The rows of a text that are shaped like items, at their lines."""
     inserts = ("nsert" in text or "NSERT" in text) and ("alues" in text or "ALUES" in text)
     if inserts and _INSERT.search(text):
@@ -43,12 +42,12 @@ def tables(text: str) -> Iterator[Shaped]:
     head = list(islice((line for line in beginning if line.strip()), _HEAD))
     for delimiter in _DELIMITERS:
         if _regular(text, head, delimiter):
-            found = list(_judged(_rows(text, delimiter)))
-            if not found and delimiter == "\t" and '"' in text:
+            items = list(_judged(_rows(text, delimiter)))
+            if not items and delimiter == "\t" and '"' in text:
                 # Within a JSON string the quote before a table would swallow it whole.
-                found = list(_judged(_rows(text, delimiter, quoting=csv.QUOTE_NONE)))
-            if found:
-                yield from found
+                items = list(_judged(_rows(text, delimiter, quoting=csv.QUOTE_NONE)))
+            if items:
+                yield from items
                 return
 
 
@@ -57,7 +56,7 @@ def _regular(text: str, head: Sequence[str], delimiter: str) -> bool:
     if delimiter == "|":
         bars = text.count(" | ") + text.count("\n|") >= _PIPES
         return bars and len(list(islice(filter(_piped, text.split("\n")), 2))) == 2
-    if not head or not _stands(text, delimiter, 4):
+    if not head or not _occurs(text, delimiter, 4):
         return False
     if 2 * sum(line.count(delimiter) >= 3 for line in head) >= len(head):
         return True
@@ -68,12 +67,12 @@ def _regular(text: str, head: Sequence[str], delimiter: str) -> bool:
         and len(list(islice(filter(_tabbed, text.replace("\x0b", "\n").split("\n")), 2))) == 2
     ):
         return True
-    quoted = _stands(text, f'"{delimiter}', 4) and _stands(text, '\n"', _LEAST_ROWS - 1)
+    quoted = _occurs(text, f'"{delimiter}', 4) and _occurs(text, '\n"', _LEAST_ROWS - 1)
     return quoted and _regular_rows(text[:_BEGINNING], delimiter)
 
 
-def _stands(text: str, mark: str, times: int) -> bool:
-    """Whether a mark stands in a text so many times."""
+def _occurs(text: str, mark: str, times: int) -> bool:
+    """Whether a mark occurs in a text at least so many times."""
     at = -1
     for _ in range(times):
         at = text.find(mark, at + 1)
@@ -144,9 +143,9 @@ def _judged(rows: Iterable[Row]) -> Iterator[Shaped]:
     n = 0
     for line, cells in rows:
         n += 1
-        found = _header(cells)
-        if found is not None:
-            column, keyed = found
+        header = _header(cells)
+        if header is not None:
+            column, keyed = header
         elif column >= 0:
             if len(cells) > column and (len(cells[column].split()) >= _LEAST_WORDS or not any(cells)):
                 yield Shaped(line, keyed)

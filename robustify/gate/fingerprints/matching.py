@@ -1,19 +1,17 @@
 """The fingerprint layer: does a text hold words of a registered set, in their order?
 
 A text is refused where distinct shingles of one item cover at least seven words, six of them different, within a
-window of 48, or where a whole registered text stands. Paraphrase is out of its reach: it knows words, not meanings.
+window of 48, or where it holds a whole registered text. Paraphrase is out of its reach: it knows words, not meanings.
 """
 
 import re
-import zlib
 from bisect import bisect_left, bisect_right
 from collections import defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from robustify.gate.fingerprints.sealed import Tables
-from robustify.gate.fingerprints.shingles import SPAN, Tagger
-from robustify.gate.fingerprints.words import ROTATED, Stream, rotated, streams, unspaced
+from robustify.gate.fingerprints.folding import ROTATED, Stream, joined_letters, rotated, streams
+from robustify.gate.fingerprints.index_file import SPAN, Tables, Tagger
 from robustify.gate.key_file import Key
 
 COVER = 7
@@ -23,14 +21,14 @@ DIFFERENT = 6
 HINT = 6
 """Words of one item that warn."""
 WINDOW = 48
-"""Words within which they must stand."""
+"""Words within which they must be."""
 _MOST_WORDS = 1 << 20
 """Words that are remembered between texts."""
 
 Hit = tuple[int, int]
 """The position of a shingle in a text, and its tag."""
 Seen = tuple[str, int, int, bool]
-"""The name of a set, the position of a word, the words covered, and whether a whole text stands there."""
+"""The name of a set, the position of a word, the words covered, and whether a whole text begins there."""
 # A word's kind is the sum of 1 (the vocabulary holds it), 2 (read from its end) and 4 (in ROT13).
 _RUN = re.compile(rb"[\x01\x03\x05\x07]{%d,}" % SPAN)
 _RUN_BACKWARDS = re.compile(rb"[\x02\x03\x06\x07]{%d,}" % SPAN)
@@ -71,22 +69,17 @@ class Fingerprints:
         self._marks = frozenset(tables.marks)
         self._kinds: dict[bytes, int] = {}
 
-    def matches(
-        self, text: str, folds: Sequence[Stream] | None = None, *, disguised: bool = True
-    ) -> Iterator[Match]:
-        """What a text shares with the registered sets; disguised: also spaced out, in ROT13 and backwards.
-
-        `folds`: the text's streams, where they are at hand.
-        """
+    def matches(self, text: str, *, disguised: bool = True) -> Iterator[Match]:
+        """What a text shares with the registered sets; disguised: also spaced out, in ROT13 and backwards."""
         turned = False
-        for stream in folds if folds is not None else streams(text):
+        for stream in streams(text):
             words = stream.kept()
             kinds = self._kinds_of(stream, words)
             yield from self._judged(stream, words, self._hits(words, kinds))
             if disguised:
                 hits = self._hits_backwards(words, kinds)
                 yield from self._judged(stream, words[::-1], hits, backwards=True)
-                yield from self._in(unspaced(stream))
+                yield from self._in(joined_letters(stream))
                 turned = turned or _RUN_ROTATED.search(kinds) is not None
         for stream in rotated(text) if turned else ():
             yield from self._in(stream)
@@ -109,8 +102,7 @@ class Fingerprints:
             )
         best: dict[str, tuple[tuple[bool, int], int]] = {}
         for name, place, cover, whole in (*self._wholes(words, hits), *self._covers(words, hits, places)):
-            found = best.get(name)
-            if found is None or (whole, cover) > found[0]:
+            if name not in best or (whole, cover) > best[name][0]:
                 best[name] = ((whole, cover), place)
         for name, ((whole, cover), place) in best.items():
             at = len(stream.parts) - 1 - places[place] if backwards else places[place]
@@ -118,14 +110,14 @@ class Fingerprints:
 
     def _kinds_of(self, stream: Stream, words: list[bytes]) -> bytes:
         """For each word whether the vocabulary holds it, and in which disguise; a new word is looked up once."""
-        marks, salt, crc = self._marks, self._tagger.salt, zlib.crc32
+        marks, mark = self._marks, self._tagger.mark
         if len(self._kinds) > _MOST_WORDS:
             self._kinds.clear()
         for word in stream.distinct.difference(self._kinds):
             self._kinds[word] = (
-                (crc(word, salt) in marks)
-                | (crc(word[::-1], salt) in marks) << 1
-                | (crc(word.translate(ROTATED), salt) in marks) << 2
+                (mark(word) in marks)
+                | (mark(word[::-1]) in marks) << 1
+                | (mark(word.translate(ROTATED)) in marks) << 2
             )
         return bytes(map(self._kinds.__getitem__, words))
 
@@ -165,15 +157,15 @@ class Fingerprints:
         near: dict[int, deque[Hit]] = defaultdict(deque)
         for place, tag in hits:
             for owner in self._owners(tag):
-                held = near[owner]
-                held.append((place, tag))
-                while held[0][0] < place + SPAN - WINDOW:
-                    held.popleft()
-                cover = covered(held, places)
-                if cover >= COVER and different(held, words) < DIFFERENT:
+                window = near[owner]
+                window.append((place, tag))
+                while window[0][0] < place + SPAN - WINDOW:
+                    window.popleft()
+                cover = _covered(window, places)
+                if cover >= COVER and _different(window, words) < DIFFERENT:
                     cover = HINT
                 if cover >= HINT:
-                    yield self._set_of(owner), held[0][0], cover, False
+                    yield self._set_of(owner), window[0][0], cover, False
 
     def _owners(self, tag: int) -> "list[int]":
         tags = self._tables.tags
@@ -184,7 +176,7 @@ class Fingerprints:
         return sets[bisect_right([first for _, first in sets], owner) - 1][0]
 
 
-def covered(hits: "deque[Hit]", places: list[int]) -> int:
+def _covered(hits: "deque[Hit]", places: list[int]) -> int:
     """How many words the hits cover, a repeated shingle counted once, one lone letter within a shingle too."""
     out: set[int] = set()
     for place in {tag: place for place, tag in hits}.values():
@@ -193,6 +185,6 @@ def covered(hits: "deque[Hit]", places: list[int]) -> int:
     return len(out)
 
 
-def different(hits: "deque[Hit]", words: list[bytes]) -> int:
+def _different(hits: "deque[Hit]", words: list[bytes]) -> int:
     """How many different words the hits cover."""
     return len({word for place, _ in hits for word in words[place : place + SPAN]})

@@ -7,7 +7,7 @@ licences and numbered steps have letters too; what tells them apart is a questio
 import re
 from collections.abc import Iterator, Sequence
 
-from robustify.gate.decode.lines import Lines
+from robustify.gate.decode.decoder import Lines
 from robustify.gate.detect.records import Shaped
 
 _LETTERS = (re.compile(r"B[).:\]]"), re.compile(r"b[).:\]]"))
@@ -36,11 +36,11 @@ _PRONOUN = re.compile(
 _ANSWER_LINE = re.compile(r"(?:correct\s+)?(?:answer|ans|solution|correct|key)\W{0,4}[:=]", re.IGNORECASE)
 
 
-def blocks(text: str) -> Iterator[Shaped]:
+def prose_items(text: str) -> Iterator[Shaped]:
     """The blocks of a text that are shaped like items, at the line of their first option."""
-    found = list(_marked(text, _LETTERS)) or list(_marked(text, _NUMBERS))
-    if found:
-        yield from found
+    marked = list(_marked(text, _LETTERS)) or list(_marked(text, _NUMBERS))
+    if marked:
+        yield from marked
     else:
         yield from _ticked(text)
         yield from _bare(text)
@@ -55,14 +55,14 @@ def _marked(text: str, seconds: Sequence[re.Pattern[str]]) -> Iterator[Shaped]:
         if at <= last or not _is_marker(text, at, at + 2):
             continue
         places = _sequence(text, at, text[at : at + 2])
-        found = _judged(text, places) if len(places) >= 3 else None
-        if found is not None:
+        keyed = _judged(text, places) if len(places) >= 3 else None
+        if keyed is not None:
             last = places[-1]
-            yield Shaped(lines.of(places[0]), found)
+            yield Shaped(lines.of(places[0]), keyed)
 
 
 def _is_marker(text: str, start: int, end: int) -> bool:
-    """Whether an option's letter stands at the beginning of a word group; a number only begins a line."""
+    """Whether an option's letter begins a word group; a number only begins a line."""
     before = text[max(0, start - 1) : start]
     after = text[end : end + 3].lstrip("*_)]>")[:1]
     first = _starts_line(text, start)
@@ -75,7 +75,7 @@ def _is_marker(text: str, start: int, end: int) -> bool:
 
 
 def _starts_line(text: str, at: int) -> bool:
-    """Whether only leaders (quotes, bullets, comment signs) stand between the line's beginning and a place."""
+    """Whether only leaders (quotes, bullets, comment signs) come between the line's beginning and a place."""
     head = text[max(0, at - 24) : at]
     cut = max(head.rfind("\n"), head.rfind("\x0b"))
     return not head[cut + 1 :].strip(_LEADERS) and (cut >= 0 or at <= 24)
@@ -131,7 +131,7 @@ def _judged(text: str, places: list[int]) -> bool | None:
 
 
 def _option(text: str) -> str:
-    """An option without what stands around it: bullets, quotes, the comma after a quoted line."""
+    """An option without what is around it: bullets, quotes, the comma after a quoted line."""
     return _QUOTED_END.sub("", text.rstrip()).strip(_LEADERS)
 
 
@@ -152,7 +152,7 @@ def _option_end(text: str, at: int) -> int:
 
 
 def _stem(text: str, at: int) -> str:
-    """The paragraph before the first option; one blank line may stand between."""
+    """The paragraph before the first option; one blank line may be between."""
     before = text[max(0, at - _REACH) : at].rstrip(_LEADERS + ",").replace("\x0b", "\n")
     cut = before.rfind("\n\n")
     return before[cut + 2 :] if cut >= 0 else before
@@ -178,7 +178,7 @@ def _ticked(text: str) -> Iterator[Shaped]:
 def _bare(text: str) -> Iterator[Shaped]:
     """A question, at least three short lines, then a line that says the answer."""
     lines = Lines(text)
-    for at in sorted(_found(text, _ANSWER_WORDS))[:_MOST_ANSWERS]:
+    for at in sorted(_offsets(text, _ANSWER_WORDS))[:_MOST_ANSWERS]:
         begin = max(text.rfind(mark, 0, at) for mark in ("\n", "\x0b")) + 1
         cut = _BREAKS.search(text, at)
         line = text[begin : cut.start() if cut else len(text)]
@@ -187,7 +187,7 @@ def _bare(text: str) -> Iterator[Shaped]:
             yield Shaped(lines.of(at), True)
 
 
-def _found(text: str, marks: tuple[str, ...]) -> set[int]:
+def _offsets(text: str, marks: tuple[str, ...]) -> set[int]:
     out = set()
     for mark in marks:
         at = text.find(mark)
@@ -197,14 +197,14 @@ def _found(text: str, marks: tuple[str, ...]) -> set[int]:
     return out
 
 
-def _asked(above: str, line: str) -> bool:
-    """Whether a question and three or more short lines stand above a line that repeats one of them as the answer."""
-    before = [held for held in _BREAKS.split(above) if held.strip(_LEADERS)][-12:]
-    asked = max((i for i, held in enumerate(before) if "?" in held), default=-1)
-    options = [held.strip(_LEADERS) for held in before[asked + 1 :]]
+def _asked(above: str, answer_line: str) -> bool:
+    """Whether a line repeats, as the answer, one of three or more short lines under a question above it."""
+    before = [line for line in _BREAKS.split(above) if line.strip(_LEADERS)][-12:]
+    asked = max((i for i, line in enumerate(before) if "?" in line), default=-1)
+    options = [line.strip(_LEADERS) for line in before[asked + 1 :]]
     if asked < 0 or not 3 <= len(options) <= 10 or max(len(option.split()) for option in options) > 20:
         return False
-    answer = line.split(":", 1)[-1].split("=", 1)[-1].strip(_LEADERS + ".").lower()
+    answer = answer_line.split(":", 1)[-1].split("=", 1)[-1].strip(_LEADERS + ".").lower()
     return bool(answer) and any(answer == option.lower().rstrip(".") for option in options)
 
 

@@ -27,14 +27,8 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         from robustify.errors import UsageError
 
-        named = (
-            message
-            if message.startswith(("argument -", "one of the", "the following"))
-            else message.split(":")[0]
-        )
-        if "invalid" in named:
-            named = named.split(":")[0]
-        raise UsageError(f"{named}; see: {self.prog} --help")
+        whole = message.startswith(("argument -", "one of the", "the following")) and "invalid" not in message
+        raise UsageError(f"{message if whole else message.split(':')[0]}; see: {self.prog} --help")
 
 
 def _parser(prog: str, description: str, epilog: str = "") -> _Parser:
@@ -45,6 +39,16 @@ def _parser(prog: str, description: str, epilog: str = "") -> _Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+
+
+def _add_key(parser: argparse.ArgumentParser) -> None:
+    says = "the gate's key file [$ROBUSTIFY_GATE_KEY_FILE, or the key in $ROBUSTIFY_GATE_KEY]"
+    parser.add_argument("--key", metavar="FILE", help=says)
+
+
+def _add_index(parser: argparse.ArgumentParser) -> None:
+    says = "the index of registered sets [$ROBUSTIFY_GATE_INDEX]"
+    parser.add_argument("--index", metavar="INDEX", help=says)
 
 
 def scanner() -> argparse.ArgumentParser:
@@ -58,12 +62,8 @@ def scanner() -> argparse.ArgumentParser:
     add("--pushed", action="store_true", help="the range that pre-commit names at the pre-push stage")
     add("--commit-msg", metavar="FILE", help="a commit message that is being written")
     add("--stdin", action="store_true", help="standard input")
-    add("--index", metavar="INDEX", help="the sealed index of registered sets [$ROBUSTIFY_GATE_INDEX]")
-    add(
-        "--key",
-        metavar="FILE",
-        help="the gate's key file [$ROBUSTIFY_GATE_KEY_FILE, or the key in $ROBUSTIFY_GATE_KEY]",
-    )
+    _add_index(parser)
+    _add_key(parser)
     add(
         "--require-fingerprints",
         action="store_true",
@@ -81,14 +81,14 @@ def scanning(argv: Sequence[str]) -> argparse.Namespace:
     """The options of a scan: exactly one thing to scan."""
     parser = scanner()
     asked = parser.parse_args(list(argv))
-    modes = [
+    modes = (
         asked.staged,
         asked.all,
-        asked.range is not None,
         asked.pushed,
-        asked.commit_msg is not None,
         asked.stdin,
-    ]
+        asked.range is not None,
+        asked.commit_msg is not None,
+    )
     if not asked.explain and sum(map(bool, (*modes, asked.files))) != 1:
         parser.error("one of the following is expected, and only one: FILES, --staged, --all, --range A..B, --pushed,"
                      " --commit-msg FILE, --stdin")  # fmt: skip
@@ -98,15 +98,11 @@ def scanning(argv: Sequence[str]) -> argparse.Namespace:
 def indexing(argv: Sequence[str]) -> argparse.Namespace:
     """The options of `gate index`."""
     parser = _parser(
-        "robustify gate index", "Register sets: their texts become a sealed index of keyed fingerprints."
+        "robustify gate index", "Register sets: their texts become an index of keyed fingerprints."
     )
     add = parser.add_argument
     add("items", nargs="+", metavar="ITEMS", help="JSON, JSONL, CSV, TSV or text files; one set a file")
-    add(
-        "--key",
-        metavar="FILE",
-        help="the gate's key file [$ROBUSTIFY_GATE_KEY_FILE, or the key in $ROBUSTIFY_GATE_KEY]",
-    )
+    _add_key(parser)
     add("-o", "--out", "--output", required=True, metavar="INDEX", help="where the index goes")
     add("--name", metavar="NAME", help="one name for all files [each file's own name]; findings show it")
     add("--background", action="append", default=[], metavar="PATH",
@@ -125,6 +121,6 @@ def allowing(argv: Sequence[str]) -> argparse.Namespace:
     add("--reason", required=True, help="why the content is harmless")
     add("--by", required=True, help="who looked at it")
     add("--days", type=int, default=180, help="days until it must be looked at again (at most 180)")
-    add("--index", metavar="INDEX", help="the sealed index of registered sets [$ROBUSTIFY_GATE_INDEX]")
-    add("--key", metavar="FILE", help="the gate's key file")
+    _add_index(parser)
+    _add_key(parser)
     return parser.parse_args(list(argv))

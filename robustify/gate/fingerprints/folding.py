@@ -146,13 +146,13 @@ def _stream(plain: str, table: bytes) -> Stream:
     return Stream.of(plain.encode("utf-8", "replace").translate(table))
 
 
-def words(text: str) -> list[bytes]:
+def kept_words(text: str) -> list[bytes]:
     """The words of a text that count: those of one ASCII letter are dropped, as the letters of options are."""
     return streams(text)[0].kept()
 
 
-def unspaced(stream: Stream) -> Stream | None:
-    """The stream with `l e t t e r s` put together, or None where no run of twelve lone letters stands."""
+def joined_letters(stream: Stream) -> Stream | None:
+    """The stream with `l e t t e r s` put together, or None where there is no run of twelve lone letters."""
     if _LONE not in stream.lengths:
         return None
     spaced = b" " + stream.folded.replace(b"\n", b"\n ")

@@ -7,24 +7,15 @@ nothing needs to be well formed.
 import re
 from collections.abc import Iterator
 
-from robustify.gate.decode.lines import Lines
+from robustify.gate.decode.decoder import Lines
 from robustify.gate.detect.records import Shaped
 
 _STEM_WORDS = ("question", "stem", "mcq", "frage", "pregunta")
 _WEAK_WORDS = ("query", "problem", "prompt")
 """Names of many other things too: what stands behind them must ask."""
 _CHOICE_WORDS = (
-    "answer1",
-    "choice",
-    "option",
-    "distractor",
-    "alternative",
-    "answers",
-    "endings",
-    "candidates",
-    "incorrect",
-    "wrong",
-)
+    "answer1", "choice", "option", "distractor", "alternative", "answers", "endings", "candidates", "incorrect", "wrong",
+)  # fmt: skip
 _STEM_AT = re.compile(
     r"(?:[_ -]?(?:stem|text|body|title|en))?[\"']?\s{0,3}"
     r"(?::\s*(?:str\s*=)?|=>|=(?!=)|\b[^<>\n]{0,80}>|\}?\s*\{|(?<=\\question)(?:\[[^\]\n]*\])?[ \t\n])"
@@ -68,18 +59,18 @@ _LOWER = {code: code + 32 for code in range(65, 91)}
 _PLAIN_MARKS = ("a:", 'a":', "a =", "a=", "<li", "<mc", "radio", "\\item")
 
 
-def keyed(text: str) -> Iterator[Shaped]:
-    """The items that stand under names, at the line of their stem's name."""
+def named_items(text: str) -> Iterator[Shaped]:
+    """The items under names, each at the line of their stem's name."""
     low = text.lower()
     if len(low) != len(text):  # a capital whose small form has two characters: places would shift
         low = text.translate(_LOWER)
     if not any(word in low for word in (*_STEM_WORDS, *_WEAK_WORDS)) or not _offers_any(low):
         return
-    places = _stems(text, low)
+    stems = _stems(text, low)
     lines = Lines(text)
-    for i, (at, after) in enumerate(places):
-        end = min(places[i + 1][0] if i + 1 < len(places) else len(text), after + _WINDOW)
-        begin = max(places[i - 1][1] if i else 0, at - _WINDOW)
+    for i, (at, after) in enumerate(stems):
+        end = min(stems[i + 1][0] if i + 1 < len(stems) else len(text), after + _WINDOW)
+        begin = max(stems[i - 1][1] if i else 0, at - _WINDOW)
         has_choices = _has_choices if _begins(text, at) else _has_worded_choices
         for window in (text[after:end], text[begin:at]):
             if has_choices(window):
@@ -93,7 +84,7 @@ def _offers_any(low: str) -> bool:
 
 def _stems(text: str, low: str) -> list[tuple[int, int]]:
     """Where a stem's name with text behind it begins, and where that text begins."""
-    found: dict[int, int] = {}
+    starts: dict[int, int] = {}
     for word in (*_STEM_WORDS, *_WEAK_WORDS):
         at = low.find(word)
         while at >= 0:
@@ -102,9 +93,9 @@ def _stems(text: str, low: str) -> list[tuple[int, int]]:
             value = _value(text, named) if named else ""
             least = 3 if named and text[named.end() - 1] in _QUOTES else 4
             if named and len(_WORD.findall(value)) >= least and (word in _STEM_WORDS or "?" in value):
-                found.setdefault(at, named.end())
+                starts.setdefault(at, named.end())
             at = low.find(word, end)
-    return sorted(found.items())
+    return sorted(starts.items())
 
 
 def _begins(text: str, at: int) -> bool:
@@ -116,14 +107,14 @@ def _begins(text: str, at: int) -> bool:
 
 def _value(text: str, named: re.Match[str]) -> str:
     """The prose behind a name: up to its closing quote, or to where a bare value stops being prose."""
-    held = _TEXT.match(text, named.end())
-    if held is None:
+    value = _TEXT.match(text, named.end())
+    if value is None:
         return ""
     quote = text[named.end() - 1]
     if quote in _QUOTES:
-        cut = held[0].find(quote)
-        return held[0][:cut] if cut >= 0 else held[0]
-    return _CODE.split(held[0], maxsplit=1)[0]
+        cut = value[0].find(quote)
+        return value[0][:cut] if cut >= 0 else value[0]
+    return _CODE.split(value[0], maxsplit=1)[0]
 
 
 def _has_choices(window: str) -> bool:
@@ -136,7 +127,7 @@ def _has_choices(window: str) -> bool:
 
 
 def _has_worded_choices(window: str) -> bool:
-    """Choices that say what they are: `Answer1: ... Answer2: ...`, also where the stem's name stands in a sentence."""
+    """Choices that say what they are: `Answer1: ... Answer2: ...`, also where the stem's name is within a sentence."""
     return _in_order(_WORDED, window)
 
 

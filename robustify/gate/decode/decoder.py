@@ -1,0 +1,170 @@
+"""Every text in a content: as it is, unescaped, decoded and unpacked, with the line where it begins.
+
+What cannot be read is reported, not skipped. Depth, members and bytes are bounded, so that a scan ends.
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from robustify.gate.decode.encoded import runs, strings, text_of, unescaped, without_tags
+from robustify.gate.decode.unpack import (
+    MOST_BYTES,
+    MOST_DEPTH,
+    PACKED,
+    Budget,
+    ColumnNames,
+    FileKind,
+    Obstacle,
+    file_kind,
+    unpacked,
+)
+
+_FEW = 8
+_NEWLINE = re.compile("\n")
+_ARMOUR = re.compile(r"^-----BEGIN (?:PGP MESSAGE|AGE ENCRYPTED FILE)-----\s*$", re.MULTILINE)
+NOISE = 4096
+"""Bytes from which an encoded run that is neither text nor packed is refused: less is a digest or a certificate."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class DecodedText:
+    """One text. `line`: where it begins in the file; `exact`: its own newlines are the file's; `source`: number of the
+    content it was decoded from, the same for its raw and its unescaped form; `raw`: not unescaped; `words`: only fit
+    for the search of words (what reads as text within binary content)."""
+
+    text: str
+    line: int
+    exact: bool
+    source: int
+    raw: bool
+    words: bool = False
+
+    def line_at(self, line: int) -> int:
+        """The file's line of a line of this text (both from 1)."""
+        return self.line + line - 1 if self.exact else self.line
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Content that could not be read: the id of the rule, the line, and fixed words."""
+
+    rule: str
+    line: int
+    says: str
+
+
+class Lines:
+    """The lines of one text. After a few calls its newlines are found once for all."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._calls = 0
+        self._ends: list[int] | None = None
+
+    def of(self, offset: int) -> int:
+        """The line, from 1, of an offset."""
+        self._calls += 1
+        if self._calls <= _FEW:
+            return self._text.count("\n", 0, offset) + 1
+        if self._ends is None:
+            self._ends = [match.start() for match in _NEWLINE.finditer(self._text)]
+        return bisect_left(self._ends, offset) + 1
+
+
+Decoded = DecodedText | Unreadable | ColumnNames
+
+
+class Decoder:
+    """Decodes one file's content; the budget covers everything packed in it. `plain`: texts with no encoded runs."""
+
+    def __init__(self, plain: Callable[[str], bool]) -> None:
+        self._plain = plain
+        self._budget = Budget()
+        self._sources = 0
+        self._seen: set[int] = set()
+
+    def read(self, data: bytes) -> Iterator[Decoded]:
+        """All readings of a file, and what of it could not be read."""
+        if len(data) > MOST_BYTES:
+            yield Unreadable(
+                "RBG503", 1, f"{len(data):,} bytes; the gate reads at most {MOST_BYTES >> 20} MiB of a file"
+            )
+            return
+        yield from self._content(data, 1, 0)
+
+    def _content(self, data: bytes, line: int, depth: int) -> Iterator[Decoded]:
+        kind = file_kind(data)
+        text = text_of(data) if kind in ("text", "pointer") else None
+        if text is not None:
+            yield from self._text(text, line, depth)
+            if kind == "pointer":
+                yield Unreadable("RBG505", line, "(a large-file pointer)")
+            return
+        yield DecodedText(strings(data), line, False, self._source(), raw=True, words=True)
+        match kind:
+            case "encrypted":
+                yield Unreadable("RBG502", line, "(by its first bytes)")
+            case "cache":
+                yield Unreadable("RBG404", line, "(a score cache)")
+            case "binary" | "text" | "pointer":
+                yield Unreadable("RBG501", line, "(its text could hide in what is not text)")
+            case _:
+                yield from self._packed(kind, data, line, depth)
+
+    def _packed(self, kind: FileKind, data: bytes, line: int, depth: int) -> Iterator[Decoded]:
+        if depth >= MOST_DEPTH:
+            yield Unreadable("RBG503", line, f"(packed more than {MOST_DEPTH} deep)")
+            return
+        try:
+            for member in unpacked(kind, data, self._budget):
+                yield from (
+                    [member] if isinstance(member, ColumnNames) else self._content(member, line, depth + 1)
+                )
+        except Obstacle as obstacle:
+            yield Unreadable(obstacle.rule, line, f"({obstacle.says})")
+
+    def _text(self, text: str, line: int, depth: int) -> Iterator[Decoded]:
+        exact, source = depth == 0, self._source()
+        yield DecodedText(text, line, exact, source, raw=True)
+        if self._plain(text):
+            return
+        plain = unescaped(text)
+        if plain != text:
+            yield DecodedText(plain, line, exact, source, raw=False)
+        bare = without_tags(plain)
+        if bare != plain:
+            yield DecodedText(bare, line, exact, source, raw=False)
+        lines = Lines(text)
+        for armour in _ARMOUR.finditer(text) if "-----BEGIN " in text else ():
+            at = line + lines.of(armour.start()) - 1 if exact else line
+            yield Unreadable("RBG502", at, "(an encrypted message in text)")
+        for form in (text, plain) if plain != text else (text,):
+            lines = Lines(form)
+            for offset, data in runs(form):
+                if hash(data) not in self._seen:
+                    self._seen.add(hash(data))
+                    at = line + lines.of(offset) - 1 if exact else line
+                    yield from self._run(data, at, depth + 1)
+
+    def _run(self, data: bytes, line: int, depth: int) -> Iterator[Decoded]:
+        """What an encoded run decodes to: most are digests and identifiers, which are no finding."""
+        kind = file_kind(data)
+        text = text_of(data, certain=True) if kind == "text" else None
+        if text is not None and depth <= MOST_DEPTH:
+            yield from self._text(text, line, depth)
+        elif text is not None:
+            yield Unreadable("RBG503", line, f"(encoded more than {MOST_DEPTH} deep)")
+        elif kind == "encrypted":
+            yield Unreadable("RBG502", line, "(an encoded run, by its first bytes)")
+        else:
+            parts = list(self._packed(kind, data, line, depth)) if kind in PACKED else []
+            whole = [part for part in parts if not (isinstance(part, Unreadable) and part.rule == "RBG504")]
+            yield from whole
+            if (len(whole) < len(parts) or not parts) and len(data) >= NOISE:
+                yield Unreadable("RBG501", line, f"(an encoded run of {len(data):,} bytes that is no text)")
+
+    def _source(self) -> int:
+        self._sources += 1
+        return self._sources
