@@ -37,7 +37,7 @@ from robustify.logs.replay import ReplayModel
 from robustify.ngrams.overlap import ContaminationSettings
 from robustify.redaction import firewall
 from robustify.restricted import adapters
-from robustify.screen.votes import ScreenRules
+from robustify.screen.screen_rules import ScreenRules
 from robustify.settings_files import faults, read_yaml
 
 Model = HFModel | ReplayModel | OpenAIModel | VLLMModel | RayModel

@@ -23,7 +23,7 @@ from robustify.loaders import Loaded, Source, load_many
 from robustify.logs import Gathered, Given, Log, Wanted, fingerprint, gather, read_logs, together
 from robustify.restricted.recognition import require_ordinary_files
 from robustify.run import Run, refuse_foreign, run_lock
-from robustify.screen.voters import same_model
+from robustify.screen.screen_rules import same_model
 from robustify.writers.public import Asked, print_run, rules
 
 SCREENS = {"choices_only": "letter", "choices_only_text": "text"}

@@ -31,7 +31,7 @@ from robustify.restricted.access import Access, authorised, require_inside
 from robustify.restricted.confinement import confined
 from robustify.restricted.recognition import require_ordinary
 from robustify.run import FREE, SPLIT_FILES, Run, open_run, refuse_foreign, replacing, run_lock
-from robustify.screen.voters import same_model
+from robustify.screen.screen_rules import same_model
 from robustify.writers.public import Asked, asked_again, data_tree, facts, print_run, rules
 from robustify.writers.restricted import print_restricted, reprint_restricted
 

@@ -17,7 +17,8 @@ from robustify.errors import DataError
 from robustify.judge.sensitivity import name
 from robustify.run import Run, open_run
 from robustify.screen.consensus import SHORTCUT, outcome
-from robustify.screen.votes import ScreenRules, collect_votes
+from robustify.screen.screen_rules import ScreenRules
+from robustify.screen.votes import collect_votes
 from robustify.stats.intervals import Rate, rate
 from robustify.writers.public import rules
 

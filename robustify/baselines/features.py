@@ -1,17 +1,19 @@
-"""What can be seen of a choice without its question: length, wording, punctuation, likeness to the others.
+"""Surface features of choices: length, wording, punctuation, likeness to the others.
 
-The heuristics and the artifact probe read these. Nothing here looks at a stem, at a key or at the place where
-a choice stands: a cue of place is the business of the rotations and of the position heuristics.
+`surface_features` is what the heuristics read, in columns; `matrix` is what the artifact probe is fitted on, and looks
+neither at the stem nor at the place of a choice.
 """
 
 import math
 import re
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from robustify.arrays import Floats, Ints
+from robustify.arrays import Bools, Floats, Ints
 from robustify.item import Item, folded
 
 _WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
@@ -75,10 +77,13 @@ def points_elsewhere(choice: str) -> bool:
     return _POINTER.search(choice.strip()) is not None
 
 
-def likeness(choices: Sequence[str]) -> list[list[float]]:
-    """The Jaccard index of the word sets of every two choices, (k, k); 1 for two without words."""
-    held = [frozenset(words_of(c)) for c in choices]
-    return [[jaccard(a, b) for b in held] for a in held]
+def likeness(sets: Sequence[frozenset[str]]) -> list[list[float]]:
+    """The Jaccard index of every two of k sets of words, (k, k)."""
+    like = [[1.0] * len(sets) for _ in sets]
+    for i in range(len(sets)):
+        for j in range(i):
+            like[i][j] = like[j][i] = jaccard(sets[i], sets[j])
+    return like
 
 
 def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
@@ -138,7 +143,7 @@ def _traits(choice: str) -> tuple[float, ...]:
 
 
 def _contrasts(choices: Sequence[str]) -> list[tuple[float, ...]]:
-    like = likeness(choices)
+    like = likeness([frozenset(words_of(c)) for c in choices])
     sizes = [len(c.strip()) for c in choices]
     opened = [c.casefold().split()[:1] for c in choices]
     closed = [c.casefold().split()[-1:] for c in choices]
@@ -173,18 +178,18 @@ def _distance_from_middle(texts: Sequence[str]) -> list[float]:
     return [abs(r - len(texts) / 2) for r in ranks]
 
 
-def _described(item: Item) -> list[tuple[float, ...]]:
-    pairs = zip(map(_traits, item.choices), _contrasts(item.choices), strict=True)
-    return [(*own, *beside) for own, beside in pairs]
-
-
-def matrix(items: Sequence[Item], describe: Callable[[Item], list[tuple[float, ...]]] = _described) -> Floats:
+def matrix(items: Sequence[Item]) -> Floats:
     """The features of all choices of all items, one after the other, (sum of k, features).
 
     Each feature is standardised within its item (mean 0, deviation 1; all 0 where the choices do not differ),
     so that only what tells the choices of one item apart is left.
     """
-    raw = np.array([row for item in items for row in describe(item)], dtype=np.float64)
+    rows = [
+        (*own, *beside)
+        for item in items
+        for own, beside in zip(map(_traits, item.choices), _contrasts(item.choices), strict=True)
+    ]
+    raw = np.array(rows, dtype=np.float64)
     return standardised(raw, np.array([item.k for item in items], dtype=np.int64))
 
 
@@ -197,3 +202,96 @@ def standardised(raw: Floats, k: Ints) -> Floats:
     # A spread that is rounding noise must not be blown up to 1.
     alive = spread > 1e-9
     return np.asarray(centred * np.repeat(alive / np.where(alive, spread, 1.0), k, axis=0))
+
+
+@dataclass(frozen=True)
+class SurfaceFeatures:
+    """n items with c choices in all. `k`, `key` (n,) of each item; all else (c,).
+
+    `place` from 0 in its item; `chars`, `split`: characters and words between blanks, outer blanks aside; `numbers`,
+    `absolutes`, `hedges` counted; `points`: 1 where it speaks of the other choices; `alphabet`: how many of its
+    item's choices come before it, case folded; `overlap`: mean Jaccard index with the others; `in_stem`: share of
+    its words of content that stand in the stem; `forms` (c, traits).
+    """
+
+    k: Ints
+    key: Ints
+    chars: Ints
+    split: Ints
+    numbers: Ints
+    absolutes: Ints
+    hedges: Ints
+    points: Ints
+    alphabet: Ints
+    overlap: Floats
+    in_stem: Floats
+    forms: Bools
+
+    @cached_property
+    def starts(self) -> Ints:
+        """(n,): the row of each item's first choice."""
+        return np.cumsum(self.k) - self.k
+
+    @cached_property
+    def place(self) -> Ints:
+        """(c,): see the class."""
+        return np.arange(int(self.k.sum())) - np.repeat(self.starts, self.k)
+
+    @cached_property
+    def oddness(self) -> Ints:
+        """(c,): in how many traits of form a choice differs from how many of the others; as `oddness`."""
+        if not len(self.k):
+            return np.empty(0, dtype=np.int64)
+        k = np.repeat(self.k, self.k)[:, None]
+        having = np.repeat(np.add.reduceat(self.forms.astype(np.int64), self.starts), self.k, axis=0)
+        return np.asarray(np.where(self.forms, k - having, having).sum(axis=1), dtype=np.int64)
+
+
+def surface_features(items: Sequence[Item]) -> SurfaceFeatures:
+    """The features of all choices of these items."""
+    counted: list[tuple[int, ...]] = []
+    forms: list[tuple[bool, ...]] = []
+    alphabet: list[int] = []
+    overlap: list[float] = []
+    in_stem: list[float] = []
+    k = np.empty(len(items), dtype=np.int64)
+    for at, item in enumerate(items):
+        texts = [choice.strip() for choice in item.choices]
+        split = [words_of(text) for text in texts]
+        sets = [frozenset(one) for one in split]
+        k[at] = len(texts)
+        counted.extend(map(_counted, texts, split, sets))
+        forms.extend(map(form, texts))
+        lower = [text.casefold() for text in texts]
+        alphabet.extend(map(sorted(lower).index, lower))
+        overlap.extend((sum(row) - 1.0) / (len(texts) - 1) for row in likeness(sets))
+        in_stem.extend(_in_stem(item.stem, sets))
+    chars, by_blanks, numbers, absolutes, hedges, points = np.array(counted, dtype=np.int64).reshape(-1, 6).T
+    return SurfaceFeatures(
+        k=k,
+        key=np.array([item.key for item in items], dtype=np.int64),
+        chars=chars,
+        split=by_blanks,
+        numbers=numbers,
+        absolutes=absolutes,
+        hedges=hedges,
+        points=points,
+        alphabet=np.array(alphabet, dtype=np.int64),
+        overlap=np.array(overlap, dtype=np.float64),
+        in_stem=np.array(in_stem, dtype=np.float64),
+        forms=np.array(forms, dtype=bool).reshape(len(forms), len(forms[0]) if forms else 0),
+    )
+
+
+def _counted(text: str, split: list[str], own: frozenset[str]) -> tuple[int, ...]:
+    absolutes, hedges = (
+        0 if kind.isdisjoint(own) else sum(word in kind for word in split) for kind in (ABSOLUTES, HEDGES)
+    )
+    return len(text), len(text.split()), count_numbers(text), absolutes, hedges, points_elsewhere(text)
+
+
+def _in_stem(stem: str, sets: Sequence[frozenset[str]]) -> Iterator[float]:
+    asked = frozenset(words_of(stem)) - FUNCTION_WORDS
+    for own in sets:
+        content = own - FUNCTION_WORDS
+        yield len(content & asked) / max(len(content), 1)

@@ -14,9 +14,10 @@ from scipy.special import ndtr
 
 from robustify.answers import SCHEMA, Answers, Block
 from robustify.arrays import Bools, Floats, Ints
-from robustify.baselines.surface import SurfaceFeatures, surface_features
+from robustify.baselines.features import SurfaceFeatures, surface_features
 from robustify.item import MOST, Item
 from robustify.scoring import best, credit
+from robustify.stats.distributions import LATTICE, LEAST_LATTICE_P, lattice_tail
 from robustify.stats.intervals import rate
 from robustify.stats.tests import holm
 
@@ -25,11 +26,6 @@ TEMPLATE = "heuristic-v1"
 
 Scores = tuple[float, ...]
 Rule = Callable[[SurfaceFeatures], Floats | Ints]
-
-LATTICE = 1 << 18
-"""Points up to which the exact distribution of a heuristic's score is computed; beyond, its normal limit."""
-LEAST_P = 1e-12
-"""Below this the transform's rounding is larger than the probability, so no smaller p is reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +42,15 @@ class Heuristic:
 
     def scores(self, items: Sequence[Item]) -> list[Scores]:
         """The numbers of each item's choices."""
-        cues = surface_features(items)
-        flat = np.asarray(self.rule(cues), dtype=np.float64).tolist()
-        return [tuple(flat[a : a + k]) for a, k in zip(cues.starts.tolist(), cues.k.tolist(), strict=True)]
+        features = surface_features(items)
+        flat = np.asarray(self.rule(features), dtype=np.float64).tolist()
+        return [
+            tuple(flat[a : a + k]) for a, k in zip(features.starts.tolist(), features.k.tolist(), strict=True)
+        ]
 
 
-def _common_place(cues: SurfaceFeatures) -> Ints:
-    return np.asarray(np.bincount(cues.key, minlength=MOST)[cues.place], dtype=np.int64)
+def _common_place(features: SurfaceFeatures) -> Ints:
+    return np.asarray(np.bincount(features.key, minlength=MOST)[features.place], dtype=np.int64)
 
 
 HEURISTICS: tuple[Heuristic, ...] = (
@@ -78,9 +76,9 @@ HEURISTICS: tuple[Heuristic, ...] = (
 
 def guess(items: Sequence[Item]) -> Answers:
     """One row an item and heuristic, all items of one heuristic after the other."""
-    cues = surface_features(items)
-    shared = _shared_columns(items, cues)
-    return Answers.concat(Answers(_table(h, cues, shared)) for h in HEURISTICS)
+    features = surface_features(items)
+    shared = _shared_columns(items, features)
+    return Answers.concat(Answers(_table(h, features, shared)) for h in HEURISTICS)
 
 
 def table(items: Sequence[Item]) -> dict[str, object]:
@@ -88,12 +86,12 @@ def table(items: Sequence[Item]) -> dict[str, object]:
 
     `ties` counts the items whose best choice is shared.
     """
-    cues = surface_features(items)
+    features = surface_features(items)
     found: dict[str, object] = {}
     for h in HEURISTICS:
-        won, _, tie = _credit(_flat(h, cues), cues)
+        won, _, tie = _credit(_flat(h, features), features)
         found[h.name] = {**rate(won).json(), "ties": int(np.count_nonzero(tie > 1))}
-    chance = float(np.mean(1 / cues.k)) if len(cues.k) else None
+    chance = float(np.mean(1 / features.k)) if len(features.k) else None
     return {"n": len(items), "chance_accuracy": chance, "heuristics": found}
 
 
@@ -102,7 +100,7 @@ def heuristic_scores(
 ) -> dict[str, dict[str, object]]:
     """Each heuristic on the items where `keep` (one entry for each of `answers.items`) is true.
 
-    `{NAME: {value, n, ci, ties, chance, luck, p, p_holm}}`. p is one-sided (better than luck) under exchangeable
+    `{NAME: {value, n, ci, ties, chance, luck, p, p_holm}}`. p is one-sided (better than chance) under exchangeable
     keys: had any choice of an item been its key with the same probability. `could` (items, K): the choices that as
     the key would have brought the item among these, where the key had a say in that (None: all of them). What a
     filter keeps has its key where the voters did not pick, so a rule that shuns their picks is right more often
@@ -129,39 +127,39 @@ def heuristic_scores(
     }
 
 
-def _flat(h: Heuristic, cues: SurfaceFeatures) -> Floats:
-    return np.asarray(h.rule(cues), dtype=np.float64)
+def _flat(h: Heuristic, features: SurfaceFeatures) -> Floats:
+    return np.asarray(h.rule(features), dtype=np.float64)
 
 
-def _credit(flat: Floats, cues: SurfaceFeatures) -> tuple[Floats, Ints, Ints]:
-    padded = np.full((len(cues.k), int(cues.k.max(initial=0))), np.nan)
-    padded[np.arange(padded.shape[1]) < cues.k[:, None]] = flat
-    return credit(padded, cues.key, cues.k)
+def _credit(flat: Floats, features: SurfaceFeatures) -> tuple[Floats, Ints, Ints]:
+    padded = np.full((len(features.k), int(features.k.max(initial=0))), np.nan)
+    padded[np.arange(padded.shape[1]) < features.k[:, None]] = flat
+    return credit(padded, features.key, features.k)
 
 
-def _shared_columns(items: Sequence[Item], cues: SurfaceFeatures) -> dict[str, pa.Array]:
+def _shared_columns(items: Sequence[Item], features: SurfaceFeatures) -> dict[str, pa.Array]:
     """The columns that all heuristics share."""
     n = len(items)
-    stops = pa.array(np.append(cues.starts, cues.k.sum()), type=pa.int32())
+    stops = pa.array(np.append(features.starts, features.k.sum()), type=pa.int32())
     none = pa.ListArray.from_arrays(pa.array(np.zeros(n + 1), type=pa.int32()), pa.array([], type=pa.int32()))
     return {
         "item": pa.array([item.id for item in items], type=pa.string()),
         "view": pa.repeat(VIEW, n),
-        "order": pa.ListArray.from_arrays(stops, pa.array(cues.place, type=pa.int16())),
+        "order": pa.ListArray.from_arrays(stops, pa.array(features.place, type=pa.int16())),
         "template": pa.repeat(TEMPLATE, n),
-        "key": pa.array(cues.key, type=pa.int16()),
+        "key": pa.array(features.key, type=pa.int16()),
         "scores": stops,
         **dict.fromkeys(("n_chars", "n_bytes", "n_tokens"), none),
         "error": pa.nulls(n, pa.string()),
     }
 
 
-def _table(h: Heuristic, cues: SurfaceFeatures, shared: Mapping[str, pa.Array]) -> pa.Table:
-    flat = _flat(h, cues)
-    won, pick, tie = _credit(flat, cues)
+def _table(h: Heuristic, features: SurfaceFeatures, shared: Mapping[str, pa.Array]) -> pa.Table:
+    flat = _flat(h, features)
+    won, pick, tie = _credit(flat, features)
     columns = {
         **shared,
-        "model": pa.repeat(h.name, len(cues.k)),
+        "model": pa.repeat(h.name, len(features.k)),
         "pick": pa.array(pick, type=pa.int16()),
         "correct": pa.array(won, type=pa.float64()),
         "scores": pa.ListArray.from_arrays(shared["scores"], pa.array(flat)),
@@ -189,8 +187,8 @@ def credit_p(total: float, tie: Ints, k: Ints, hit: Ints | None = None) -> float
     """P(credit of all items >= `total`) when each item's key is any of k choices, equally likely.
 
     `tie`, `k` (n,): an item's credit is 1/tie with probability tie/k, else 0; where only some of the choices may
-    be the key, `k` counts these and `hit` (n,) those of them that share the pick. Exact, by the characteristic
-    function on the lattice of the common denominator; the normal limit where that lattice is too large. Never below 1e-12.
+    be the key, `k` counts these and `hit` (n,) those of them that share the pick. Exact on the lattice of the common
+    denominator; the normal limit where that lattice is too large. Never below 1e-12.
     """
     hit = tie if hit is None else hit
     unit = math.lcm(*np.unique(tie).tolist())
@@ -200,16 +198,10 @@ def credit_p(total: float, tie: Ints, k: Ints, hit: Ints | None = None) -> float
         variance = float(np.sum(often * (1 - often) / tie**2))
         if variance <= 0:
             return 1.0
-        return max(LEAST_P, float(ndtr(-(total - float(np.sum(often / tie))) / math.sqrt(variance))))
-    wave = -2j * np.pi * np.arange(size // 2 + 1) / size
-    log_cf = np.zeros(len(wave), dtype=np.complex128)
+        return max(LEAST_LATTICE_P, float(ndtr(-(total - float(np.sum(often / tie))) / math.sqrt(variance))))
+    # One number for each triple, because numpy sorts rows far more slowly than numbers.
     base = int(max(k.max(initial=0), tie.max(initial=0))) + 1
-    kinds, count = np.unique((tie * base + hit) * base + k, return_counts=True)
-    # A factor of 0 (a fair coin, half round the circle) is a true 0: log gives -inf, exp brings it back.
-    with np.errstate(divide="ignore"):
-        for kind, n in zip(kinds.tolist(), count.tolist(), strict=True):
-            rest, options = divmod(kind, base)
-            t, hits = divmod(rest, base)
-            log_cf += n * np.log(1 - hits / options + hits / options * np.exp(wave * (unit // t)))
-    pmf = np.fft.irfft(np.exp(log_cf), size)
-    return float(np.clip(pmf[math.ceil(total * unit - 1e-6) :].sum(), LEAST_P, 1.0))
+    _, first, counts = np.unique((tie * base + hit) * base + k, return_index=True, return_counts=True)
+    kinds = zip(tie[first].tolist(), hit[first].tolist(), k[first].tolist(), counts.tolist(), strict=True)
+    steps = [(unit // t, h / of, n) for t, h, of, n in kinds]
+    return float(np.clip(lattice_tail(steps, size, math.ceil(total * unit - 1e-6)), LEAST_LATTICE_P, 1.0))

@@ -13,10 +13,16 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from scipy.linalg import eigh
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from robustify import orders
-from robustify.answers import Answer, answer, unanswered
+from robustify.answers import Answer
 from robustify.arrays import Floats
-from robustify.baselines.artifact_probe import FEWEST_ITEMS, UNFITTED, ProbeSettings, crossfit, folds
+from robustify.baselines.artifact_probe import (
+    FEWEST_ITEMS,
+    UNFITTED,
+    ProbeSettings,
+    crossfit,
+    folds,
+    scored_row,
+)
 from robustify.baselines.features import standardised
 from robustify.item import Item
 
@@ -67,19 +73,23 @@ def linear_probe(
         raise ValueError(f"{vectors.shape} vectors for {k.sum()} choices")
     ends = np.cumsum(k)
     asked = ~np.logical_or.reduceat(np.isnan(vectors).any(axis=1), ends - k) if len(items) else k > 0
-    held = [item for item, there in zip(items, asked.tolist(), strict=True) if there]
+    asked_items = [item for item, there in zip(items, asked.tolist(), strict=True) if there]
     scores = np.full(len(vectors), np.nan)
-    if len(held) >= FEWEST_ITEMS:
+    if len(asked_items) >= FEWEST_ITEMS:
         rows = np.repeat(asked, k)
         x = standardised(vectors[rows].astype(np.float64), k[asked])
-        key = np.array([item.key for item in held], dtype=np.int64)
-        fold = folds(held, ProbeSettings(folds=settings.folds, seed=settings.seed))
+        key = np.array([item.key for item in asked_items], dtype=np.int64)
+        fold = folds(asked_items, ProbeSettings(folds=settings.folds, seed=settings.seed))
         # One thread: the same bits on any number of cores, and no threads that wait for each other on busy ones.
         with threadpool_limits(1, "blas"):
             scores[rows] = crossfit(x, k[asked], key, fold, on_few_axes)
-    why = UNFITTED if len(held) >= FEWEST_ITEMS else f"{len(held)} items; a head needs {FEWEST_ITEMS}"
+    why = (
+        UNFITTED
+        if len(asked_items) >= FEWEST_ITEMS
+        else f"{len(asked_items)} items; a head needs {FEWEST_ITEMS}"
+    )
     return [
-        _row(item, name, scores[end - item.k : end], why if there else "empty_choice")
+        scored_row(item, VIEW, name, TEMPLATE, scores[end - item.k : end], why if there else "empty_choice")
         for item, end, there in zip(items, ends.tolist(), asked.tolist(), strict=True)
     ]
 
@@ -111,10 +121,3 @@ def _principal(x: Floats, wanted: int) -> Floats:
     if narrow:
         return np.asarray(vectors[:, chosen])
     return np.asarray(x.T @ vectors[:, chosen] / np.sqrt(values[chosen]))
-
-
-def _row(item: Item, name: str, scores: Floats, why: str) -> Answer:
-    own = orders.own(item.k)
-    if np.isnan(scores).any():
-        return unanswered(item.id, VIEW, name, own, TEMPLATE, item.key, why)
-    return answer(item.id, VIEW, name, own, TEMPLATE, item.key, scores.tolist())

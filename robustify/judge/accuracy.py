@@ -14,8 +14,8 @@ from robustify.answers import Answers, Block
 from robustify.arrays import Bools, Floats, Ints
 from robustify.scoring import NORMS, Norm, credit, normalised
 from robustify.screen.item_index import ItemIndex
-from robustify.screen.picks import Mode, TextNorm, averaged
-from robustify.screen.votes import VIEW_OF, ScreenRules, first_template, models_asked
+from robustify.screen.screen_rules import VIEW_OF, Mode, ScreenRules, TextNorm
+from robustify.screen.votes import averaged, first_template, models_asked
 from robustify.stats.differences import Difference, detectable, independent_difference, paired_difference
 from robustify.stats.intervals import FEWEST_CLUSTERS, clusters, interval, rate, resampled
 from robustify.stats.tests import minimum_detectable_difference

@@ -37,7 +37,8 @@ from robustify.screen.consensus import (
     screen_verdicts,
 )
 from robustify.screen.item_index import ItemIndex, item_index
-from robustify.screen.votes import VIEW_OF, ScreenRules, Votes, cast_votes, first_template, models_asked
+from robustify.screen.screen_rules import VIEW_OF, ScreenRules
+from robustify.screen.votes import Votes, cast_votes, first_template, models_asked
 
 FORMAT = 1
 LONGEST = "longest_answer"

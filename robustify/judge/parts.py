@@ -22,8 +22,8 @@ from robustify.screen.consensus import d4_rule
 from robustify.screen.independence import agreement_intervals, independence, voter_agreement
 from robustify.screen.item_index import ItemIndex
 from robustify.screen.key_positions import key_places
-from robustify.screen.picks import UNANSWERED
-from robustify.screen.votes import PROBE, VIEW_OF, ScreenRules, Votes, first_template
+from robustify.screen.screen_rules import VIEW_OF, ScreenRules
+from robustify.screen.votes import PROBE, UNANSWERED, Votes, first_template
 from robustify.stats.intervals import Rate, rate, wilson
 
 Tree = dict[str, object]

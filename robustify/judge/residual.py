@@ -24,8 +24,8 @@ from robustify.item import Item
 from robustify.scoring import best as tied_for_best
 from robustify.screen.consensus import ROBUST, outcome, weighed, would_flag
 from robustify.screen.item_index import ItemIndex
-from robustify.screen.picks import averaged
-from robustify.screen.votes import PROBE, VIEW_OF, ScreenRules, Votes, cast_votes, models_asked
+from robustify.screen.screen_rules import VIEW_OF, ScreenRules
+from robustify.screen.votes import PROBE, Votes, averaged, cast_votes, models_asked
 from robustify.stats.intervals import Interval, Rate, clopper_pearson, percent, rate, wilson
 
 Word = Literal["certified", "not certified", "inconclusive"]

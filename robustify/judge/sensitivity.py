@@ -14,8 +14,9 @@ from robustify.judge.residual import FreshProbe
 from robustify.screen.chance import Chance
 from robustify.screen.consensus import SHORTCUT, outcome, screen_chance
 from robustify.screen.item_index import ItemIndex
+from robustify.screen.screen_rules import ScreenRules
 from robustify.screen.variants import differs, resolved, rule_identity, variants
-from robustify.screen.votes import ScreenRules, Votes, cast_by_rotation, cast_votes
+from robustify.screen.votes import Votes, cast_by_rotation, cast_votes
 
 Row = dict[str, object]
 

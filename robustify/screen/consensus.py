@@ -14,11 +14,10 @@ import numpy.typing as npt
 from robustify.answers import Answers
 from robustify.arrays import Bools, Ints
 from robustify.screen.chance import Chance, chance, chance_by_place
-from robustify.screen.criteria import require_voters, votes_needed
 from robustify.screen.item_index import ItemIndex, item_index
 from robustify.screen.key_positions import where_keys_stand
-from robustify.screen.picks import TIED, UNANSWERED
-from robustify.screen.votes import ScreenRules, Votes, cast_votes, models_asked
+from robustify.screen.screen_rules import ScreenRules, require_voters, votes_needed
+from robustify.screen.votes import TIED, UNANSWERED, Votes, cast_votes, models_asked
 
 T = TypeVar("T", bound=np.generic)
 

@@ -11,9 +11,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from robustify.answers import Answers
-from robustify.screen.criteria import criterion_name, require_voters, votes_needed
-from robustify.screen.picks import Mode, Rotation, TextNorm
-from robustify.screen.votes import VIEW_OF, ScreenRules, first_template, models_asked
+from robustify.screen.screen_rules import (
+    VIEW_OF,
+    Mode,
+    Rotation,
+    ScreenRules,
+    TextNorm,
+    criterion_name,
+    require_voters,
+    votes_needed,
+)
+from robustify.screen.votes import first_template, models_asked
 
 Identity = tuple[object, ...]
 

@@ -1,8 +1,7 @@
-"""What each voter picked when it saw nothing but the choices, as arrays.
+"""What each voter picked when it saw nothing but the choices, as arrays: one vote a voter and item.
 
-Here the rows of the screen become one ballot: one vote a voter, by the rule for its rotations; ties are no
-votes, and what was not answered stays unanswered. Nothing here decides which votes are enough; that is the
-consensus.
+A voter's rows about an item come to one pick, by the rule for its rotations. Ties stay ties, and what was not
+answered, or has a score that is no finite number, stays unanswered. Which votes are enough is decided in `consensus`.
 """
 
 from collections.abc import Sequence
@@ -10,65 +9,16 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from scipy.special import log_softmax
 
 from robustify.answers import Answers, Block
 from robustify.arrays import Bools, Floats, Ints
-from robustify.screen.criteria import parse_criterion
+from robustify.scoring import best, normalised
 from robustify.screen.item_index import ItemIndex, item_index
-from robustify.screen.picks import (
-    TIED,
-    UNANSWERED,
-    Mode,
-    Rotation,
-    TextNorm,
-    agreed,
-    mean_best,
-    one_pick,
-    preferences,
-)
+from robustify.screen.screen_rules import VIEW_OF, Mode, Rotation, ScreenRules, TextNorm
 
-VIEW_OF: dict[Mode, str] = {"letter": "choices_only", "text": "choices_only_text"}
 PROBE = "probe"
-
-
-class ScreenRules(BaseModel):
-    """Which votes flag an item as a shortcut.
-
-    `criterion`: all voters right (`unanimous`), more than half (`majority`), or k of them (`2-of-3`, where n
-    is the number of votes cast). `mode`: by letter or by the choice's own text. `template`: None is the first
-    one asked. `voters`: none named means every model that answered. `rotation`: a voter's vote is its pick
-    averaged over the orders it was shown, or the one that it picked under `every` order, or under `most` of
-    them (more than half); else it casts none. `norm`: text mode divides log probabilities by `chars`,
-    `tokens` or `bytes`, or compares the `sum`; letter mode has nothing to divide and ignores it. `probe_vote`:
-    the trained probe does not vote, votes `with` the others, or its right pick flags `alone`; it casts a vote
-    only where it gives its pick at least `probe_confidence`.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    criterion: str = "unanimous"
-    mode: Mode = "letter"
-    template: str | None = None
-    voters: tuple[str, ...] = ()
-    rotation: Rotation = "averaged"
-    norm: TextNorm = "chars"
-    probe_vote: Literal["none", "with", "alone"] = "none"
-    probe_confidence: float = Field(default=0.5, ge=0, le=1)
-
-    @field_validator("criterion")
-    @classmethod
-    def _can_be_met(cls, criterion: str) -> str:
-        found = parse_criterion(criterion)
-        return criterion if found is None else f"{found[0]}-of-{found[1]}"
-
-    @field_validator("voters")
-    @classmethod
-    def _each_votes_once(cls, voters: tuple[str, ...]) -> tuple[str, ...]:
-        twice = sorted({v for v in voters if voters.count(v) > 1})
-        if twice:
-            raise ValueError(f"{twice[0]} stands twice; a model must not vote twice")
-        return voters
+UNANSWERED, TIED = -1, -2
 
 
 @dataclass(frozen=True)
@@ -96,7 +46,7 @@ class Votes:
     left_out: int = 0
 
     def without(self, voter: str) -> "Votes":
-        """The same ballot as if this voter had not been asked."""
+        """The same votes as if this voter had not been asked."""
         keep = [i for i, name in enumerate(self.voters) if name != voter]
         voters = tuple(self.voters[i] for i in keep)
         left_out = self.left_out + len(self.voters) - len(voters)
@@ -104,12 +54,15 @@ class Votes:
         return replace(self, best=best, choice=choice, voters=voters, left_out=left_out)
 
     def where(self, mask: Bools) -> "Votes":
-        """The ballot of the items where `mask` (n,) is true."""
-        items = tuple(name for name, kept in zip(self.items, mask.tolist(), strict=True) if kept)
-        probe = None if self.probe is None else self.probe[mask]
-        best, choice = self.best[mask], self.choice[mask]
+        """The votes on the items where `mask` (n,) is true."""
         return replace(
-            self, items=items, key=self.key[mask], k=self.k[mask], best=best, choice=choice, probe=probe
+            self,
+            items=tuple(name for name, kept in zip(self.items, mask.tolist(), strict=True) if kept),
+            key=self.key[mask],
+            k=self.k[mask],
+            best=self.best[mask],
+            choice=self.choice[mask],
+            probe=None if self.probe is None else self.probe[mask],
         )
 
     def credit(self) -> Floats:
@@ -120,7 +73,7 @@ class Votes:
 
 
 def collect_votes(answers: Answers, rules: ScreenRules, items_order: Sequence[str]) -> Votes:
-    """The ballot of these items under these rules; what a voter was not asked is unanswered.
+    """The votes on these items under these rules; what a voter was not asked is unanswered.
 
     Raises:
         DataError: two rows of one item disagree on its key or on its number of choices.
@@ -128,42 +81,42 @@ def collect_votes(answers: Answers, rules: ScreenRules, items_order: Sequence[st
     return cast_votes(answers, rules, item_index(answers, items_order))
 
 
-def cast_votes(answers: Answers, rules: ScreenRules, held: ItemIndex, *, plain: bool = False) -> Votes:
-    """As `ballot`, for a roll already called. `plain`: only the first row of an item counts (as in D.4)."""
-    return cast_by_rotation(answers, rules, held, (rules.rotation,), plain=plain)[rules.rotation]
+def cast_votes(answers: Answers, rules: ScreenRules, index: ItemIndex, *, plain: bool = False) -> Votes:
+    """As `collect_votes`, for an index already made. `plain`: only the first row of an item counts (as in D.4)."""
+    return cast_by_rotation(answers, rules, index, (rules.rotation,), plain=plain)[rules.rotation]
 
 
 def cast_by_rotation(
     answers: Answers,
     rules: ScreenRules,
-    held: ItemIndex,
+    index: ItemIndex,
     rotations: Sequence[Rotation],
     *,
     plain: bool = False,
 ) -> dict[Rotation, Votes]:
-    """The ballots under each of these rules for rotations instead of the one in `rules`, read once for all."""
+    """The votes under each of these rules for rotations instead of the one in `rules`, read once for all."""
     view = VIEW_OF[rules.mode]
     template = rules.template or first_template(answers, view, rules.voters)
     voters = (rules.voters or models_asked(answers, view, template)) if template is not None else ()
-    best = np.zeros((len(held), len(voters), held.width), dtype=bool)
-    choice = {r: np.full((len(held), len(voters)), UNANSWERED, dtype=np.int64) for r in rotations}
+    best = np.zeros((len(index), len(voters), index.width), dtype=bool)
+    choice = {r: np.full((len(index), len(voters)), UNANSWERED, dtype=np.int64) for r in rotations}
     orders, placed = 0, False
     for m, name in enumerate(voters):
         block = answers.block(view, name, template)
         block = block.first() if plain else block
-        at, wish = preferences(block, rules.mode, held, rules.norm)
-        best[:, m] = mean_best(at, wish, held)
+        at, liking = preferences(block, rules.mode, index, rules.norm)
+        best[:, m] = mean_best(at, liking, index)
         for rotation, column in choice.items():
             match rotation:
                 case "averaged":
                     column[:, m] = one_pick(best[:, m])
                 case "every" | "most":
-                    column[:, m] = agreed(at, wish, held, rotation)
+                    column[:, m] = agreed(at, liking, index, rotation)
         orders = max(orders, int(np.bincount(block.item).max(initial=0)))
         placed |= rules.mode == "letter" and _in_own_order(block)
-    probe = None if rules.probe_vote == "none" else _confident(answers, rules.probe_confidence, held)
+    probe = None if rules.probe_vote == "none" else _confident(answers, rules.probe_confidence, index)
     return {
-        rotation: Votes(held.items, held.key, held.k, best, c, voters, template, orders, probe, placed)
+        rotation: Votes(index.items, index.key, index.k, best, c, voters, template, orders, probe, placed)
         for rotation, c in choice.items()
     }
 
@@ -178,22 +131,97 @@ def models_asked(answers: Answers, view: str, template: str | None = None) -> tu
     return tuple(dict.fromkeys(m for v, m, t in answers.askings() if v == view and template in (None, t)))
 
 
+def preferences(block: Block, mode: Mode, index: ItemIndex, norm: TextNorm = "chars") -> tuple[Ints, Floats]:
+    """The rows of judged items: each one's place in the index (r,), and its preferences (r, width)."""
+    at = index.place[block.item]
+    rows = block if (at >= 0).all() else block.where(at >= 0)
+    liking = row_preferences(rows, mode, norm)
+    width = index.width
+    return at[at >= 0], np.pad(liking, ((0, 0), (0, max(0, width - liking.shape[1]))))[:, :width]
+
+
+def averaged(block: Block, mode: Mode, index: ItemIndex, norm: TextNorm = "chars") -> Bools:
+    """The choices that share the best mean preference over an item's rows, (n, K); none where one is unanswered."""
+    return mean_best(*preferences(block, mode, index, norm), index)
+
+
+def mean_best(at: Ints, liking: Floats, index: ItemIndex) -> Bools:
+    """As `averaged`, of preferences already read."""
+    asked = np.bincount(at, minlength=len(index))
+    total = np.stack([np.bincount(at, weights=column, minlength=len(index)) for column in liking.T], axis=1)
+    mean = np.where(asked[:, None] > 0, total / np.maximum(asked, 1)[:, None], np.nan)
+    return best(mean, index.k)
+
+
+def one_pick(shared: Bools) -> Ints:
+    """The one choice that is best, `shared` (..., K): -1 where there is none, -2 where several share it."""
+    tied = shared.sum(axis=-1)
+    return np.where(tied == 1, shared.argmax(axis=-1), np.where(tied > 1, TIED, UNANSWERED))
+
+
+def agreed(at: Ints, liking: Floats, index: ItemIndex, rotation: Literal["every", "most"]) -> Ints:
+    """The choice picked in `every` row of an item, or in `most` of them (more than half), (n,).
+
+    -2 where no choice is and none can be any more; -1 where nobody asked, or where rows without an answer
+    could still make one so. A tied row picks nothing.
+    """
+    n, width = len(index), index.width
+    pick = one_pick(best(liking, index.k[at]))
+    there = pick >= 0
+    won = np.bincount(at[there] * width + pick[there], minlength=n * width).reshape(n, width)
+    asked = np.bincount(at, minlength=n)
+    lost = np.bincount(at[pick == UNANSWERED], minlength=n)
+    due = asked if rotation == "every" else asked // 2 + 1
+    most = won.max(axis=1)
+    open_ = np.where(most + lost >= due, UNANSWERED, TIED)
+    return np.where(asked == 0, UNANSWERED, np.where(most >= due, won.argmax(axis=1), open_))
+
+
+def row_preferences(block: Block, mode: Mode, norm: TextNorm = "chars") -> Floats:
+    """How much each row likes each choice, (r, K): NaN where unanswered, 0 beyond its choices.
+
+    Letter mode: log-softmax over the item's letters, so that averaging over rotations cancels a liking for
+    a letter (PriDe). Text mode: log probability by `norm`. A score that is not finite makes its row unanswered.
+    A row with a pick but without what its scores are divided by likes only its pick, which stands for `chars`
+    and for no other norm.
+    """
+    width = max(block.scores.shape[1], int(block.k.max(initial=0)))
+    there = np.arange(width) < block.k[:, None]
+    scores = _widened(block.scores, width)
+    match mode:
+        case "letter":
+            known = scores
+            readable = np.where(there, np.where(np.isfinite(scores), scores, np.nan), -np.inf)
+            liking = log_softmax(readable, axis=1) if len(block) else scores
+        case "text":
+            known = liking = _widened(normalised(block, norm), width)
+    bare = np.isnan(known).all(axis=1) & (block.pick >= 0) & (mode == "letter" or norm == "chars")
+    broken = ~bare & ((~np.isfinite(known) & there).any(axis=1) | (block.pick < 0))
+    # Which choices a tied pick without scores shared is not known: it stays a tie of all, which is no vote.
+    only = np.where((np.arange(width) == block.pick[:, None]) | (block.tie[:, None] > 1), 0.0, -1.0)
+    liking = np.where(bare[:, None], only, np.where(broken[:, None], np.nan, liking))
+    return np.where(there, liking, 0.0)
+
+
+def _widened(values: Floats, width: int) -> Floats:
+    return np.pad(values, ((0, 0), (0, width - values.shape[1])), constant_values=np.nan)
+
+
 def _in_own_order(block: Block) -> bool:
     own = np.arange(block.order.shape[1])
     return len(block) > 0 and bool(((block.order == own) | (block.order < 0)).all())
 
 
-def _confident(answers: Answers, confidence: float, held: ItemIndex) -> Ints:
+def _confident(answers: Answers, confidence: float, index: ItemIndex) -> Ints:
     block = answers.block(PROBE, PROBE).first()
     if not len(block):
-        return np.full(len(held), UNANSWERED)
+        return np.full(len(index), UNANSWERED)
     top = np.where(
         block.k > 0,
         np.nanmax(np.pad(block.scores, ((0, 0), (0, 1)), constant_values=-np.inf), axis=1),
         np.nan,
     )
     sure = (np.exp(top) >= confidence) & (block.tie == 1)
-    pick = held.spread(
-        block, np.where(block.pick < 0, UNANSWERED, np.where(sure, block.pick, TIED)).astype(np.float64)
-    )
+    vote = np.where(block.pick < 0, UNANSWERED, np.where(sure, block.pick, TIED)).astype(np.float64)
+    pick = index.spread(block, vote)
     return np.where(np.isnan(pick), UNANSWERED, pick).astype(np.int64)

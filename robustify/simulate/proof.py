@@ -16,7 +16,7 @@ from robustify.files import write_json
 from robustify.item import Item
 from robustify.judge.judgement import Judgement, Rules, judge
 from robustify.run import write_items
-from robustify.screen.votes import ScreenRules
+from robustify.screen.screen_rules import ScreenRules
 from robustify.simulate.drawing import Drawn, truth
 from robustify.simulate.parameters import SimulationParameters
 from robustify.simulate.truth import Estimate, estimates_beside, true_values, value_at

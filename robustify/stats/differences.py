@@ -12,13 +12,12 @@ import numpy as np
 from scipy.special import ndtr, stdtrit
 
 from robustify.arrays import Floats, Ints
+from robustify.stats.distributions import LATTICE, LEAST_LATTICE_P, lattice_tail
 from robustify.stats.intervals import FEWEST_CLUSTERS, Interval
 from robustify.stats.tests import mcnemar_exact
 
 _NORMAL = NormalDist()
 _Z = _NORMAL.inv_cdf(0.975)
-_EXACT = 1 << 18
-_LEAST_P = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,22 +88,18 @@ def sign_flip(sums: Ints) -> float:
     below 1e-12, where the transform's rounding is larger than p.
     """
     size = np.abs(sums[sums != 0])
-    found, total = abs(int(sums.sum())), int(size.sum())
+    distance, total = abs(int(sums.sum())), int(size.sum())
     if not len(size):
         return 1.0
     if int(size.max()) == 1:
-        return mcnemar_exact((total + found) // 2, (total - found) // 2)
-    if total >= _EXACT:
-        return max(_LEAST_P, float(2 * ndtr(-found / math.sqrt(float(size @ size)))))
-    wave = -2j * np.pi * np.arange(total // 2 + 1) / (total + 1)
-    log_cf = np.zeros(len(wave), dtype=np.complex128)
+        return mcnemar_exact((total + distance) // 2, (total - distance) // 2)
+    if total >= LATTICE:
+        return max(LEAST_LATTICE_P, float(2 * ndtr(-distance / math.sqrt(float(size @ size)))))
     kinds, counts = np.unique(size, return_counts=True)
-    with np.errstate(divide="ignore"):
-        for step, n in zip(kinds.tolist(), counts.tolist(), strict=True):
-            log_cf += n * np.log((1 + np.exp(wave * step)) / 2)
-    # The mass of the positive parts, 0 to total; the sum is twice it less the total.
-    pmf = np.fft.irfft(np.exp(log_cf), total + 1)
-    return float(np.clip(2 * pmf[(total + found) // 2 :].sum(), _LEAST_P, 1.0))
+    steps = [(step, 0.5, n) for step, n in zip(kinds.tolist(), counts.tolist(), strict=True)]
+    # The positive parts sum to 0 ... total; the sum is twice that less the total.
+    tail = lattice_tail(steps, total + 1, (total + distance) // 2)
+    return float(np.clip(2 * tail, LEAST_LATTICE_P, 1.0))
 
 
 def independent_difference(x: float, n: float, y: float, m: float) -> Difference:

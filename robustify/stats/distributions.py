@@ -1,6 +1,7 @@
-"""The exact distribution of a number of successes, and its tails."""
+"""Exact distributions of sums of independent trials, and their tails."""
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 from scipy.special import gammaln
@@ -10,6 +11,11 @@ from robustify.stats.intervals import Interval
 
 LEAST_P = 1e-40
 """Tail probabilities are exact down to here; a smaller one is reported as this."""
+
+LATTICE = 1 << 18
+"""Points up to which a tail is computed on a lattice; beyond them callers take the normal limit."""
+LEAST_LATTICE_P = 1e-12
+"""Below this the transform's rounding is larger than the probability."""
 
 _DIRECT = 1 << 30
 
@@ -65,3 +71,17 @@ def central(pmf: Floats, level: float = 0.95) -> Interval:
     tail = (1 - level) / 2
     below = np.cumsum(pmf)
     return float(np.searchsorted(below, tail)), float(np.searchsorted(below, 1 - tail))
+
+
+def lattice_tail(steps: Iterable[tuple[int, float, int]], size: int, least: int) -> float:
+    """P(S >= least) for a sum S < `size` of independent variables: n of them are `step` with probability p, else 0.
+
+    `steps` holds (step, p, n). By the characteristic function, so a tail below about 1e-12 is rounding.
+    """
+    wave = -2j * np.pi * np.arange(size // 2 + 1) / size
+    log_cf = np.zeros(len(wave), dtype=np.complex128)
+    # A factor of 0 (a fair coin, half round the circle) is a true 0: log gives -inf, exp brings it back.
+    with np.errstate(divide="ignore"):
+        for step, p, n in steps:
+            log_cf += n * np.log(1 - p + p * np.exp(wave * step))
+    return float(np.fft.irfft(np.exp(log_cf), size)[least:].sum())

@@ -31,7 +31,7 @@ from robustify.run import (
     write_quarantine,
     write_verdicts,
 )
-from robustify.screen.votes import ScreenRules
+from robustify.screen.screen_rules import ScreenRules
 from robustify.views import View, template
 
 

@@ -9,20 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from robustify.answers import Answer, Answers
-from robustify.baselines.aflite import Course, _named, _sides
 from robustify.baselines.artifact_probe import (
-    AFLITE_TEMPLATE,
-    FEWEST_IN_PLAY,
     FEWEST_ITEMS,
     NAME,
+    NEAR,
     TEMPLATE,
     VIEW,
     ProbeSettings,
-    aflite,
     crossfit,
     folds,
-    group_ids,
+    near_duplicate_groups,
     probe,
 )
 from robustify.baselines.features import (
@@ -34,10 +30,7 @@ from robustify.baselines.features import (
     standardised,
     words_of,
 )
-from robustify.baselines.near_duplicates import NEAR, near_duplicate_groups
 from robustify.item import Item
-from robustify.screen.consensus import ROBUST, SHORTCUT, outcome, screen_chance
-from robustify.screen.votes import ScreenRules, collect_votes
 
 Cue = str
 CUES: tuple[Cue, ...] = ("longer_key", "absolutes", "repeated_phrase", "format")
@@ -206,187 +199,22 @@ def test_items_of_one_passage_share_a_fold() -> None:
     assert all(len(set(fold[n : n + 30].tolist())) == 1 for n in (0, 30, 60))
 
 
-# --- AFLite ---
-
-AFLITE = ProbeSettings(method="aflite", partitions=8, floor=0.3)
-ALONE = ScreenRules(probe_vote="alone")
-
-
-def flagged(rows: list[Answer], rules: ScreenRules = ALONE) -> set[str]:
-    """What a probe that votes alone flags."""
-    ids = sorted(r.item for r in rows)
-    code = outcome(collect_votes(Answers.of(rows), rules, ids), rules)
-    assert set(code.tolist()) <= {SHORTCUT, ROBUST}, "no item may hang on the probe's silence"
-    return {name for name, c in zip(ids, code.tolist(), strict=True) if c == SHORTCUT}
+@pytest.mark.parametrize("given", [{"method": "aflite"}, {"method": "aflite", "partitions": 8}])
+def test_aflite_is_refused_with_what_to_write_instead(given: dict[str, object]) -> None:
+    with pytest.raises(ValidationError, match=r"aflite is no longer offered; leave out method"):
+        ProbeSettings.model_validate(given)
 
 
-@pytest.fixture(scope="module")
-def played() -> tuple[list[Item], npt.NDArray[np.bool_], list[Answer], Course]:
-    items, planted = a_set(20, 240, share=0.4)
-    rows, course = aflite(items, AFLITE)
-    return items, planted, rows, course
-
-
-def test_aflite_votes_through_ordinary_rows(
-    played: tuple[list[Item], npt.NDArray[np.bool_], list[Answer], Course],
-) -> None:
-    items, planted, rows, course = played
-    assert [r.item for r in rows] == [i.id for i in items]
-    assert {(r.view, r.model, r.template) for r in rows} == {(VIEW, NAME, AFLITE_TEMPLATE)}
-    assert all(np.isfinite(r.scores).all() and len(r.scores) == 4 for r in rows)
-    found = flagged(rows)
-    assert len(found) == sum(r.left for r in course.rounds)
-    hit = np.array([i.id in found for i in items])
-    assert hit[planted].mean() > 0.5
-    assert hit[~planted].mean() < 0.15
-    assert probe(items, AFLITE) == rows
-
-
-def test_only_what_was_named_is_sure_and_only_what_left_is_flagged(
-    played: tuple[list[Item], npt.NDArray[np.bool_], list[Answer], Course],
-) -> None:
-    items, _, rows, course = played
-    ranked = sorted(items, key=lambda i: i.id)
-    left = {i.id for i, gone in zip(ranked, course.left, strict=True) if gone}
-    named = {i.id for i, told in zip(ranked, course.named, strict=True) if told}
-    for confidence in (0.5, 0.6, 0.749):
-        assert flagged(rows, ALONE.model_copy(update={"probe_confidence": confidence})) == left
-    assert {r.item for r in rows if np.exp(max(r.scores)) >= AFLITE.threshold - 1e-12} == named
-    assert all(np.exp(max(r.scores)) < 0.5 for r in rows if r.item not in named)
-    assert 0 < len(left) < len(named)
-
-
-def test_aflite_keeps_its_slice_and_stops_when_little_is_predictable(
-    played: tuple[list[Item], npt.NDArray[np.bool_], list[Answer], Course],
-) -> None:
-    _, _, _, course = played
-    assert len(course.rounds) >= 3
-    assert all(r.left == 24 for r in course.rounds[:-1])
-    assert course.rounds[-1].left < 24
-    assert course.stopped == "fewer than the slice were predictable"
-    assert [r.playing for r in course.rounds] == [240 - sum(q.left for q in course.rounds[:i]) for i in
-                                                  range(len(course.rounds))]  # fmt: skip
-
-
-@pytest.mark.parametrize("floor", [1.0, 0.95, 0.857])
-def test_the_floor_holds_exactly(
-    played: tuple[list[Item], npt.NDArray[np.bool_], list[Answer], Course], floor: float
-) -> None:
-    items, _, _, _ = played
-    rows, course = aflite(items, AFLITE.model_copy(update={"floor": floor}))
-    least = int(np.ceil(floor * 240))
-    assert len(items) - len(flagged(rows)) == least
-    assert course.stopped == "the floor was reached"
-    assert (~course.left).sum() == least
-
-
-def test_aflite_depends_on_seed_and_ids_and_not_on_the_file_s_order(
-    played: tuple[list[Item], npt.NDArray[np.bool_], list[Answer], Course],
-) -> None:
-    items, _, rows, _ = played
-    by_id = {r.item: r for r in rows}
-    shuffled = [items[i] for i in np.random.default_rng(0).permutation(len(items))]
-    assert probe(shuffled, AFLITE) == [by_id[i.id] for i in shuffled]
-    assert probe(items, AFLITE.model_copy(update={"seed": 1})) != rows
-    renamed = [replace(i, id=f"again-{i.id}") for i in items]
-    assert [r.scores for r in probe(renamed, AFLITE)] != [r.scores for r in rows]
-
-
-def test_aflite_reads_no_stem(
-    played: tuple[list[Item], npt.NDArray[np.bool_], list[Answer], Course],
-) -> None:
-    items, _, rows, _ = played
-    blind = [replace(i, stem="?", topic="t") for i in items]
-    assert [r.scores for r in probe(blind, AFLITE)] == [r.scores for r in rows]
-
-
-def test_luck_counts_for_aflite_as_for_any_voter() -> None:
-    """On clean sets the picks it is sure of are right one time in k, whichever round named them: what it removes
-    is luck, and the exchangeable keys say so. Looking again at wrong picks would break this.
-    """
-    removed, expected, alarms = 0, 0.0, 0
-    eager = ProbeSettings(method="aflite", partitions=4, threshold=0.6, slice=0.05, floor=0.5)
-    for seed in range(24):
-        items, _ = a_set(100 + seed, 120)
-        rows, course = aflite(items, eager)
-        luck = screen_chance(collect_votes(Answers.of(rows), ALONE, [i.id for i in items]), ALONE)
-        removed, expected = removed + luck.flagged, expected + luck.expected
-        alarms += luck.significant
-        assert luck.expected == pytest.approx(course.named.sum() / 4)
-    assert removed == pytest.approx(expected, abs=3 * np.sqrt(expected * 0.75))
-    assert expected > 100
-    assert alarms <= 4
-
-
-def test_near_duplicates_never_teach_each_other() -> None:
-    """Wordings that differ in nothing but case, keys by luck: a leak would make every one of them predictable."""
-    clean, _ = a_set(30, 60)
-    twins = [replace(i, id=f"{i.id}-{n}", choices=tuple(c.upper() if n else c for c in i.choices))
-             for i in clean for n in range(2)]  # fmt: skip
-    sides = _sides(group_ids(twins), np.ones(120, dtype=bool), "0/0", 0)
-    assert (sides[::2] == sides[1::2]).all()
-    assert abs(sides.mean() - 0.5) < 0.02
-
-
-def test_too_few_items_for_aflite_are_unanswered_with_a_reason() -> None:
-    items, _ = a_set(31, FEWEST_IN_PLAY - 1)
-    rows, course = aflite(items, AFLITE)
-    assert {r.error for r in rows} == {f"{FEWEST_IN_PLAY - 1} items; AFLite needs {FEWEST_IN_PLAY}"}
-    assert all(r.pick is None and r.template == AFLITE_TEMPLATE for r in rows)
-    assert not course.rounds
-    assert not course.left.any()
-    assert aflite([], AFLITE)[0] == []
-
-
-def test_one_family_is_no_two_sides() -> None:
-    items = [Item(f"t{i}", "True?", ("yes", "no"), i % 2) for i in range(80)]
-    rows, _ = aflite(items, AFLITE)
-    assert all(r.pick is None for r in rows)
-    assert "near-duplicates" in (rows[0].error or "")
-
-
-def test_aflite_stops_before_too_few_are_left_to_fit_on() -> None:
-    rng = np.random.default_rng(32)
-    items = [made_up(rng, f"p{i}", "longer_key") for i in range(90)]
-    _, course = aflite(items, ProbeSettings(method="aflite", partitions=4, slice=0.2, floor=0.0))
-    assert [r.playing for r in course.rounds] == [90, 72]
-    assert course.stopped == f"fewer than {FEWEST_IN_PLAY} items were left in play"
-    assert (~course.left).sum() == 54
-
-
-def test_a_threshold_that_no_share_reaches_is_refused() -> None:
-    assert ProbeSettings(partitions=4, threshold=0.8)
-    with pytest.raises(ValidationError, match=r"threshold: no share of 4 partitions.*at most 0\.80"):
-        ProbeSettings(partitions=4, threshold=0.81)
-    for wrong in ({"threshold": 0.5}, {"slice": 0}, {"floor": 1.1}, {"partitions": 3}):
-        with pytest.raises(ValidationError):
-            ProbeSettings.model_validate(wrong)
-
-
-shares = st.lists(st.integers(0, 8), min_size=4, max_size=4)
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.lists(st.tuples(shares, st.integers(0, 3)), min_size=1, max_size=12), st.integers(0, 4))
-def test_whether_an_item_is_named_does_not_hang_on_its_own_key(
-    told: list[tuple[list[int], int]], limit: int
-) -> None:
-    """The exchangeable keys need it: with any other key, the item is named all the same or not at all."""
-    table = np.array([t for t, _ in told], dtype=float) / 8
-    key = np.array([k for _, k in told])
-    draw = [bytes([i]) for i in range(len(told))]
-
-    def named(keys: npt.NDArray[np.int64]) -> list[int]:
-        return _named(table, keys, np.ones(len(keys), dtype=bool), draw, 0.55, limit)
-
-    first = named(key)
-    pick = table.argmax(axis=1)
-    assert sum(pick[i] == key[i] for i in first) <= limit
-    for i in range(len(told)):
-        for other in range(4):
-            changed = key.copy()
-            changed[i] = other
-            assert (i in named(changed)) == (i in first)
+def test_settings_of_an_older_run_are_read() -> None:
+    older = {
+        "folds": 4,
+        "method": "crossfit",
+        "partitions": 16,
+        "threshold": 0.75,
+        "slice": 0.1,
+        "floor": 0.5,
+    }
+    assert ProbeSettings.model_validate(older) == ProbeSettings(folds=4)
 
 
 # --- near-duplicates ---
@@ -439,7 +267,11 @@ def test_words_and_likeness() -> None:
         "5",
         "x",
     ]
-    assert likeness(["a b", "b c", "!"]) == [[1, 1 / 3, 0], [1 / 3, 1, 0], [0, 0, 1]]
+    assert likeness([frozenset("ab"), frozenset("bc"), frozenset()]) == [
+        [1, 1 / 3, 0],
+        [1 / 3, 1, 0],
+        [0, 0, 1],
+    ]
     assert oddness(["Red", "Green", "blue."]) == (2, 2, 4)
 
 

@@ -13,17 +13,9 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from robustify.answers import Answer, Answers
-from robustify.baselines.heuristics import (
-    HEURISTICS,
-    LATTICE,
-    LEAST_P,
-    Heuristic,
-    credit_p,
-    guess,
-    heuristic_scores,
-    table,
-)
+from robustify.baselines.heuristics import HEURISTICS, Heuristic, credit_p, guess, heuristic_scores, table
 from robustify.item import Item
+from robustify.stats.distributions import LATTICE, LEAST_LATTICE_P
 
 
 def item(choices: Sequence[str], key: int = 0, name: str = "i", stem: str = "Which?") -> Item:
@@ -167,9 +159,10 @@ def test_names_are_unique_and_described() -> None:
 
 def test_no_p_is_smaller_than_the_rounding_of_its_transform() -> None:
     one, k = np.ones(400, dtype=np.int64), np.full(400, 4)
-    assert credit_p(400.0, one, k) == LEAST_P
+    assert credit_p(400.0, one, k) == LEAST_LATTICE_P
     assert (
-        credit_p(float(LATTICE + 1), np.ones(LATTICE + 1, dtype=np.int64), np.full(LATTICE + 1, 4)) == LEAST_P
+        credit_p(float(LATTICE + 1), np.ones(LATTICE + 1, dtype=np.int64), np.full(LATTICE + 1, 4))
+        == LEAST_LATTICE_P
     )
 
 

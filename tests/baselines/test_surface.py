@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from robustify import orders
 from robustify.answers import Answer, Answers
 from robustify.baselines import features
-from robustify.baselines.features import ABSOLUTES, FUNCTION_WORDS, HEDGES, words_of
+from robustify.baselines.features import ABSOLUTES, FUNCTION_WORDS, HEDGES, surface_features, words_of
 from robustify.baselines.heuristics import HEURISTICS, TEMPLATE, VIEW, guess
-from robustify.baselines.surface import surface_features
 from robustify.item import Item
 from robustify.scoring import credit
 

@@ -153,7 +153,7 @@ class TestEveryEngine:
     def test_the_fingerprint_is_of_text_and_says_which_model_it_is(
         self, opened: Opened, folder: Path, tmp_path: Path
     ) -> None:
-        from robustify.screen.voters import model_identity
+        from robustify.screen.screen_rules import model_identity
 
         with opened(folder, tmp_path) as engine:
             told = engine.fingerprint()

@@ -32,7 +32,7 @@ from robustify.errors import DataError, ModelError, RequestError, UsageError
 from robustify.freeform.session import open_remote_writer
 from robustify.item import Item
 from robustify.run import write_items
-from robustify.screen.voters import same_model
+from robustify.screen.screen_rules import same_model
 from robustify.views import Request
 from tests.support.openai_stub import Stub, Toy, stub
 

@@ -26,7 +26,8 @@ from robustify.judge.parts import certificate
 from robustify.judge.residual import Audit, Auditor, FreshProbe, judged, residual
 from robustify.judge.sensitivity import jaccard
 from robustify.screen.item_index import item_index
-from robustify.screen.votes import ScreenRules, cast_votes
+from robustify.screen.screen_rules import ScreenRules
+from robustify.screen.votes import cast_votes
 from robustify.stats.intervals import rate
 from tests.support.fake_answers import WORDS, Bench, bench, items_of, rows, text_rows
 

@@ -19,7 +19,8 @@ from robustify.item import Item
 from robustify.judge.judgement import Facts, Rules, judge
 from robustify.judge.residual import Audit, Auditor, FreshProbe, judged, residual
 from robustify.screen.item_index import item_index
-from robustify.screen.votes import ScreenRules, cast_votes
+from robustify.screen.screen_rules import ScreenRules
+from robustify.screen.votes import cast_votes
 from robustify.stats.intervals import clopper_pearson, rate, wilson
 from tests.support.fake_answers import Bench, bench, items_of, rows
 
@@ -341,12 +342,11 @@ def test_nobody_to_audit_is_told() -> None:
     assert (found["verdict"], found["reasons"]) == ("inconclusive", ["nobody audited what was kept"])
 
 
-def test_aflite_votes_alone_and_a_fresh_probe_audits_what_it_left() -> None:
+def test_a_probe_votes_alone_and_a_fresh_one_audits_what_it_left() -> None:
     b = bench(240, 2, s=0.4, agree=0.2, seed=16)
     items = items_of(b, cue=True)
     unseen = replace(b, picks=bench(240, 2, agree=0.2, seed=17).picks)
-    settings = ProbeSettings(method="aflite", partitions=8, floor=0.3)
-    found = audited(unseen, extra=probe(items, settings), items=items, probe_vote="alone")
+    found = audited(unseen, extra=probe(items, ProbeSettings()), items=items, probe_vote="alone")
     before = audited(unseen, items=items)
     assert found["probe"]["n"] < before["probe"]["n"]
     assert found["probe"]["value"] < before["probe"]["value"] - 0.1

@@ -15,8 +15,9 @@ from robustify.judge.residual import FreshProbe
 from robustify.judge.sensitivity import jaccard, name, sensitivity
 from robustify.screen.consensus import outcome
 from robustify.screen.item_index import item_index
+from robustify.screen.screen_rules import ScreenRules
 from robustify.screen.variants import differs, resolved, rule_identity, variants
-from robustify.screen.votes import ScreenRules, cast_votes, collect_votes
+from robustify.screen.votes import cast_votes, collect_votes
 from tests.support.fake_answers import bench, items_of, own_rows, rows, text_rows
 
 OWN = ScreenRules()

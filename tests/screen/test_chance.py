@@ -20,7 +20,8 @@ from robustify.screen.independence import (
     voter_agreement,
 )
 from robustify.screen.key_positions import key_places, key_shares, ordinal, where_keys_stand
-from robustify.screen.votes import ScreenRules, collect_votes
+from robustify.screen.screen_rules import ScreenRules
+from robustify.screen.votes import collect_votes
 from tests.support.fake_answers import Bench, Bools, Ints, ballot_of, bench, own_rows, placed_bench
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "predictions"

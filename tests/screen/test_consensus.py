@@ -13,11 +13,9 @@ from robustify import orders
 from robustify.answers import Answer, Answers, answer, unanswered
 from robustify.errors import DataError, UsageError
 from robustify.screen.consensus import d4_rule, outcome, screen_verdicts, weighed, would_flag
-from robustify.screen.criteria import votes_needed
 from robustify.screen.item_index import item_index
-from robustify.screen.picks import TIED, UNANSWERED, Rotation, TextNorm
-from robustify.screen.voters import same_model
-from robustify.screen.votes import ScreenRules, cast_by_rotation, cast_votes, collect_votes
+from robustify.screen.screen_rules import Rotation, ScreenRules, TextNorm, same_model, votes_needed
+from robustify.screen.votes import TIED, UNANSWERED, cast_by_rotation, cast_votes, collect_votes
 from tests.support.fake_answers import Bench, ballot_of, bench, own_rows, rows, text_rows, turned_rows
 
 Criterion = Literal["unanimous", "majority", "counted"]

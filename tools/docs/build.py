@@ -58,7 +58,7 @@ def settings() -> str:
     from robustify.loaders import Source
     from robustify.logs.replay import ReplayModel
     from robustify.ngrams.overlap import ContaminationSettings
-    from robustify.screen.votes import ScreenRules
+    from robustify.screen.screen_rules import ScreenRules
 
     sections = {
         "(top level)": Config, "data": Source, "models": HFModel, "models with engine: replay": ReplayModel,

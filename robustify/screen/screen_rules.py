@@ -1,0 +1,136 @@
+"""The rules of the screen: how many right votes flag an item, how each vote is read, and who may vote.
+
+A criterion that could never be met, or that was written for another number of voters, is refused and never bent to
+fit. A model behind two names must not vote twice: answers cannot show it, fingerprints can.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from robustify.errors import UsageError
+
+Mode = Literal["letter", "text"]
+TextNorm = Literal["chars", "tokens", "bytes", "sum"]
+Rotation = Literal["averaged", "every", "most"]
+
+VIEW_OF: dict[Mode, str] = {"letter": "choices_only", "text": "choices_only_text"}
+FORMS = "unanimous, majority or k-of-n such as 2-of-3"
+
+_COUNTED = re.compile(r"([0-9]{1,3})-of-([0-9]{1,3})")
+_DIGEST = re.compile(r"(?:sha256:)?[0-9a-f]{40,64}")
+# Of models behind a server, whose files cannot be hashed.
+_NAMED = ("model", "revision", "server", "url", "base_url")
+
+
+class ScreenRules(BaseModel):
+    """Which votes flag an item as a shortcut.
+
+    `criterion`: all voters right (`unanimous`), more than half (`majority`), or k of them (`2-of-3`, where n
+    is the number of votes cast). `mode`: by letter or by the choice's own text. `template`: None is the first
+    one asked. `voters`: none named means every model that answered. `rotation`: a voter's vote is its pick
+    averaged over the orders it was shown, or the one that it picked under `every` order, or under `most` of
+    them (more than half); else it casts none. `norm`: text mode divides log probabilities by `chars`,
+    `tokens` or `bytes`, or compares the `sum`; letter mode has nothing to divide and ignores it. `probe_vote`:
+    the trained probe does not vote, votes `with` the others, or its right pick flags `alone`; it casts a vote
+    only where it gives its pick at least `probe_confidence`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    criterion: str = "unanimous"
+    mode: Mode = "letter"
+    template: str | None = None
+    voters: tuple[str, ...] = ()
+    rotation: Rotation = "averaged"
+    norm: TextNorm = "chars"
+    probe_vote: Literal["none", "with", "alone"] = "none"
+    probe_confidence: float = Field(default=0.5, ge=0, le=1)
+
+    @field_validator("criterion")
+    @classmethod
+    def _can_be_met(cls, criterion: str) -> str:
+        parsed = parse_criterion(criterion)
+        return criterion if parsed is None else f"{parsed[0]}-of-{parsed[1]}"
+
+    @field_validator("voters")
+    @classmethod
+    def _each_votes_once(cls, voters: tuple[str, ...]) -> tuple[str, ...]:
+        twice = sorted({v for v in voters if voters.count(v) > 1})
+        if twice:
+            raise ValueError(f"{twice[0]} stands twice; a model must not vote twice")
+        return voters
+
+
+def parse_criterion(criterion: str) -> tuple[int, int] | None:
+    """The k and n of a `k-of-n` criterion; None for `unanimous` and `majority`.
+
+    Raises:
+        ValueError: no criterion, or more votes than voters, or no vote at all.
+    """
+    if criterion in ("unanimous", "majority"):
+        return None
+    match = _COUNTED.fullmatch(criterion)
+    if match is None:
+        raise ValueError(f"no criterion; expected {FORMS}")
+    k, n = int(match[1]), int(match[2])
+    if not 1 <= k <= n:
+        raise ValueError(f"{k} of {n} voters; expected at least 1 and at most all of them ({FORMS})")
+    return k, n
+
+
+def votes_needed(criterion: str, voters: int) -> int:
+    """How many right votes of so many voters flag an item; one more than there are where nobody votes.
+
+    Where an audit leaves one voter out, `k-of-n` asks for k of those that remain, at most for all of them.
+    """
+    match parse_criterion(criterion):
+        case (k, _):
+            return min(k, max(voters, 1))
+        case None:
+            return max(voters, 1) if criterion == "unanimous" else voters // 2 + 1
+
+
+def require_voters(criterion: str, voters: int) -> None:
+    """A criterion for n voters fits n voters only; without any voter there is nothing to fit.
+
+    Raises:
+        UsageError: it was written for another number.
+    """
+    match parse_criterion(criterion):
+        case (_, n) if voters and n != voters:
+            raise UsageError(
+                f"screen.criterion: {criterion}, but the number of voters is {voters}; expected k-of-{voters}, "
+                f"or {n} voters (screen.voters)"
+            )
+
+
+def criterion_name(votes: int, voters: int) -> str:
+    """The plainest criterion under which so many right votes flag an item."""
+    if votes == voters:
+        return "unanimous"
+    return "majority" if votes == voters // 2 + 1 else f"{votes}-of-{voters}"
+
+
+def same_model(
+    fingerprints: Mapping[str, Mapping[str, str]], voters: Sequence[str]
+) -> tuple[str, str] | None:
+    """The first two voters that are one model, in the order of the voters; None where there are no such two.
+
+    `fingerprints` by name, as an engine's `fingerprint()` gives them. Two are one model when all their digests
+    (of weights, config, tokenizer) agree, or, where neither has any, the model and the server they name.
+    Precision, device, batch size and versions make another computation, not another model. A model of which
+    nothing is known is never the same as another.
+    """
+    known = {v: model_identity(fingerprints[v]) for v in dict.fromkeys(voters) if v in fingerprints}
+    pairs = combinations([v for v, parts in known.items() if parts], 2)
+    return next((pair for pair in pairs if known[pair[0]] == known[pair[1]]), None)
+
+
+def model_identity(fingerprint: Mapping[str, str]) -> dict[str, str]:
+    """The parts of a fingerprint that say which model it is; empty where none does."""
+    digests = {name: value for name, value in fingerprint.items() if _DIGEST.fullmatch(value)}
+    return digests or {name: fingerprint[name] for name in _NAMED if name in fingerprint}
