@@ -21,6 +21,15 @@ def test_generated_blocks_are_fresh(page: Path) -> None:
     assert docs.renewed(text) == text, "run `make fix`"
 
 
+def test_the_schema_of_the_summary_is_fresh() -> None:
+    assert docs.SCHEMA.read_text(encoding="utf-8") == docs.schema(), "run `make fix`"
+
+
+def test_the_glossary_is_short() -> None:
+    terms = re.findall(r"^\| (?!word |---)", (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8"), re.M)
+    assert 30 <= len(terms) <= 40
+
+
 @pytest.mark.parametrize("page", docs.pages(), ids=lambda p: p.name)
 def test_relative_links_lead_somewhere(page: Path) -> None:
     for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):

@@ -160,6 +160,16 @@ GENERATED: dict[str, Callable[[], str]] = {
 }
 
 
+SCHEMA = ROOT / "docs" / "summary.schema.json"
+
+
+def schema() -> str:
+    """The JSON Schema of summary.json, as it stands in docs/."""
+    from robustify.summary.result import schema as of_summary
+
+    return json.dumps(of_summary(), indent=1) + "\n"
+
+
 def pages() -> list[Path]:
     return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -170,9 +180,9 @@ def renewed(text: str) -> str:
 
 def main() -> int:
     stale = []
-    for page in pages():
-        old = page.read_text(encoding="utf-8")
-        new = renewed(old)
+    for page in (*pages(), SCHEMA):
+        old = page.read_text(encoding="utf-8") if page.is_file() else ""
+        new = schema() if page == SCHEMA else renewed(old)
         if new != old:
             stale.append(str(page.relative_to(ROOT)))
             if "--check" not in sys.argv:
