@@ -26,7 +26,9 @@ def test_the_schema_of_the_summary_is_fresh() -> None:
 
 
 def test_the_glossary_is_short() -> None:
-    terms = re.findall(r"^\| (?!word |---)", (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8"), re.M)
+    terms = re.findall(
+        r"^\| (?!word |---)", (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8"), re.M
+    )
     assert 30 <= len(terms) <= 40
 
 
