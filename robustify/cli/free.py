@@ -238,11 +238,7 @@ def grade(
     summary = summarise(items, grades, truncated_as_wrong=wrong, min_cell=smallest(permit))
     unscored = unscored_in(grades, truncated_as_wrong=wrong)
     told = unscored if permit is None else share(unscored, len(grades), permit.min_cell)
-    print_(
-        {**summary, "unscored": told, "out": str(out)},
-        json_,
-        [*_lines(summary), str(out)],
-    )
+    print_({**summary, "unscored": told, "out": str(out)}, json_, [*_lines(summary), str(out)])
     if unscored > max_unscored:
         share_told = "too many" if told is None else _percent(told)
         click.echo(

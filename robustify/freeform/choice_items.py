@@ -1,7 +1,7 @@
-"""A multiple-choice item as a question without options: which kind of answer it wants, or why it cannot be asked so.
+"""Between multiple-choice items and free response: an item as a question without options, grades as rows of a run.
 
-The route is the length of the key's text, which tells whether people find a question answerable far better than its
-wording does. What cannot be asked is kept with its reason and counted by topic; nothing is dropped in silence.
+The kind of a question is decided by the length of the key's text. An item that cannot be asked keeps its reason, and
+reasons are counted by topic. Grades are matched to a run's items by id and by content; their rows have no text.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from robustify.judge.cloze import exclusion
 from robustify.judge.free_response import FreeGrades, FreeRow
 
 SHORT, MIDDLE = 5, 12
-"""Words of a key that make a short text; up to `MIDDLE` it is asked and flagged `check_unique`."""
+"""Most words of a key that is a short text; up to `MIDDLE` it is asked and flagged `check_unique`."""
 SMALL_COUNT = 20
 """Whole numbers below this are often counts, for which a relative tolerance is lax."""
 _OTHER = "another text"
@@ -77,27 +77,26 @@ def _reason(item: Item, kind: Kind, explanations: bool) -> str:
 
 
 def excluded(items: Iterable[FreeItem]) -> dict[str, Any]:
-    """How many items each reason took, in all and by topic, and how many are left to ask.
+    """How many items each reason excluded, in all and by topic, and how many are left to ask.
 
     `{"n", "asked", "kinds": {KIND: n}, "excluded": {REASON: n}, "topics": {TOPIC: {"n", "asked", REASON: n}}}`
     """
-    told: dict[str, Any] = {"n": 0, "asked": 0, "kinds": {}, "excluded": {}, "topics": {}}
+    counts: dict[str, Any] = {"n": 0, "asked": 0, "kinds": {}, "excluded": {}, "topics": {}}
     for item in items:
-        topic: dict[str, int] = told["topics"].setdefault(item.topic, {"n": 0, "asked": 0})
-        for counts in (told, topic):
-            counts["n"] += 1
-            if not item.excluded_reason:
-                counts["asked"] += 1
-        if item.excluded_reason:
-            for counts in (told["excluded"], topic):
-                counts[item.excluded_reason] = counts.get(item.excluded_reason, 0) + 1
-        else:
-            told["kinds"][item.kind] = told["kinds"].get(item.kind, 0) + 1
-    return told
+        topic: dict[str, int] = counts["topics"].setdefault(item.topic, {"n": 0, "asked": 0})
+        reason = item.excluded_reason
+        for part in (counts, topic):
+            part["n"] += 1
+            part["asked"] += not reason
+        for part in (counts["excluded"], topic) if reason else ():
+            part[reason] = part.get(reason, 0) + 1
+        if not reason:
+            counts["kinds"][item.kind] = counts["kinds"].get(item.kind, 0) + 1
+    return counts
 
 
 NOT_PREPARED = "not_prepared"
-"""Of an item of the run that stands in no file of `free prepare`."""
+"""The reason of an item of the run that is in no file of `free prepare`."""
 
 
 def attached(
@@ -107,12 +106,12 @@ def attached(
     labels: Sequence[HumanLabel] = (),
     seed: int = 0,
 ) -> FreeGrades:
-    """The grades as rows of a run that holds `run_items`; `labels` are people's, which calibrate the judges.
+    """The grades as rows of a run with these `run_items`; `labels` are people's, which calibrate the judges.
 
     Raises:
         AuthorisationError: grades of a restricted set, whose items cannot be matched by their content.
-        DataError: no grades, grades of items that the run or `items` do not hold, items that are others now, or
-            two grades of one model for one item.
+        DataError: no grades, grades of items that are not in the run or not in `items`, items that differ, or two
+            grades of one model for one item.
     """
     if any(item.restricted for item in items) or any(grade.restricted for grade in grades):
         raise AuthorisationError(
@@ -120,58 +119,39 @@ def attached(
         )
     if not grades:
         raise DataError("grades: none; expected the file that `robustify free grade` wrote")
-    asked, held = {item.id: item for item in items}, {item.id: item for item in run_items}
-    faults = [
-        fault for name in dict.fromkeys(g.item_id for g in grades) if (fault := _fault(name, asked, held))
-    ]
-    faults += _twice(grades)
-    if faults:
-        raise DataError.gather(faults)
-    return FreeGrades(
-        rows=tuple(_row(grade) for grade in grades),
-        calibration=calibrate(grades, labels, seed) if labels else {"status": UNCALIBRATED},
-        left_out=_left_out(run_items, asked),
-        sha256=_digest(grades),
-    )
-
-
-def _fault(name: str, asked: Mapping[str, FreeItem], held: Mapping[str, Item]) -> str | None:
-    if name not in asked:
-        return f"grade of {name}: no such item in --items; expected the file it was made from"
-    if name not in held:
-        return f"grade of {name}: the run holds no such item; expected grades of this run's items"
-    question, item = asked[name], held[name]
-    same = (question.question, question.options, question.correct) == (item.stem, item.choices, item.key)
-    return (
-        None if same else f"grade of {name}: the run's item has another text or key; expected the same item"
-    )
-
-
-def _twice(grades: Sequence[GradeResult]) -> list[str]:
+    questions, in_run = {item.id: item for item in items}, {item.id: item for item in run_items}
+    faults = [_fault(name, questions, in_run) for name in dict.fromkeys(g.item_id for g in grades)]
     counts = Counter((grade.item_id, grade.model) for grade in grades)
-    return [
+    faults += [
         f"grade of {item}: {n} of {model}; expected one (give the grades of one prompt)"
         for (item, model), n in counts.items()
         if n > 1
     ]
-
-
-def _row(grade: GradeResult) -> FreeRow:
-    decided = grade.judge.model if grade.judge is not None and grade.method != "deterministic" else None
-    return FreeRow(
-        grade.item_id,
-        grade.model,
-        str(grade.kind),
-        grade.status,
-        grade.score,
-        decided,
-        "self_judging" in grade.flags,
+    if any(faults):
+        raise DataError.gather([fault for fault in faults if fault])
+    reasons = [questions[i.id].excluded_reason if i.id in questions else NOT_PREPARED for i in run_items]
+    return FreeGrades(
+        rows=tuple(_row(grade) for grade in grades),
+        calibration=calibrate(grades, labels, seed) if labels else {"status": UNCALIBRATED},
+        left_out=dict(sorted(Counter(reason for reason in reasons if reason).items())),
+        sha256=_digest(grades),
     )
 
 
-def _left_out(run_items: Sequence[Item], asked: Mapping[str, FreeItem]) -> dict[str, int]:
-    reasons = [asked[item.id].excluded_reason if item.id in asked else NOT_PREPARED for item in run_items]
-    return dict(sorted(Counter(reason for reason in reasons if reason).items()))
+def _fault(name: str, questions: Mapping[str, FreeItem], in_run: Mapping[str, Item]) -> str:
+    if name not in questions:
+        return f"grade of {name}: no such item in --items; expected the file it was made from"
+    if name not in in_run:
+        return f"grade of {name}: the run holds no such item; expected grades of this run's items"
+    question, item = questions[name], in_run[name]
+    same = (question.question, question.options, question.correct) == (item.stem, item.choices, item.key)
+    return "" if same else f"grade of {name}: the run's item has another text or key; expected the same item"
+
+
+def _row(grade: GradeResult) -> FreeRow:
+    judge = grade.judge.model if grade.judge is not None and grade.method != "deterministic" else None
+    own = "self_judging" in grade.flags
+    return FreeRow(grade.item_id, grade.model, str(grade.kind), grade.status, grade.score, judge, own)
 
 
 def _digest(grades: Sequence[GradeResult]) -> str:

@@ -1,7 +1,7 @@
 """Asking a model in words, through any `Writer`. Each answer is on the disk before the next batch is asked.
 
-An answer is found again by item, model, prompt and parameters, so that a killed run goes on where it was and a changed
-template asks anew. Options are never shown. The file holds text: of a restricted set it is for its owner's eyes alone.
+An answer is identified by item, model, prompt and parameters, so that a killed run continues where it was and a changed
+template asks anew. Options are never shown. The file has text: of a restricted set only its owner may read it.
 """
 
 import hashlib
@@ -95,7 +95,7 @@ def prompt_of(item: FreeItem, how: Generation, *, has_chat_template: bool = Fals
 
 
 def answer_key(item_id: str, model: str, prompt: str, params: Mapping[str, Any]) -> str:
-    """By what an answer is found again."""
+    """The digest that identifies an answer."""
     return hashlib.sha256(
         json.dumps([item_id, model, prompt, plain(params)], sort_keys=True).encode()
     ).hexdigest()
@@ -151,7 +151,7 @@ Written = tuple[_Prompt, str, str | None]
 
 
 def _written(batch: Sequence[_Prompt], writer: Writer, max_tokens: int) -> Iterator[Written]:
-    """The replies of a batch; a prompt that does not fit is told alone, and spoils no other."""
+    """The replies of a batch; a prompt that does not fit is reported alone and affects no other."""
     try:
         with quieted():
             texts = writer.write([p.text for p in batch], max_tokens=max_tokens)

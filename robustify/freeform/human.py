@@ -1,7 +1,7 @@
-"""What people said of the same answers, and how far the judge says the same.
+"""Labels of people on the same answers, and how far the judge agrees with them.
 
-Labels of people come one a line; where they differ the adjudicated word counts, else the majority, else nothing. A
-judge without them is uncalibrated, and every report says so. An answer that the judge could not read is counted.
+Where people differ the adjudicated word counts, else the majority, else nothing. A judge without labels of people is
+uncalibrated, and every report says so. An answer that the judge could not read is counted.
 """
 
 from collections import Counter
@@ -15,14 +15,16 @@ import numpy as np
 
 from robustify.errors import DataError
 from robustify.freeform.judge.label_sets import SUPPORT3
-from robustify.freeform.metrics import corrected
+from robustify.freeform.metrics import corrected, numbers_of
 from robustify.freeform.schema import GradeResult
 from robustify.stats.agreement import Agreement, agreement, cohen_kappa, kendall_tau, krippendorff_alpha
 
 UNCALIBRATED = "uncalibrated"
 """What a report prints beside a judge's number where no person has labelled its answers."""
 BINARY = ("incorrect", "correct")
-_WORDS = {"correct": "correct", "incorrect": "incorrect", "not_attempted": "incorrect"}
+_WORDS = {
+    "correct": "correct", "1": "correct", "incorrect": "incorrect", "0": "incorrect", "not_attempted": "incorrect",
+}  # fmt: skip
 SIMILAR = 0.80
 """Pearson's r that a judge must reach before it is compared with people one by one (arXiv 2510.09738)."""
 
@@ -48,25 +50,24 @@ def human_from(row: Mapping[str, Any]) -> HumanLabel:
     item, annotator = row.get("item_id"), row.get("annotator")
     if not isinstance(item, str) or not isinstance(annotator, str):
         raise DataError("no human label: item_id and annotator are expected")
-    labels = row.get("labels")
+    common: dict[str, Any] = {
+        "model": str(row.get("model") or ""),
+        "adjudicated": row.get("adjudicated") is True,
+    }
+    labels, verdict, score = row.get("labels"), row.get("verdict"), row.get("score")
     if labels is not None:
         if not isinstance(labels, dict) or not all(label in SUPPORT3.scores for label in labels.values()):
             raise DataError(
                 f"label of {item}: expected labels by nugget id, each one of {', '.join(SUPPORT3.labels)}"
             )
-        return HumanLabel(
-            item, annotator, str(row.get("model") or ""), None, labels, row.get("adjudicated") is True
-        )
-    verdict, score = row.get("verdict"), row.get("score")
+        return HumanLabel(item, annotator, labels=labels, **common)
     if verdict is None and score in (0, 1):
         verdict = BINARY[int(score)]
-    if verdict not in _WORDS:
+    if not isinstance(verdict, str) or verdict not in _WORDS or verdict in ("0", "1"):
         raise DataError(
             f"label of {item}: expected verdict correct, incorrect or not_attempted, or score 0 or 1"
         )
-    return HumanLabel(
-        item, annotator, str(row.get("model") or ""), _WORDS[verdict], None, row.get("adjudicated") is True
-    )
+    return HumanLabel(item, annotator, verdict=_WORDS[verdict], **common)
 
 
 Unit = tuple[str, str, str]
@@ -74,7 +75,7 @@ Unit = tuple[str, str, str]
 
 
 def units_of(labels: Sequence[HumanLabel], models: Sequence[str]) -> dict[Unit, dict[str, str]]:
-    """Every labelled unit with the word of each annotator; an adjudicated word stands under "" as well.
+    """Every labelled unit with the word of each annotator; an adjudicated word is also given under "".
 
     Raises:
         DataError: labels that name no model, where several models answered.
@@ -98,10 +99,13 @@ def units_of(labels: Sequence[HumanLabel], models: Sequence[str]) -> dict[Unit, 
 
 
 def consensus(words: Mapping[str, str]) -> str | None:
-    """What people hold of a unit: the adjudicated word, else that of more than half; None where there is none."""
-    if "" in words:
-        return words[""]
-    counts = Counter(words.values()).most_common(1)
+    """The word of people on a unit: the adjudicated one, else that of more than half; None where there is none."""
+    return words[""] if "" in words else _most(list(words.values()))
+
+
+def _most(words: Sequence[str | None]) -> str | None:
+    """The word of more than half of these; None where there is none."""
+    counts = Counter(word for word in words if word is not None).most_common(1)
     return counts[0][0] if counts and 2 * counts[0][1] > len(words) else None
 
 
@@ -122,9 +126,7 @@ def judge_verdict(grade: GradeResult) -> str | None:
     """What the judge itself said of an answer, whatever the rules said; None where it was not read or is between."""
     if grade.judge is None:
         return None
-    counts = Counter(vote for vote in grade.judge.votes if vote is not None).most_common(1)
-    word = counts[0][0] if counts and 2 * counts[0][1] > len(grade.judge.votes) else None
-    return _WORDS.get(word, {"1": "correct", "0": "incorrect"}.get(word)) if word is not None else None
+    return _WORDS.get(str(_most(grade.judge.votes)))
 
 
 def calibrate(grades: Sequence[GradeResult], labels: Sequence[HumanLabel], seed: int = 0) -> dict[str, Any]:
@@ -151,16 +153,15 @@ def _calibrated(
         return None
     said = judge_words(grades, nuggets=nuggets)
     there = [u for u in units if u in said]
-    held = {u: consensus(units[u]) for u in there}
-    both = [u for u in there if held[u] is not None and said[u] is not None]
+    people = {u: consensus(units[u]) for u in there}
+    both = [u for u in there if people[u] is not None and said[u] is not None]
     classes = SUPPORT3.labels if nuggets else BINARY
-    place = {name: i for i, name in enumerate(dict.fromkeys(u[0] for u in both))}
     found = agreement(
-        [str(held[u]) for u in both],
+        [str(people[u]) for u in both],
         [str(said[u]) for u in both],
         classes,
         weights="linear" if nuggets else None,
-        groups=np.array([place[u[0]] for u in both], dtype=np.int64),
+        groups=numbers_of([u[0] for u in both]),
         seed=seed,
     )
     rank = {name: float(i) for i, name in enumerate(classes)}
@@ -170,10 +171,10 @@ def _calibrated(
         "n_labelled": len(units),
         "n_without_judge": len(units) - len(there),
         "n_judge_unread": sum(said[u] is None for u in there),
-        "n_people_undecided": sum(held[u] is None for u in there),
+        "n_people_undecided": sum(people[u] is None for u in there),
         "alpha": krippendorff_alpha(ratings, level="ordinal" if nuggets else "nominal"),
         "people": _people({u: units[u] for u in there}, said, classes),
-        "systems": _systems(both, held, said, rank),
+        "systems": _systems(both, people, said, rank),
         **({} if nuggets else _corrected(found, grades, seed)),
     }
 
@@ -243,7 +244,7 @@ def _pearson(
 
 def _systems(
     both: Sequence[Unit],
-    held: Mapping[Unit, str | None],
+    people: Mapping[Unit, str | None],
     said: Mapping[Unit, str | None],
     rank: Mapping[str, float],
 ) -> dict[str, Any] | None:
@@ -253,6 +254,6 @@ def _systems(
         return None
     means = [
         [mean(rank[str(words[u])] for u in both if u[1] == model) for model in models]
-        for words in (held, said)
+        for words in (people, said)
     ]
     return {"n": len(models), "tau": kendall_tau(means[0], means[1])}

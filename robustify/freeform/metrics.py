@@ -1,13 +1,13 @@
-"""What grades add up to. Every rate is over what was submitted, and what could not be scored is told beside it.
+"""What grades add up to: accuracy with bounds, nugget scores, a judge's corrected rate, models against a base model.
 
-An accuracy comes with its coverage and with the bounds it would have if every unscored answer were wrong or right.
-Grades of different kinds are never averaged together. For a restricted set counts and rounded rates may be printed.
+Every rate is over what was submitted, and what has no score is counted beside it: an accuracy comes with its coverage
+and with the bounds that it would have if every unscored answer were wrong or right. Kinds are never averaged together.
 """
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -23,9 +23,11 @@ from robustify.stats.tests import holm
 NUGGET_SCORES = ("strict_vital", "vital", "strict_all", "all", "weighted")
 OKAY_WEIGHT = 0.5
 """What an okay nugget counts in `weighted`, where a vital one counts 1 (ours, not TREC's code)."""
+QUARTERS = 4
+"""Scores are multiples of a quarter: wrong, right, and the five-point scale. Others have no exact test."""
 _DRAWS = 2000
-_LUCKY = 0.025
-"""The share of draws of a judge no better than luck from which on its corrected rate has no interval."""
+_MOST_USELESS = 0.025
+"""The share of draws in which the judge is no better than chance from which on its corrected rate has no interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +40,8 @@ class NuggetScore:
     n: int
 
     def json(self) -> dict[str, float | int | None]:
-        """As it stands in a grade."""
-        return {"value": self.value, "lower": self.lower, "upper": self.upper, "n": self.n}
+        """As written in a grade."""
+        return asdict(self)
 
 
 def score_nuggets(nuggets: Sequence[NuggetGrade]) -> dict[str, NuggetScore]:
@@ -67,7 +69,7 @@ def _mean(labels: Sequence[tuple[str | None, float]], *, strict: bool) -> Nugget
     known = sum(_credit(label, strict) * weight for label, weight in labels if label is not None)
     missing = sum(weight for label, weight in labels if label is None)
     lower, upper = known / whole, (known + missing) / whole
-    return NuggetScore(lower if not missing else None, lower, upper, len(labels))
+    return NuggetScore(None if missing else lower, lower, upper, len(labels))
 
 
 def _credit(label: str, strict: bool) -> float:
@@ -93,21 +95,9 @@ class Summary:
     nuggets_unreviewed: int
 
     def json(self) -> dict[str, Any]:
-        """As it stands in a summary: every rate as `{"value", "n", "ci"}`."""
-        return {
-            "kind": self.kind,
-            "n": self.n,
-            "accuracy": self.accuracy.json(),
-            "lower": self.lower,
-            "upper": self.upper,
-            "coverage": self.coverage.json(),
-            "by_judge": self.by_judge.json(),
-            "statuses": dict(self.statuses),
-            "reasons": dict(self.reasons),
-            "errors": dict(self.errors),
-            "flags": dict(self.flags),
-            "nuggets_unreviewed": self.nuggets_unreviewed,
-        }
+        """As written in a summary: every rate as `{"value", "n", "ci"}`."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {name: value.json() if isinstance(value, Rate) else value for name, value in values.items()}
 
 
 def aggregate(results: Sequence[GradeResult], *, seed: int = 0, truncated_as_wrong: bool = False) -> Summary:
@@ -121,18 +111,18 @@ def aggregate(results: Sequence[GradeResult], *, seed: int = 0, truncated_as_wro
     kinds = sorted({str(r.kind) for r in results})
     if len(kinds) > 1:
         raise UsageError(f"grades of {len(kinds)} kinds ({', '.join(kinds)}); expected one kind at a time")
-    scores = np.array([_score(r, truncated_as_wrong) for r in results], dtype=np.float64)
-    n, held = len(results), scores[~np.isnan(scores)]
-    decided = [r for r, score in zip(results, scores, strict=True) if not np.isnan(score)]
-    judged = np.array([float(r.method != "deterministic") for r in decided], dtype=np.float64)
+    scores = credit_of(results, truncated_as_wrong=truncated_as_wrong)
+    scored = ~np.isnan(scores)
+    judged = np.array([float(r.method != "deterministic") for r in results], dtype=np.float64)
+    lower, upper = accuracy_bounds(scores)
     return Summary(
         kind=kinds[0] if kinds else "",
-        n=n,
+        n=len(results),
         accuracy=clustered_rate(scores, groups_of(results), seed),
-        lower=float(held.sum() / n) if n else None,
-        upper=float((held.sum() + n - len(held)) / n) if n else None,
-        coverage=rate((~np.isnan(scores)).astype(np.float64)),
-        by_judge=rate(judged),
+        lower=lower,
+        upper=upper,
+        coverage=rate(scored.astype(np.float64)),
+        by_judge=rate(judged[scored]),
         statuses=_counts(r.status for r in results),
         reasons=_counts(r.reason for r in results),
         errors=_counts(r.error_type for r in results if r.error_type),
@@ -141,19 +131,32 @@ def aggregate(results: Sequence[GradeResult], *, seed: int = 0, truncated_as_wro
     )
 
 
-def _score(result: GradeResult, truncated_as_wrong: bool) -> float:
-    if result.status == "truncated" and truncated_as_wrong:
-        return 0.0
-    return math.nan if result.score is None else result.score
+def _counts(names: Iterable[str | None]) -> dict[str, int]:
+    return dict(sorted(Counter(map(str, names)).items()))
 
 
-def _counts(names: Any) -> dict[str, int]:
-    return dict(sorted(Counter(str(name) for name in names).items()))
+def credit_of(grades: Sequence[GradeResult], *, truncated_as_wrong: bool = False) -> Floats:
+    """The scores of grades in their order (n,), NaN where an answer is unscored."""
+    wrong = ("truncated",) if truncated_as_wrong else ()
+    scores = [0.0 if g.status in wrong else g.score for g in grades]
+    return np.array([math.nan if score is None else score for score in scores], dtype=np.float64)
+
+
+def accuracy_bounds(scores: Floats) -> tuple[float | None, float | None]:
+    """The accuracy over all scores (n,) if every NaN among them were 0, and if it were 1."""
+    n, scored = len(scores), scores[~np.isnan(scores)]
+    if not n:
+        return None, None
+    return float(scored.sum() / n), float((scored.sum() + n - len(scored)) / n)
 
 
 def groups_of(results: Sequence[GradeResult]) -> Ints:
     """A number for each grade, the same for grades of one item, or of items that share a passage (n,)."""
-    names = [result.group or result.item_id for result in results]
+    return numbers_of([result.group or result.item_id for result in results])
+
+
+def numbers_of(names: Sequence[str]) -> Ints:
+    """A number for each name, equal for equal names, in the order in which they appear first (n,)."""
     place = {name: i for i, name in enumerate(dict.fromkeys(names))}
     return np.array([place[name] for name in names], dtype=np.int64)
 
@@ -162,20 +165,20 @@ def clustered_rate(scores: Floats, groups: Ints, seed: int = 0) -> Rate:
     """The mean of scores (n,) with NaN left out: Wilson's interval, or a bootstrap over groups (n,) that repeat."""
     there = ~np.isnan(scores)
     plain = rate(scores)
-    if len(np.unique(groups[there])) == int(there.sum()) or plain.value is None:
-        return plain
     units = len(np.unique(groups[there]))
+    if units == int(there.sum()) or plain.value is None:
+        return plain
     ci: Interval | None = None
     if units >= FEWEST_CLUSTERS:
         ci = bootstrap(scores[there], groups=groups[there], seed=seed)
         if ci[0] == ci[1]:
-            # Where all groups say the same, a bootstrap has nothing to vary: each group is one trial.
+            # Where all groups are equal, a bootstrap has nothing to vary: each group is one trial.
             ci = rate(np.full(units, plain.value)).ci
     return Rate(plain.value, plain.n, ci)
 
 
 def corrected_rate(observed: float, sensitivity: float, specificity: float) -> float | None:
-    """The true rate behind a judge's (Rogan and Gladen 1978), clipped to [0, 1]; None for a judge no better than luck."""
+    """The true rate behind a judge's (Rogan and Gladen 1978), clipped to [0, 1]; None if it is no better than chance."""
     gain = sensitivity + specificity - 1
     return None if gain <= 0 else min(1.0, max(0.0, (observed + specificity - 1) / gain))
 
@@ -188,7 +191,7 @@ def corrected(
     `observed` are the judge's 0s and 1s on all answers (n,); `confusion` its word against the human's on the
     labelled ones, `[[human 0, judge 0], [human 0, judge 1]], [[human 1 ...` as (2, 2) counts. Sensitivity and
     specificity are drawn with Jeffreys' prior, so that a few labels without an error are not taken for no error;
-    `n_labels` counts them. No interval where so many draws are of a judge no better than luck that it says nothing.
+    `n_labels` counts them. No interval where too many draws are of a judge no better than chance.
     """
     (tn, fp), (fn, tp) = confusion
     n = len(observed)
@@ -203,18 +206,13 @@ def corrected(
     share = rng.binomial(n, sum(observed) / n, size=_DRAWS) / n
     better = sens + spec > 1
     draws = (share[better] + spec[better] - 1) / (sens[better] + spec[better] - 1)
-    told = better.mean() > 1 - _LUCKY
-    low, high = interval(np.clip(draws, 0.0, 1.0)) if told else (math.nan, math.nan)
-    labels = {"wrong": tn + fp, "right": fn + tp}
-    return {"value": value, "n": n, "ci": [low, high] if told else None, "n_labels": labels}
-
-
-QUARTERS = 4
-"""Scores stand on quarters: right, wrong, and the five-point scale. Others have no exact test."""
+    useful = better.mean() > 1 - _MOST_USELESS
+    ci = list(interval(np.clip(draws, 0.0, 1.0))) if useful else None
+    return {"value": value, "n": n, "ci": ci, "n_labels": {"wrong": tn + fp, "right": fn + tp}}
 
 
 def against_base(grades: Sequence[GradeResult], base: str) -> dict[str, Any]:
-    """Every other model against `base`: `{"base", "models": {MODEL: {...}}}`.
+    """Every other model against `base`, paired by item: `{"base", "models": {MODEL: {...}}}`.
 
     Each: `n_both` items that both answered, `unscored` of these {base, model, both}, `difference` (model less base,
     paired on items that both have a score for: `{value, n, ci, mde}`), `lower` and `upper` of the difference over all
@@ -226,30 +224,31 @@ def against_base(grades: Sequence[GradeResult], base: str) -> dict[str, Any]:
     """
     by_model: dict[str, dict[str, GradeResult]] = {}
     for grade in grades:
-        held = by_model.setdefault(grade.model, {})
-        if grade.item_id in held:
+        of_model = by_model.setdefault(grade.model, {})
+        if grade.item_id in of_model:
             raise UsageError(
                 f"{grade.item_id}: two grades of {grade.model}; expected one answer a model and item"
             )
-        held[grade.item_id] = grade
+        of_model[grade.item_id] = grade
     if base not in by_model or len(by_model) < 2:
         known = ", ".join(sorted(by_model)) or "none"
         raise UsageError(f"--base {base}: expected one of two or more graded models (found {known})")
-    told = {name: _against(by_model[base], held) for name, held in by_model.items() if name != base}
-    tested = [name for name in told if told[name]["p"] is not None]
-    for name, p in zip(tested, holm([told[name]["p"] for name in tested]), strict=True):
-        told[name]["p_holm"] = p
-    return {"base": base, "models": told}
+    models = {name: _against(by_model[base], by_model[name]) for name in by_model if name != base}
+    tested = [entry for entry in models.values() if entry["p"] is not None]
+    for entry, p in zip(tested, holm([entry["p"] for entry in tested]), strict=True):
+        entry["p_holm"] = p
+    return {"base": base, "models": models}
 
 
 def _against(base: Mapping[str, GradeResult], other: Mapping[str, GradeResult]) -> dict[str, Any]:
     both = [name for name in base if name in other]
-    before, after = _scores(base, both), _scores(other, both)
+    before, after = (credit_of([grades[name] for name in both]) for grades in (base, other))
     named = [base[name].group or name for name in both]
     groups = np.unique(named, return_inverse=True)[1].astype(np.int64) if both else None
     change = after - before
-    held = ~np.isnan(change)
-    lower, upper = _bounds(before, after)
+    scored = ~np.isnan(change)
+    difference = paired_difference(after, before, groups if len(set(named)) < len(named) else None)
+    lower, upper = _difference_bounds(before, after)
     return {
         "n_both": len(both),
         "unscored": {
@@ -257,24 +256,17 @@ def _against(base: Mapping[str, GradeResult], other: Mapping[str, GradeResult]) 
             "model": int(np.isnan(after).sum()),
             "both": int((np.isnan(before) & np.isnan(after)).sum()),
         },
-        "difference": paired_difference(
-            after, before, groups if len(set(named)) < len(named) else None
-        ).json(),
+        "difference": difference.json(),
         "lower": lower,
         "upper": upper,
-        "gained": int((change[held] > 0).sum()),
-        "lost": int((change[held] < 0).sum()),
-        "p": None if groups is None else _p(change[held], groups[held]),
+        "gained": int((change[scored] > 0).sum()),
+        "lost": int((change[scored] < 0).sum()),
+        "p": None if groups is None else _p(change[scored], groups[scored]),
         "p_holm": None,
     }
 
 
-def _scores(held: Mapping[str, GradeResult], names: Sequence[str]) -> Floats:
-    scores = [held[name].score for name in names]
-    return np.array([np.nan if score is None else score for score in scores], dtype=np.float64)
-
-
-def _bounds(before: Floats, after: Floats) -> tuple[float | None, float | None]:
+def _difference_bounds(before: Floats, after: Floats) -> tuple[float | None, float | None]:
     """The least and the greatest mean difference that any scores of the unscored answers would give."""
     if not len(before):
         return None, None

@@ -1,7 +1,7 @@
-"""Leave to read and write rows of free response: asked of every command, before a model or a judge is opened.
+"""Permission to read and write rows of free response, required by every command before a model or a judge is opened.
 
 A restricted set needs the four facts of its adapter, items that have this set's keyed ids, and a process without crash
-dumps; rows that call themselves public are asked by their content. No label is taken on its word.
+dumps. Rows that are labelled public are checked by their content.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ _OTHER = "another text"
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """Leave for one restricted set: its smallest cell, and the subkey for digests of its text."""
+    """Permission for one restricted set: its smallest cell, and the subkey for digests of its text."""
 
     min_cell: int
     seal: bytes = field(repr=False)
@@ -42,9 +42,9 @@ class _Set:
 def permitted(
     items: Sequence[FreeItem], files: Sequence[Path], folder: Path, grades: Sequence[GradeResult] = ()
 ) -> Iterator[Permit | None]:
-    """What is done inside may read these rows and write into `folder`; None for a public set.
+    """Permission to read these rows, which come from `files`, and to write into `folder`; None for a public set.
 
-    `files` are where the rows come from. Inside, a restricted set's process is `confined`.
+    Inside, a restricted set's process is `confined`.
 
     Raises:
         AuthorisationError: rows of several sets.
@@ -59,26 +59,15 @@ def permitted(
         require_ordinary_files("items", [_as_item(item) for item in items], files)
         yield None
         return
-    access = leave(adapter, folder)
+    access = authorised(_Set(adapter or "free", adapter or None), folder)
+    assert access is not None
     _require_its_own(items, access)
     with inside(access, folder) as permit:
         yield permit
 
 
-def leave(adapter: str, folder: Path) -> Access:
-    """The four facts of a restricted set, by its adapter.
-
-    Raises:
-        AuthorisationError: one of them is missing, or the rows name no adapter.
-        DataError, UsageError: as `access.authorised`.
-    """
-    access = authorised(_Set(adapter or "free", adapter or None), folder)
-    assert access is not None
-    return access
-
-
 def require_adapter(name: str) -> NoReturn:
-    """Refuse to call a set restricted that has no entrance.
+    """Refuse `--restricted` for a set without an adapter.
 
     Raises:
         AuthorisationError: always.
@@ -89,9 +78,9 @@ def require_adapter(name: str) -> NoReturn:
     )
 
 
-def smallest(held: Permit | None) -> int:
+def smallest(permit: Permit | None) -> int:
     """The smallest count that is shown."""
-    return MIN_CELL if held is None else held.min_cell
+    return MIN_CELL if permit is None else permit.min_cell
 
 
 @contextlib.contextmanager
@@ -105,24 +94,24 @@ def inside(access: Access | None, folder: Path) -> Iterator[Permit | None]:
 
 
 def _require_its_own(items: Sequence[FreeItem], access: Access) -> None:
-    told, key = access.manifest, access.key.derived("ids")
-    other = sum(not _its_own(item, key, told.id, told.version) for item in items)
+    manifest, key = access.manifest, access.key.derived("ids")
+    other = sum(not _its_own(item, key, manifest.id, manifest.version) for item in items)
     if other:
         raise AuthorisationError(
-            f"{told.id}: {other} of {len(items)} items do not have the ids of this set under the key {access.key_id}; "
+            f"{manifest.id}: {other} of {len(items)} items do not have the ids of this set under the key {access.key_id}; "
             "expected the file of `robustify free prepare`, unchanged, and the key it was made with"
         )
 
 
 def _its_own(item: FreeItem, key: bytes, name: str, version: str) -> bool:
     try:
-        found = item_id(key, name, version, item.question, item.options)
+        expected = item_id(key, name, version, item.question, item.options)
     except ItemError:
         return False
-    return hmac.compare_digest(found.encode(), item.id.encode("utf-8", "surrogatepass"))
+    return hmac.compare_digest(expected.encode(), item.id.encode("utf-8", "surrogatepass"))
 
 
 def _as_item(item: FreeItem) -> Item:
-    """As the signs read it. An item that never had options has its reference beside a word of no meaning."""
+    """As the detection reads it. An item that never had options gets its reference and a neutral text."""
     choices = item.options if 2 <= len(item.options) <= MOST else (item.reference, _OTHER)
     return Item(item.id, item.question, choices, 0)

@@ -1,9 +1,10 @@
-"""What free response may say of a restricted set: counts of k or more, whole percents, and no rate of none or all.
+"""What free response may show of a restricted set: counts of k or more, whole percents, and no rate of none or all.
 
 A released summary is built from a list of places; what is not on the list is not in it. Where a part is too small, the
-parts beside it are not told either, so that nothing is found by subtraction.
+parts beside it are withheld too, so that nothing follows by subtraction.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,20 +26,19 @@ def share(x: float, n: int, k: int) -> float | None:
 
 
 def cells(counts: Mapping[str, int], k: int) -> dict[str, int] | None:
-    """The counts of the parts of a whole; None where one of them is too small to be told."""
+    """The counts of the parts of a whole; None where one of them is too small to be shown."""
     return None if any(0 < n < k for n in counts.values()) else dict(counts)
 
 
-def prepared(told: Mapping[str, Any], k: int) -> dict[str, Any]:
-    """`convert.excluded` without topics: how many items can be asked, by kind, and how many cannot, by reason."""
-    left = told["n"] - told["asked"]
-    whole = cells({"asked": told["asked"], "left": left}, k)
-    kinds, reasons = cells(told["kinds"], k), cells(told["excluded"], k)
+def prepared(counts: Mapping[str, Any], k: int) -> dict[str, Any]:
+    """The counts of `choice_items.excluded` without topics: items that can be asked, by kind, and others, by reason."""
+    n, asked = counts["n"], counts["asked"]
+    large = cells({"asked": asked, "excluded": n - asked}, k) is not None
     return {
-        "n": cell(told["n"], k),
-        "asked": None if whole is None else told["asked"],
-        "kinds": None if whole is None else kinds,
-        "excluded": None if whole is None else reasons,
+        "n": cell(n, k),
+        "asked": asked if large else None,
+        "kinds": cells(counts["kinds"], k) if large else None,
+        "excluded": cells(counts["excluded"], k) if large else None,
     }
 
 
@@ -52,134 +52,126 @@ def few_rate(node: Mapping[str, Any], k: int) -> dict[str, Any]:
 
 def released(summary: Mapping[str, Any], k: int) -> dict[str, Any]:
     """The summary of `report.summarise`, as far as it may be shown of a restricted set."""
-    models = {name: _model(told, k) for name, told in summary["models"].items()}
-    hidden = {name for name, told in models.items() if told["all"]["accuracy"]["value"] is None}
-    differences = {
-        a: {b: _between(node, {a, b} & hidden, k) for b, node in row.items()}
-        for a, row in summary["differences"].items()
-    }
+    models = {name: _model(entry, k) for name, entry in summary["models"].items()}
+    hidden = {name for name, entry in models.items() if entry["all"]["accuracy"]["value"] is None}
+    calibration, against = summary["calibration"], summary["against_base"]
     return {
         "format": summary["format"],
         "restricted": True,
         "min_cell": k,
         "n_items": cell(summary["n_items"], k),
         "models": models,
-        "calibration": _calibration(summary["calibration"], k),
-        "differences": differences,
-        "against_base": _against(summary["against_base"], hidden, k),
-    }
-
-
-def _model(told: Mapping[str, Any], k: int) -> dict[str, Any]:
-    kinds = {name: _part(part, k) for name, part in told["kinds"].items()}
-    small = any(part["accuracy"]["value"] is None for part in kinds.values())
-    statuses: dict[str, int] = {}
-    for part in told["kinds"].values():
-        for name, n in part["statuses"].items():
-            statuses[name] = statuses.get(name, 0) + n
-    return {
-        # One kind that is left out is the whole less the others.
-        "kinds": {} if small else kinds,
-        "all": _part(told["all"], k),
-        "statuses": cells(statuses, k),
-        "judges": told["judges"],
-        "templates": told["templates"],
-        "self_judging": cell(told["self_judging"], k),
-    }
-
-
-def _part(part: Mapping[str, Any], k: int) -> dict[str, Any]:
-    accuracy = few_rate(part["accuracy"], k)
-    shown = accuracy["value"] is not None
-    return {
-        "n": cell(part["n"], k),
-        "accuracy": accuracy,
-        "lower": _step(part["lower"]) if shown else None,
-        "upper": _step(part["upper"]) if shown else None,
-        "coverage": plain_rate(part["coverage"], k),
-        "by_judge": _all_or_few(part["by_judge"], k),
-    }
-
-
-def _all_or_few(node: Mapping[str, Any], k: int) -> dict[str, Any]:
-    """Who judged: all or none of the answers may be told, for it says nothing of what was right."""
-    return plain_rate(node, k) if node.get("value") in (0, 1, None) else few_rate(node, k)
-
-
-def _between(node: Mapping[str, Any], hidden: set[str], k: int) -> dict[str, Any]:
-    # With one model's rate and the difference, the other's would be known.
-    return withheld("a rate of one of them") if hidden else plain_rate(node, k)
-
-
-def _against(found: Mapping[str, Any] | None, hidden: set[str], k: int) -> dict[str, Any] | None:
-    if found is None:
-        return None
-    return {
-        "base": found["base"],
-        "models": {
-            name: _pair(told, {name, found["base"]} & hidden, k) for name, told in found["models"].items()
+        "calibration": {
+            name: part if name == "status" or part is None else coarse(part, k)
+            for name, part in calibration.items()
+            if name in ("status", "verdicts", "nuggets")
+        },
+        "differences": {
+            a: {b: _difference(node, bool({a, b} & hidden), k) for b, node in row.items()}
+            for a, row in summary["differences"].items()
+        },
+        "against_base": against
+        and {
+            "base": against["base"],
+            "models": {
+                name: _pair(entry, bool({name, against["base"]} & hidden), k)
+                for name, entry in against["models"].items()
+            },
         },
     }
 
 
-def _pair(told: Mapping[str, Any], hidden: set[str], k: int) -> dict[str, Any]:
-    small = bool(hidden) or told["n_both"] < k
-    few = small or min(told["gained"], told["lost"]) < k
-    p = {name: None if small or told[name] is None else one_digit_up(told[name]) for name in ("p", "p_holm")}
+def _model(entry: Mapping[str, Any], k: int) -> dict[str, Any]:
+    kinds = {name: _part(part, k) for name, part in entry["kinds"].items()}
+    small = any(part["accuracy"]["value"] is None for part in kinds.values())
+    statuses: Counter[str] = Counter()
+    for part in entry["kinds"].values():
+        statuses.update(part["statuses"])
     return {
-        "n_both": cell(told["n_both"], k),
-        "difference": _between(told["difference"], hidden, k),
-        "lower": None if small else _step(told["lower"]),
-        "upper": None if small else _step(told["upper"]),
-        "gained": None if few else told["gained"],
-        "lost": None if few else told["lost"],
+        # One kind that is left out is the whole less the others.
+        "kinds": {} if small else kinds,
+        "all": _part(entry["all"], k),
+        "statuses": cells(statuses, k),
+        "judges": entry["judges"],
+        "templates": entry["templates"],
+        "self_judging": cell(entry["self_judging"], k),
+    }
+
+
+def _part(part: Mapping[str, Any], k: int) -> dict[str, Any]:
+    accuracy, by_judge = few_rate(part["accuracy"], k), part["by_judge"]
+    shown = accuracy["value"] is not None
+    # That a judge decided none or all of the answers says nothing of what was right.
+    all_or_none = by_judge.get("value") in (0, 1, None)
+    return {
+        "n": cell(part["n"], k),
+        "accuracy": accuracy,
+        **{name: _step(part[name]) if shown else None for name in ("lower", "upper")},
+        "coverage": plain_rate(part["coverage"], k),
+        "by_judge": plain_rate(by_judge, k) if all_or_none else few_rate(by_judge, k),
+    }
+
+
+def _difference(node: Mapping[str, Any], hidden: bool, k: int) -> dict[str, Any]:
+    # With one model's rate and the difference, the other's would be known.
+    return withheld("a rate of one of them") if hidden else plain_rate(node, k)
+
+
+def _pair(entry: Mapping[str, Any], hidden: bool, k: int) -> dict[str, Any]:
+    small = hidden or entry["n_both"] < k
+    few = small or min(entry["gained"], entry["lost"]) < k
+    p = {
+        name: None if small or entry[name] is None else one_digit_up(entry[name]) for name in ("p", "p_holm")
+    }
+    return {
+        "n_both": cell(entry["n_both"], k),
+        "difference": _difference(entry["difference"], hidden, k),
+        **{name: None if small else _step(entry[name]) for name in ("lower", "upper")},
+        **{name: None if few else entry[name] for name in ("gained", "lost")},
         **p,
     }
 
 
-def _calibration(found: Mapping[str, Any], k: int) -> dict[str, Any]:
-    parts = {name: found[name] for name in ("verdicts", "nuggets") if name in found}
-    return {"status": found["status"], **{n: None if p is None else coarse(p, k) for n, p in parts.items()}}
-
-
 def _agreement(part: Mapping[str, Any], k: int) -> dict[str, Any]:
-    """How far judge and people agree; the table of who said what only where each of its cells is large enough."""
+    """How far judge and people agree; the table of their words only where each of its cells is large enough."""
     table: Sequence[Sequence[int]] = part["confusion"]
-    whole = part["n"] >= k and all(n >= k for row in table for n in row)
-    n = part["n"]
+    n, corrected = part["n"], part.get("corrected_rate")
+    whole = n >= k and all(n >= k for row in table for n in row)
     counts = ("n_labelled", "n_without_judge", "n_judge_unread", "n_people_undecided")
-    kappa, corrected = part["kappa"], part.get("corrected_rate")
+    rates = ("alpha", "sensitivity", "specificity")
     return {
         "n": cell(n, k),
         "labels": part["labels"],
         "base_rates": coarse(part["base_rates"], k) if whole else {"first": {}, "second": {}},
         "raw": few_rate(part["raw"], k),
-        "kappa": plain_rate(kappa, k) if whole else withheld(f"< {k} in a cell"),
+        "kappa": plain_rate(part["kappa"], k) if whole else withheld(f"< {k} in a cell"),
         "confusion": [list(row) for row in table] if whole else None,
         **{name: cell(part[name], k) for name in counts if name in part},
-        **{
-            name: _step(part.get(name)) if whole else None for name in ("alpha", "sensitivity", "specificity")
-        },
+        **{name: _step(part.get(name)) if whole else None for name in rates},
         "corrected_rate": few_rate(corrected, k) if whole and corrected else None,
     }
 
 
-def coarse(told: Any, k: int) -> Any:
+def coarse(node: Any, k: int) -> Any:
     """Any other result: small counts as "< k", everything else in whole percents.
 
-    Its rates are of a judge's words, not of what a model knows: none and all may be told, on k or more.
+    Its rates are of a judge's words, not of what a model knows: none and all may be shown, on k or more.
     """
-    if isinstance(told, Mapping):
-        if "confusion" in told:
-            return _agreement(told, k)
-        if {"value", "n"} <= told.keys():
-            return plain_rate(told, k)
-        return {name: held if name in _SETTINGS else coarse(held, k) for name, held in told.items()}
-    if isinstance(told, list | tuple):
-        return [coarse(held, k) for held in told]
-    if isinstance(told, int) and not isinstance(told, bool):
-        return cell(told, k)
-    return _step(told) if isinstance(told, float) else told
+    match node:
+        case Mapping() if "confusion" in node:
+            return _agreement(node, k)
+        case Mapping() if {"value", "n"} <= node.keys():
+            return plain_rate(node, k)
+        case Mapping():
+            return {name: x if name in _SETTINGS else coarse(x, k) for name, x in node.items()}
+        case list() | tuple():
+            return [coarse(x, k) for x in node]
+        case bool():
+            return node
+        case int():
+            return cell(node, k)
+        case _:
+            return _step(node) if isinstance(node, float) else node
 
 
 def _step(x: Any) -> float | None:

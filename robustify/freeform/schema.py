@@ -1,28 +1,22 @@
-"""The rows of free response: an item without options, a model's answer, a grade. Frozen, checked at birth, JSON lines.
+"""The rows of free response: an item without options, a model's answer, a grade. Frozen, checked when made, JSON lines.
 
-Their repr shows ids alone. A grade of a restricted item holds no text at all: `GradeResult.without_text` is what may
-be written, and counts and rounded rates are what may be printed.
+Their repr shows ids alone. A grade of a restricted item has no text: `GradeResult.without_text` is what may be written,
+and counts and rounded rates are what may be printed.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 from robustify.errors import DataError
 from robustify.redaction.text import KeptHere
 from robustify.restricted.ids import PREFIX
 
 Kind = Literal["numeric", "short_text", "explanation"]
-KINDS: tuple[Kind, ...] = ("numeric", "short_text", "explanation")
+GradedKind = Kind | Literal["mcq", "nuggets"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 Status = Literal["scored", "no_answer", "truncated", "needs_judge", "grader_error", "reference_error"]
-STATUSES: tuple[Status, ...] = (
-    "scored",
-    "no_answer",
-    "truncated",
-    "needs_judge",
-    "grader_error",
-    "reference_error",
-)
+STATUSES: tuple[Status, ...] = get_args(Status)
 DECIDED: tuple[Status, ...] = ("scored", "no_answer")
 """Statuses that have a score; every other one is unscored, and never a 0."""
 Method = Literal["deterministic", "judge", "votes"]
@@ -56,7 +50,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Nugget(KeptHere):
-    """One fact that an answer should hold. `reviewed`: a person has agreed with its words.
+    """One fact that an answer should state. `reviewed`: a person has agreed with its words.
 
     Raises:
         DataError: an empty text, more than 40 words, or an unknown importance.
@@ -184,7 +178,7 @@ class GradeResult(KeptHere):
 
     item_id: str
     model: str
-    kind: Kind | Literal["mcq", "nuggets"]
+    kind: GradedKind
     grader: str
     status: Status
     score: float | None
@@ -228,9 +222,9 @@ class GradeResult(KeptHere):
 def plain(value: Any) -> Any:
     """Tuples as lists and mappings as dicts, as JSON will give them back."""
     if isinstance(value, Mapping):
-        return {str(key): plain(held) for key, held in value.items()}
+        return {str(key): plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(held) for held in value]
+        return [plain(inner) for inner in value]
     return value
 
 
@@ -271,25 +265,25 @@ def grade_from(row: Mapping[str, Any]) -> GradeResult:
     if row.get("schema") != SCHEMA:
         raise DataError(f"schema {row.get('schema')!r}; expected {SCHEMA}")
     _require_label(row, "item_id", "robustify free grade")
-    held = {name: value for name, value in row.items() if name != "schema"}
-    held |= _tuples(held, ("flags",))
-    held["nuggets"] = tuple(_made(NuggetGrade, n) for n in held.get("nuggets") or ())
-    if held.get("judge"):
-        judge = dict(held["judge"])
+    fields = {name: value for name, value in row.items() if name != "schema"} | _tuples(row, ("flags",))
+    fields["nuggets"] = tuple(_made(NuggetGrade, n) for n in row.get("nuggets") or ())
+    if row.get("judge"):
+        judge = dict(row["judge"])
         judge["attempts"] = tuple(_made(Attempt, a) for a in judge.get("attempts") or ())
-        held["judge"] = _made(JudgeTrace, judge | _tuples(judge, ("votes",)))
-    return _made(GradeResult, held)
+        fields["judge"] = _made(JudgeTrace, judge | _tuples(judge, ("votes",)))
+    return _made(GradeResult, fields)
 
 
-def _require_label(row: Mapping[str, Any], name: str, mend: str) -> None:
-    """A label is read, never supposed: a row without one, or one whose keyed id says that it was taken off, is none."""
-    found = row.get("restricted")
-    if not isinstance(found, bool):
+def _require_label(row: Mapping[str, Any], name: str, command: str) -> None:
+    """Refuse a row without a label `restricted`, or labelled public although its id is a keyed one."""
+    label = row.get("restricted")
+    if not isinstance(label, bool):
+        what = "missing" if label is None else "no truth value"
+        raise DataError(f"restricted is {what}; expected true or false ({command} writes it)")
+    if not label and str(row.get(name)).startswith(PREFIX):
         raise DataError(
-            f"restricted is {'missing' if found is None else 'no truth value'}; expected true or false ({mend} writes it)"
+            f"a keyed id of a restricted set, labelled public; expected its own label ({command})"
         )
-    if not found and str(row.get(name)).startswith(PREFIX):
-        raise DataError(f"a keyed id of a restricted set, labelled public; expected its own label ({mend})")
 
 
 def _tuples(row: Mapping[str, Any], names: Sequence[str]) -> dict[str, tuple[Any, ...]]:

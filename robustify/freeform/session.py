@@ -1,7 +1,6 @@
-"""Opening what the user named: a judge at an address, a model that runs here, a recorded judge; and how it is asked.
+"""Opening what the user named: a judge at an address, a model that runs here, a recorded judge.
 
-For a restricted set the judge must run on this machine and no record of its prompts is kept. Models are loaded when
-they are needed and their memory is given back.
+For a restricted set the judge must run on this machine and no record of its prompts is written.
 """
 
 import sys
@@ -19,7 +18,7 @@ from robustify.freeform.judge.store import TemplateStore, get_store
 from robustify.freeform.schema import AnswerRow, FreeItem
 
 RECORD = "judge.jsonl"
-"""Where prompts and replies of a judge stand, beside the grades that name them by their keys."""
+"""The file of a judge's prompts and replies, beside the grades that name them by their keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +40,15 @@ class JudgeChoice:
 
     @property
     def store(self) -> TemplateStore:
-        """The templates in force."""
+        """The templates of the package and of `template_dir`."""
         return get_store(self.template_dir)
 
     def how(self, items: Sequence[FreeItem]) -> Judging:
-        """How the judge is asked; the worked cases are held to the items first.
+        """How the judge is asked.
 
         Raises:
             UsageError: an even number of votes.
-            DataError: a case that is one of the items.
+            DataError: a worked case that is one of the items.
         """
         check_votes(self.votes)
         shots = self._shots()
@@ -92,17 +91,17 @@ def open_judge(
     if choice.judge is None:
         yield None
         return
-    kept = None if restricted else record
+    record = None if restricted else record
     if "://" in choice.judge:
         if not choice.judge_model:
             raise ModelError(f"judge {choice.judge}: no model is named; expected --judge-model NAME")
         http = HttpJudge(
             choice.judge, choice.judge_model, key_env=choice.judge_key_env, restricted=restricted
         )
-        with closing(http), recording(http, kept) as judge:
+        with closing(http), recording(http, record) as judge:
             yield judge
         return
-    with open_writer(choice.judge, cache) as writer, recording(WriterJudge(writer), kept) as judge:
+    with open_writer(choice.judge, cache) as writer, recording(WriterJudge(writer), record) as judge:
         yield judge
 
 
@@ -127,7 +126,7 @@ def open_writer(reference: str, cache: Path, device: str = "cpu") -> Iterator[Wr
 def open_remote_writer(
     url: str, model: str, cache: Path, *, key_env: str | None = None, restricted: bool = False
 ) -> Iterator[Writer]:
-    """A model behind an OpenAI-compatible server, ready to write; what was sent is told on stderr at the end.
+    """A model behind an OpenAI-compatible server, ready to write; how much was sent is printed on stderr at the end.
 
     Raises:
         UsageError: no address of a server.
@@ -143,8 +142,8 @@ def open_remote_writer(
     try:
         settings = OpenAIModel(name=name, engine="openai", base_url=url, model=model, api_key_env=key_env)
     except ValidationError as error:
-        told = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
-        raise UsageError(f"--base-url or --key-env: {told}") from None
+        fault = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
+        raise UsageError(f"--base-url or --key-env: {fault}") from None
     if restricted and remote_host(settings) is not None:
         raise AuthorisationError(
             "model: the set is restricted and the server is not this machine; serve the model on 127.0.0.1"

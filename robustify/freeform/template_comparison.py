@@ -1,7 +1,6 @@
-"""Two templates side by side on the same answers: how often the reply is read, how far it agrees with people, its cost.
+"""Templates compared on the same answers by the same judge: how often the reply is read, agreement with people, cost.
 
-Both see the same answers through the same judge, so that differences are paired. Without labels of people the
-agreement is absent, and the result says "uncalibrated": a template that is only cheaper is not better.
+Differences are paired. Without labels of people the agreement is absent, and the result says "uncalibrated".
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,6 +15,7 @@ from robustify.freeform.grade.grading import Grading, grade_answer
 from robustify.freeform.human import UNCALIBRATED, HumanLabel, calibrate, consensus, judge_words, units_of
 from robustify.freeform.judge.judges import Judge
 from robustify.freeform.judge.store import Template
+from robustify.freeform.metrics import numbers_of
 from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult
 from robustify.stats.differences import paired_difference
 from robustify.stats.intervals import FEWEST_CLUSTERS, Interval, bootstrap, rate
@@ -40,27 +40,27 @@ def compare_templates(
         ModelError: the judge can never be asked.
     """
     rules = rules or Grading()
-    found = [rules.judging.store.get(name) for name in templates]
-    if len(found) < 2 or len({t.name.partition("/")[0] for t in found}) > 1:
-        raise UsageError(f"{len(found)} templates: expected two or more of one family")
+    chosen = [rules.judging.store.get(name) for name in templates]
+    if len(chosen) < 2 or len({t.name.partition("/")[0] for t in chosen}) > 1:
+        raise UsageError(f"{len(chosen)} templates: expected two or more of one family")
     by_id = {item.id: item for item in items}
-    nuggets = found[0].reads == "labels"
+    nuggets = chosen[0].reads == "labels"
     rows = [a for a in answers if a.error is None and (bool(by_id[a.item_id].nuggets) == nuggets)]
-    graded = {t.id: [_grade(by_id[a.item_id], a, t, rules, judge) for a in rows] for t in found}
-    told = {t.id: _told(graded[t.id], labels, seed) for t in found}
-    first = found[0].id
+    graded = {t.id: [_grade(by_id[a.item_id], a, t, rules, judge) for a in rows] for t in chosen}
+    measured = {name: _measured(grades, labels, seed) for name, grades in graded.items()}
+    first = chosen[0].id
     return {
         "judge": judge.name,
-        "status": "calibrated" if _agreed(told) else UNCALIBRATED,
-        "templates": told,
-        "against_first": {t.id: _against(graded[first], graded[t.id], labels, nuggets) for t in found[1:]},
+        "status": "calibrated" if all(map(_labelled, measured.values())) else UNCALIBRATED,
+        "templates": measured,
+        "against_first": {t.id: _against(graded[first], graded[t.id], labels, nuggets) for t in chosen[1:]},
     }
 
 
-def _agreed(told: Mapping[str, Any]) -> bool:
-    """Whether people said anything of what every template judged: labels of other items calibrate nothing."""
-    parts = [(t["agreement"] or {}).values() for t in told.values()]
-    return all(any(part is not None and part["n"] for part in held) for held in parts)
+def _labelled(measured: Mapping[str, Any]) -> bool:
+    """Whether people labelled any of what a template judged: labels of other items calibrate nothing."""
+    parts = (measured["agreement"] or {}).values()
+    return any(part is not None and part["n"] for part in parts)
 
 
 def _grade(
@@ -83,29 +83,24 @@ def _grade(
     return grade_answer(item, answer, named, judge)
 
 
-def _asked(grades: Sequence[GradeResult]) -> list[GradeResult]:
-    return [grade for grade in grades if grade.judge is not None]
-
-
 def _at_once(grade: GradeResult) -> float:
     """Whether every vote was read at its first attempt."""
     attempts = grade.judge.attempts if grade.judge else ()
     return float(all(a.error_type is None for a in attempts))
 
 
-def _told(grades: Sequence[GradeResult], labels: Sequence[HumanLabel], seed: int) -> dict[str, Any]:
-    asked = _asked(grades)
-    calls = [len(g.judge.attempts) for g in asked if g.judge]
-    tokens = [sum(a.usage.get("total_tokens", 0) for a in g.judge.attempts) for g in asked if g.judge]
-    counted = [float(t) for t in tokens if t]
-    found = calibrate(asked, labels, seed) if labels else None
+def _measured(grades: Sequence[GradeResult], labels: Sequence[HumanLabel], seed: int) -> dict[str, Any]:
+    asked = [grade for grade in grades if grade.judge is not None]
+    attempts = [grade.judge.attempts for grade in asked if grade.judge]
+    tokens = [sum(a.usage.get("total_tokens", 0) for a in calls) for calls in attempts]
+    agreement = calibrate(asked, labels, seed) if labels else None
     return {
         "n": len(asked),
         "parsed_at_once": rate(np.array([_at_once(g) for g in asked], dtype=np.float64)).json(),
         "parsed": rate(np.array([float(g.score is not None) for g in asked], dtype=np.float64)).json(),
-        "calls": _mean(np.array(calls, dtype=np.float64), seed),
-        "tokens": _mean(np.array(counted, dtype=np.float64), seed),
-        "agreement": None if found is None else {name: found[name] for name in ("verdicts", "nuggets")},
+        "calls": _mean(np.array([len(calls) for calls in attempts], dtype=np.float64), seed),
+        "tokens": _mean(np.array([t for t in tokens if t], dtype=np.float64), seed),
+        "agreement": agreement and {name: agreement[name] for name in ("verdicts", "nuggets")},
     }
 
 
@@ -132,15 +127,8 @@ def _agrees(
     pairs: Sequence[tuple[GradeResult, GradeResult]], labels: Sequence[HumanLabel], nuggets: bool
 ) -> dict[str, Any]:
     units = units_of(labels, sorted({a.model for a, _ in pairs}))
-    held = {
-        u: word
-        for u, words in units.items()
-        if bool(u[2]) == nuggets and (word := consensus(words)) is not None
-    }
+    people = {u: consensus(words) for u, words in units.items() if bool(u[2]) == nuggets}
     said = [judge_words([pair[i] for pair in pairs], nuggets=nuggets) for i in (1, 0)]
-    there = [u for u in held if all(words.get(u) is not None for words in said)]
-    agrees = [np.array([float(words[u] == held[u]) for u in there], dtype=np.float64) for words in said]
-    place = {name: i for i, name in enumerate(dict.fromkeys(u[0] for u in there))}
-    return paired_difference(
-        agrees[0], agrees[1], np.array([place[u[0]] for u in there], dtype=np.int64)
-    ).json()
+    both = [u for u, word in people.items() if word is not None and all(words.get(u) for words in said)]
+    agrees = [np.array([float(words[u] == people[u]) for u in both], dtype=np.float64) for words in said]
+    return paired_difference(agrees[0], agrees[1], numbers_of([u[0] for u in both])).json()

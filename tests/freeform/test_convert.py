@@ -7,7 +7,7 @@ import pytest
 
 from robustify.errors import DataError
 from robustify.freeform.choice_items import convert_item, excluded, route
-from robustify.freeform.jsonl import appending, read_rows, row_of, write_rows
+from robustify.freeform.jsonl import appending, read_rows, write_rows
 from robustify.freeform.schema import (
     SCHEMA,
     AnswerRow,
@@ -143,10 +143,10 @@ def test_rows_are_appended_after_what_a_kill_left(tmp_path) -> None:  # type: ig
         append({"n": 1})
     with open(path, "a", encoding="utf-8") as file:
         file.write('{"n": 2, "cut')
-    assert read_rows(path, row_of) == [{"n": 1}]
+    assert read_rows(path, dict) == [{"n": 1}]
     with appending(path) as append:
         append({"n": 3, "text": "ü\ud800"})
-    assert [row["n"] for row in read_rows(path, row_of)] == [1, 3]
+    assert [row["n"] for row in read_rows(path, dict)] == [1, 3]
 
 
 def test_a_last_line_without_its_end_is_kept_when_it_is_whole(tmp_path) -> None:  # type: ignore[no-untyped-def]
@@ -154,17 +154,17 @@ def test_a_last_line_without_its_end_is_kept_when_it_is_whole(tmp_path) -> None:
     path.write_text('{"n": 1}\n{"n": 2}', encoding="utf-8")
     with appending(path) as append:
         append({"n": 3})
-    assert [row["n"] for row in read_rows(path, row_of)] == [1, 2, 3]
+    assert [row["n"] for row in read_rows(path, dict)] == [1, 2, 3]
 
 
 def test_a_damaged_line_refuses_the_file_and_names_every_fault(tmp_path) -> None:  # type: ignore[no-untyped-def]
     path = tmp_path / "rows.jsonl"
     path.write_text('{"n": 1}\nsecret words\n[1]\n{"n": 2}\n', encoding="utf-8")
     with pytest.raises(DataError) as caught:
-        read_rows(path, row_of)
+        read_rows(path, dict)
     assert [line.split(": ")[0] for line in caught.value.lines] == ["rows.jsonl:2", "rows.jsonl:3"]
     assert "secret" not in str(caught.value)
     with pytest.raises(DataError, match="cannot be read"):
-        read_rows(tmp_path / "absent.jsonl", row_of)
+        read_rows(tmp_path / "absent.jsonl", dict)
     write_rows(path, [{"n": 5}])
-    assert read_rows(path, row_of) == [{"n": 5}]
+    assert read_rows(path, dict) == [{"n": 5}]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robustify.errors import UsageError
-from robustify.freeform.judge.answer_text import MOST, split_reasoning, strip_thinking_reasoning_blocks
+from robustify.freeform.judge.answer_text import MOST, split_reasoning
 from robustify.freeform.judge.label_parse import parse_labels_multi_format
 from robustify.freeform.judge.label_sets import IMPORTANCE, SUPPORT2, SUPPORT3, VERDICT3, folded_label
 from robustify.freeform.judge.spans import spans
@@ -45,7 +45,6 @@ REASONING = [
 def test_reasoning_is_cut_off(text: str, said: str, unterminated: bool, stray: bool) -> None:
     split = split_reasoning(text)
     assert (split.text, split.unterminated, split.stray_close) == (said, unterminated, stray)
-    assert strip_thinking_reasoning_blocks(text) == said
 
 
 # reply, expected count, labels, count, format, error
@@ -187,7 +186,7 @@ OPTIONS: list[tuple[str, int, dict[str, Any], list[str | None] | None, str | Non
     ("Let me think", 2, {"finish_reason": "length"}, None, "truncation"),
     ('["partial_support"]', 1, {"label_set": SUPPORT2}, [None], "unknown_label"),
     ('["vital", "okay"]', 2, {"label_set": IMPORTANCE}, ["vital", "okay"], None),
-    ('["yes", "no", "maybe"]', 3, {"label_set": SUPPORT3.leniently()}, [S, N, P], None),
+    ('["yes", "no", "maybe"]', 3, {}, [None, None, None], "unknown_label"),
 ]  # fmt: skip
 
 
@@ -265,7 +264,7 @@ def test_a_reply_gives_this_score(reply: str, scale: str, score: float | None, e
 
 @pytest.mark.parametrize("reply", ["Score: 0", "0", "I think so.\nScore: 0."])
 def test_a_score_outside_an_object_may_have_been_cut_off(reply: str) -> None:
-    assert parse_score(reply, scale="five", finish_reason="length")[::2] == (None, "truncation")
+    assert parse_score(reply, scale="five", finish_reason="length") == (None, "truncation")
     assert parse_score(reply, scale="five", finish_reason="stop").score == 0.0
 
 
@@ -278,7 +277,6 @@ def test_a_verdict_quoted_in_a_sentence_does_not_overrule_one_that_stands_alone(
 
 
 def test_a_score_keeps_its_reasoning_and_a_cut_reply_says_so() -> None:
-    assert parse_score('{"reasoning": "same value", "score": 1}').reasoning == "same value"
     assert parse_score("I compare the two", finish_reason="length").error_type == "truncation"
 
 

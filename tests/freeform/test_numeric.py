@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from robustify.errors import UsageError
 from robustify.freeform.grade.graders import grade_numeric
 from robustify.freeform.grade.numeric import NumericRule, Percent, Tolerance, find_numeric
-from robustify.freeform.grade.quantities import parse_quantities, whole_quantity
+from robustify.freeform.grade.quantities import plain_notation, quantities_in, whole_quantity
 from robustify.freeform.grade.units import convert, parse_unit
 
 QUANTITIES = [
@@ -69,7 +69,7 @@ QUANTITIES = [
 
 @pytest.mark.parametrize(("text", "values"), QUANTITIES)
 def test_a_text_holds_these_numbers(text: str, values: list[str]) -> None:
-    assert [q.value for q in parse_quantities(text)] == [Decimal(v) for v in values]
+    assert [q.value for q in quantities_in(plain_notation(text))] == [Decimal(v) for v in values]
 
 
 UNITS = [

@@ -11,7 +11,7 @@ import yaml
 from robustify.errors import DataError, UsageError
 from robustify.freeform.judge.judging import Shot, check_leak, pick_shots, read_shots, turns
 from robustify.freeform.judge.label_parse import FORMAT_TYPES, parse_labels_multi_format
-from robustify.freeform.judge.prompting import prompt_sha256, render, rendered
+from robustify.freeform.judge.prompting import Message, prompt_sha256, rendered
 from robustify.freeform.judge.store import TemplateStore, get_store, read, read_pack
 from robustify.freeform.schema import FreeItem
 
@@ -57,6 +57,10 @@ MISTRAL = (
     "[INST] Question: {question}\n\nAnswer concisely. If MCQ, output only the option letter. If Numeric, output only the"
     " number. [/INST]"
 )
+
+
+def render(template_id: str, **variables: object) -> list[Message]:
+    return rendered(get_store().get(template_id), variables)
 
 
 def test_the_documented_prompts_stand_word_for_word() -> None:

@@ -1,9 +1,9 @@
-"""What a deterministic grader finds out about one answer. Undecided is a finding of its own, and never a 0."""
+"""The finding of a deterministic grader about one answer. Undecided is a finding of its own, and never a 0."""
 
 from dataclasses import dataclass
 
 from robustify.freeform.judge.answer_text import MOST, split_reasoning
-from robustify.freeform.schema import ErrorType, Status
+from robustify.freeform.schema import ErrorType, GradedKind, GradeResult, Status
 from robustify.redaction.text import KeptHere
 
 LONG = 20_000
@@ -25,6 +25,15 @@ class Finding(KeptHere):
     def __repr__(self) -> str:
         return f"Finding({self.status}, {self.score}, {self.reason})"
 
+    def graded(
+        self, kind: GradedKind, grader: str, reference: str | None, item_id: str, model: str
+    ) -> GradeResult:
+        """The grade of this finding."""
+        return GradeResult(
+            item_id, model, kind, grader, self.status, self.score, self.verdict, self.reason,
+            extracted=self.extracted, reference=reference, flags=self.flags, error_type=self.error_type,
+        )  # fmt: skip
+
 
 def right(reason: str, extracted: str, flags: tuple[str, ...] = ()) -> Finding:
     """The answer is right."""
@@ -37,7 +46,7 @@ def wrong(reason: str, extracted: str, flags: tuple[str, ...] = ()) -> Finding:
 
 
 def no_answer(reason: str) -> Finding:
-    """The model gave none: 0, and counted."""
+    """The model gave no answer: 0, and counted."""
     return Finding("no_answer", 0.0, "not_attempted", reason)
 
 
@@ -47,7 +56,7 @@ def undecided(reason: str, extracted: str | None = None, flags: tuple[str, ...] 
 
 
 def said(answer: str) -> str | Finding:
-    """What an answer says without its reasoning; or the finding where nothing can be read of it."""
+    """An answer without its reasoning; or the finding where nothing can be read of it."""
     if len(answer) > MOST:
         return Finding("grader_error", None, None, "unsafe_input", error_type="unsafe_input")
     if not answer.strip():
@@ -61,5 +70,5 @@ def said(answer: str) -> str | Finding:
 
 
 def shown_answer(answer: str) -> str:
-    """What a judge is shown of an answer: never its reasoning."""
+    """The part of an answer that a judge is shown: never its reasoning."""
     return split_reasoning(answer[:MOST]).text

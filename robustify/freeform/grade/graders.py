@@ -1,14 +1,15 @@
-"""The graders: one answer in, one grade out. The rules decide what they can; a judge is asked only for the rest.
+"""The graders of numbers, choices and explanations: one answer in, one grade out.
 
-`mode`: "deterministic" never asks a judge; "auto" asks it for what is undecided; "judge" always asks and keeps what the
-rules said beside it; "both" keeps the rules' word where they have one and tells disagreement. An answer that was cut
-off and a reference that is unusable never reach a judge.
+The rules decide what they can; a judge is asked only for the rest. `mode`: "deterministic" never asks a judge; "auto"
+asks it for what is undecided; "judge" always asks and records the rules' verdict beside it; "both" takes the rules'
+verdict where there is one and flags disagreement. A judge never sees an answer that was cut off, or one whose
+reference is unusable.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from string import ascii_uppercase
-from typing import Literal
+from typing import Literal, get_args
 
 from robustify.errors import UsageError
 from robustify.freeform.grade.choice import find_choice
@@ -18,12 +19,12 @@ from robustify.freeform.judge.answer_text import is_refusal, normalize_tokens
 from robustify.freeform.judge.judges import Judge
 from robustify.freeform.judge.judging import Judging, judged, tolerance_percent
 from robustify.freeform.judge.verdicts import scale_of
-from robustify.freeform.schema import GradeResult, Kind
+from robustify.freeform.schema import GradeResult
 
 Mode = Literal["deterministic", "auto", "judge", "both"]
-MODES: tuple[Mode, ...] = ("deterministic", "auto", "judge", "both")
+MODES: tuple[Mode, ...] = get_args(Mode)
 NUMERIC, CHOICE, EXPLANATION = "numeric/1", "choice/1", "explanation/1"
-"""Graders with their versions, as they stand in a grade."""
+"""Graders with their versions, as written in a grade."""
 _CLOSED = ("truncated", "reference_error", "grader_error")
 
 
@@ -52,8 +53,8 @@ def grade_numeric(
         UsageError: a tolerance, `percent` or `mode` that is none; mode "judge" without a judge.
     """
     rule = NumericRule(Tolerance.of(rel_tol, abs_tol), unit, percent, rivals_of(reference, others))
-    found = find_numeric(answer, reference, rule, question)
-    result = _result(found, "numeric", NUMERIC, reference, item_id, model)
+    finding = find_numeric(answer, reference, rule, question)
+    result = finding.graded("numeric", NUMERIC, reference, item_id, model)
     result = replace(result, tolerance=rule.tolerance.json())
     variables = {
         "question": question or "(not given)",
@@ -84,9 +85,9 @@ def grade_mcq(
     Raises:
         UsageError: `correct` out of range, an unknown `mode`, mode "judge" without a judge.
     """
-    found = find_choice(answer, options, correct, aliases, options_shown=options_shown)
+    finding = find_choice(answer, options, correct, aliases, options_shown=options_shown)
     kind: Literal["mcq", "short_text"] = "mcq" if options_shown else "short_text"
-    result = _result(found, kind, CHOICE, options[correct], item_id, model)
+    result = finding.graded(kind, CHOICE, options[correct], item_id, model)
     reference = " / ".join([options[correct], *aliases])
     asked = _with_options(question, options) if options_shown else question
     variables = {"question": asked or "(not given)", "answer": shown_answer(answer), "reference": reference}
@@ -106,15 +107,14 @@ def grade_explanation(
     item_id: str = "",
     model: str = "",
 ) -> GradeResult:
-    """Grade an explanation against a reference. Equal words are right; everything else is the judge's.
+    """Grade an explanation against a reference. Equal words are right; a judge decides everything else.
 
     Raises:
         UsageError: an unknown scale or `mode`; mode "judge" without a judge.
     """
     scale_of(scale)
-    result = _result(
-        _find_explanation(answer, reference), "explanation", EXPLANATION, reference, item_id, model
-    )
+    finding = _find_explanation(answer, reference)
+    result = finding.graded("explanation", EXPLANATION, reference, item_id, model)
     variables = {
         "question": question or "(not given)",
         "answer": shown_answer(answer),
@@ -174,30 +174,6 @@ def check_mode(mode: str, judge: Judge | None) -> None:
         raise UsageError(f"mode {mode!r}: expected one of {', '.join(MODES)}")
     if judge is None and mode in ("judge", "both"):
         raise UsageError(f"mode {mode}: no judge is given; expected one (--judge)")
-
-
-def _result(
-    found: Finding,
-    kind: "Kind | Literal['mcq', 'nuggets']",
-    grader: str,
-    reference: str,
-    item_id: str,
-    model: str,
-) -> GradeResult:
-    return GradeResult(
-        item_id=item_id,
-        model=model,
-        kind=kind,
-        grader=grader,
-        status=found.status,
-        score=found.score,
-        verdict=found.verdict,
-        reason=found.reason,
-        extracted=found.extracted,
-        reference=reference,
-        flags=found.flags,
-        error_type=found.error_type,
-    )
 
 
 def _with_options(question: str, options: Sequence[str]) -> str:

@@ -1,15 +1,17 @@
 """Grading a file of answers: each kind by its grader, each grade on the disk before the next, none graded twice.
 
-A grade is found again by its item, answer, rules, template and judge; change one and it is graded anew. Grades of a
-restricted item hold no text unless it is allowed, and no record of the judge's prompts is kept for them.
+A grade is identified by its item, answer, rules, template and judge; if one changes, the answer is graded anew. Grades
+of a restricted item have no text unless it is allowed.
 """
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
 from robustify.errors import AuthorisationError, DataError, UsageError
 from robustify.freeform.grade.graders import (
@@ -34,7 +36,7 @@ GRADERS_GROUP = "robustify.graders"
 Plugin = Callable[[FreeItem, str, Judge | None], GradeResult]
 """A grader of another package: an item, an answer and the judge in; a grade out."""
 PASSING = ("timeout", "api_error", "rate_limited")
-"""Faults of a call that may pass: such a grade is made again by the next run."""
+"""Temporary faults of a call: such a grade is made again by the next run."""
 _GRADERS: Mapping[str, str] = {
     "numeric": NUMERIC,
     "short_text": CHOICE,
@@ -63,7 +65,7 @@ class Grading:
     judging: Judging = field(default_factory=Judging)
     allow_text: bool = False
     seal: bytes | None = field(default=None, repr=False)
-    """The subkey under which the digests of a restricted set's text are kept."""
+    """The subkey for the digests of a restricted set's text."""
 
     def templates(self) -> dict[str, str]:
         """The id and digest of every template that may be used."""
@@ -93,8 +95,8 @@ def grade_answers(
     rows = list(answers)
     _check(rows, by_id)
     plugin = _plugin(rules.grader) if rules.grader else None
-    held = read_rows(path, grade_from) if path.is_file() else []
-    known = {g.key: g for g in held if g.error_type not in PASSING}
+    earlier = read_rows(path, grade_from) if path.is_file() else []
+    known = {g.key: g for g in earlier if g.error_type not in PASSING}
     about = _about(rules, judge)
     private = any(item.restricted for item in items)
     if private and rules.seal is None:
@@ -107,28 +109,28 @@ def grade_answers(
             item = by_id[row.item_id]
             key = _kept(_key(item, row, about), "key", item, rules)
             if key not in known:
-                known[key] = _stored(_grade(item, row, rules, judge, plugin), key, item, row, rules)
+                known[key] = _stored(grade_answer(item, row, rules, judge, plugin), key, item, row, rules)
                 append(known[key].json())
             out.append(known[key])
             progress(1)
-    if held:
-        # What other rules, or a call that failed, left in the file would be counted twice.
+    if earlier:
+        # Rows of other rules or of a failed call would be counted twice.
         write_rows(path, [grade.json() for grade in out], private=private)
     return out
 
 
-def grade_answer(item: FreeItem, row: AnswerRow, rules: Grading, judge: Judge | None = None) -> GradeResult:
-    """Grade one answer by the grader of its item's kind."""
-    return _grade(item, row, rules, judge, None)
-
-
-def _grade(
-    item: FreeItem, row: AnswerRow, rules: Grading, judge: Judge | None, plugin: Plugin | None
+def grade_answer(
+    item: FreeItem,
+    row: AnswerRow,
+    rules: Grading,
+    judge: Judge | None = None,
+    plugin: Plugin | None = None,
 ) -> GradeResult:
+    """Grade one answer by the grader of its item's kind, or by a plug-in."""
     if row.error is not None:
         return _truncated(item, row, row.error)
     if row.finish_reason == "length":
-        # To count such answers only where they are already right would flatter every rate.
+        # To count such answers only where they are already right would raise every rate.
         return _truncated(item, row, "cut_off")
     if plugin is not None:
         return replace(plugin(item, row.text, judge), item_id=item.id, model=row.model)
@@ -147,27 +149,26 @@ def _truncated(item: FreeItem, row: AnswerRow, reason: str) -> GradeResult:
 
 
 def _by_kind(item: FreeItem, row: AnswerRow, rules: Grading, judge: Judge | None) -> GradeResult:
+    common: dict[str, Any] = {
+        "question": item.question, "judge": judge, "mode": rules.mode, "how": rules.judging, "item_id": item.id,
+        "model": row.model,
+    }  # fmt: skip
     match item.kind:
         case "numeric":
+            others = [option for i, option in enumerate(item.options) if i != item.correct]
             return grade_numeric(
                 row.text, item.reference, rel_tol=rules.rel_tol, abs_tol=rules.abs_tol, unit=item.unit,
-                question=item.question, percent=rules.percent, judge=judge, mode=rules.mode,
-                others=[option for i, option in enumerate(item.options) if i != item.correct],
-                template=rules.numeric_template, how=rules.judging, item_id=item.id, model=row.model,
+                percent=rules.percent, others=others, template=rules.numeric_template, **common,
             )  # fmt: skip
         case "short_text":
-            options, correct = (
-                (item.options, item.correct) if item.correct is not None else ((item.reference,), 0)
-            )
+            alone = item.correct is None
+            options, correct = ((item.reference,), 0) if alone else (item.options, item.correct or 0)
             return grade_mcq(
-                row.text, options, correct, aliases=item.aliases, question=item.question, judge=judge, mode=rules.mode,
-                template=rules.mcq_template, how=rules.judging, item_id=item.id, model=row.model,
-            )  # fmt: skip
+                row.text, options, correct, aliases=item.aliases, template=rules.mcq_template, **common
+            )
         case "explanation":
-            return grade_explanation(
-                row.text, item.reference, question=item.question, judge=judge, scale=rules.scale, mode=rules.mode,
-                template=rules.explanation_template, how=rules.judging, item_id=item.id, model=row.model,
-            )  # fmt: skip
+            template = rules.explanation_template
+            return grade_explanation(row.text, item.reference, scale=rules.scale, template=template, **common)
 
 
 def _stored(grade: GradeResult, key: str, item: FreeItem, row: AnswerRow, rules: Grading) -> GradeResult:
@@ -198,31 +199,34 @@ def _kept_trace(trace: JudgeTrace, item: FreeItem, rules: Grading) -> JudgeTrace
 
 
 def _kept(digest: str, what: str, item: FreeItem, rules: Grading) -> str:
-    """A digest as it is written: of a restricted item under the set's key, or whoever has the data finds the item."""
+    """A digest as written: of a restricted item under the set's key, because a plain one would identify the item."""
     return sealed_digest(rules.seal, what, digest) if item.restricted and rules.seal and digest else digest
 
 
 def _check(rows: Sequence[AnswerRow], by_id: Mapping[str, FreeItem]) -> None:
     faults = [f"answer to {row.item_id}: no such item; expected the file of items it was made from"
               for row in rows if row.item_id not in by_id]  # fmt: skip
-    seen: set[tuple[str, str, str]] = set()
-    for row in rows:
-        name = (row.item_id, row.model, row.prompt_sha256)
-        if name in seen:
-            faults.append(f"answer to {row.item_id}: given twice by {row.model}; expected one a prompt")
-        seen.add(name)
+    counts = Counter((row.item_id, row.model, row.prompt_sha256) for row in rows)
+    faults += [
+        f"answer to {item}: given twice by {model}; expected one a prompt"
+        for (item, model, _), n in counts.items()
+        if n > 1
+    ]
     if faults:
         raise DataError.gather(faults)
 
 
 def _about(rules: Grading, judge: Judge | None) -> str:
     """Everything beside item and answer that a grade depends on."""
-    beside = ("judging", "allow_text", "seal")
-    held = {f.name: getattr(rules, f.name) for f in fields(rules) if f.name not in beside}
+    fixed = {
+        f.name: getattr(rules, f.name)
+        for f in fields(rules)
+        if f.name not in ("judging", "allow_text", "seal")
+    }
     how = {f.name: getattr(rules.judging, f.name) for f in fields(rules.judging) if f.name != "store"}
     how["shots"] = [asdict(shot) for shot in rules.judging.shots]
     asked = judge.name if judge is not None and rules.mode != "deterministic" else None
-    return json.dumps(plain([held, how, rules.templates(), asked, _GRADERS]), sort_keys=True)
+    return json.dumps(plain([fixed, how, rules.templates(), asked, _GRADERS]), sort_keys=True)
 
 
 def _key(item: FreeItem, row: AnswerRow, about: str) -> str:
@@ -232,7 +236,7 @@ def _key(item: FreeItem, row: AnswerRow, about: str) -> str:
 
 
 def answer_digest(row: AnswerRow) -> str:
-    """What tells one answer from every other: item, model, prompt and text."""
+    """The digest of an answer: item, model, prompt and text."""
     return _digest(json.dumps([row.item_id, row.model, row.prompt_sha256, row.text]))
 
 
@@ -252,25 +256,23 @@ def _plugin(name: str) -> Plugin:
         raise UsageError(f"grader {name!r}: no such plug-in; installed are {', '.join(known) or 'none'}")
     try:
         loaded: Plugin = found[0].load()
-    # Other people's code may raise anything; the user asked for it by name, so this is told and not skipped.
+    # Other people's code may raise anything; the user asked for it by name, so it is not skipped.
     except Exception as error:
         raise UsageError(f"grader {name!r}: cannot be loaded ({type(error).__name__})") from None
     return loaded
 
 
 def refuse_twice_graded(grades: Sequence[GradeResult]) -> None:
-    """Refuse grades in which an answer stands twice: a grading that was killed, or two of them.
+    """Refuse grades with an answer graded twice, as of a grading that was killed, or of two.
 
     Raises:
         DataError: the answers, by item.
     """
-    seen: set[str] = set()
-    twice = []
-    for grade in grades:
-        if grade.answer_sha256 in seen:
-            twice.append(
-                f"{grade.item_id}: an answer of {grade.model} is graded twice; expected one grading (grade again)"
-            )
-        seen.add(grade.answer_sha256)
+    counts = Counter(grade.answer_sha256 for grade in grades)
+    twice = [
+        f"{grade.item_id}: an answer of {grade.model} is graded twice; expected one grading (grade again)"
+        for grade in {g.answer_sha256: g for g in grades}.values()
+        if counts[grade.answer_sha256] > 1
+    ]
     if twice:
         raise DataError.gather(twice)

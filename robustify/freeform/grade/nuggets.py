@@ -12,7 +12,7 @@ from robustify.freeform.grade.finding import Finding, no_answer, said, shown_ans
 from robustify.freeform.judge.answer_text import is_refusal, normalize_tokens
 from robustify.freeform.judge.asking import Asked, Reading, ask, ask_labels, check_votes, voting
 from robustify.freeform.judge.judges import Completion, Judge
-from robustify.freeform.judge.judging import Judging
+from robustify.freeform.judge.judging import Judging, verdict_of
 from robustify.freeform.judge.label_parse import FORMAT_TYPES, readable
 from robustify.freeform.judge.label_sets import IMPORTANCE, LABEL_SETS
 from robustify.freeform.judge.prompting import Message
@@ -29,6 +29,7 @@ from robustify.freeform.schema import (
     JudgeTrace,
     Nugget,
     NuggetGrade,
+    Status,
 )
 
 NUGGETS = "nuggets/1"
@@ -64,12 +65,33 @@ def grade_nuggets(
     if isinstance(text, Finding):
         # What is too long for the rules a judge may still read.
         if text.status != "needs_judge":
-            return _unasked(text, nuggets, item_id, model)
+            unread = tuple(NuggetGrade(n.id, n.importance, None, None, n.reviewed) for n in nuggets)
+            return replace(text.graded("nuggets", NUGGETS, None, item_id, model), nuggets=unread)
         text = shown_answer(answer)
-    cast = [
-        _vote(text, nuggets, question, judge, chosen, format_type, batch_size, how, item_id, i)
-        for i in range(how.votes)
-    ]
+    batches = [nuggets[start : start + batch_size] for start in range(0, len(nuggets), batch_size)]
+
+    def labelled(batch: Sequence[Nugget], vote: int) -> Asked:
+        def messages(some: Sequence[Nugget]) -> Sequence[Message]:
+            variables: dict[str, object] = {
+                "query": question,
+                "passage": text,
+                "nuggets": [n.text for n in some],
+            }
+            variables |= {"num_nuggets": len(some), "format_type": format_type}
+            return how.messages(chosen, variables, item_id, format_type)
+
+        return ask_labels(
+            judge,
+            messages(batch),
+            len(batch),
+            max_parse_retries=how.max_parse_retries,
+            format_type=format_type,
+            label_set=LABEL_SETS[chosen.label_set or "support3"],
+            call=voting(how.call, vote, how.votes),
+            alone=lambda place: messages([batch[place]]),
+        )
+
+    cast = [_together([labelled(batch, vote) for batch in batches]) for vote in range(how.votes)]
     graded = _majority(nuggets, cast)
     votes = tuple(None if a.error_type else "read" for a in cast)
     attempts = tuple(attempt for asked in cast for attempt in asked.attempts)
@@ -93,42 +115,8 @@ def _check(
         raise DataError(f"{len(nuggets)} nuggets with repeated words or ids; expected each fact once")
 
 
-def _vote(
-    text: str,
-    nuggets: Sequence[Nugget],
-    question: str,
-    judge: Judge,
-    template: Template,
-    format_type: str,
-    batch_size: int,
-    how: Judging,
-    item_id: str,
-    vote: int,
-) -> Asked:
-    """The labels of all nuggets, batch by batch in their order."""
-
-    def messages(batch: Sequence[Nugget]) -> Sequence[Message]:
-        variables = {
-            "query": question,
-            "passage": text,
-            "nuggets": [n.text for n in batch],
-            "num_nuggets": len(batch),
-        }
-        return how.messages(template, variables | {"format_type": format_type}, item_id, format_type)
-
-    def labels(batch: Sequence[Nugget]) -> Asked:
-        return ask_labels(
-            judge,
-            messages(batch),
-            len(batch),
-            max_parse_retries=how.max_parse_retries,
-            format_type=format_type,
-            label_set=LABEL_SETS[template.label_set or "support3"],
-            call=voting(how.call, vote, how.votes),
-            alone=lambda place: messages([batch[place]]),
-        )
-
-    parts = [labels(nuggets[start : start + batch_size]) for start in range(0, len(nuggets), batch_size)]
+def _together(parts: Sequence[Asked]) -> Asked:
+    """The labels of all batches, in the order of the nuggets."""
     return Asked(
         tuple(label for part in parts for label in part.labels),
         tuple(error for part in parts for error in part.error_types),
@@ -155,39 +143,30 @@ def _scored(
     scores = score_nuggets(graded)
     value = scores[score].value
     errors: list[ErrorType] = [n.error_type for n in graded if n.error_type is not None]
-    told = {"self_judging": trace.self_judging, "unreviewed_nuggets": not all(n.reviewed for n in graded)}
-    flags = tuple(flag for flag, there in told.items() if there)
-    none_in_scope = scores[score].n == 0
+    flags = {"self_judging": trace.self_judging, "unreviewed_nuggets": not all(n.reviewed for n in graded)}
+    status: Status = "scored"
+    reason = score
+    if value is None:
+        empty = scores[score].n == 0
+        status, reason = (
+            ("reference_error", "no_vital_nugget") if empty else ("grader_error", "nugget_unread")
+        )
     return GradeResult(
         item_id=item_id,
         model=model,
         kind="nuggets",
         grader=NUGGETS,
-        status="scored" if value is not None else "reference_error" if none_in_scope else "grader_error",
+        status=status,
         score=value,
-        verdict=None
-        if value is None
-        else "correct"
-        if value == 1
-        else "incorrect"
-        if value == 0
-        else "partial",
-        reason=score if value is not None else "no_vital_nugget" if none_in_scope else "nugget_unread",
+        verdict=verdict_of(value),
+        reason=reason,
         method="votes" if len(trace.votes) > 1 else "judge",
-        flags=flags,
+        flags=tuple(flag for flag, there in flags.items() if there),
         error_type=errors[0] if value is None and errors else None,
         judge=trace,
         nuggets=graded,
-        nugget_scores={name: held.json() for name, held in scores.items()},
+        nugget_scores={name: part.json() for name, part in scores.items()},
     )
-
-
-def _unasked(found: Finding, nuggets: Sequence[Nugget], item_id: str, model: str) -> GradeResult:
-    return GradeResult(
-        item_id, model, "nuggets", NUGGETS, found.status, found.score, found.verdict, found.reason,
-        error_type=found.error_type,
-        nuggets=tuple(NuggetGrade(n.id, n.importance, None, None, n.reviewed) for n in nuggets),
-    )  # fmt: skip
 
 
 def draft_nuggets(
@@ -227,23 +206,20 @@ def draft_nuggets(
 
 
 def _read_facts(reply: Completion) -> Reading[tuple[str, ...]]:
-    """The facts of the last object or list that holds some: short, each once."""
+    """The facts of the last object or list that has some: short, each once."""
     text, fault = readable(reply.text)
     if fault is not None:
-        return Reading(None, "", fault)
+        return Reading(None, fault)
     reader = Reader(text)
     for span in spans(text).closed[-20:][::-1]:
         try:
             value = reader.read(span, bare=False)
         except Undecodable:
             continue
-        held = value.all("nuggets")[-1:] if isinstance(value, Pairs) else [value]
-        facts = [
-            " ".join(f.split())
-            for f in (held[0] if held and isinstance(held[0], list) else [])
-            if isinstance(f, str)
-        ]
+        lists = value.all("nuggets")[-1:] if isinstance(value, Pairs) else [value]
+        listed = lists[0] if lists and isinstance(lists[0], list) else []
+        facts = [" ".join(fact.split()) for fact in listed if isinstance(fact, str)]
         known = {normalize_tokens(f): f for f in facts if 1 <= len(f.split()) <= LONGEST_NUGGET}
         if known:
-            return Reading(tuple(known.values()), "", None)
-    return Reading(None, "", "format_error")
+            return Reading(tuple(known.values()), None)
+    return Reading(None, "format_error")

@@ -110,11 +110,6 @@ class Quantity(NamedTuple):
     bullet: bool = False
 
 
-def parse_quantities(text: str) -> list[Quantity]:
-    """Every number of a text, in order; places are those of `plain_notation(text)`."""
-    return quantities_in(plain_notation(text))
-
-
 def quantities_in(text: str) -> list[Quantity]:
     """The numbers of a text that is in plain notation already. Linear in its length."""
     found: list[Quantity] = []

@@ -169,18 +169,18 @@ def _compound(exponents: Mapping[str, int]) -> Unit | None:
 
 @cache
 def _symbols() -> dict[str, str]:
-    held = {pre + symbol: prefix + name for symbol, name in _PREFIXED_SYMBOLS.items()
-            for pre, prefix in _SYMBOL_PREFIXES.items()}  # fmt: skip
+    prefixed = {pre + symbol: prefix + name for symbol, name in _PREFIXED_SYMBOLS.items()
+                for pre, prefix in _SYMBOL_PREFIXES.items()}  # fmt: skip
     # A plain unit wins over a prefixed one: "min" is a minute and no milli-inch, "ft" a foot.
-    return {**held, **_PREFIXED_SYMBOLS, **_PLAIN, "kg": "kilogram"}
+    return {**prefixed, **_PREFIXED_SYMBOLS, **_PLAIN, "kg": "kilogram"}
 
 
 @cache
 def _words() -> dict[str, str]:
     prefixes = ["", *dict.fromkeys(_SYMBOL_PREFIXES.values())]
-    held = {prefix + word: prefix + name for word, name in _PREFIXED_WORDS.items() for prefix in prefixes}
-    held |= {word.casefold(): name for word, name in _PLAIN.items() if len(word) > 3 and word.isalpha()}
-    return held
+    prefixed = {prefix + word: prefix + name for word, name in _PREFIXED_WORDS.items() for prefix in prefixes}
+    plain = {word.casefold(): name for word, name in _PLAIN.items() if len(word) > 3 and word.isalpha()}
+    return prefixed | plain
 
 
 def unit_name(word: str) -> str | None:
@@ -188,12 +188,8 @@ def unit_name(word: str) -> str | None:
     if word in _symbols():
         return _symbols()[word]
     folded = word.casefold()
-    for form in (
-        folded,
-        folded.removesuffix("s"),
-        folded.removesuffix("es"),
-        folded.replace("inches", "inch"),
-    ):
+    singular = (folded.removesuffix("s"), folded.removesuffix("es"), folded.replace("inches", "inch"))
+    for form in (folded, *singular):
         if form in _words():
             return _words()[form]
     return None
@@ -205,7 +201,7 @@ def percent(unit: Unit | None) -> bool:
 
 
 class Converted(NamedTuple):
-    """A value in another unit. `comparable`: True, False (another dimension) or None (it cannot be told)."""
+    """A value in another unit. `comparable`: True, False (another dimension) or None (not known)."""
 
     value: Decimal | None
     comparable: bool | None

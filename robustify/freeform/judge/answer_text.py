@@ -1,7 +1,9 @@
-"""What a model thinks aloud is cut off before anything is read. Nothing inside reasoning is ever an answer.
+"""The text of an answer or reply: reasoning cut off, words folded for comparison, refusals and formulas recognised.
 
-One pass over the tags, whatever they enclose: nested pairs by depth, a close without an open drops all before it,
-an open without a close drops all after it and is told. It refuses to guess where unterminated reasoning ends.
+Reasoning is cut in one pass over its tags, whatever they enclose: nested pairs by depth; a closing tag without an
+opening one drops everything before it, an opening tag without a closing one everything after it. Nothing inside
+reasoning is an answer, and where unterminated reasoning ends is not guessed. Words are compared as whole tokens; of a
+formula only the exact characters, because dropping an operator would make opposites equal.
 """
 
 import re
@@ -36,13 +38,8 @@ class ReasoningSplit(NamedTuple):
     stray_close: bool
 
 
-def strip_thinking_reasoning_blocks(text: str) -> str:
-    """The reply without its reasoning, stripped; empty where the reasoning never ended and nothing stood before it."""
-    return split_reasoning(text).text
-
-
 def split_reasoning(text: str) -> ReasoningSplit:
-    """Cut a reply into what is said and what is thought. Linear in its length; never raises."""
+    """Cut a reply into its text and its reasoning. Linear in its length; never raises."""
     if _CHANNEL in text:
         return _channels(text)
     kept: list[str] = []

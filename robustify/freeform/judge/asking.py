@@ -1,7 +1,7 @@
-"""Asking a judge until its reply can be read: retries that name the error, and votes. Every attempt is kept.
+"""Asking a judge until its reply can be read: retries that name the error, and votes. Every attempt is recorded.
 
-A retry goes on in the same conversation with one line that says what was wrong; the temperature never changes. Labels
-that are certain are kept, and only the missing ones are asked again. What stays unread is an error, not a verdict.
+A retry continues the conversation with one line that says what was wrong; the temperature never changes. Labels that
+are certain are kept, and only the missing ones are asked again. What stays unread is an error, not a verdict.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,16 +25,15 @@ LONGEST_QUOTED = 4000
 
 @dataclass(frozen=True, slots=True)
 class Reading(Generic[T]):
-    """What a reply says, or why it says nothing."""
+    """The value of a reply, or why it has none."""
 
     value: T | None
-    reasoning: str
     error_type: ErrorType | None
 
 
 @dataclass(frozen=True, slots=True)
 class AskedOnce(Generic[T]):
-    """One vote: what was read at last, and every attempt."""
+    """One vote: its value, and every attempt."""
 
     value: T | None
     error_type: ErrorType | None
@@ -68,7 +67,7 @@ def ask(
     call: Call,
     max_parse_retries: int = 2,
 ) -> AskedOnce[T]:
-    """One value from a judge; `wanted` is the line that tells it what to reply with.
+    """One value from a judge; `wanted` is the line of a retry that says what to reply with.
 
     Raises:
         ModelError: the judge can never be asked.
@@ -90,7 +89,7 @@ def ask(
         conversation = [
             *conversation,
             Message("assistant", reply.text[:LONGEST_QUOTED]),
-            Message("user", f"{named(error)} {wanted}"),
+            Message("user", f"{_fault_line(error)} {wanted}"),
         ]
     return AskedOnce(None, error, tuple(attempts))
 
@@ -122,7 +121,7 @@ def ask_votes(
 
 
 def check_votes(votes: int) -> None:
-    """Refuse a number of votes that can tie by its own parity.
+    """Refuse an even number of votes.
 
     Raises:
         UsageError: an even number of votes, or none.
@@ -139,7 +138,7 @@ def voting(call: Call, vote: int, votes: int) -> Call:
 
 @dataclass(slots=True)
 class _Labelling:
-    """Labels as they come in, attempt by attempt."""
+    """The labels of several nuggets, filled attempt by attempt."""
 
     judge: Judge
     format_type: str
@@ -154,7 +153,7 @@ class _Labelling:
 
     def ask(self, conversation: Sequence[Message], call: Call) -> tuple[str, str] | None:
         """One attempt at what is missing: the reply and the line that asks again, or None where a call failed."""
-        missing = self.missing
+        missing, n = self.missing, len(self.labels)
         try:
             reply = self.judge.complete(conversation, call)
         except JudgeCallError as fault:
@@ -162,19 +161,22 @@ class _Labelling:
             for i in missing:
                 self.errors[i] = self.errors[i] or fault.error_type
             return None
-        found = parse_labels_multi_format(
+        parsed = parse_labels_multi_format(
             reply.text,
             len(missing),
             format_type=self.format_type,
             label_set=self.label_set,
             finish_reason=reply.finish_reason,
-            numbers=[i + 1 for i in missing] if len(missing) < len(self.labels) else None,
+            numbers=[i + 1 for i in missing] if len(missing) < n else None,
         )
-        self.attempts.append(_attempt(self.judge, conversation, call, reply, found.error_type))
-        for place, label in zip(missing, found.labels or [None] * len(missing), strict=True):
-            self.labels[place], self.errors[place] = label, None if label else found.error_type
-        line = again(found.error_type or "unknown_label", found.count, self.missing, len(self.labels))
+        self.attempts.append(_attempt(self.judge, conversation, call, reply, parsed.error_type))
+        for i, label in zip(missing, parsed.labels or [None] * len(missing), strict=True):
+            self.labels[i], self.errors[i] = label, None if label else parsed.error_type
+        line = _retry_line(parsed.error_type or "unknown_label", parsed.count, self.missing, n)
         return reply.text[:LONGEST_QUOTED], line
+
+    def asked(self) -> Asked:
+        return Asked(tuple(self.labels), tuple(self.errors), tuple(self.attempts))
 
 
 def ask_labels(
@@ -196,47 +198,45 @@ def ask_labels(
         UsageError: `expected_count` below 1, or an unknown `format_type`.
     """
     first = call or Call()
-    held = _Labelling(judge, format_type, label_set, [None] * expected_count, [None] * expected_count, [])
+    labels = _Labelling(judge, format_type, label_set, [None] * expected_count, [None] * expected_count, [])
     conversation = list(messages)
-    together = max_parse_retries + (0 if alone is not None and max_parse_retries else 1)
-    for number in range(together):
-        told = held.ask(conversation, replace(first, attempt=number))
-        if told is None or not held.missing:
-            return Asked(tuple(held.labels), tuple(held.errors), tuple(held.attempts))
-        conversation = [*conversation, Message("assistant", told[0]), Message("user", told[1])]
-    if alone is not None and together == max_parse_retries:
-        for i in held.missing:
-            one = _Labelling(judge, format_type, label_set, [None], [None], held.attempts)
+    one_by_one = alone is not None and max_parse_retries > 0
+    for number in range(max_parse_retries + (not one_by_one)):
+        answered = labels.ask(conversation, replace(first, attempt=number))
+        if answered is None or not labels.missing:
+            return labels.asked()
+        reply, again = answered
+        conversation = [*conversation, Message("assistant", reply), Message("user", again)]
+    if alone is not None and one_by_one:
+        for i in labels.missing:
+            one = _Labelling(judge, format_type, label_set, [None], [None], labels.attempts)
             one.ask(alone(i), first)
-            held.labels[i], held.errors[i] = one.labels[0], one.errors[0]
-    return Asked(tuple(held.labels), tuple(held.errors), tuple(held.attempts))
+            labels.labels[i], labels.errors[i] = one.labels[0], one.errors[0]
+    return labels.asked()
 
 
-def named(error: ErrorType) -> str:
+def _fault_line(error: ErrorType) -> str:
     """The line that names what was wrong with a reply."""
     return {
         "empty": "Your reply was empty.",
         "unterminated_reasoning": "Your reasoning was not closed, so no verdict could be read.",
         "truncation": "Your reply was cut off.",
-        "ambiguous": "Your reply held more than one answer, and they differ.",
+        "ambiguous": "Your reply gave more than one answer, and they differ.",
         "off_scale": "Your score is not on the scale.",
-        "unknown_label": "Your reply held a word that is none of those allowed.",
+        "unknown_label": "Your reply used a word that is none of those allowed.",
+        "duplicate_index": "Your reply gave one nugget two labels.",
     }.get(error, "Your reply could not be read.")
 
 
-def again(error: ErrorType, count: int, missing: Sequence[int], expected: int) -> str:
+def _retry_line(error: ErrorType, count: int, missing: Sequence[int], expected: int) -> str:
     """The line of a retry for labels: what was wrong, and which labels are still needed."""
     only = "Reply with only the JSON array"
     if len(missing) < expected:
         numbers = ", ".join(str(i + 1) for i in missing)
         return f"Labels are still missing for nuggets {numbers}. {only} of these {len(missing)} labels, in this order."
-    match error:
-        case "count_mismatch":
-            what = f"Your reply had {count} labels; {expected} are needed."
-        case "duplicate_index":
-            what = "Your reply gave one nugget two labels."
-        case _:
-            what = named(error)
+    what = _fault_line(error)
+    if error == "count_mismatch":
+        what = f"Your reply had {count} labels; {expected} are needed."
     return f"{what} {only} of {expected} labels, in the order of the nuggets."
 
 

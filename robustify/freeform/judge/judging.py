@@ -1,7 +1,9 @@
-"""Worked cases before the question: turns that show a judge what its reply looks like.
+"""How a judge is asked, and its verdict or score on one answer, with its trace; worked cases before the question.
 
-They are picked with a seed and balanced over labels. A case that is one of the questions under evaluation, or shares
-thirteen words in a row with one or its reference, is refused: it would give the answer away.
+The judge sees question, reference and answer, and not the other options, which would lead it back to choosing. A reply
+that cannot be read, a call that fails and a tie are `grader_error`: unscored and counted, never a wrong answer. A
+worked case that is one of the questions under evaluation, or shares thirteen words in a row with one or its reference,
+is refused: it would give the answer away.
 """
 
 import json
@@ -32,7 +34,7 @@ SHARED = 13
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Shot(KeptHere):
-    """One worked case: a question, an answer, and what a good judge replies."""
+    """One worked case: a question, an answer, and a good judge's reply to it."""
 
     question: str
     answer: str
@@ -95,18 +97,15 @@ def pick_shots(shots: Sequence[Shot], k: int, seed: int = 0) -> list[Shot]:
     return picked
 
 
-def check_leak(shots: Iterable[Shot], items: Iterable[FreeItem]) -> None:
+def check_leak(shots: Sequence[Shot], items: Iterable[FreeItem]) -> None:
     """Refuse cases that are among the questions under evaluation or share thirteen words in a row with one.
 
     Raises:
         DataError: the items, by id.
     """
-    questions: set[tuple[str, ...]] = set()
-    runs: set[tuple[str, ...]] = set()
-    for shot in shots:
-        questions.add(normalize_tokens(shot.question))
-        for text in (shot.question, shot.answer, shot.reference, *shot.nuggets):
-            runs |= _runs(text)
+    questions = {normalize_tokens(shot.question) for shot in shots}
+    texts = [t for shot in shots for t in (shot.question, shot.answer, shot.reference, *shot.nuggets)]
+    runs = {run for text in texts for run in _runs(text)}
     leaked = [
         item.id
         for item in items
@@ -171,10 +170,7 @@ VERDICT_SCORES: Mapping[str, float] = {"correct": 1.0, "incorrect": 0.0, "not_at
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """How a judge is asked: votes, retries, seed, worked cases, language and field.
-
-    `under_test` is the model whose answer is judged: a judge of that name is flagged `self_judging`.
-    """
+    """How a judge is asked: votes, retries, seed, worked cases, language and field."""
 
     votes: int = 1
     max_parse_retries: int = 2
@@ -198,17 +194,9 @@ class Judging:
         self, template: Template, variables: Mapping[str, object], item_id: str, format_type: str = "json"
     ) -> list[Message]:
         """The conversation: the template's turns, with the worked cases before the question."""
-        values = {
-            name: value
-            for name, value in variables.items()
-            if name in (*template.variables, *template.optional)
-        }
         options = {"nonce": self.nonce(item_id), "language": self.language, "domain": self.domain}
-        values |= {
-            n: v
-            for n, v in options.items()
-            if v is not None and n in (*template.variables, *template.optional)
-        }
+        known = {**variables, **{name: value for name, value in options.items() if value is not None}}
+        values = {n: v for n, v in known.items() if n in (*template.variables, *template.optional)}
         made = rendered(template, values, self.store)
         fitting = [shot for shot in self.shots if fits(shot, template)]
         shown = turns(template, fitting, format_type, self.nonce(item_id))
@@ -223,7 +211,7 @@ def judged(
     how: Judging,
     scale: str | None = None,
 ) -> GradeResult:
-    """A grade with the judge's word in it: its score, or the error that left it unscored.
+    """A grade with the judge's verdict: its score, or the error that left it unscored.
 
     Raises:
         UsageError: a template that reads neither a score nor a verdict.
@@ -241,9 +229,9 @@ def judged(
         if template.reads == "verdict":
             labels = LABEL_SETS[template.label_set or "verdict3"]
             found = parse_verdict(reply.text, label_set=labels, finish_reason=reply.finish_reason)
-            return Reading(found.verdict, found.reasoning, found.error_type)
+            return Reading(found.verdict, found.error_type)
         score = parse_score(reply.text, scale=on, finish_reason=reply.finish_reason)
-        return Reading(None if score.score is None else f"{score.score:g}", score.reasoning, score.error_type)
+        return Reading(None if score.score is None else f"{score.score:g}", score.error_type)
 
     vote, votes, attempts = ask_votes(
         judge, messages, read, _wanted(template, on), how.call, how.votes, how.max_parse_retries
@@ -275,8 +263,14 @@ def _graded(
             error_type=None,
         )
     score = float(verdict)
-    name = "correct" if score == 1 else "incorrect" if score == 0 else "partial"
-    return replace(graded, status="scored", score=score, verdict=name, reason="judge", error_type=None)
+    return replace(
+        graded, status="scored", score=score, verdict=verdict_of(score), reason="judge", error_type=None
+    )
+
+
+def verdict_of(score: float | None) -> str | None:
+    """The verdict that a score amounts to."""
+    return None if score is None else {0.0: "incorrect", 1.0: "correct"}.get(score, "partial")
 
 
 def _wanted(template: Template, scale: str) -> str:

@@ -1,7 +1,10 @@
-"""Labels in JSON and in what models write for it: arrays, objects of arrays, numbered keys, lists of objects.
+"""Structures of a reply that may be the labels: JSON and what models write for it, XML elements, lists, lines.
 
-A span is a candidate if one of its entries is a known label, or if it has exactly as many short strings as there are
-nuggets. An array that was cut off keeps the entries that are whole.
+A structure is a candidate if one of its entries is a known label; a JSON span also if it has exactly as many short
+strings as there are nuggets. A list keeps its order or its numbers. An item of a list is a label alone, a label before
+a separator and a remark, or a label after one; two different labels in one item are none. An array or element list
+that was cut off keeps the entries that are whole. No XML parser is run: a reply with a document type, a declaration or
+an entity other than the five of XML has no XML candidate.
 """
 
 import html
@@ -81,7 +84,7 @@ def _entry(element: Any) -> tuple[int | None, Any]:
     given = [value for name in _LABEL_KEYS for value in element.all(name)]
     numbers = [index_of(value) for name in _INDEX_KEYS for value in element.all(name)]
     index = next((number for number in numbers if number is not None), None)
-    # Two labels that differ are no label: which one was meant cannot be told.
+    # Two labels that differ are no label: which one was meant is not known.
     return index, given[0] if given and all(g == given[0] for g in given) else None
 
 

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Literal
@@ -51,21 +51,7 @@ _SUPPORT = {
         "partly_support",
         "partly_supported",
     ),
-    "not_support": (
-        "not_supported",
-        "no_support",
-        "unsupported",
-        "does_not_support",
-        "not_supports",
-    ),
-}
-_LENIENT = {
-    "yes": "support",
-    "true": "support",
-    "maybe": "partial_support",
-    "no": "not_support",
-    "false": "not_support",
-    "none": "not_support",
+    "not_support": ("not_supported", "no_support", "unsupported", "does_not_support", "not_supports"),
 }
 
 
@@ -77,15 +63,10 @@ def folded_label(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LabelSet:
-    """Labels with their scores, lowest first, and the spellings that count as each.
-
-    `lenient` adds yes, no, true, false, none and maybe where the label they mean is in the set; only for replaying
-    old data, because "no" is also the beginning of a remark.
-    """
+    """Labels with their scores, lowest first, and the spellings that count as each."""
 
     name: str
     scores: Mapping[str, float]
-    lenient: bool = False
     hint: "re.Pattern[str]" = field(init=False, repr=False, compare=False)
     """Finds the beginning of a known spelling; where it finds nothing, no entry is a label."""
     _spellings: Mapping[str, str] = field(init=False, repr=False, compare=False)
@@ -93,15 +74,13 @@ class LabelSet:
     def __post_init__(self) -> None:
         known = {label: label for label in self.scores}
         known |= {word: label for label, words in _SUPPORT.items() for word in words if label in self.scores}
-        if self.lenient:
-            known |= {word: label for word, label in _LENIENT.items() if label in self.scores}
         stems = sorted({re.escape(word[:4].rstrip("_")) for word in known})
         object.__setattr__(self, "hint", re.compile("|".join(stems), re.IGNORECASE))
         object.__setattr__(self, "scores", MappingProxyType(dict(self.scores)))
         object.__setattr__(self, "_spellings", MappingProxyType(known))
 
     def __hash__(self) -> int:
-        return hash((self.name, self.lenient, tuple(self.scores)))
+        return hash((self.name, tuple(self.scores)))
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -113,10 +92,6 @@ class LabelSet:
         if len(entry) > 4 * LONGEST or (entry.isascii() and not self.hint.search(entry)):
             return None
         return self._spellings.get(_folded_once(entry))
-
-    def leniently(self) -> "LabelSet":
-        """The same set that also reads yes, no, true, false, none and maybe."""
-        return replace(self, lenient=True)
 
 
 @lru_cache(maxsize=4096)

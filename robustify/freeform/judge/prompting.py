@@ -1,6 +1,6 @@
 """A template and its values become messages. Data is passed as variables and never compiled.
 
-The sandbox has no file access beyond the pack; a variable that is missing or unknown is an error. Text of others goes
+The sandbox has no file access beyond the pack; a variable that is missing or unknown is an error. Quoted text is put
 between marks with a code that it cannot know, so that it cannot end its own quotation.
 """
 
@@ -55,16 +55,6 @@ def sealed_digest(seal: bytes, what: str, digest: str) -> str:
     return hmac.digest(seal, f"{what}\0{digest}".encode(), "sha256").hex()
 
 
-def render(template_id: str, **variables: object) -> list[Message]:
-    """The messages of a built-in template.
-
-    Raises:
-        UsageError: there is no such template.
-        UsageError: a variable is missing or is none of the template's.
-    """
-    return rendered(get_store().get(template_id), variables)
-
-
 def rendered(
     template: Template, variables: Mapping[str, object], store: TemplateStore | None = None
 ) -> list[Message]:
@@ -110,10 +100,10 @@ def _check(template: Template, variables: Mapping[str, object]) -> None:
     missing = [name for name in template.variables if variables.get(name) is None]
     unknown = sorted(set(variables) - set(template.variables) - set(template.optional))
     if missing or unknown:
-        told = [f"{', '.join(missing)} missing"] if missing else []
-        told += [f"{', '.join(unknown)} unknown"] if unknown else []
+        faults = [f"{', '.join(missing)} missing"] if missing else []
+        faults += [f"{', '.join(unknown)} unknown"] if unknown else []
         raise UsageError(
-            f"template {template.id}: {'; '.join(told)}; expected {', '.join(template.variables)}"
+            f"template {template.id}: {'; '.join(faults)}; expected {', '.join(template.variables)}"
             + (f", and perhaps {', '.join(template.optional)}" if template.optional else "")
         )
 

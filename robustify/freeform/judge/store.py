@@ -1,8 +1,8 @@
-"""The templates there are: a built-in pack, folders that the user names, and packs that other packages bring.
+"""The templates: a built-in pack, folders that the user names, and packs of other packages.
 
-A released template is immutable: its bytes have the sha256 of its manifest, or it is refused. A pack's ids carry its
-name, so that none can take the place of a built-in one. A pack that is broken is told by name and skipped, unless one
-of its templates was asked for.
+A released template is immutable: it is refused unless its bytes have the sha256 of its manifest. A pack's ids begin with
+its name, so that none can replace a built-in one. A broken pack is reported by name and skipped, unless one of its
+templates was asked for.
 """
 
 import hashlib
@@ -83,7 +83,7 @@ class Template:
 
 
 class TemplateStore:
-    """Templates by id. The newest version stands for a name without one."""
+    """Templates by id. A name without a version is its newest version."""
 
     __slots__ = ("_templates", "broken")
 

@@ -53,7 +53,6 @@ class ScoreParse(NamedTuple):
     """A score on the scale, or None and why not."""
 
     score: float | None
-    reasoning: str
     error_type: ErrorType | None
 
 
@@ -61,7 +60,6 @@ class VerdictParse(NamedTuple):
     """A label of the set, or None and why not."""
 
     verdict: str | None
-    reasoning: str
     error_type: ErrorType | None
 
 
@@ -73,9 +71,8 @@ class Vote(NamedTuple):
     error_type: ErrorType | None
 
 
-class _Found(NamedTuple):
+class _Value(NamedTuple):
     value: Any
-    reasoning: str
     error_type: ErrorType | None
 
 
@@ -101,9 +98,9 @@ def parse_score(
     on = scale_of(scale)
     found = _field(response, key, finish_reason, lambda word: on.read(word) is not None)
     if found.error_type is not None:
-        return ScoreParse(None, "", found.error_type)
+        return ScoreParse(None, found.error_type)
     score = on.read(found.value)
-    return ScoreParse(score, found.reasoning, None if score is not None else "off_scale")
+    return ScoreParse(score, None if score is not None else "off_scale")
 
 
 def parse_verdict(
@@ -112,9 +109,9 @@ def parse_verdict(
     """The verdict of a reply, a label of the set; the rules are those of `parse_score`."""
     found = _field(response, key, finish_reason, lambda word: label_set.read(word) is not None)
     if found.error_type is not None:
-        return VerdictParse(None, "", found.error_type)
+        return VerdictParse(None, found.error_type)
     verdict = label_set.read(found.value) if isinstance(found.value, str) else None
-    return VerdictParse(verdict, found.reasoning, None if verdict is not None else "unknown_label")
+    return VerdictParse(verdict, None if verdict is not None else "unknown_label")
 
 
 def majority_vote(verdicts: Sequence[str | None], requested: int | None = None) -> Vote:
@@ -136,43 +133,42 @@ def majority_vote(verdicts: Sequence[str | None], requested: int | None = None) 
     return Vote(None, most / asked, "tie" if tied else "no_majority")
 
 
-def _field(response: str, key: str, finish_reason: str | None, known: Callable[[str], bool]) -> _Found:
-    """The value of a key: of the last object that holds it, of the last line, or of the whole reply."""
+def _field(response: str, key: str, finish_reason: str | None, known: Callable[[str], bool]) -> _Value:
+    """The value of a key: of the last object that has it, of the last line, or of the whole reply."""
     text, fault = readable(response)
     if fault is not None:
-        return _Found(None, "", fault)
+        return _Value(None, fault)
     scan = spans(text)
-    held = list(_holding(text, scan, key))
+    objects = list(_objects(text, scan, key))
     cut = _cut_object(text, scan, key)
-    if held:
-        return _last(text, held, key, cut)
+    if objects:
+        return _last(text, objects, key, cut)
     if cut or finish_reason == "length":
         # Outside an object nothing shows its end: `Score: 0` may be the beginning of 0.75.
-        return _Found(None, "", "truncation")
+        return _Value(None, "truncation")
     last_line = text.rstrip().rpartition("\n")[2]
     if len(last_line) < 200:
         found = re.fullmatch(_LINE.format(key=re.escape(key)), last_line, re.IGNORECASE)
         if found is not None:
-            return _Found(found["value"], "", None)
+            return _Value(found["value"], None)
     whole = text.strip().strip("*`_ ")
     if len(whole) < 40 and known(whole):
-        return _Found(whole, "", None)
-    return _Found(None, "", "format_error")
+        return _Value(whole, None)
+    return _Value(None, "format_error")
 
 
-def _last(text: str, held: list[tuple[Span, Pairs]], key: str, cut: bool) -> _Found:
-    span, last = held[-1]
+def _last(text: str, objects: list[tuple[Span, Pairs]], key: str, cut: bool) -> _Value:
+    span, last = objects[-1]
     values = last.all(key)
     if any(not _same(value, values[0]) for value in values) or cut:
-        return _Found(None, "", "ambiguous")
-    others = [s for s, pairs in held[:-1] if any(not _same(value, values[0]) for value in pairs.all(key))]
+        return _Value(None, "ambiguous")
+    others = [s for s, pairs in objects[:-1] if any(not _same(value, values[0]) for value in pairs.all(key))]
     # "Either this or that" on one line is an echoed instruction, not a verdict and its correction.
     together = bool(others) and "\n" not in text[others[-1].end : span.start]
     quoted = inline(text, span) and any(not inline(text, other) for other in others)
     if others and (together or quoted or prose(text[span.end :])):
-        return _Found(None, "", "ambiguous")
-    reasons = [value for value in last.all("reasoning") if isinstance(value, str)]
-    return _Found(values[0], reasons[-1] if reasons else "", None)
+        return _Value(None, "ambiguous")
+    return _Value(values[0], None)
 
 
 def _same(a: Any, b: Any) -> bool:
@@ -182,8 +178,8 @@ def _same(a: Any, b: Any) -> bool:
     return isinstance(a, bool) is isinstance(b, bool) and bool(a == b)
 
 
-def _holding(text: str, scan: Scan, key: str) -> Iterator[tuple[Span, Pairs]]:
-    """The objects that hold the key at their top level, alone or in one list; those that quotes broke as well."""
+def _objects(text: str, scan: Scan, key: str) -> Iterator[tuple[Span, Pairs]]:
+    """The objects with the key at their top level, alone or in one list; also those broken by unescaped quotes."""
     reader = Reader(text)
     for span in scan.closed[-MOST_SPANS:]:
         if key not in text[span.start : span.end]:
