@@ -21,7 +21,7 @@ from robustify.errors import DataError, RequestError
 from robustify.item import Item
 from robustify.models import locate
 from robustify.orders import Order
-from robustify.redaction.silence import quieted
+from robustify.redaction.silence import muted
 from robustify.views import Request, Template, View, template
 
 
@@ -105,7 +105,7 @@ def ask(
     """
     try:
         # Engines are other people's code, and a word that they print would be an item's.
-        with quieted():
+        with muted():
             scored = iter(scorer.loglikelihoods([r for p in planned for r in p.requests], progress))
     except RequestError as error:
         if not named:

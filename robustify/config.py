@@ -202,7 +202,7 @@ def _tree(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
     except OSError as error:
         raise UsageError(f"{path.name}: cannot be read ({type(error).__name__})") from None
     # A question that somebody pasted into a config must not appear in an error.
-    firewall.beware(tree)
+    firewall.withhold(tree)
     if not isinstance(tree, dict):
         raise UsageError(f"{path.name}: a {type(tree).__name__}; expected keys and values")
     parent = tree.pop("extends", None)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from robustify.errors import ItemError
-from robustify.redaction.text import KeptHere, Text
+from robustify.redaction.text import ItemText, KeptHere
 
 FEWEST, MOST = 2, 26
 
@@ -31,7 +31,7 @@ class Item(KeptHere):
     key: int
     topic: str
     group: str
-    sealed: Text
+    sealed: ItemText
 
     def __init__(
         self,
@@ -41,12 +41,12 @@ class Item(KeptHere):
         key: int = -1,
         topic: str = "",
         group: str = "",
-        sealed: Text | None = None,
+        sealed: ItemText | None = None,
     ) -> None:
         if sealed is None or stem is not None or choices is not None:
             was, were = sealed.open_text() if sealed is not None else ("", ())
             stem, choices = was if stem is None else stem, were if choices is None else choices
-            sealed = Text(stem, choices)
+            sealed = ItemText(stem, choices)
         _check(id, sealed, key)
         keep = object.__setattr__
         keep(self, "id", id)
@@ -87,7 +87,7 @@ class Item(KeptHere):
         return texts.count(texts[self.key]) > 1
 
 
-def _check(id: str, text: Text, key: int) -> None:
+def _check(id: str, text: ItemText, key: int) -> None:
     stem, choices = text.open_text()
     n = len(choices)
     if not id:

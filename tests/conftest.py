@@ -27,7 +27,7 @@ def shared_data() -> Path | None:
 def no_firewall_stays_up() -> Iterator[None]:
     """A command that ran in this process must not withhold what the next test's failure says."""
     yield
-    firewall.down()
+    firewall.remove()
 
 
 @pytest.fixture(scope="session")

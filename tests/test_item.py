@@ -18,7 +18,7 @@ from robustify.item import Item, folded
 from robustify.loaders.loaded import Loaded
 from robustify.loaders.rows import Raw, Row
 from robustify.orders import own
-from robustify.redaction.text import REDACTED, Text
+from robustify.redaction.text import REDACTED, ItemText
 from robustify.views import Request, template
 
 
@@ -133,8 +133,8 @@ def test_items_are_equal_by_their_text() -> None:
     assert same == SEALED
     assert hash(same) == hash(SEALED)
     assert Item("i7", "secret stem", ("secret one", "secret 2"), 0) != SEALED
-    assert Text("a", ("b",)) != ("a", ("b",))
-    assert Item("i", "s", ("a", "b"), 0).sealed == Text("s", ("a", "b"))
+    assert ItemText("a", ("b",)) != ("a", ("b",))
+    assert Item("i", "s", ("a", "b"), 0).sealed == ItemText("s", ("a", "b"))
 
 
 def test_an_item_without_text_is_refused() -> None:

@@ -36,7 +36,7 @@ from robustify.cli.simulate import simulate
 from robustify.cli.split import split
 from robustify.errors import RobustifyError
 from robustify.redaction import firewall
-from robustify.redaction.silence import TALK
+from robustify.redaction.silence import UNMUTED
 
 _WORDS, _CHARS = 4, 40
 """So much of a long argument in a message is enough to withhold the message."""
@@ -86,7 +86,7 @@ for command in (
 
 def main() -> NoReturn:
     """The console script: one place turns errors into one line on stderr and an exit code."""
-    firewall.up()
+    firewall.install()
     signal.signal(signal.SIGTERM, _terminated)
     try:
         result = cli.main(standalone_mode=False)
@@ -131,13 +131,13 @@ def _code(error: BaseException) -> int:
         case MemoryError():
             return _printed(["memory is used up; expected more, or a smaller --limit or max_batch_tokens"], 6)
         case _:
-            return _printed(firewall.told(error), 1)
+            return _printed(firewall.bug_lines(error), 1)
 
 
 def _printed(lines: Sequence[str], code: int) -> int:
     for line in lines:
-        TALK.write(f"robustify: {printable(concealed(line, sys.argv[1:]))}\n")
-    TALK.flush()
+        UNMUTED.write(f"robustify: {printable(concealed(line, sys.argv[1:]))}\n")
+    UNMUTED.flush()
     return code
 
 

@@ -76,13 +76,13 @@ def watcher(shown: bool) -> Callable[[str, int], AbstractContextManager[Callable
     """A watch with one progress bar a model on stderr; silent when not shown."""
     from tqdm import tqdm
 
-    from robustify.redaction.silence import TALK
+    from robustify.redaction.silence import UNMUTED
 
     @contextmanager
     def watch(label: str, total: int) -> Iterator[Callable[[int], None]]:
         bar: tqdm[Any]
         with tqdm(
-            total=total, desc=label, unit="req", file=TALK, disable=not shown, dynamic_ncols=True
+            total=total, desc=label, unit="req", file=UNMUTED, disable=not shown, dynamic_ncols=True
         ) as bar:
             yield lambda n: _advance(bar, n)
 

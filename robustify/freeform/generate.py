@@ -18,7 +18,7 @@ from robustify.freeform.judge.answer_text import split_reasoning
 from robustify.freeform.judge.prompting import prompt_sha256, rendered, sealed_digest
 from robustify.freeform.judge.store import Template, TemplateStore, get_store
 from robustify.freeform.schema import AnswerRow, FreeItem, answer_from, plain
-from robustify.redaction.silence import quieted
+from robustify.redaction.silence import muted
 from robustify.redaction.text import KeptHere
 
 BATCH = 8
@@ -153,7 +153,7 @@ Written = tuple[_Prompt, str, str | None]
 def _written(batch: Sequence[_Prompt], writer: Writer, max_tokens: int) -> Iterator[Written]:
     """The replies of a batch; a prompt that does not fit is reported alone and affects no other."""
     try:
-        with quieted():
+        with muted():
             texts = writer.write([p.text for p in batch], max_tokens=max_tokens)
     except DataError:
         if len(batch) == 1:

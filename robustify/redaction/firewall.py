@@ -17,20 +17,20 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
-from robustify.redaction.silence import TALK
+from robustify.redaction.silence import UNMUTED
 
 MORE = "ROBUSTIFY_TRACEBACK"
-"""Set to 1, every place in the code on the way to a bug is told. Places alone: it is safe for restricted sets."""
+"""Set to 1, every place in the code on the way to a bug is printed. Places alone: it is safe for restricted sets."""
 WITHHELD = "message withheld: it may hold item text"
 MOST_CHARS, MOST_WORDS = 120, 6
 """A value that is longer may be the text of an item, and is not shown."""
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _BEFORE: list[tuple[object, str, object]] = []
 LONG_VALUES: set[str] = set()
-"""Values of configs that may be text: `beware` of them; whoever tells a message leaves them out."""
+"""Values of configs that may be text (see `withhold`); every message is printed without them."""
 
 
-def up() -> None:
+def install() -> None:
     """Put the hooks of this process in place, for good: a process that has read items may fail as late as it ends."""
     if _BEFORE:
         return
@@ -51,14 +51,14 @@ def up() -> None:
     _no_core_dumps()
 
 
-def down() -> None:
+def remove() -> None:
     """Take the hooks away again: for tests that run commands in their own process."""
     while _BEFORE:
         owner, name, before = _BEFORE.pop()
         setattr(owner, name, before)
 
 
-def told(error: BaseException, what: str = "a bug in robustify") -> list[str]:
+def bug_lines(error: BaseException, what: str = "a bug in robustify") -> list[str]:
     """What may be said of an exception that nobody foresaw: its kind, its place and a number; never its message.
 
     With `ROBUSTIFY_TRACEBACK=1` the places on the way to it follow, one a line.
@@ -77,8 +77,8 @@ def incident(error: BaseException) -> str:
     return sha256("\n".join(_steps(error)).encode("utf-8", "replace")).hexdigest()[:6]
 
 
-def beware(tree: object) -> None:
-    """Keep the long values and keys of a config out of every message from now on, whoever writes it."""
+def withhold(tree: object) -> None:
+    """Keep the long values and keys of a config out of every later message."""
     left, seen = [tree], set()
     while left:
         match one := left.pop():
@@ -96,7 +96,7 @@ def may_be_text(value: str) -> bool:
 
 
 class _LastResort(logging.Handler):
-    """Where records go that no handler of their own takes: one line on `TALK`."""
+    """Where records go that no handler of their own takes: one line on `UNMUTED`."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -109,25 +109,25 @@ def _say(*lines: str) -> None:
     # A terminal that is gone must not turn a message into a second error.
     with suppress(OSError, ValueError):
         for line in lines:
-            TALK.write(f"robustify: {line}\n")
-        TALK.flush()
+            UNMUTED.write(f"robustify: {line}\n")
+        UNMUTED.flush()
 
 
 def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     if issubclass(kind, KeyboardInterrupt):
         _say("interrupted; run the same command again")
     else:
-        _say(*told(error))
+        _say(*bug_lines(error))
 
 
 def _in_thread(args: threading.ExceptHookArgs) -> None:
     if args.exc_value is not None and args.exc_type is not SystemExit:
-        _say(*told(args.exc_value, "a bug in a thread"))
+        _say(*bug_lines(args.exc_value, "a bug in a thread"))
 
 
 def _unraisable(args: Any) -> None:
     if args.exc_value is not None:
-        _say(*told(args.exc_value, "an error while something was cleared away"))
+        _say(*bug_lines(args.exc_value, "an error while something was cleared away"))
 
 
 def _warning(

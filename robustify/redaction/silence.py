@@ -14,8 +14,8 @@ _kept: TextIO | None = None
 
 
 @contextmanager
-def quieted() -> Iterator[None]:
-    """What the code inside prints, from Python, from C or from a child, goes nowhere; `TALK` is heard all the same.
+def muted() -> Iterator[None]:
+    """What the code inside prints, from Python, from C or from a child, goes nowhere; `UNMUTED` is heard all the same.
 
     For code of others that is given item text.
     """
@@ -47,8 +47,8 @@ def quieted() -> Iterator[None]:
             _kept = None
 
 
-class Talk(io.TextIOBase):
-    """stderr as it was before anything was quieted: for our own messages, progress bars and log lines."""
+class UnmutedStderr(io.TextIOBase):
+    """stderr as it was before anything was muted: for our own messages, progress bars and log lines."""
 
     @property
     def _now(self) -> TextIO:
@@ -76,7 +76,7 @@ class Talk(io.TextIOBase):
         return self._now.fileno()
 
 
-TALK = Talk()
+UNMUTED = UnmutedStderr()
 
 
 def _copy(fd: int) -> int | None:

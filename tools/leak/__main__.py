@@ -16,11 +16,11 @@ def main() -> int:
     n = int(words[words.index("-n") + 1]) if "-n" in words else 200
     with tempfile.TemporaryDirectory(prefix="leak-") as folder:
         result = proof(Path(folder) / "world", n)
-    told = json.dumps({**result, "passed": passed(result)}, indent=2) + "\n"
+    text = json.dumps({**result, "passed": passed(result)}, indent=2) + "\n"
     if n == 200:
         PLACE.parent.mkdir(parents=True, exist_ok=True)
-        PLACE.write_text(told, "utf-8")
-    print(told, end="")
+        PLACE.write_text(text, "utf-8")
+    print(text, end="")
     return 0 if passed(result) else 1
 
 

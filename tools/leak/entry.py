@@ -6,14 +6,21 @@ keeps a copy of every file that is removed, so that what was written and deleted
 """
 
 import contextlib
+import dataclasses
+import functools
+import importlib
 import json
 import os
+import pkgutil
+import re
 import shutil
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+_CANARY = re.compile(r"qx[a-z]{10}", re.IGNORECASE)
 
 
 class Spy:
@@ -25,9 +32,9 @@ class Spy:
         self._log = os.open(folder / "audit.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._n = 0
         self._busy = False
-        sys.addaudithook(self._heard)
+        sys.addaudithook(self._on_event)
 
-    def _heard(self, event: str, args: tuple[Any, ...]) -> None:
+    def _on_event(self, event: str, args: tuple[Any, ...]) -> None:
         if self._busy or event not in _EVENTS:
             return
         self._busy = True
@@ -78,9 +85,7 @@ def main() -> None:
         Spy(Path(job["spy"]))
     shown: dict[str, int] = {}
     if job.get("reprs"):
-        from tools.leak.reprs import watch
-
-        watch(frozenset(job["reprs"]), shown)
+        watch_reprs(frozenset(job["reprs"]), shown)
     done = []
     for step in job["steps"]:
         mark = f"\n=== {step['name']} ===\n"
@@ -96,8 +101,7 @@ def main() -> None:
 
 def _ran(step: dict[str, Any], text: str) -> dict[str, Any]:
     from robustify import cli
-    from tools.leak.faults import fault
-    from tools.leak.mutations import without
+    from tools.leak.faults import fault, without
 
     for path, content in step.get("files", {}).items():
         Path(path).write_text(content, "utf-8")
@@ -136,6 +140,40 @@ def _stdout(path: str | None) -> Iterator[None]:
         return
     with open(path, "w", encoding="utf-8") as file, contextlib.redirect_stdout(file):
         yield
+
+
+def watch_reprs(canaries: frozenset[str], shown: dict[str, int]) -> None:
+    """Watch every dataclass of the package being made; `shown` counts by class the values whose repr holds a canary."""
+    import robustify
+
+    kinds: set[type] = set()
+    for module in pkgutil.walk_packages(robustify.__path__, "robustify."):
+        if module.name.endswith("__main__"):
+            continue
+        try:
+            imported = importlib.import_module(module.name)
+        # Engines whose packages are not installed.
+        except ImportError:
+            continue
+        kinds |= {
+            value
+            for value in vars(imported).values()
+            if isinstance(value, type) and dataclasses.is_dataclass(value) and value.__module__ == module.name
+        }
+    for kind in kinds:
+        _watch(kind, canaries, shown)
+
+
+def _watch(kind: type, canaries: frozenset[str], shown: dict[str, int]) -> None:
+    made = kind.__init__  # type: ignore[misc]
+
+    @functools.wraps(made)
+    def init(self: Any, *args: Any, **named: Any) -> None:
+        made(self, *args, **named)
+        if not canaries.isdisjoint(word.lower() for word in _CANARY.findall(repr(self))):
+            shown[kind.__qualname__] = shown.get(kind.__qualname__, 0) + 1
+
+    kind.__init__ = init  # type: ignore[misc]
 
 
 if __name__ == "__main__":

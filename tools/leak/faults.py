@@ -1,6 +1,7 @@
-"""Things that go wrong on purpose inside a command, each with the text of an item in its hands.
+"""Faults that are put into a command, each raised with the text of an item, and controls that are taken away.
 
-Only the leak test's own entry puts them in place; the program has no switch for it.
+The leak test must fail without each of the controls, or it proves nothing. Only the leak test's own entry puts faults
+in place; the program has no switch for it.
 """
 
 import contextlib
@@ -15,6 +16,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
+from unittest import mock
 
 Fired = list[str]
 SITES_OF = (
@@ -23,6 +25,8 @@ SITES_OF = (
     "robustify.writers.public",
     "robustify.writers.restricted",
 )
+
+CONTROLS = ("redaction", "firewall", "quiet", "arguments", "sealed cache")
 
 
 def sites() -> list[str]:
@@ -154,3 +158,43 @@ def _worker_dies(prompt: str) -> None:
         os.write(2, prompt.encode())
         os.abort()
     os.waitpid(child, 0)
+
+
+@contextlib.contextmanager
+def without(control: str) -> Iterator[None]:
+    """Run what is inside without this control; "" takes none away."""
+    with contextlib.ExitStack() as stack:
+        for patch in _patches(control):
+            stack.enter_context(patch)
+        if control:
+            from robustify.redaction import firewall
+
+            firewall.remove()
+        yield
+
+
+def _patches(control: str) -> Iterator[Any]:
+    match control:
+        case "":
+            return
+        case "redaction":
+            from robustify.item import Item
+
+            yield mock.patch.object(Item, "__repr__", lambda self: f"Item({self.stem!r}, {self.choices!r})")
+        case "firewall":
+            yield mock.patch("robustify.redaction.firewall.install")
+            with_message = lambda error, *_: [f"{type(error).__name__}: {error}"]  # noqa: E731
+            yield mock.patch("robustify.redaction.firewall.bug_lines", with_message)
+        case "quiet":
+            yield mock.patch("robustify.ask.muted", contextlib.nullcontext)
+        case "arguments":
+            yield mock.patch("robustify.cli.concealed", lambda line, _: line)
+        case "sealed cache":
+            from robustify import pipeline
+
+            real = pipeline.open_scorer
+            yield mock.patch.object(
+                pipeline, "open_scorer", lambda model, cache, seal=None: real(model, cache)
+            )
+        case _:
+            raise ValueError(f"no such control: {control}")

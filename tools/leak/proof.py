@@ -10,17 +10,14 @@ from typing import Any
 
 from tools.leak import planted, steps
 from tools.leak.encodings import ENCODERS
-from tools.leak.mutations import CONTROLS
+from tools.leak.faults import CONTROLS
 from tools.leak.search import Search
 from tools.leak.steps import RUN, step
 from tools.leak.world import Step, World, make
 
 DEVELOPER = {
-    "PYTHONDEVMODE": "1",
-    "PYTHONWARNINGS": "default",
-    "ROBUSTIFY_TRACEBACK": "1",
-    "PYTHONFAULTHANDLER": "1",
-}
+    "PYTHONDEVMODE": "1", "PYTHONWARNINGS": "default", "ROBUSTIFY_TRACEBACK": "1", "PYTHONFAULTHANDLER": "1",
+}  # fmt: skip
 
 
 def proof(folder: Path, n: int = 200) -> dict[str, Any]:
@@ -68,13 +65,8 @@ def proof(folder: Path, n: int = 200) -> dict[str, Any]:
 
 def passed(result: dict[str, Any]) -> bool:
     """Zero hits, and proof that there would have been some."""
-    bad = (
-        "hits",
-        "commands_not_as_expected",
-        "dataclasses_that_show_text",
-        "planted_leaks_missed",
-        "controls_not_missed",
-    )
+    bad = ("hits", "commands_not_as_expected", "dataclasses_that_show_text", "planted_leaks_missed",
+           "controls_not_missed")  # fmt: skip
     return not any(result[name] for name in bad) and bool(result["inputs_unchanged"])
 
 

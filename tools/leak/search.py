@@ -137,7 +137,10 @@ def _spelled_array(data: bytes, width: int, words: Sequence[str]) -> bytes:
     numbers = np.frombuffer(data[: len(data) // width * width], dtype=kind)
     known = numbers < len(words)
     # A text takes several tokens in a row; lone small numbers are everywhere.
-    known &= np.roll(known, 1) | np.roll(known, -1)
+    beside = np.zeros_like(known)
+    beside[1:] |= known[:-1]
+    beside[:-1] |= known[1:]
+    known &= beside
     gaps = np.diff(np.flatnonzero(known), prepend=-2) > 1
     return "".join(
         ("\n" if gap else "") + words[number]
@@ -150,7 +153,7 @@ def _windowed(words: Sequence[str]) -> Iterable[tuple[str, ...]]:
 
 
 def _digests(text: str) -> Iterator[bytes]:
-    """Digests without a key, by which whoever has a guess can confirm it."""
+    """Digests without a key, by which a guess can be confirmed."""
     for form in {text, text.strip(), text.casefold(), " ".join(text.split()), " " + text}:
         raw = form.encode("utf-8", "surrogatepass")
         for name in ("sha256", "sha1", "md5", "blake2b", "sha512"):

@@ -24,18 +24,8 @@ from tools.leak.search import Hit, Search, vocabulary
 
 REPOSITORY = Path(__file__).parents[2]
 FOLDERS = (
-    "home",
-    "tmp",
-    "cache",
-    "config",
-    "cwd",
-    "cwd/out",
-    "cwd/private",
-    "allowed",
-    "streams",
-    "spy",
-    "jobs",
-)
+    "home", "tmp", "cache", "config", "cwd", "cwd/out", "cwd/private", "allowed", "streams", "spy", "jobs",
+)  # fmt: skip
 PATIENCE = 900
 _IN_CLEAR = ("in/", "jobs/", "allowed/", "cwd/private/")
 _SPLITS = (".jsonl", ".parquet", ".json", ".yaml", ".py", ".md")
@@ -117,12 +107,12 @@ class World:
         """Run these steps in one process; what it says goes to `streams/`, and with `reprs` to `jobs/` which
         dataclasses showed a canary."""
         job, results = self.root / "jobs" / f"{name}.json", self.root / "jobs" / f"{name}.results.json"
-        told = [{**asdict(step), "codes": sorted(step.codes)} for step in steps]
+        as_json = [{**asdict(step), "codes": sorted(step.codes)} for step in steps]
         # An id may stand in a repr; a word of the item may not.
         ids = {word for t in self.planted.secrets if t.startswith("mock-") for word in t.split("-")}
         watched = [mark for mark in self.all_secrets.marks if mark not in ids] if reprs else []
         spy = str(self.root / "spy")
-        what = {"text": self.planted.secrets[0], "spy": spy, "steps": told, "reprs": watched}
+        what = {"text": self.planted.secrets[0], "spy": spy, "steps": as_json, "reprs": watched}
         job.write_text(json.dumps(what), "utf-8")
         command = [sys.executable, "-m", "tools.leak.entry", str(job), str(results)]
         code = self.start(name, command, more, tty=tty)
@@ -178,14 +168,8 @@ class World:
 
 def _is_claim(name: str) -> bool:
     """The files of a public run that hold numbers, and no text either."""
-    return Path(name).name in (
-        "run.json",
-        "summary.json",
-        "report.md",
-        "report.html",
-        "verdicts.csv",
-        "answers.parquet",
-    )
+    claims = ("run.json", "summary.json", "report.md", "report.html", "verdicts.csv", "answers.parquet")
+    return Path(name).name in claims
 
 
 def make(root: Path, n: int = 200) -> World:

@@ -31,7 +31,7 @@ from robustify.engines.recipe import recipe, threads, tokenizer_key
 from robustify.engines.tokens import Saved, Speller, Transformers, encode, save
 from robustify.errors import DataError, ModelError, RequestError, ResourceError
 from robustify.item import Item
-from robustify.redaction.silence import quieted
+from robustify.redaction.silence import muted
 from robustify.views import template
 
 Vectors = npt.NDArray[np.float32]
@@ -136,7 +136,7 @@ def _computed(
         with _threads():
             network = _network(folder, random_seed, device)
             try:
-                with torch.inference_mode(), quieted():
+                with torch.inference_mode(), muted():
                     out = _forwarded(network.get_decoder(), asked, model.budget, device, progress)
             finally:
                 del network

@@ -21,7 +21,7 @@ from robustify.errors import AuthorisationError, DataError, ModelError
 from robustify.freeform.jsonl import Append, appending, read_rows
 from robustify.freeform.judge.prompting import Message, prompt_sha256
 from robustify.freeform.schema import ErrorType
-from robustify.redaction.silence import quieted
+from robustify.redaction.silence import muted
 from robustify.redaction.text import KeptHere
 
 RETRIES = 2
@@ -190,7 +190,7 @@ class WriterJudge:
                 f"judge {self.name}: writes without sampling, so votes would be equal; use --votes 1"
             )
         try:
-            with quieted():
+            with muted():
                 (text,) = self._writer.write([flattened(messages)], max_tokens=call.max_tokens)
         except DataError:
             raise JudgeCallError("unsafe_input") from None
