@@ -17,7 +17,7 @@ from robustify.answers import Answer, answer, unanswered
 from robustify.baselines.linear_probes import CONTROL, LinearProbeSettings, linear_probe
 from robustify.engines import HFModel
 from robustify.engines.protocols import UNSEEN, Logprob, Progress, Scorer, no_progress
-from robustify.errors import DataError, RequestError
+from robustify.errors import DataError, RequestError, UnaskableError
 from robustify.item import Item
 from robustify.models import locate
 from robustify.orders import Order
@@ -94,13 +94,11 @@ def plan(items: Sequence[Item], asking: Asking) -> list[Planned]:
     ]
 
 
-def ask(
-    planned: Sequence[Planned], scorer: Scorer, progress: Progress = no_progress, *, named: bool = True
-) -> Iterator[Answer]:
+def ask(planned: Sequence[Planned], scorer: Scorer, progress: Progress = no_progress) -> Iterator[Answer]:
     """One row for each planned asking, in the order of the plan.
 
     Raises:
-        DataError: prompts that do not fit into the model, by item and view; unless `named`, by view and number alone.
+        UnaskableError: prompts that do not fit into the model, by item and view.
         ModelError: numbers that are no log-probabilities.
     """
     try:
@@ -108,9 +106,8 @@ def ask(
         with muted():
             scored = iter(scorer.loglikelihoods([r for p in planned for r in p.requests], progress))
     except RequestError as error:
-        if not named:
-            raise DataError(_counted(planned, error.faults, scorer.name)) from None
-        raise DataError.gather(_named(planned, error.faults) or error.lines) from None
+        lines = DataError.gather(_named(planned, error.faults) or error.lines).lines
+        raise UnaskableError(*lines, counted=_counted(planned, error.faults, scorer.name)) from None
     for p in planned:
         yield _row(p, scorer.name, [next(scored) for _ in p.requests])
 
@@ -131,7 +128,7 @@ def _counted(planned: Sequence[Planned], faults: Mapping[int, str], model: str) 
     items: dict[str, set[str]] = {}
     for place in faults:
         items.setdefault(owners[place].template.view, set()).add(owners[place].item.id)
-    said = ", ".join(f"{len(held):,} in the view {view}" for view, held in items.items()) or "some"
+    said = ", ".join(f"{len(ids):,} in the view {view}" for view, ids in items.items()) or "some"
     return (
         f"{model}: items that it cannot be asked, because they are too long for it or have no tokens: {said}; "
         "expected a model with a longer context, or fewer shots"
@@ -218,16 +215,25 @@ def linear_probe_answers(
     those of the control too. `keep`: write the vectors to the cache folder.
 
     Raises:
-        DataError: choices that do not fit into the model or have no tokens, by item.
+        UnaskableError: choices that do not fit into the model or have no tokens, by item.
         ModelError: the model is missing, damaged or refused, or gives numbers that are none.
         ResourceError: a batch does not fit into memory.
     """
-    from robustify.engines.local.vectors import option_vectors
+    from robustify.engines.local.vectors import Vectors, option_vectors
 
     folder = locate(model.reference, cache)
-    own = option_vectors(items, model, folder, cache, None, progress, keep=keep)
-    rows = linear_probe(items, own, model.name, settings)
-    if settings.control:
-        random = option_vectors(items, model, folder, cache, settings.seed, progress, keep=keep)
-        rows += linear_probe(items, random, model.name + CONTROL, settings)
+
+    def vectors(seed: int | None) -> Vectors:
+        return option_vectors(items, model, folder, cache, seed, progress, keep=keep)
+
+    try:
+        rows = linear_probe(items, vectors(None), model.name, settings)
+        if settings.control:
+            rows += linear_probe(items, vectors(settings.seed), model.name + CONTROL, settings)
+    except DataError as error:
+        raise UnaskableError(
+            *error.lines,
+            counted=f"{model.name}, heads: items with choices that are too long for it or have no tokens; expected a "
+            "model with a longer context",
+        ) from None
     return rows

@@ -31,7 +31,7 @@ class DataError(RobustifyError):
 
     @classmethod
     def gather(cls, faults: Sequence[str], *, most: int = 20) -> "DataError":
-        """All faults of a file in one error; past `most` only their number is told."""
+        """All faults of a file in one error; past `most` only their number is given."""
         more = len(faults) - most
         shown = list(faults[:most]) + ([f"... and {more} more faults of this kind"] if more > 0 else [])
         return cls(*shown)
@@ -48,6 +48,14 @@ class RequestError(DataError):
     def of(cls, faults: Mapping[int, str]) -> "RequestError":
         """One line for each position."""
         return cls(*(f"request {place}: {fault}" for place, fault in faults.items()), faults=faults)
+
+
+class UnaskableError(DataError):
+    """Items that a model cannot be asked, by their ids; `counted` says it without an id or a length."""
+
+    def __init__(self, *lines: str, counted: str) -> None:
+        super().__init__(*lines)
+        self.counted = counted
 
 
 class ItemError(DataError):

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import datetime, timezone
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,22 +17,21 @@ from robustify.baselines.heuristics import guess
 from robustify.config import Config, parse
 from robustify.engines import HFModel, check_model, open_scorer
 from robustify.engines.protocols import Metered, Progress, no_progress
-from robustify.errors import AuthorisationError, DataError, ResourceError, UsageError
+from robustify.errors import AuthorisationError, ResourceError, UsageError
 from robustify.judge.cloze import read_labels
 from robustify.judge.free_response import FreeGrades
 from robustify.judge.judgement import Judgement, judge
-from robustify.loaders import Loaded, load_many
+from robustify.loaders import Loaded
 from robustify.logs.replay import ReplayModel, check_logs, replayed
 from robustify.ngrams.overlap import Overlap, overlap
 from robustify.ngrams.text_files import require_files
 from robustify.report import write_report
-from robustify.restricted.access import Access, authorised, require_inside
-from robustify.restricted.confinement import confined
-from robustify.restricted.recognition import require_ordinary
+from robustify.restricted.access import authorised, require_inside
 from robustify.run import FREE, SPLIT_FILES, Run, open_run, refuse_foreign, replacing, run_lock
 from robustify.screen.screen_rules import same_model
-from robustify.writers.public import Asked, asked_again, data_tree, facts, print_run, rules
-from robustify.writers.restricted import print_restricted, reprint_restricted
+from robustify.writers import Writer
+from robustify.writers.public import Asked, PublicWriter, asked_again, data_tree, facts, print_run, rules
+from robustify.writers.restricted import RestrictedWriter, reprint_restricted
 
 Watch = Callable[[str, int], AbstractContextManager[Progress]]
 """Called with a label and the number of requests; gives the progress to report to."""
@@ -50,37 +48,36 @@ def robustify(config: Config, folder: Path, cache: Path, watch: Watch = unwatche
     Raises:
         RobustifyError: as each step says; nothing in the folder changes unless the asking has ended.
     """
-    access = authorise(config, folder)
-    with nullcontext() if access is None else confined(folder):
+    writer = writer_for(config, folder)
+    with writer.inside(folder):
         foresee(config, cache)
         refuse_foreign(folder)
         with run_lock(folder):
-            bench = load_bench(config, access)
-            spent: list[Mapping[str, object]] = []
-            asked = ask_models(config, bench, cache, watch, access, spent)
-            if access is not None:
-                return print_restricted(folder, config, asked, judged(config, asked), access)
-            done = print_run(folder, config, asked, judged(config, asked))
-            log_spent(folder, spent)
-            return done
+            bench = load_bench(config, writer)
+            asked, spent = ask_models(config, bench, cache, watch, writer)
+            run = writer.write(folder, asked, judged(config, asked))
+            if not run.restricted:
+                log_spent(folder, spent)
+            return run
+
+
+def writer_for(config: Config, folder: Path | None = None) -> Writer:
+    """How this set is read, kept and written into this folder: the one decision whether it is restricted.
+
+    Raises:
+        AuthorisationError: one of the facts that a restricted set needs is missing, or a model would send its prompts
+            to a host that the adapter does not name. No item was read then.
+    """
+    access = authorised(config, folder)
+    if access is None:
+        return PublicWriter(config)
+    require_inside(config.models, access.manifest)
+    return RestrictedWriter(config, access)
 
 
 def judged(config: Config, asked: Asked) -> Judgement:
     """The judgement of what was asked, under the config's rules."""
     return judge(asked.answers, asked.facts, rules(config), asked.items)
-
-
-def authorise(config: Config, folder: Path | None = None) -> Access | None:
-    """Leave to read a restricted set and to write its results into this folder; None for a public set.
-
-    Raises:
-        AuthorisationError: one of the facts is missing, or a model would send its prompts to a host that the
-            adapter does not name. No item was read then.
-    """
-    access = authorised(config, folder)
-    if access is not None:
-        require_inside(config.models, access.manifest)
-    return access
 
 
 def foresee(config: Config, cache: Path) -> None:
@@ -90,8 +87,8 @@ def foresee(config: Config, cache: Path) -> None:
         UsageError: a template, voter or model that is not there, or models of which none votes.
         ModelError: a model's files are missing or damaged.
     """
-    told = config.asking.templates()
-    asked = {t.name for t in told if t.view in ("choices_only", "choices_only_text")}
+    templates = config.asking.templates()
+    asked = {t.name for t in templates if t.view in ("choices_only", "choices_only_text")}
     names = {m.name for m in config.models}
     asks = any(not isinstance(m, ReplayModel) and m.role == "voter" for m in config.models)
     replays = any(isinstance(m, ReplayModel) for m in config.models)
@@ -121,7 +118,7 @@ def foresee(config: Config, cache: Path) -> None:
             case ReplayModel():
                 check_logs(model, asked if asks else ())
             case _:
-                digests[model.name] = check_model(model, cache, told) or {}
+                digests[model.name] = check_model(model, cache, templates) or {}
     refuse_twins(config, digests)
 
 
@@ -129,20 +126,16 @@ def _in_reach(config: Config) -> dict[str, HFModel]:
     return {model.name: model for model in config.models if isinstance(model, HFModel)}
 
 
-def load_bench(config: Config, access: Access | None = None) -> Loaded:
+def load_bench(config: Config, writer: Writer) -> Loaded:
     """The items of all sources, cut to the config's limit; those of a restricted set under keyed ids.
 
     Raises:
         AuthorisationError: a set that calls itself public and is recognised as a sensitive one.
     """
-    if access is None:
-        bench = load_many(config.data)
-        require_ordinary(bench, config.data, config.adapter, [config.name])
-    else:
-        bench = access.keyed(load_many(access.sources))
+    bench = writer.read()
     items = bench.items[: config.limit]
-    kept = {item.id for item in items}
-    defects = tuple(d for d in bench.defects if d.item in kept)
+    ids = {item.id for item in items}
+    defects = tuple(d for d in bench.defects if d.item in ids)
     n = len(items)
     return replace(
         bench, name=config.name, items=items, lines=bench.lines[:n], files=bench.files[:n], defects=defects
@@ -150,18 +143,14 @@ def load_bench(config: Config, access: Access | None = None) -> Loaded:
 
 
 def ask_models(
-    config: Config,
-    bench: Loaded,
-    cache: Path,
-    watch: Watch,
-    access: Access | None = None,
-    spent: list[Mapping[str, object]] | None = None,
-) -> Asked:
+    config: Config, bench: Loaded, cache: Path, watch: Watch, writer: Writer
+) -> tuple[Asked, list[Mapping[str, object]]]:
     """Heuristics and probe first, because they are free; then one model after the other.
 
-    `spent` is given what each server counted and costs: nothing of a warm run, so it is no part of the answers.
+    The second value is what each server counted and what it costs. It is empty for answers from the cache, so it is no
+    part of the answers.
     """
-    opened = open_scorer if access is None else partial(open_scorer, seal=access.seal)
+    spent: list[Mapping[str, object]] = []
     tables = [guess(bench.items), Answers.of(probe(bench.items, config.probe))]
     planned = plan(bench.items, config.asking)
     n_requests = sum(len(p.requests) for p in planned)
@@ -170,27 +159,33 @@ def ask_models(
     for model in config.models:
         match model:
             case ReplayModel():
-                found = replayed(model, bench)
-                tables.append(found.answers)
-                fingerprints[model.name] = found.fingerprint
-                templates |= found.templates
+                log = replayed(model, bench)
+                tables.append(log.answers)
+                fingerprints[model.name] = log.fingerprint
+                templates |= log.templates
             case _:
-                with opened(model, cache) as scorer, watch(model.name, n_requests) as progress:
-                    tables.append(Answers.of(ask(planned, scorer, progress, named=access is None)))
+                with (
+                    writer.asking(),
+                    open_scorer(model, cache, seal=writer.cache_key) as scorer,
+                    watch(model.name, n_requests) as progress,
+                ):
+                    tables.append(Answers.of(ask(planned, scorer, progress)))
                     fingerprints[model.name] = scorer.fingerprint()
-                    if spent is not None and isinstance(scorer, Metered):
+                    if isinstance(scorer, Metered):
                         spent.append(scorer.usage())
     refuse_twins(config, fingerprints)
-    tables.extend(ask_heads(config, bench, cache, watch, keep=access is None))
-    found_in = overlapping(config, bench)
-    return Asked(
+    with writer.asking():
+        tables.extend(ask_heads(config, bench, cache, watch, keep=writer.keeps_vectors))
+    in_texts = overlapping(config, bench)
+    asked = Asked(
         items=bench.items,
-        facts=replace(facts(bench), overlap=found_in),
-        data=data_tree(bench, len(bench.items), found_in),
+        facts=replace(facts(bench), overlap=in_texts),
+        data=data_tree(bench, len(bench.items), in_texts),
         answers=Answers.concat(tables),
         fingerprints=fingerprints,
         templates=templates,
     )
+    return asked, spent
 
 
 def log_spent(folder: Path, spent: Sequence[Mapping[str, object]]) -> None:
@@ -204,34 +199,25 @@ def log_spent(folder: Path, spent: Sequence[Mapping[str, object]]) -> None:
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     try:
         with open(folder / "run.log", "a", encoding="utf-8") as log:
-            log.writelines(json.dumps({"at": now, **told}) + "\n" for told in spent)
+            log.writelines(json.dumps({"at": now, **usage}) + "\n" for usage in spent)
     except OSError as error:
         raise ResourceError(
             f"{folder / 'run.log'}: cannot be written ({error.strerror}); the run is whole"
         ) from None
 
 
-def ask_heads(
-    config: Config, bench: Loaded, cache: Path, watch: Watch, *, keep: bool = True
-) -> Iterator[Answers]:
-    """Linear heads on the option vectors of the models that `heads` names; they audit and never vote."""
+def ask_heads(config: Config, bench: Loaded, cache: Path, watch: Watch, *, keep: bool) -> Iterator[Answers]:
+    """Linear probes on the option vectors of the models that `heads` names; they audit and never vote.
+
+    `keep`: the vectors are kept in the cache.
+    """
     models = _in_reach(config)
     n = sum(item.k for item in bench.items) * (2 if config.heads.control else 1)
     for name in config.heads.models:
         with watch(f"{name}, vectors", n) as progress:
-            try:
-                rows = linear_probe_answers(
-                    bench.items, models[name], cache, config.heads, progress, keep=keep
-                )
-            except DataError:
-                if keep:
-                    raise
-                # Of a restricted set no line names an item or a length.
-                raise DataError(
-                    f"{name}, heads: items with choices that are too long for it or have no tokens; expected a model "
-                    "with a longer context"
-                ) from None
-            yield Answers.of(rows)
+            yield Answers.of(
+                linear_probe_answers(bench.items, models[name], cache, config.heads, progress, keep=keep)
+            )
 
 
 def overlapping(config: Config, bench: Loaded) -> Overlap | None:
@@ -280,7 +266,7 @@ def rejudge(run: Run, overrides: Mapping[str, object], folder: Path) -> Run:
 def attach_free(run: Run, grades: FreeGrades, folder: Path) -> Run:
     """Put grades of answers in free words beside a run's other scores, into the same or another folder.
 
-    They take the place of those that the run held. Nothing is asked, and no verdict changes.
+    They replace those that the run has. Nothing is asked, and no verdict changes.
     """
     run.require_unchanged("answers.parquet", "quarantine.jsonl", *SPLIT_FILES)
     refuse_foreign(folder)

@@ -31,7 +31,7 @@ def config(tmp_path: Path, toys: list[Item], monkeypatch: pytest.MonkeyPatch) ->
     write_items(tmp_path / "items.jsonl", toys)
 
     @contextlib.contextmanager
-    def fake(model: object, _cache: Path) -> Iterator[FakeScorer]:
+    def fake(model: object, _cache: Path, *, seal: bytes | None) -> Iterator[FakeScorer]:
         yield FakeScorer(finds("right"), name=model.name)
 
     monkeypatch.setattr(pipeline, "open_scorer", fake)
@@ -207,7 +207,7 @@ def test_letter_lovers_flag_nothing_under_all_rotations(
     config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @contextlib.contextmanager
-    def fake(model: object, _cache: Path) -> Iterator[FakeScorer]:
+    def fake(model: object, _cache: Path, *, seal: bytes | None) -> Iterator[FakeScorer]:
         yield FakeScorer(likes_the_letter("B"), name=model.name)
 
     monkeypatch.setattr(pipeline, "open_scorer", fake)

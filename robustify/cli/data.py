@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from robustify.ask import Asking, Planned
     from robustify.item import Item
     from robustify.loaders import Loaded
-    from robustify.restricted.access import Access
+    from robustify.writers import Writer
 
 DATA = click.argument("data", metavar="DATA|CONFIG")
 SKIP_BAD = click.option(
@@ -22,8 +22,8 @@ SKIP_BAD = click.option(
 )
 
 
-def loaded(data: str, skip_bad: bool, folder: Path | None = None) -> "tuple[Loaded, Access | None]":
-    """The items of a file or config, and for a restricted set the leave to read it (and to write into `folder`).
+def loaded(data: str, skip_bad: bool, folder: Path | None = None) -> "tuple[Loaded, Writer]":
+    """The items of a file or config, and how they are read and shown (and written into `folder`).
 
     Raises:
         AuthorisationError: a restricted set without leave, or a file that is recognised as sensitive.
@@ -31,19 +31,20 @@ def loaded(data: str, skip_bad: bool, folder: Path | None = None) -> "tuple[Load
     """
     from robustify import config as configs
     from robustify.loaders import Source, load
-    from robustify.pipeline import authorise, load_bench
+    from robustify.pipeline import load_bench, writer_for
     from robustify.restricted.recognition import require_ordinary
+    from robustify.writers.public import PublicWriter
 
     if _is_config(data):
         settings = configs.load(configs.find(data))
-        access = authorise(settings, folder)
-        if not skip_bad:
-            return load_bench(settings, access), access
-        return load_bench(configs.skipping_bad(settings), access and access.skipping_bad()), access
+        if skip_bad:
+            settings = configs.skipping_bad(settings)
+        writer = writer_for(settings, folder)
+        return load_bench(settings, writer), writer
     source = Source(path=data, skip_bad=skip_bad)
     bench = load(source)
     require_ordinary(bench, [source])
-    return bench, None
+    return bench, PublicWriter()
 
 
 @click.command()
@@ -67,19 +68,11 @@ def validate(data: str, skip_bad: bool, explain: bool, json_: bool) -> int:
         robustify validate items.jsonl --json
         robustify validate items.jsonl --explain
     """
-    from robustify.loaders.describe import describe
-
     asking = _asking(data) if explain else None
-    bench, access = loaded(data, skip_bad)
-    if access is not None:
-        from robustify.disclosure.told import described
-
-        few = described(bench, access.manifest.min_cell)
-        click.echo(json.dumps(few) if json_ else "\n".join(map(printable, _lines(few))))
-        return 0
-    description = describe(bench)
+    bench, writer = loaded(data, skip_bad)
+    description = writer.described(bench)
     lines = _lines(description)
-    if asking is not None:
+    if asking is not None and writer.access is None:
         description["explained"] = shown = explained(bench, asking)
         lines += _explained_lines(shown)
     click.echo(json.dumps(description) if json_ else "\n".join(map(printable, lines)))
@@ -194,16 +187,13 @@ def heuristics(data: str, skip_bad: bool, json_: bool) -> int:
     """
     from robustify.baselines.heuristics import table
 
-    bench, access = loaded(data, skip_bad)
-    scores: Mapping[str, Any] = table(bench.items)
-    if access is not None:
-        from robustify.disclosure.told import cues
-
-        few = cues(scores, access.manifest.min_cell)
-        click.echo(json.dumps(few) if json_ else "\n".join(_lines(few)))
-        return 0
+    bench, writer = loaded(data, skip_bad)
+    scores = writer.features(table(bench.items))
     if json_:
         click.echo(json.dumps(scores))
+        return 0
+    if "heuristics" not in scores:
+        click.echo("\n".join(_lines(scores)))
         return 0
     lines = [f"n = {scores['n']}, chance {scores['chance_accuracy']:.1%}"]
     for name, rate in scores["heuristics"].items():

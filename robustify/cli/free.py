@@ -81,22 +81,21 @@ def prepare(
     from robustify.freeform.grade.nuggets import draft_nuggets as draft
     from robustify.freeform.jsonl import write_rows
     from robustify.freeform.permit import inside, require_adapter
-    from robustify.freeform.released import prepared
     from robustify.freeform.schema import item_json
     from robustify.freeform.session import RECORD, open_judge
 
-    bench, access = loaded(data, False, out.absolute().parent)
-    if access is None and restricted:
-        require_adapter(bench.name)
-    restricted, adapter = access is not None, "" if access is None else access.manifest.id
-    items = [
-        convert_item(i, explanations=explanations, restricted=restricted, adapter=adapter)
-        for i in bench.items
-    ]
-    with inside(access, out.absolute().parent) as permit:
+    folder = out.absolute().parent
+    bench, writer = loaded(data, False, folder)
+    with inside(writer.access, folder) as permit:
+        if restricted and not permit.restricted:
+            require_adapter(bench.name)
+        items = [
+            convert_item(i, explanations=explanations, restricted=permit.restricted, adapter=permit.adapter)
+            for i in bench.items
+        ]
         if draft_nuggets:
             with open_judge(
-                asking, default_cache(cache_dir), out.with_name(RECORD), restricted=restricted
+                asking, default_cache(cache_dir), out.with_name(RECORD), restricted=permit.restricted
             ) as judge:
                 if judge is None:
                     raise click.UsageError(
@@ -104,13 +103,13 @@ def prepare(
                     )
                 how = asking.how(items)
                 items = [i if i.excluded_reason else draft(i, judge, how)[0] for i in items]
-        write_rows(out, [item_json(item) for item in items], private=restricted)
-    told = excluded(items) if permit is None else prepared(excluded(items), permit.min_cell)
+        write_rows(out, [item_json(item) for item in items], private=permit.restricted)
+    counts = permit.prepared(excluded(items))
     lines = [
-        f"{_few(told['asked'])} of {told['n']} items can be asked without options: {counted(told['kinds'])}"
+        f"{_few(counts['asked'])} of {counts['n']} items can be asked without options: {counted(counts['kinds'])}"
     ]
-    lines += [f"left out: {counted(told['excluded'])}"] if told["excluded"] != {} else []
-    print_({**told, "out": str(out)}, json_, [*lines, str(out)])
+    lines += [f"left out: {counted(counts['excluded'])}"] if counts["excluded"] != {} else []
+    print_({**counts, "out": str(out)}, json_, [*lines, str(out)])
     return 0
 
 
@@ -157,7 +156,6 @@ def generate(
     from robustify.freeform.generate import generate as written
     from robustify.freeform.judge.store import get_store
     from robustify.freeform.permit import permitted
-    from robustify.freeform.released import cell
     from robustify.freeform.session import open_remote_writer, open_writer
 
     every = read_items(items_file)
@@ -165,19 +163,20 @@ def generate(
     watch = watcher(sys.stderr.isatty() and not json_)
     kept = default_cache(cache_dir)
     with permitted(every, [items_file], out.absolute().parent) as permit:
-        restricted, seal = permit is not None, None if permit is None else permit.seal
-        how = Generation(template, language, max_tokens, store=get_store(template_dir), seal=seal)
+        how = Generation(template, language, max_tokens, store=get_store(template_dir), seal=permit.seal)
         with (
             open_writer(model, kept, device)
             if base_url is None
-            else open_remote_writer(base_url, model, kept, key_env=key_env, restricted=restricted) as writer,
+            else open_remote_writer(
+                base_url, model, kept, key_env=key_env, restricted=permit.restricted
+            ) as writer,
             watch(writer.name, len(items)) as progress,
         ):
             rows = written(items, writer, how, out, progress)
     lost = sum(row.error is not None for row in rows)
-    failed = lost if permit is None else cell(lost, permit.min_cell)
-    told = {"model": rows[0].model if rows else model, "n": len(rows), "not_asked": failed, "out": str(out)}
-    print_(told, json_, [f"{len(rows)} answers, {failed} items did not fit", str(out)])
+    failed = permit.count(lost)
+    result = {"model": rows[0].model if rows else model, "n": len(rows), "not_asked": failed, "out": str(out)}
+    print_(result, json_, [f"{len(rows)} answers, {failed} items did not fit", str(out)])
     return 0
 
 
@@ -217,8 +216,7 @@ def grade(
     """
     from robustify.freeform.grade.grading import grade_answers
     from robustify.freeform.jsonl import read_rows
-    from robustify.freeform.permit import permitted, smallest
-    from robustify.freeform.released import share
+    from robustify.freeform.permit import permitted
     from robustify.freeform.report import summarise, unscored_in
     from robustify.freeform.schema import answer_from
     from robustify.freeform.session import RECORD, open_judge, refuse_self_judging
@@ -228,21 +226,21 @@ def grade(
     watch = watcher(sys.stderr.isatty() and not json_)
     record = out.with_name(RECORD)
     with permitted(items, [items_file, *answers], out.absolute().parent) as permit:
-        rules = replace(rules, judging=asking.how(items), seal=None if permit is None else permit.seal)
-        with open_judge(asking, default_cache(cache_dir), record, restricted=permit is not None) as judge:
+        rules = replace(rules, judging=asking.how(items), seal=permit.seal)
+        with open_judge(asking, default_cache(cache_dir), record, restricted=permit.restricted) as judge:
             if forbid_self_judging and judge is not None:
                 refuse_self_judging(judge.name, rows)
             with watch("grading", len(rows)) as progress:
                 grades = grade_answers(items, rows, rules, out, judge, progress)
     wrong = truncated_as == "wrong"
-    summary = summarise(items, grades, truncated_as_wrong=wrong, min_cell=smallest(permit))
+    summary = summarise(items, grades, truncated_as_wrong=wrong, min_cell=permit.min_cell)
     unscored = unscored_in(grades, truncated_as_wrong=wrong)
-    told = unscored if permit is None else share(unscored, len(grades), permit.min_cell)
-    print_({**summary, "unscored": told, "out": str(out)}, json_, [*_lines(summary), str(out)])
+    shown = permit.share(unscored, len(grades))
+    print_({**summary, "unscored": shown, "out": str(out)}, json_, [*_lines(summary), str(out)])
     if unscored > max_unscored:
-        share_told = "too many" if told is None else _percent(told)
+        how_many = "too many" if shown is None else _percent(shown)
         click.echo(
-            f"robustify: {share_told} of the answers have no score; at most {_percent(max_unscored)} may"
+            f"robustify: {how_many} of the answers have no score; at most {_percent(max_unscored)} may"
             " (give a judge, or --max-unscored)",
             err=True,
         )
@@ -264,12 +262,11 @@ def agree(grades: tuple[Path, ...], human: Path, seed: int) -> int:
     from robustify.freeform.human import calibrate, human_from
     from robustify.freeform.jsonl import read_rows
     from robustify.freeform.permit import permitted
-    from robustify.freeform.released import coarse
 
     read = read_grades(grades)
     with permitted([], grades, grades[0].absolute().parent, read) as permit:
-        told = calibrate(read, read_rows(human, human_from), seed)
-    click.echo(json.dumps(told if permit is None else coarse(told, permit.min_cell), indent=2))
+        result = permit.result(calibrate(read, read_rows(human, human_from), seed))
+    click.echo(json.dumps(result, indent=2))
     return 0
 
 
@@ -296,21 +293,20 @@ def audit(
     from robustify.files import write_json
     from robustify.freeform.audit import CHECKS, judge_audit
     from robustify.freeform.permit import permitted
-    from robustify.freeform.released import coarse
     from robustify.freeform.session import RECORD, open_judge
 
     items = read_items(items_file)
     record = out.with_name(RECORD)
     with permitted(items, [items_file], out.absolute().parent) as permit:
-        with open_judge(asking, default_cache(cache_dir), record, restricted=permit is not None) as judge:
+        with open_judge(asking, default_cache(cache_dir), record, restricted=permit.restricted) as judge:
             if judge is None:
                 raise click.UsageError("free audit needs a judge: --judge URL|MODEL or --replay FILE")
-            told = judge_audit(
+            result = judge_audit(
                 judge, items, checks=checks or CHECKS, n=n, seed=asking.seed, how=asking.how(items)
             ).json()
-        told = told if permit is None else coarse(told, permit.min_cell)
-        write_json(out, told)
-    click.echo(json.dumps(told, indent=2))
+        result = permit.result(result)
+        write_json(out, result)
+    click.echo(json.dumps(result, indent=2))
     return 0
 
 
@@ -343,7 +339,7 @@ def report(
     from robustify.files import write_json, write_text
     from robustify.freeform.human import human_from
     from robustify.freeform.jsonl import read_rows
-    from robustify.freeform.permit import permitted, smallest
+    from robustify.freeform.permit import permitted
     from robustify.freeform.report import page, refuse_self_judged, summarise
 
     read, items = read_grades(grades), read_items(items_file)
@@ -351,7 +347,7 @@ def report(
         refuse_self_judged(read)
     labels = read_rows(human, human_from) if human else []
     with permitted(items, [items_file, *grades], out or items_file.absolute().parent, read) as permit:
-        summary = summarise(items, read, labels, seed, base=base, min_cell=smallest(permit))
+        summary = summarise(items, read, labels, seed, base=base, min_cell=permit.min_cell)
         shown = page(summary)
         if out is not None:
             out.mkdir(parents=True, exist_ok=True)

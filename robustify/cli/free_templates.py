@@ -91,7 +91,6 @@ def compare(
     from robustify.freeform.human import human_from
     from robustify.freeform.jsonl import read_rows
     from robustify.freeform.permit import permitted
-    from robustify.freeform.released import coarse
     from robustify.freeform.schema import answer_from
     from robustify.freeform.session import RECORD, open_judge
     from robustify.freeform.template_comparison import compare_templates
@@ -100,16 +99,16 @@ def compare(
     labels = read_rows(human, human_from) if human else []
     record = out.with_name(RECORD)
     with permitted(items, [items_file, answers_file], out.absolute().parent) as permit:
-        with open_judge(asking, default_cache(cache_dir), record, restricted=permit is not None) as judge:
+        with open_judge(asking, default_cache(cache_dir), record, restricted=permit.restricted) as judge:
             if judge is None:
                 raise click.UsageError(
                     "free templates compare needs a judge: --judge URL|MODEL or --replay FILE"
                 )
             rules = Grading(judging=asking.how(items))
-            told = compare_templates(
+            result = compare_templates(
                 items, read_rows(answers_file, answer_from), ids, judge, labels, rules, asking.seed
             )
-        told = told if permit is None else coarse(told, permit.min_cell)
-        write_json(out, told)
-    click.echo(json.dumps(told, indent=2))
+        result = permit.result(result)
+        write_json(out, result)
+    click.echo(json.dumps(result, indent=2))
     return 0

@@ -59,9 +59,9 @@ def emit(folder: Path, name: str, out: Path, level: str, previous: tuple[Path, .
     Example:
         robustify split emit results/mock --split robust -o robust.json
     """
-    from robustify.export.hashed_split import emitted
     from robustify.restricted.local_copy import write_new
     from robustify.run import open_run
+    from robustify.writers.restricted import emitted
 
     made = emitted(open_run(folder), name, level, previous)
     write_new(out, made.text)

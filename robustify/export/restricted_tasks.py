@@ -21,7 +21,7 @@ HEAD = (
 )
 
 
-def write_tasks(
+def write_restricted_tasks(
     folder: Path, benchmark: str, *, signature: str, there: Collection[str], profile: Profile
 ) -> list[Path]:
     """The tasks whose splits (`there`, by name) are in `../splits`; the paths written.

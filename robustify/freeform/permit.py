@@ -9,10 +9,10 @@ import hmac
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from robustify.errors import AuthorisationError, ItemError
-from robustify.freeform.released import MIN_CELL
+from robustify.freeform.released import MIN_CELL, cell, coarse, prepared, share
 from robustify.freeform.schema import FreeItem, GradeResult
 from robustify.item import MOST, Item
 from robustify.restricted.access import Access, authorised
@@ -25,10 +25,35 @@ _OTHER = "another text"
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """Permission for one restricted set: its smallest cell, and the subkey for digests of its text."""
+    """Permission for the rows of one set, and what may be shown of them: of a public set everything, as it is.
 
-    min_cell: int
-    seal: bytes = field(repr=False)
+    `min_cell` is the smallest count that is shown, `seal` the subkey for digests of a restricted set's text.
+    """
+
+    adapter: str = ""
+    min_cell: int = MIN_CELL
+    seal: bytes | None = field(default=None, repr=False)
+
+    @property
+    def restricted(self) -> bool:
+        """Whether the set is restricted."""
+        return self.seal is not None
+
+    def count(self, n: int) -> int | str:
+        """A count."""
+        return cell(n, self.min_cell) if self.restricted else n
+
+    def share(self, x: float, n: int) -> float | None:
+        """A share of n."""
+        return share(x, n, self.min_cell) if self.restricted else x
+
+    def prepared(self, counts: dict[str, Any]) -> dict[str, Any]:
+        """How many items can be asked without options, and why the others cannot."""
+        return prepared(counts, self.min_cell) if self.restricted else counts
+
+    def result(self, tree: Any) -> Any:
+        """Any other result."""
+        return coarse(tree, self.min_cell) if self.restricted else tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +66,8 @@ class _Set:
 @contextlib.contextmanager
 def permitted(
     items: Sequence[FreeItem], files: Sequence[Path], folder: Path, grades: Sequence[GradeResult] = ()
-) -> Iterator[Permit | None]:
-    """Permission to read these rows, which come from `files`, and to write into `folder`; None for a public set.
+) -> Iterator[Permit]:
+    """Permission to read these rows, which come from `files`, and to write into `folder`.
 
     Inside, a restricted set's process is `confined`.
 
@@ -57,7 +82,7 @@ def permitted(
     restricted, adapter = next(iter(labels), (False, ""))
     if not restricted:
         require_ordinary_files("items", [_as_item(item) for item in items], files)
-        yield None
+        yield Permit()
         return
     access = authorised(_Set(adapter or "free", adapter or None), folder)
     assert access is not None
@@ -78,19 +103,14 @@ def require_adapter(name: str) -> NoReturn:
     )
 
 
-def smallest(permit: Permit | None) -> int:
-    """The smallest count that is shown."""
-    return MIN_CELL if permit is None else permit.min_cell
-
-
 @contextlib.contextmanager
-def inside(access: Access | None, folder: Path) -> Iterator[Permit | None]:
-    """A confined process for a restricted set, which may write into `folder`; None for a public one."""
+def inside(access: Access | None, folder: Path) -> Iterator[Permit]:
+    """A confined process for a restricted set, which may write into `folder`; of a public one the process as it is."""
     if access is None:
-        yield None
+        yield Permit()
         return
     with confined(folder):
-        yield Permit(access.manifest.min_cell, access.key.derived("free"))
+        yield Permit(access.manifest.id, access.manifest.min_cell, access.key.derived("free"))
 
 
 def _require_its_own(items: Sequence[FreeItem], access: Access) -> None:

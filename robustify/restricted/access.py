@@ -70,11 +70,6 @@ class Access:
         """The public id of the key."""
         return self.key.id
 
-    @property
-    def seal(self) -> bytes:
-        """The subkey of the score cache."""
-        return self.key.derived("cache")
-
     def skipping_bad(self) -> "Access":
         """The same with rows that cannot be items set aside instead of refusing a file."""
         sources = (source.model_copy(update={"skip_bad": True}) for source in self.sources)

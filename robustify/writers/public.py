@@ -1,10 +1,11 @@
 """A run's folder, written from what was asked or imported and how it was judged.
 
-It prints what it is given: it asks nobody, reads no source and decides nothing. Where the text of the items is
+It is a printing of what it is given. Where the text of the items is
 not known (an imported table of picks) the files that hold text are left out, not written empty.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,12 @@ from robustify.export.lm_eval_tasks import write_tasks
 from robustify.files import write_json
 from robustify.item import Item
 from robustify.judge.judgement import Facts, Judgement, Rules
-from robustify.loaders import Loaded, Quarantined
+from robustify.loaders import Loaded, Quarantined, load_many
+from robustify.loaders.describe import describe
 from robustify.ngrams.overlap import Overlap
 from robustify.report import write_report
+from robustify.restricted.access import Access
+from robustify.restricted.recognition import require_ordinary
 from robustify.run import (
     FORMAT,
     FREE,
@@ -50,6 +54,45 @@ class Asked:
     fingerprints: Mapping[str, Mapping[str, str]]
     templates: Mapping[str, str]
     origin: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PublicWriter:
+    """The writer of a public set, of which everything may be kept and shown."""
+
+    config: Config | None = None
+    """None where a file is read without a config."""
+    access: Access | None = None
+    cache_key: bytes | None = None
+    keeps_vectors: bool = True
+
+    def inside(self, _folder: Path) -> AbstractContextManager[None]:
+        """The process as it is."""
+        return nullcontext()
+
+    def read(self) -> Loaded:
+        """The items of the config's files, unless they are recognised as sensitive."""
+        assert self.config is not None
+        bench = load_many(self.config.data)
+        require_ordinary(bench, self.config.data, self.config.adapter, [self.config.name])
+        return bench
+
+    def described(self, bench: Loaded) -> dict[str, Any]:
+        """Everything."""
+        return describe(bench)
+
+    def features(self, table: dict[str, Any]) -> dict[str, Any]:
+        """The table as it is."""
+        return table
+
+    def asking(self) -> AbstractContextManager[None]:
+        """Errors that name items."""
+        return nullcontext()
+
+    def write(self, folder: Path, asked: Asked, judgement: Judgement) -> Run:
+        """The run's folder with its answers, verdicts and items."""
+        assert self.config is not None
+        return print_run(folder, self.config, asked, judgement)
 
 
 def print_run(folder: Path, config: Config, asked: Asked, judgement: Judgement) -> Run:
@@ -85,7 +128,7 @@ def splits(items: Sequence[Item], judgement: Judgement) -> dict[str, list[Item]]
 
 
 def rules(config: Config) -> Rules:
-    """What the judge side is told by a config."""
+    """The settings of a config that judging needs."""
     screens = [
         s if s.voters else s.model_copy(update={"voters": config.voters})
         for s in (config.screen, *config.alternatives)
@@ -170,16 +213,16 @@ def _manifest(config: Config, asked: Asked) -> dict[str, Any]:
 
 def signature(config: Config, asked: Asked) -> str:
     """The recipe of every number of the run, on one line (the habit of sacrebleu's signatures)."""
-    told = rules(config).screen
+    screen = rules(config).screen
     parts = {
         "set": config.name,
         "n": asked.data["n_items"],
         "data": asked.data["sha256"][:8],
-        "voters": ",".join(told.voters) or "none",
-        "screen": "/".join([told.criterion, told.mode, *_turns(told), _screened(config, asked)]),
-        "probe": told.probe_vote
-        if told.probe_vote == "none"
-        else f"{told.probe_vote}@{told.probe_confidence}",
+        "voters": ",".join(screen.voters) or "none",
+        "screen": "/".join([screen.criterion, screen.mode, *_turns(screen), _screened(config, asked)]),
+        "probe": screen.probe_vote
+        if screen.probe_vote == "none"
+        else f"{screen.probe_vote}@{screen.probe_confidence}",
         "cloze": f"chars/{config.cloze.profile}",
         **({} if asked.facts.free is None else {"free": asked.facts.free.sha256[:8]}),
         **({"shots": config.asking.shots} if asked.origin is None else {"import": asked.origin["formats"]}),
@@ -188,22 +231,24 @@ def signature(config: Config, asked: Asked) -> str:
     return "|".join(f"{name}:{value}" for name, value in parts.items())
 
 
-def _turns(told: ScreenRules) -> list[str]:
+def _turns(screen: ScreenRules) -> list[str]:
     """What of the rule is not the default."""
-    text = [told.norm] if told.mode == "text" and told.norm != "chars" else []
-    return [*text, *([told.rotation] if told.rotation != "averaged" else [])]
+    text = [screen.norm] if screen.mode == "text" and screen.norm != "chars" else []
+    return [*text, *([screen.rotation] if screen.rotation != "averaged" else [])]
 
 
 def _screened(config: Config, asked: Asked) -> str:
     """The words and orders of the screen: as a config asks for them, or as imported answers hold them."""
-    told, asking = rules(config).screen, config.asking
-    view: View = "choices_only" if told.mode == "letter" else "choices_only_text"
+    screen, asking = rules(config).screen, config.asking
+    view: View = "choices_only" if screen.mode == "letter" else "choices_only_text"
     if asked.origin is not None:
-        words = told.template or next((t for v, _, t in asked.answers.askings() if v == view), None)
+        words = screen.template or next((t for v, _, t in asked.answers.askings() if v == view), None)
         digest = asked.templates.get(f"{view}/{words}", "")
         return "none" if words is None else f"{words}{'@' * bool(digest)}{digest[:8]}/as-logged"
-    words = told.template or (asking.letter_templates[0] if told.mode == "letter" else asking.text_template)
-    orders = f"{asking.rotations}-rotations" if told.mode == "letter" else "own-order"
+    words = screen.template or (
+        asking.letter_templates[0] if screen.mode == "letter" else asking.text_template
+    )
+    orders = f"{asking.rotations}-rotations" if screen.mode == "letter" else "own-order"
     return f"{words}@{template(view, words).digest[:8]}/{orders}"
 
 

@@ -8,24 +8,29 @@ import contextlib
 import hmac
 import json
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from robustify import __version__
 from robustify.config import Config
+from robustify.disclosure.described import described, feature_classes
 from robustify.disclosure.release import PRINTED, Level, cell_of, released
 from robustify.disclosure.select import Tree
-from robustify.export.restricted_tasks import write_tasks
+from robustify.errors import AuthorisationError, DataError, GuardrailError, UnaskableError, UsageError
+from robustify.export.restricted_tasks import write_restricted_tasks
 from robustify.files import write_json, write_text
 from robustify.gate.key_file import Key
 from robustify.judge.judgement import Judgement
+from robustify.loaders import Loaded, load_many
 from robustify.logs.replay import ReplayModel
 from robustify.report import write_report
 from robustify.restricted.access import Access
-from robustify.restricted.hashed_split import NAMES, Split, hashed, separable
+from robustify.restricted.confinement import confined
+from robustify.restricted.hashed_split import NAMES, Split, hashed, read_split, require_apart, separable
 from robustify.restricted.secret_key import require_seal, sealed
 from robustify.run import FORMAT, Run, open_run, replacing, versions
 from robustify.writers.public import Asked, signature
@@ -37,45 +42,89 @@ SETTINGS = ("name", "sensitivity", "adapter", "asking", "screen", "alternatives"
 """The sections of a config that a restricted run.json repeats; the others name paths, or hold free words."""
 
 
-def print_restricted(folder: Path, config: Config, asked: Asked, judgement: Judgement, access: Access) -> Run:
-    """Write the folder of a restricted run (0700, files 0600).
+@dataclass(frozen=True, slots=True)
+class RestrictedWriter:
+    """The writer of a restricted set: keyed ids, a confined process, a sealed cache, and errors without ids."""
 
-    The ids in `asked` and `judgement` are keyed ones. Splits with fewer than `min_cell` items are left out, all of
-    them where a total is too small; tasks for lm-eval are left out too where a guardrail halts the export. Of
-    a run with a `limit` nothing is printed for publication.
+    config: Config
+    access: Access
 
-    Raises:
-        AuthorisationError: a manifest with a cell below the floor.
-        DataError: an id that is not keyed.
-        ResourceError: the folder cannot be written.
-    """
-    k = cell_of(access.manifest.min_cell)
-    masked = replace(
-        asked,
-        data={**asked.data, "sha256": _digest("data", asked.data["sha256"], access.key)},
-        fingerprints=_fingerprints(config, asked, access.key),
-    )
-    manifest = _manifest(config, masked, access)
-    trees = {level: _released(judgement, level, k, manifest["signature"]) for level in _levels(config)}
-    if "published" not in trees:
-        trees["evaluator"] = _kept_in(trees["evaluator"])
-    lists = _splits(judgement, access, k) if not _too_small(trees["evaluator"]) else []
-    halted = any(c.halts_export and not c.passed for c in judgement.checks)
-    with private(folder), replacing(folder, manifest, finish=partial(sealed, key=access.key)) as place:
-        for level, tree in trees.items():
-            _print(place / PLACES[level], tree, _at(level, manifest))
-        for split in lists:
-            (place / "splits").mkdir(exist_ok=True)
-            write_text(place / "splits" / f"{split.name}.json", split.text)
-        if lists and not halted:
-            write_tasks(
-                place / "lm_eval_tasks",
-                config.name,
-                signature=manifest["signature"],
-                there=[s.name for s in lists],
-                profile=config.cloze.profile,
-            )
-    return open_run(folder)
+    @property
+    def cache_key(self) -> bytes | None:
+        """The subkey of the score cache."""
+        return self.access.key.derived("cache")
+
+    @property
+    def keeps_vectors(self) -> bool:
+        """Vectors of options are not kept: they stand for their texts."""
+        return False
+
+    def inside(self, folder: Path) -> AbstractContextManager[None]:
+        """A confined process."""
+        return confined(folder)
+
+    def read(self) -> Loaded:
+        """The items of the adapter's files under keyed ids."""
+        skip_bad = any(source.skip_bad for source in self.config.data)
+        access = self.access.skipping_bad() if skip_bad else self.access
+        return access.keyed(load_many(access.sources))
+
+    def described(self, bench: Loaded) -> dict[str, Any]:
+        """Counts of `min_cell` or more."""
+        return described(bench, self.access.manifest.min_cell)
+
+    def features(self, table: dict[str, Any]) -> dict[str, Any]:
+        """Classes of surface features, in whole percents."""
+        return feature_classes(table, self.access.manifest.min_cell)
+
+    @contextlib.contextmanager
+    def asking(self) -> Iterator[None]:
+        """An error inside counts items instead of naming them: a length is a way to find an item."""
+        try:
+            yield
+        except UnaskableError as error:
+            raise DataError(error.counted) from None
+
+    def write(self, folder: Path, asked: Asked, judgement: Judgement) -> Run:
+        """Write the folder of a restricted run (0700, files 0600).
+
+        The ids in `asked` and `judgement` are keyed ones. Splits with fewer than `min_cell` items are left out, all of
+        them where a total is too small; tasks for lm-eval are left out too where a guardrail halts the export. Of
+        a run with a `limit` nothing is printed for publication.
+
+        Raises:
+            AuthorisationError: a manifest with a cell below the floor.
+            DataError: an id that is not keyed.
+            ResourceError: the folder cannot be written.
+        """
+        config, key = self.config, self.access.key
+        k = cell_of(self.access.manifest.min_cell)
+        masked = replace(
+            asked,
+            data={**asked.data, "sha256": _digest("data", asked.data["sha256"], key)},
+            fingerprints=_fingerprints(config, asked, key),
+        )
+        manifest = _manifest(config, masked, self.access)
+        trees = {level: _released(judgement, level, k, manifest["signature"]) for level in _levels(config)}
+        if "published" not in trees:
+            trees["evaluator"] = _unpublished(trees["evaluator"])
+        lists = _splits(judgement, self.access, k) if not _too_small(trees["evaluator"]) else []
+        halted = any(c.halts_export and not c.passed for c in judgement.checks)
+        with private(folder), replacing(folder, manifest, finish=partial(sealed, key=key)) as place:
+            for level, tree in trees.items():
+                _print(place / PLACES[level], tree, _at(level, manifest))
+            for split in lists:
+                (place / "splits").mkdir(exist_ok=True)
+                write_text(place / "splits" / f"{split.name}.json", split.text)
+            if lists and not halted:
+                write_restricted_tasks(
+                    place / "lm_eval_tasks",
+                    config.name,
+                    signature=manifest["signature"],
+                    there=[s.name for s in lists],
+                    profile=config.cloze.profile,
+                )
+        return open_run(folder)
 
 
 def reprint_restricted(run: Run) -> Run:
@@ -97,6 +146,41 @@ def reprint_restricted(run: Run) -> Run:
         for level, name in summaries.items():
             write_report(place / PLACES[level], _read(run.folder / name), _at(level, bare))
     return open_run(run.folder)
+
+
+def emitted(run: Run, name: str, level: str, previous: Sequence[Path] = ()) -> Split:
+    """One split of a restricted run.
+
+    `previous`: what was published before under the same key. Nothing is remembered between calls, because a list that
+    can be deleted would promise too much.
+
+    Raises:
+        UsageError: a public run, whose splits are files of items.
+        DataError: the split was left out as too small, or is not as the run left it.
+        GuardrailError: a guardrail halts the export, and this is a publication.
+        AuthorisationError: a publication of a run with a `limit`; or with earlier releases, of whatever split, it
+            cuts out fewer items than a cell holds.
+    """
+    if not run.restricted:
+        raise UsageError(f"{run.folder}: is a public run; its split is {name}.jsonl in that folder")
+    file = f"splits/{name}.json"
+    if file not in run.manifest["files"]:
+        raise DataError(f"{run.folder}: holds no split {name}: it has fewer items than a cell may (min_cell)")
+    run.require_unchanged(file, "summary.json")
+    if level == "published" and run.manifest["config"].get("limit") is not None:
+        raise AuthorisationError(
+            f"{run.folder}: is of a part of the set (limit); its lists beside those of the whole describe single items: "
+            "run without the limit, or --level evaluator"
+        )
+    halted = [g["name"] for g in run.summary["guardrails"] if g["halts_export"] and not g["passed"]]
+    if halted and level == "published":
+        raise GuardrailError(
+            *(f"{guardrail}: says no; nothing is published (see the report)" for guardrail in halted)
+        )
+    made = read_split(run.folder / file)
+    earlier = [read_split(path) for path in previous]
+    require_apart(made, earlier, cell_of(run.manifest["release"]["min_cell"]))
+    return made
 
 
 @contextlib.contextmanager
@@ -121,26 +205,25 @@ def _print(place: Path, summary: Tree, manifest: Mapping[str, Any]) -> None:
 
 
 def _levels(config: Config) -> tuple[Level, ...]:
-    """A part of the set (`limit`) is not for publication: with the whole, or a part of another size, it tells of the
-    few items between them."""
+    """A part of the set (`limit`) is not for publication: beside the whole, or a part of another size, it describes
+    the few items between them."""
     return PRINTED if config.limit is None else ("evaluator",)
 
 
-def _kept_in(summary: Tree) -> Tree:
-    told = summary["release"]
-    assert isinstance(told, dict)
-    return {**summary, "release": {**told, "published": False}}
+def _unpublished(summary: Tree) -> Tree:
+    release = summary["release"]
+    assert isinstance(release, dict)
+    return {**summary, "release": {**release, "published": False}}
 
 
 def _splits(judgement: Judgement, access: Access, k: int) -> list[Split]:
-    # No list of the cloze items: which item is one is told by its text alone, so that list would name known items in
+    # No list of the cloze items: only its text says which item is one, so that list would name known items in
     # the others, and less the others the undecided. The loader makes it from the local text.
-    told = access.manifest
     ids: dict[str, list[str]] = {name: [] for name in NAMES}
     for v in judgement.verdicts:
         ids[v.verdict].append(v.item)
-    made = [hashed(told.id, told.version, name, access.key_id, held) for name, held in ids.items()]
-    return separable(made, k)
+    name, version = access.manifest.id, access.manifest.version
+    return separable([hashed(name, version, split, access.key_id, ids[split]) for split in ids], k)
 
 
 def _manifest(config: Config, asked: Asked, access: Access) -> dict[str, Any]:
@@ -176,18 +259,18 @@ def _manifest(config: Config, asked: Asked, access: Access) -> dict[str, Any]:
 def _fingerprints(config: Config, asked: Asked, key: Key) -> dict[str, Mapping[str, str]]:
     """The facts of each model; of one that is replayed its engine, its format and a keyed digest.
 
-    A log holds the texts: its plain digest, its file's name, its tasks and what of it matched tell of the set.
+    A log holds the texts: its plain digest, its file's name, its tasks and what of it matched describe the set.
     """
     replays = {model.name for model in config.models if isinstance(model, ReplayModel)}
-    told: dict[str, Mapping[str, str]] = dict(asked.fingerprints)
-    for name in replays & told.keys():
-        facts = told[name]
-        told[name] = {
+    prints: dict[str, Mapping[str, str]] = dict(asked.fingerprints)
+    for name in replays & prints.keys():
+        facts = prints[name]
+        prints[name] = {
             "engine": "replay",
             "format": facts["engine"].replace("replay of ", ""),
             LOG: _digest("log", facts["log"], key),
         }
-    return told
+    return prints
 
 
 def _at(level: Level, manifest: Mapping[str, Any]) -> dict[str, Any]:
@@ -202,13 +285,13 @@ def _at(level: Level, manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _digest(what: str, plain: str, key: Key) -> str:
-    # A plain digest would tell whoever has a copy that it is this one, and which edition.
+    # A plain digest would show anyone with a copy that it is this one, and which edition.
     return hmac.new(key.derived("manifest"), f"{what}/{plain}".encode(), "sha256").hexdigest()
 
 
 def _too_small(summary: Tree) -> bool:
-    told = summary["release"]
-    return isinstance(told, dict) and told["too_small"] is True
+    release = summary["release"]
+    return isinstance(release, dict) and release["too_small"] is True
 
 
 def _read(path: Path) -> Tree:

@@ -54,7 +54,7 @@ def items(tmp_path: Path, toys: list[Item]) -> Path:
 @pytest.fixture
 def config(tmp_path: Path, items: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     @contextlib.contextmanager
-    def fake(model: object, _cache: Path) -> Iterator[FakeScorer]:
+    def fake(model: object, _cache: Path, *, seal: bytes | None) -> Iterator[FakeScorer]:
         yield FakeScorer(finds("right"), name=model.name)
 
     monkeypatch.setattr(pipeline, "open_scorer", fake)
@@ -242,7 +242,7 @@ def test_an_interrupted_run_is_one_line_and_leaves_no_run(
         "    def loglikelihoods(self, requests, progress=None):\n"
         "        open('asking', 'w').close(); time.sleep(60)\n"
         "@contextlib.contextmanager\n"
-        "def fake(model, cache):\n"
+        "def fake(model, cache, seal):\n"
         "    yield Slow()\n"
         "pipeline.open_scorer = fake\n"
         "pipeline.check_model = lambda *_: None\n"

@@ -47,7 +47,7 @@ def test_a_model_is_looked_for_before_any_other_is_asked(
 ) -> None:
     monkeypatch.undo()
     both = config(models=[{"name": "smollm2-135m"}, {"name": "no-such-model"}])
-    monkeypatch.setattr(pipeline, "load_bench", lambda _: pytest.fail("asked too early"))
+    monkeypatch.setattr(pipeline, "load_bench", lambda *_: pytest.fail("asked too early"))
     with pytest.raises(Exception, match=r"robustify models pull|no such name"):
         pipeline.robustify(both, tmp_path / "out", tmp_path / "cache")
 
@@ -66,7 +66,7 @@ def test_a_folder_with_somebody_s_files_is_refused_and_left_alone(tmp_path: Path
 def test_a_restricted_config_is_refused_wherever_its_data_would_be(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ROBUSTIFY_RESTRICTED_DATA", raising=False)
     with pytest.raises(AuthorisationError):
-        pipeline.authorise(configs.load(configs.find("wmdp_bio.yaml")))
+        pipeline.writer_for(configs.load(configs.find("wmdp_bio.yaml")))
 
 
 @pytest.mark.parametrize(

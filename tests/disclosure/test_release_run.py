@@ -16,7 +16,6 @@ from click.testing import CliRunner
 
 from robustify.cli import cli
 from robustify.errors import AuthorisationError, DataError
-from robustify.export.hashed_split import emitted
 from robustify.files import sha256
 from robustify.pipeline import rejudge, reprint
 from robustify.report.words import closing
@@ -24,6 +23,7 @@ from robustify.restricted.hashed_split import hashed, read_split, separable
 from robustify.restricted.loader import documents, require_silence
 from robustify.run import Run, open_run
 from robustify.writers import restricted as printing
+from robustify.writers.restricted import emitted
 from tests.support import restricted_run, restricted_set
 
 FIGURES = {"flagged", "accuracy", "heuristics", "order", "topics", "residual", "reliability"}

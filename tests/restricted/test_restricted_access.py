@@ -18,6 +18,7 @@ from robustify.restricted.access import Access, authorised
 from robustify.restricted.confinement import require_private
 from robustify.restricted.secret_key import evaluator_key
 from robustify.restricted.terms import Acceptance, accept, accepted
+from robustify.writers.restricted import RestrictedWriter
 from tests.support import restricted_set
 from tests.support.restricted_set import ADAPTER, LICENCE, SECRET, canaries, items, key_text, prepared
 
@@ -186,7 +187,7 @@ def test_the_facts_are_asked_in_their_order(mock: Path, monkeypatch: pytest.Monk
 def test_no_model_and_no_data_are_looked_at_before_the_facts(
     mock: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("check_model", "open_scorer", "load_many"):
+    for name in ("check_model", "open_scorer", "load_bench"):
         monkeypatch.setattr(pipeline, name, lambda *_: pytest.fail("too early"))
     config = configs.with_models(configs.load(mock / "mock.yaml"), ["smollm2-135m"])
     no_licence(mock)
@@ -217,7 +218,7 @@ def test_partial_data_are_refused(mock: Path) -> None:
     access = ask(mock)
     config = configs.load(mock / "mock.yaml")
     with pytest.raises(DataError, match=f"{N - 1} records; expected {N}") as told:
-        pipeline.load_bench(config, access)
+        pipeline.load_bench(config, RestrictedWriter(config, access))
     assert told.value.exit_code == 3
 
 
@@ -272,12 +273,12 @@ def test_a_config_whose_label_was_edited_after_loading_is_still_restricted(mock:
 
 def test_a_set_that_was_read_as_restricted_stays_so_when_its_manifest_is_edited(mock: Path) -> None:
     config = configs.load(mock / "mock.yaml")
-    pipeline.load_bench(config, ask(mock))
+    pipeline.load_bench(config, RestrictedWriter(config, ask(mock)))
     edit(mock, sensitivity="public")
     config = configs.load(mock / "mock.yaml")
     assert config.sensitivity == "public"
     with pytest.raises(AuthorisationError, match=f"registered as {ADAPTER}"):
-        pipeline.load_bench(config, authorised(config, None))
+        pipeline.load_bench(config, pipeline.writer_for(config))
 
 
 def test_a_config_may_raise_the_label_of_a_public_adapter(mock: Path) -> None:
@@ -452,7 +453,8 @@ def test_a_registry_that_cannot_be_written_is_told_and_does_not_stop_a_run(
         raise ResourceError("registered.json: cannot be written (No space left on device)")
 
     monkeypatch.setattr(module, "register_items", full)
-    bench = pipeline.load_bench(configs.load(mock / "mock.yaml"), ask(mock))
+    config = configs.load(mock / "mock.yaml")
+    bench = pipeline.load_bench(config, RestrictedWriter(config, ask(mock)))
     assert len(bench.items) == N
     assert "are not recognised here later" in capsys.readouterr().err
 
@@ -469,6 +471,6 @@ def test_two_files_of_one_name_are_counted_together(mock: Path) -> None:
         access, config = ask(mock), configs.load(mock / "mock.yaml")
         if n is None:
             with pytest.raises(DataError, match=f"{N} records; expected {N - 1}"):
-                pipeline.load_bench(config, access)
+                pipeline.load_bench(config, RestrictedWriter(config, access))
         else:
-            assert len(pipeline.load_bench(config, access).items) == n
+            assert len(pipeline.load_bench(config, RestrictedWriter(config, access)).items) == n

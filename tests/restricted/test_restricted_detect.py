@@ -18,6 +18,7 @@ from robustify.loaders import Source, load
 from robustify.restricted.access import authorised, require_hosts, require_inside
 from robustify.restricted.recognition import many, recognised, require_ordinary
 from robustify.restricted.registered import place
+from robustify.writers.public import PublicWriter
 from tests.gate.sets import KEY, key_file
 from tests.support.restricted_set import ADAPTER, canaries, items, prepared, write_set
 
@@ -51,7 +52,7 @@ def codes(file: Path, **named: Any) -> list[str]:
 
 def read_once(mock: Path) -> None:
     config = configs.load(mock / "mock.yaml")
-    pipeline.load_bench(config, authorised(config, None))
+    pipeline.load_bench(config, pipeline.writer_for(config))
 
 
 def test_made_up_harmless_items_show_no_sign(mock: Path) -> None:
@@ -276,12 +277,12 @@ def test_a_person_s_word_is_bound_to_the_content(mock: Path, monkeypatch: pytest
     file = vouching(mock, digest, rows)
     monkeypatch.setenv("ROBUSTIFY_PUBLIC", str(file.parent))
     config = configs.load(mock / "quiz.yaml")
-    assert len(pipeline.load_bench(config).items) == 20
+    assert len(pipeline.load_bench(config, PublicWriter(config)).items) == 20
     with pytest.raises(AuthorisationError, match="sign S5"):
         require_ordinary(load(Source(path=str(file))), [Source(path=str(file))])
     file.write_text(file.read_text() + "\n")
     with pytest.raises(AuthorisationError, match="sign S5"):
-        pipeline.load_bench(config)
+        pipeline.load_bench(config, PublicWriter(config))
 
 
 def test_nobody_vouches_against_a_registered_set(mock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -289,8 +290,9 @@ def test_nobody_vouches_against_a_registered_set(mock: Path, monkeypatch: pytest
     digest = hashlib.sha256(public(mock, items(N)).read_bytes()).hexdigest()
     file = vouching(mock, digest, items(N))
     monkeypatch.setenv("ROBUSTIFY_PUBLIC", str(file.parent))
+    config = configs.load(mock / "quiz.yaml")
     with pytest.raises(AuthorisationError, match="sign S1"):
-        pipeline.load_bench(configs.load(mock / "quiz.yaml"))
+        pipeline.load_bench(config, PublicWriter(config))
 
 
 def test_check_gives_the_digest_to_vouch_for(mock: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -100,16 +100,16 @@ def test_a_public_run_of_the_same_models_is_not_sealed(mock: Path, monkeypatch: 
     before = pipeline.open_scorer
 
     @contextlib.contextmanager
-    def opened(*args: Any) -> Iterator[Any]:
-        given.append(len(args))
-        with before(*args) as scorer:
+    def opened(model: Any, cache: Path, seal: bytes | None) -> Iterator[Any]:
+        given.append(seal)
+        with before(model, cache) as scorer:
             yield scorer
 
     monkeypatch.setattr(pipeline, "open_scorer", opened)
     tree = {"name": "demo", "adapter": None, "sensitivity": "public", "models": ["stub-a", "stub-b"],
             "data": str(configs.shipped() / "data" / "benign_demo.jsonl"), "limit": 40}  # fmt: skip
     pipeline.robustify(configs.parse(tree, "t"), mock / "demo", mock / "cache")
-    assert given == [2, 2]
+    assert given == [None, None]
 
 
 def test_while_it_runs_the_process_is_offline_private_and_leaves_no_dump(
@@ -276,7 +276,8 @@ def test_choices_that_do_not_fit_a_head_name_no_item(mock: Path, monkeypatch: py
     def heads(*_: object, **__: object) -> None:
         raise DataError("item rb1_x, head: a choice is longer than the 5 tokens", "item rb1_y, head: too")
 
-    monkeypatch.setattr("robustify.pipeline.linear_probe_answers", heads)
+    monkeypatch.setattr("robustify.engines.local.vectors.option_vectors", heads)
+    monkeypatch.setattr("robustify.ask.locate", lambda *_: mock)
     with pytest.raises(DataError, match="stub-a, heads: items") as told:
         restricted_run.run(mock, mock / "out" / "run", restricted_run.config(heads={"models": ["stub-a"]}))
     assert len(told.value.lines) == 1
@@ -311,10 +312,10 @@ def test_what_the_commands_say_of_a_restricted_set(mock: Path, args: list[str], 
 
 
 def test_counts_too_small_to_be_told_are_not_told(mock: Path) -> None:
-    from robustify.disclosure.told import described
+    from robustify.disclosure.described import described
 
     config = configs.load(mock / "mock.yaml")
-    bench = pipeline.load_bench(config, pipeline.authorise(config))
+    bench = pipeline.load_bench(config, pipeline.writer_for(config))
     few, all_ = described(bench, N), described(bench, 1)
     assert few["key_positions"] is None
     assert sum(all_["key_positions"].values()) == N

@@ -14,11 +14,10 @@ from robustify import pipeline
 from robustify.config import Config, parse
 from robustify.engines.protocols import Logprob, Progress, no_progress
 from robustify.judge.judgement import Judgement
-from robustify.restricted.access import Access
 from robustify.run import Run
 from robustify.views import Request
-from robustify.writers import restricted as printing
 from robustify.writers.public import Asked
+from robustify.writers.restricted import RestrictedWriter
 from tests.support import restricted_set
 
 NAMES = ("stub-a", "stub-b")
@@ -95,15 +94,15 @@ def audited(folder: Path, n: int = 200, told: Mapping[str, Any] | None = None, *
     """The mock set prepared and audited in a folder of its own; the run is `out/run`."""
     folder.chmod(0o700)
     seen: list[Inside] = []
-    real = printing.print_restricted
+    real = RestrictedWriter.write
 
-    def kept(place: Path, told: Config, asked: Asked, judgement: Judgement, access: Access) -> Run:
+    def kept(writer: RestrictedWriter, place: Path, asked: Asked, judgement: Judgement) -> Run:
         seen.append(Inside(asked, judgement))
-        return real(place, told, asked, judgement, access)
+        return real(writer, place, asked, judgement)
 
     with pytest.MonkeyPatch.context() as patch:
         out = prepare(folder, patch, n, **changes)
-        patch.setattr(pipeline, "print_restricted", kept)
+        patch.setattr(RestrictedWriter, "write", kept)
         run(folder, out / "run", config(**(told or {})))
     return seen[0]
 

@@ -31,7 +31,7 @@ def described(bench: Loaded, k: int) -> dict[str, Any]:
     }
 
 
-def cues(table: Mapping[str, Any], k: int) -> dict[str, Any]:
+def feature_classes(table: Mapping[str, Any], k: int) -> dict[str, Any]:
     """What `heuristics.table` found, by class of cue: the member that is right most often, in whole percents."""
     rows = table["heuristics"]
     best = {
@@ -52,7 +52,7 @@ def _cell(n: int, k: int) -> int | str:
 
 
 def _cells(counts: Mapping[int, int], k: int) -> dict[str, int] | None:
-    """The counts of a partition of all items; None where one of them is too small to be told."""
+    """The counts of a partition of all items; None where one of them is too small to be shown."""
     if any(n < k for n in counts.values()):
         return None
     return {str(number): n for number, n in sorted(counts.items())}
