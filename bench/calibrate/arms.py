@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Literal
 
-from robustify.simulate.parameters import SimulationParameters
+from robustify.simulate.parameters import Simulation
 
 Depth = Literal["screen", "whole", "worded"]
 """What is judged: the screen alone; everything that needs no text; everything."""
@@ -21,7 +21,7 @@ class Cell:
     arm: str
     depth: Depth
     labels: Mapping[str, Any]
-    world: SimulationParameters
+    sim: Simulation
     repeats: int
 
 
@@ -45,30 +45,28 @@ def grid() -> Iterator[Cell]:
             "correlation": c,
             "places": places,
         }
-        world = SimulationParameters(
+        sim = Simulation(
             items=n, shortcut_rate=s, options=OPTIONS[k], voters=m, correlation=CORRELATION[c], places=places
         )
-        alone = world.model_copy(update={"outside": 0, "tested": 0})
+        alone = sim.model_copy(update={"outside": 0, "tested": 0})
         yield Cell("grid", "screen", labels, alone, REPEATS["screen"])
-        yield Cell("grid", "whole", labels, world, REPEATS["whole"])
-        yield Cell("grid", "worded", labels, world, REPEATS["worded"])
+        yield Cell("grid", "whole", labels, sim, REPEATS["whole"])
+        yield Cell("grid", "worded", labels, sim, REPEATS["worded"])
 
 
 def power() -> Iterator[Cell]:
     """How large a set must be before its shortcuts are told from luck."""
     sizes, rates = (50, 100, 200, 300, 500, 1000, 2000), (0.02, 0.05, 0.1, 0.2, 0.3)
     for n, s, c in product(sizes, rates, CORRELATION):
-        world = SimulationParameters(
-            items=n, shortcut_rate=s, correlation=CORRELATION[c], outside=0, tested=0
-        )
-        yield Cell("power", "screen", {"items": n, "shortcut_rate": s, "correlation": c}, world, 30)
+        sim = Simulation(items=n, shortcut_rate=s, correlation=CORRELATION[c], outside=0, tested=0)
+        yield Cell("power", "screen", {"items": n, "shortcut_rate": s, "correlation": c}, sim, 30)
 
 
 def correlated() -> Iterator[Cell]:
     """The latent rate as voters err more and more alike."""
     for m, rho in product((2, 3, 5), (0.0, 0.2, 0.4, 0.6, 0.8, 0.95)):
-        world = SimulationParameters(items=1000, correlation=rho, voters=m, outside=0, tested=0)
-        yield Cell("correlated", "screen", {"voters": m, "correlation": rho}, world, 20)
+        sim = Simulation(items=1000, correlation=rho, voters=m, outside=0, tested=0)
+        yield Cell("correlated", "screen", {"voters": m, "correlation": rho}, sim, 20)
 
 
 STRESS: dict[str, tuple[Depth, dict[str, Any]]] = {
@@ -111,7 +109,7 @@ def stress() -> Iterator[Cell]:
                 "stress",
                 depth,
                 {"says": says, "items": settings["items"]},
-                SimulationParameters(**settings),
+                Simulation(**settings),
                 40,
             )
 
@@ -119,4 +117,4 @@ def stress() -> Iterator[Cell]:
 def all_cells(scale: float = 1.0) -> list[Cell]:
     """Every cell; `scale` multiplies the number of benchmarks (at least one each)."""
     held = [*grid(), *power(), *correlated(), *stress()]
-    return [Cell(c.arm, c.depth, c.labels, c.world, max(1, round(scale * c.repeats))) for c in held]
+    return [Cell(c.arm, c.depth, c.labels, c.sim, max(1, round(scale * c.repeats))) for c in held]

@@ -43,7 +43,7 @@ def gathered(cells: Sequence[Cell], trials: Iterable[Trial]) -> dict[str, dict[s
 
 def calibration(held: Held) -> dict[str, Any]:
     """The main file: coverage and false alarms over the grid, then by its dimensions and where they do not hold."""
-    clean = [(c, t) for c, t in held if not c.world.shortcut_rate]
+    clean = [(c, t) for c, t in held if not c.sim.shortcut_rate]
     covered, alarmed = coverage(held), false_alarms(clean)
     depths = sorted({c.depth for c, _ in held})
     return {
@@ -98,7 +98,7 @@ def false_alarms(clean: Held) -> dict[str, Any]:
     said: dict[str, list[bool]] = defaultdict(list)
     for cell, t in clean:
         for name, yes in t.alarms.items():
-            if name not in POWER_ONLY and (cell.world.places == "uniform" or name not in PLACED_EVENLY_ONLY):
+            if name not in POWER_ONLY and (cell.sim.places == "uniform" or name not in PLACED_EVENLY_ONLY):
                 said[name].append(yes)
     return {
         name: {
@@ -161,7 +161,7 @@ def _powered(cell: Cell, held: Held) -> dict[str, Any]:
 
 
 def _correlated(cell: Cell, held: Held) -> dict[str, Any]:
-    out: dict[str, Any] = {**cell.labels, "shortcut_rate": cell.world.shortcut_rate, "benchmarks": len(held)}
+    out: dict[str, Any] = {**cell.labels, "shortcut_rate": cell.sim.shortcut_rate, "benchmarks": len(held)}
     for name in ("latent", "latent_by_independence"):
         found = np.array([t.numbers[name] for _, t in held])
         out[name] = {"mean": _r(float(found.mean())), "sd": _r(float(found.std()))}
@@ -169,11 +169,11 @@ def _correlated(cell: Cell, held: Held) -> dict[str, Any]:
 
 
 def _stressed(cell: Cell, held: Held) -> dict[str, Any]:
-    true = true_values(cell.world)
+    true = true_values(cell.sim)
     numbers = [t.numbers for _, t in held if t.numbers]
     return {
         **cell.labels,
-        "shortcut_rate": cell.world.shortcut_rate,
+        "shortcut_rate": cell.sim.shortcut_rate,
         "latent_truth": _r(true["screen/latent_shortcut_rate"]) if "screen/latent_shortcut_rate" in true else None,
         "latent_mean": _r(float(np.mean([n["latent"] for n in numbers]))) if numbers else None,
         "benchmarks": len(held),

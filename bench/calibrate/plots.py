@@ -1,19 +1,26 @@
-"""Draws the four plots of results/calibration from its JSON files, the same bytes every time.
+"""Draws the four plots of results/calibration from its JSON files with matplotlib, the same bytes every time.
 
 `python -m bench.calibrate.plots` draws them again without measuring anything.
 """
 
+import io
 import json
-import math
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.calibrate import svg
 from bench.calibrate.estimands import BAND
 
 RESULTS = Path(__file__).parent.parent.parent / "results" / "calibration"
 LEVELS = ("low", "high")
+COLOURS = ("#17579f", "#a8501c", "#3f7a35", "#7a3f8f", "#8a6d00")
+OUT = "#b3261e"
+STYLE = {
+    "svg.hashsalt": "robustify", "svg.fonttype": "none", "font.size": 9, "axes.grid": True, "grid.color": "#dde1e6",
+    "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": "#8b95a1", "axes.axisbelow": True,
+    "axes.titlesize": 9, "axes.titlelocation": "left", "lines.markersize": 4.5, "legend.frameon": False,
+}  # fmt: skip
 
 
 def draw_all(folder: Path = RESULTS) -> None:
@@ -27,134 +34,139 @@ def draw_all(folder: Path = RESULTS) -> None:
 def coverage(found: dict[str, Any]) -> str:
     """A dot an estimator, with its Monte Carlo interval, on the band that is the goal."""
     rows = found["coverage_detail"]
-    wide, tall, least = 960, 78 + 20 * len(rows), 0.88
-    frame = svg.Frame(330, 48, 560, 20 * len(rows), svg.linear(least, 1), lambda y: 1 - y / len(rows))
-    left, right = (frame.left + frame.x(b) * frame.wide for b in BAND)
-    body = [
-        svg.text(24, 28, "Share of 95 % intervals that hold the true value", "title"),
-        svg.text(24, 28, "", ""),
-        f'<rect class="band" x="{left:.1f}" y="{frame.top}" width="{right - left:.1f}" height="{frame.tall}"/>\n',
-        svg.below(frame, [0.88, 0.9, 0.93, 0.95, 0.97, 1.0], lambda x: f"{100 * x:.0f} %"),
-        svg.path(f"M{frame.left + frame.x(0.95) * frame.wide:.1f} {frame.top}v{frame.tall}", "grid"),
-    ]
-    for i, (name, row) in enumerate(rows.items()):
-        x, y = frame.at(row["share"], i + 0.5)
-        kind = "f0" if row["in_band"] else "out"
-        (low, _), (high, _) = frame.at(row["ci"][0], 0), frame.at(row["ci"][1], 0)
-        body += [
-            svg.text(frame.left - 12, y + 4, name.replace("_", " "), "end tick"),
-            svg.path(f"M{low:.1f} {y:.1f}H{high:.1f}", "s0 around" if row["in_band"] else "out around"),
-            svg.dot(x, y, kind),
-            svg.text(frame.left + frame.wide + 12, y + 4, f"{100 * row['share']:.1f}", "tick"),
-        ]
-    said = "; ".join(f"{name} {100 * row['share']:.1f} %" for name, row in rows.items())
-    return svg.drawing("coverage", "Coverage of 95 % intervals", said, wide, tall, "".join(body))
+
+    def draw(axes: Sequence[Any]) -> None:
+        (ax,) = axes
+        ax.axvspan(*BAND, color="#e3ecd9")
+        ax.axvline(0.95, color="#8b95a1", linewidth=1)
+        for i, row in enumerate(rows.values()):
+            colour = COLOURS[0] if row["in_band"] else OUT
+            ax.plot(row["ci"], (i, i), color=colour, alpha=0.65)
+            ax.plot(row["share"], i, "o", color=colour)
+            ax.text(1.004, i, f"{100 * row['share']:.1f}", va="center", fontsize=8, clip_on=False)
+        ax.set_yticks(range(len(rows)), [name.replace("_", " ") for name in rows])
+        ax.set_ylim(len(rows) - 0.5, -0.5)
+        ax.set_xlim(0.88, 1)
+        ax.xaxis.set_major_formatter(_percent)
+
+    words = "; ".join(f"{name} {100 * row['share']:.1f} %" for name, row in rows.items())
+    title = "Share of 95 % intervals that hold the true value"
+    return _svg(title, words, (10, 1.2 + 0.21 * len(rows)), 1, draw)
 
 
 def power(found: dict[str, Any]) -> str:
-    """How often the shortcuts of a set are told from luck, by its size and rate."""
+    """How often a set's shortcuts are significant, by its size and rate."""
     points = found["points"]
-    sizes = sorted({p["items"] for p in points})
     rates = sorted({p["shortcut_rate"] for p in points})
-    body = [
-        svg.text(24, 28, "How often the screen tells a set's shortcuts from luck", "title"),
-        svg.key(24, 52, [f"{100 * s:g} % shortcuts" for s in rates], 150),
-    ]
-    scale = svg.linear(math.log(sizes[0]), math.log(sizes[-1]))
-    for column, level in enumerate(LEVELS):
-        frame = svg.Frame(66 + column * 460, 100, 390, 220, lambda x: scale(math.log(x)), svg.linear(0, 1))
-        body += [
-            svg.text(frame.left, 86, f"{level} correlation of the voters' errors", "soft"),
-            svg.across(frame, [0, 0.25, 0.5, 0.8, 1], lambda y: f"{100 * y:.0f} %", low=sizes[0]),
-            svg.below(frame, sizes, lambda x: f"{x:,.0f}"),
-        ]
-        for i, s in enumerate(rates):
-            here = [p for p in points if p["shortcut_rate"] == s and p["correlation"] == level]
-            here.sort(key=lambda p: p["items"])
-            body.append(svg.line(frame, [(p["items"], p["told_from_luck"]["share"]) for p in here], i))
-        body.append(svg.text(frame.left + frame.wide / 2, 356, "items", "tick mid"))
-    said = "; ".join(
+
+    def draw(axes: Sequence[Any]) -> None:
+        for ax, level in zip(axes, LEVELS, strict=True):
+            for s, colour in zip(rates, COLOURS, strict=False):
+                here = _along(points, "items", shortcut_rate=s, correlation=level)
+                share = [p["told_from_luck"]["share"] for p in here]
+                label = f"{100 * s:g} % shortcuts"
+                ax.plot([p["items"] for p in here], share, "o-", color=colour, label=label)
+            _by_items(ax, points)
+            ax.set(title=f"{level} correlation of the voters' errors", ylim=(-0.03, 1.03))
+            ax.yaxis.set_major_formatter(_percent)
+
+    words = "; ".join(
         f"{p['items']} items, {100 * p['shortcut_rate']:g} %, {p['correlation']}: "
         f"{100 * p['told_from_luck']['share']:.0f} %"
         for p in points
     )
-    return svg.drawing("power", "Power of the screen", said, 960, 374, "".join(body))
+    return _svg("How often the excess that the screen finds is significant", words, (10, 3.9), 2, draw)
 
 
 def bias(found: dict[str, Any]) -> str:
     """The mean error of the latent rate by size, for each true rate and correlation."""
     rows = found["latent"]
-    rates, sizes = sorted({r["shortcut_rate"] for r in rows}), sorted({r["items"] for r in rows})
-    most = max(0.02, max(abs(x) for r in rows for x in r["bias_ci"]) * 1.1)
-    scale = svg.linear(math.log(sizes[0] / 1.6), math.log(sizes[-1] * 1.6))
-    body = [
-        svg.text(24, 28, "Mean error of the latent shortcut rate, with its Monte Carlo interval", "title"),
-        svg.key(24, 52, [f"{level} correlation" for level in LEVELS], 160),
-    ]
-    for column, s in enumerate(rates):
-        frame = svg.Frame(
-            76 + column * 302, 100, 240, 200, lambda x: scale(math.log(x)), svg.linear(-most, most)
-        )
-        ticks = [-0.02, -0.01, 0, 0.01, 0.02]
-        body += [
-            svg.text(frame.left, 86, f"true rate {100 * s:g} %", "soft"),
-            svg.across(frame, ticks, lambda y: f"{100 * y:+g} pp" if y else "0", low=sizes[0] / 1.6),
-            svg.below(frame, sizes, lambda x: f"{x:,.0f}"),
-            svg.text(frame.left + frame.wide / 2, 336, "items", "tick mid"),
-        ]
-        for i, level in enumerate(LEVELS):
-            here = [r for r in rows if r["shortcut_rate"] == s and r["correlation"] == level]
-            here.sort(key=lambda r: r["items"])
-            moved = [(r["items"] * (0.93, 1.075)[i], r) for r in here]
-            body += [svg.upright(frame, x, r["bias_ci"][0], r["bias_ci"][1], i) for x, r in moved]
-            body.append(svg.line(frame, [(x, r["bias"]) for x, r in moved], i))
-    said = "; ".join(
+    rates = sorted({r["shortcut_rate"] for r in rows})
+
+    def draw(axes: Sequence[Any]) -> None:
+        for ax, s in zip(axes, rates, strict=True):
+            for level, colour, aside in zip(LEVELS, COLOURS, (0.93, 1.075), strict=False):
+                here = _along(rows, "items", shortcut_rate=s, correlation=level)
+                x = [r["items"] * aside for r in here]
+                ax.plot(x, [100 * r["bias"] for r in here], "o-", color=colour, label=f"{level} correlation")
+                ends = ([100 * r["bias_ci"][i] for r in here] for i in (0, 1))
+                ax.vlines(x, *ends, color=colour, alpha=0.65)
+            _by_items(ax, rows)
+            ax.set(title=f"true rate {100 * s:g} %", ylabel="percentage points" if s == rates[0] else "")
+
+    words = "; ".join(
         f"{r['items']} items, {100 * r['shortcut_rate']:g} %, {r['correlation']}: {100 * r['bias']:+.2f} points"
         for r in rows
     )
-    return svg.drawing("bias", "Bias of the latent shortcut rate", said, 960, 354, "".join(body))
+    title = "Mean error of the latent shortcut rate, with its Monte Carlo interval"
+    return _svg(title, words, (10, 3.7), len(rates), draw)
 
 
 def correlated(found: dict[str, Any]) -> str:
     """The latent rate as voters err alike: exchangeable keys beside the product of accuracies."""
     points = found["points"]
     voters = sorted({p["voters"] for p in points})
-    most = max(
-        p[name]["mean"] + p[name]["sd"] for p in points for name in ("latent", "latent_by_independence")
-    )
-    names = ("keys drawn anew (this judge)", "as if voters erred independently")
-    body = [
-        svg.text(
-            24, 28, "Latent shortcut rate found (mean, and one standard deviation), 1,000 items", "title"
-        ),
-        svg.key(24, 52, names, 250),
-        svg.path("M524 52h22", "truth"),
-        svg.text(553, 56.5, "true rate"),
-    ]
-    for column, m in enumerate(voters):
-        frame = svg.Frame(76 + column * 302, 100, 240, 200, svg.linear(0, 1), svg.linear(0, most * 1.05))
-        here = sorted((p for p in points if p["voters"] == m), key=lambda p: p["correlation"])
-        ticks = [0.1 * i for i in range(int(most * 10.5) + 1)]
-        body += [
-            svg.text(frame.left, 86, f"{m} voters, unanimous", "soft"),
-            svg.across(frame, ticks, lambda y: f"{100 * y:.0f} %", low=0),
-            svg.below(frame, [0, 0.2, 0.4, 0.6, 0.8, 1], lambda x: f"{x:g}"),
-            svg.text(frame.left + frame.wide / 2, 336, "correlation of their guesses", "tick mid"),
-        ]
-        for i, name in enumerate(("latent", "latent_by_independence")):
-            around = [
-                (p["correlation"], p[name]["mean"] - p[name]["sd"], p[name]["mean"] + p[name]["sd"])
-                for p in here
-            ]
-            body.append(svg.ribbon(frame, around, i))
-            body.append(svg.line(frame, [(p["correlation"], p[name]["mean"]) for p in here], i))
-        x, y = frame.at(0, here[0]["shortcut_rate"])
-        body.append(svg.path(f"M{x:.1f} {y:.1f}h{frame.wide}", "truth"))
-    said = "; ".join(
+    names = {
+        "latent": "keys drawn anew (robustify)",
+        "latent_by_independence": "as if voters erred independently",
+    }
+
+    def draw(axes: Sequence[Any]) -> None:
+        for ax, m in zip(axes, voters, strict=True):
+            here = _along(points, "correlation", voters=m)
+            x = [p["correlation"] for p in here]
+            for (name, label), colour in zip(names.items(), COLOURS, strict=False):
+                mean, sd = ([p[name][part] for p in here] for part in ("mean", "sd"))
+                low, high = ([a + sign * b for a, b in zip(mean, sd, strict=True)] for sign in (-1, 1))
+                ax.fill_between(x, low, high, color=colour, alpha=0.14)
+                ax.plot(x, mean, "o-", color=colour, label=label)
+            ax.axhline(here[0]["shortcut_rate"], color="#1c2430", linestyle=":", label="true rate")
+            ax.set(title=f"{m} voters, unanimous", xlabel="correlation of their guesses")
+            ax.yaxis.set_major_formatter(_percent)
+
+    words = "; ".join(
         f"{p['voters']} voters, correlation {p['correlation']}: {100 * p['latent']['mean']:.1f} % against "
         f"{100 * p['latent_by_independence']['mean']:.1f} % by independence" for p in points
     )  # fmt: skip
-    return svg.drawing("correlated", "Latent rate under correlated errors", said, 960, 354, "".join(body))
+    title = "Latent shortcut rate found (mean, and one standard deviation), 1,000 items"
+    return _svg(title, words, (10, 3.7), len(voters), draw)
+
+
+def _svg(
+    title: str, described: str, size: tuple[float, float], columns: int, draw: Callable[[Sequence[Any]], None]
+) -> str:
+    """The file; `described` says it in words for those who do not see it."""
+    import matplotlib  # a dependency of development, absent where only the tests of the package run
+    from matplotlib.figure import Figure
+
+    out = io.StringIO()
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=size, layout="constrained", facecolor="#fcfcfa")
+        axes = list(figure.subplots(1, columns, squeeze=False, sharey=True)[0])
+        draw(axes)
+        figure.suptitle(title, x=0.01, ha="left", fontweight="bold")
+        handles, labels = axes[0].get_legend_handles_labels()
+        if labels:
+            figure.legend(handles, labels, loc="outside lower left", ncols=len(labels))
+        figure.savefig(out, format="svg", metadata={"Date": None, "Title": title, "Description": described})
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def _along(rows: Sequence[dict[str, Any]], by: str, **wanted: object) -> list[dict[str, Any]]:
+    """The rows with these values, in the order of `by`."""
+    return sorted((r for r in rows if all(r[n] == v for n, v in wanted.items())), key=lambda r: r[by])
+
+
+def _by_items(ax: Any, rows: Sequence[dict[str, Any]]) -> None:
+    sizes = sorted({r["items"] for r in rows})
+    ax.set_xscale("log")
+    ax.set_xticks(sizes, [f"{n:,.0f}" for n in sizes])
+    ax.minorticks_off()
+    ax.set_xlabel("items")
+
+
+def _percent(share: float, _: int) -> str:
+    return f"{100 * share:.0f} %"
 
 
 PLOTS = {

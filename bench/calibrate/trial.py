@@ -13,9 +13,9 @@ from robustify.screen.item_index import item_index
 from robustify.screen.votes import cast_votes
 from robustify.simulate.drawing import Drawn, draw
 from robustify.simulate.parameters import tested_accuracy
-from robustify.simulate.proof import judged
+from robustify.simulate.proof import estimates_beside, judged, value_at
 from robustify.simulate.proof import rules as voting_rules
-from robustify.simulate.truth import estimates_beside, true_values, value_at
+from robustify.simulate.truth import true_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ class Trial:
 
 def trial(index: int, cell: Cell, seed: int) -> Trial:
     """Make the benchmark of this seed and judge it to the cell's depth."""
-    world = cell.world.model_copy(update={"seed": seed})
-    drawn = draw(world)
+    sim = cell.sim.model_copy(update={"seed": seed})
+    drawn = draw(sim)
     if cell.depth == "screen":
         summary = screened(drawn)
         robust = shortcut = None
@@ -51,14 +51,14 @@ def trial(index: int, cell: Cell, seed: int) -> Trial:
         summary = found_.summary
         verdict = np.array([v.verdict for v in found_.verdicts])
         robust, shortcut = verdict == "robust", verdict == "shortcut"
-    true = known_values(cell.world)
+    true = known_values(cell.sim)
     found = [
         Interval(estimator(e.path), e.inside, e.value - e.truth, e.high - e.low)
         for e in estimates_beside(true, summary)
     ]
-    if robust is not None and shortcut is not None and world.asked == "rotated":
+    if robust is not None and shortcut is not None and sim.asked == "rotated":
         found += _given_the_split(drawn, summary, {"robust": robust, "shortcut": shortcut})
-    clean = not world.shortcut_rate and not world.knowing
+    clean = not sim.shortcut_rate and not sim.knowing
     if clean:
         found += _null_intervals(summary)
     return Trial(index, found, alarms(summary), numbers(drawn, summary))
@@ -70,14 +70,14 @@ known_values = lru_cache(maxsize=8)(true_values)
 
 def screened(drawn: Drawn) -> dict[str, Any]:
     """The screen's part of summary.json, without what the other parts cost."""
-    rules, answers = voting_rules(drawn.world), drawn.answers()
+    rules, answers = voting_rules(drawn.sim), drawn.answers()
     held = item_index(answers, answers.items)
     votes = cast_votes(answers, rules.screen, held)
     tree: dict[str, Any] = {
         "screen": screen(answers, held, votes, rules.screen, screen_chance(votes, rules.screen)),
         "sensitivity": [{}],
     }
-    if drawn.world.voters > 2:
+    if drawn.sim.voters > 2:
         luck = screen_chance(votes, rules.alternatives[0])
         by = luck.by_place and {"expected": expected(luck.by_place), "excess": excess(luck.by_place)}
         told = {"flagged": flagged_rate(luck).json(), "expected": expected(luck), "excess": excess(luck)}
@@ -127,12 +127,10 @@ def estimator(path: str) -> str:
 
 def _given_the_split(drawn: Drawn, summary: Any, splits: dict[str, Any]) -> list[Interval]:
     """The same rates held against the mean chance of the very items that this split holds."""
-    world, out = drawn.world, []
-    loose = 1 - world.firmness
-    full = (
-        np.array([tested_accuracy(world, kind)[0] for kind in drawn.kind]) * world.firmness + loose / drawn.k
-    )
-    for name in world.tested_names:
+    sim, out = drawn.sim, []
+    loose = 1 - sim.firmness
+    full = np.array([tested_accuracy(sim, kind)[0] for kind in drawn.kind]) * sim.firmness + loose / drawn.k
+    for name in sim.tested_names:
         for split, mask in splits.items():
             node: Any = value_at(summary, f"accuracy/{name}/full/{split}")
             if mask.any() and node["ci"] is not None:
@@ -224,9 +222,9 @@ def numbers(drawn: Drawn, summary: Any) -> dict[str, float]:
     flagged = node["flagged"]["value"]
     latent = (node.get("by_place") or node)["latent_shortcut_rate"]["value"]
     accuracy = [v["choices_only_accuracy"]["value"] for v in node["voters"].values()]
-    world = drawn.world
+    sim = drawn.sim
     # Where every voter sees every shortcut and answers, each of them is flagged.
-    whole = world.sight == 1 and not (world.ties or world.unanswered)
+    whole = sim.sight == 1 and not (sim.ties or sim.unanswered)
     shortcuts = np.mean([kind not in ("clean", "hidden") for kind in drawn.kind])
     lost = {"clean_flagged": flagged - float(shortcuts)} if whole else {}
     return lost | {

@@ -88,7 +88,7 @@ def crossfit(x: Floats, k: Ints, key: Ints, fold: Ints, reduce: Reduce | None = 
     """Cross-fitted log probabilities of all choices, (sum of k,), normalised within each item.
 
     `x` (sum of k, f) features, `k`, `key`, `fold` (n,). A logistic regression tells keys from other choices;
-    within an item, where exactly one choice is right, its odds ratios are normalised. `reduce` is fitted with it,
+    within an item, where exactly one choice is right, its scores are normalised. `reduce` is fitted with it,
     inside the other folds. NaN where these hold too few items to fit on.
     """
     from sklearn.linear_model import LogisticRegression  # 2 s that only a run with a probe should pay

@@ -1,7 +1,7 @@
-"""What blind rules score: the longest answer, the first place, the odd one out, and their kind.
+"""What heuristics score without a model: the longest answer, the first place, the odd one out, and others.
 
-A heuristic gives each choice a number and picks the best; equal numbers share the credit, so that no place is
-favoured in silence. It reads the text of an item and no model, and writes ordinary answer rows, as columns.
+A heuristic gives each choice a number and picks the largest; equal numbers share the credit, so that no place is
+favoured. Its answers are ordinary answer rows.
 """
 
 import math
@@ -104,7 +104,7 @@ def heuristic_scores(
     keys: had any choice of an item been its key with the same probability. `could` (items, K): the choices that as
     the key would have brought the item among these, where the key had a say in that (None: all of them). What a
     filter keeps has its key where the voters did not pick, so a rule that shuns their picks is right more often
-    than `chance`, the mean of 1/k, by luck alone; `luck` is what the selection leaves it. Holm (1979) over the
+    than `chance`, the mean of 1/k; `luck` is what is expected of it given the selection. Holm (1979) over the
     family. For a heuristic that was chosen after looking at the keys, p is multiplied by the places it could
     choose from.
     """

@@ -1,8 +1,8 @@
-"""Linear heads on a frozen model's option vectors: what supervised fitting gets right from the choices alone.
+"""Linear probes on a frozen model's option vectors: what supervised fitting gets right from the choices alone.
 
-A head is the artifact probe with other features: where the probe counts words, it reads the vectors that a model
-has for each option, asked without stem and without the other options. Most of its power is the fitting, not the
-model, so the head on random weights stands beside it. It never votes; too few items and it says so in the row.
+A linear probe is the artifact probe with other features: the vectors that a model has for each option, asked without
+stem and without the other options. Much of its power is the fitting, not the model, so a probe of the same
+architecture with random weights is its control. It never votes; its rows say where there are too few items.
 """
 
 from collections.abc import Sequence
@@ -29,16 +29,16 @@ from robustify.item import Item
 VIEW = "head"
 TEMPLATE = "head-v1"
 CONTROL = "@random"
-"""Ends the name of the head on random weights; no model of a config can be called so."""
+"""Ends the name of the control on random weights; no model of a config can be called so."""
 
 ITEMS_PER_AXIS = 4
 """Items fitted on for each column that is kept."""
 
 
 class LinearProbeSettings(BaseModel):
-    """Which models' vectors are audited with. Names are those of `models`; heads never vote.
+    """Which models' vectors are audited with. Names are those of `models`; linear probes never vote.
 
-    `control`: also a head on the same architecture with random weights. `folds` and `seed` of the cross-fit, as
+    `control`: also a probe on the same architecture with random weights. `folds` and `seed` of the cross-fit, as
     for the probe; the seed makes the random weights too.
     """
 

@@ -69,10 +69,10 @@ def simulate(out: Path, options: tuple[int, ...], json_: bool, **parameters: obj
     from robustify.errors import UsageError
     from robustify.simulate import proof
     from robustify.simulate.drawing import draw
-    from robustify.simulate.parameters import SimulationParameters
+    from robustify.simulate.parameters import Simulation
 
     try:
-        drawn = draw(SimulationParameters.model_validate({**parameters, "options": options or (4,)}))
+        drawn = draw(Simulation.model_validate({**parameters, "options": options or (4,)}))
     except ValidationError as error:
         raise UsageError(*(str(e["msg"]).removeprefix("Value error, ") for e in error.errors())) from None
     judgement, estimates = proof.write(out, drawn)

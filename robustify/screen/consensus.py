@@ -1,7 +1,7 @@
 """From votes to verdicts: which items were answered without their question.
 
-The same rule is also asked of every other option, as if that had been the key: luck is measured with it. An
-item that a missing answer could still turn is undecided, never robust in silence.
+The same rule is also asked of every other option, as if that had been the key: so is measured what is expected under
+the null. An item whose outcome a missing answer could still change is undecided, never robust in silence.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ WORDS: dict[int, Word] = {SHORTCUT: "shortcut", ROBUST: "robust", UNDECIDED: "un
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is held of one item: `votes` of the `of` voters were right; `reason` says what decided."""
+    """The verdict on one item: `votes` of the `of` voters were right; `reason` says what decided."""
 
     item: str
     verdict: Word
@@ -38,85 +38,100 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Tally:
-    """Votes for every option, were it the key.
+class _Count:
+    """The rule asked of every option, as if that were the key.
 
     `right` (n, K) votes, `missing` (n,) votes that are not there; `sure` (n, K) what the probe flags alone,
-    `sure_missing` (n,) whether its word is not there.
+    `sure_missing` (n,) whether its answer is not there; `options` (n, K) which options there are. `flagged` (n, K)
+    by the answers that are there; `open` (n, K): not flagged, but missing answers could still flag it.
     """
 
     right: npt.NDArray[np.int16]
     missing: Ints
     sure: Bools
     sure_missing: Bools
+    options: Bools
+    flagged: Bools
+    open: Bools
     voters: int
 
+    @property
+    def weighed(self) -> Bools:
+        """See the function of this name."""
+        settled = ~(self.open & self.options).any(axis=1)
+        return np.asarray(self.options.any(axis=1) & (settled | (self.flagged & self.options).any(axis=1)))
 
-def tally(held: Votes, rules: ScreenRules) -> Tally:
-    """Count the votes for every option, (n, K).
 
-    Raises:
-        UsageError: the criterion is for another number of voters than voted, those left out since included.
-    """
-    n, m, width = held.best.shape
-    choice = held.choice
-    if rules.probe_vote == "with" and held.probe is not None:
-        choice, m = np.column_stack([choice, held.probe]), m + 1
-    require_voters(rules.criterion, m + held.left_out)
+def _count(votes: Votes, rules: ScreenRules) -> _Count:
+    n, m, width = votes.best.shape
+    choice = votes.choice
+    if rules.probe_vote == "with" and votes.probe is not None:
+        choice, m = np.column_stack([choice, votes.probe]), m + 1
+    require_voters(rules.criterion, m + votes.left_out)
     options = np.arange(width)
     right = np.zeros((n, width), dtype=np.int16)
     for column in choice.T:
         right += column[:, None] == options
+    missing = (choice == UNANSWERED).sum(axis=1)
     alone = rules.probe_vote == "alone"
-    probe = held.probe if alone and held.probe is not None else np.full(n, TIED)
-    return Tally(right, (choice == UNANSWERED).sum(axis=1), probe[:, None] == options, probe == UNANSWERED, m)
+    probe = votes.probe if alone and votes.probe is not None else np.full(n, TIED)
+    sure, sure_missing = probe[:, None] == options, probe == UNANSWERED
+    due = votes_needed(rules.criterion, m)
+    flagged = np.asarray((right >= due) | sure)
+    could = (right + missing[:, None] >= due) | sure_missing[:, None]
+    undecided = np.ones_like(flagged) if m == 0 and not alone else ~flagged & could
+    return _Count(right, missing, sure, sure_missing, options < votes.k[:, None], flagged, undecided, m)
 
 
-def would_flag(held: Votes, rules: ScreenRules) -> Bools:
-    """For each option (n, K): would these votes flag the item, were this option its key?"""
-    count = tally(held, rules)
-    return _flagged(count, rules) & _options(held)
+def would_flag(votes: Votes, rules: ScreenRules) -> Bools:
+    """For each option (n, K): would these votes flag the item, were this option its key?
+
+    Raises:
+        UsageError: the criterion is for another number of voters than voted, those left out since included.
+    """
+    count = _count(votes, rules)
+    return count.flagged & count.options
 
 
-def weighed(held: Votes, rules: ScreenRules) -> Bools:
-    """The items (n,) whose outcome hangs on no missing answer, whichever option is the key, or of which the
+def weighed(votes: Votes, rules: ScreenRules) -> Bools:
+    """The items (n,) whose outcome depends on no missing answer, whichever option is the key, or of which the
     answers that are there flag some option already.
 
-    Rates and luck are measured on these. Which they are does not depend on the keys, so leaving the others
-    out biases neither. Every flagged item is among them.
+    Rates and what is expected under the null are measured on these. Which they are does not depend on the keys, so
+    leaving the others out biases neither. Every flagged item is among them.
     """
-    return _weighed(held, rules, tally(held, rules))
+    return _count(votes, rules).weighed
 
 
-def outcome(held: Votes, rules: ScreenRules) -> Ints:
+def outcome(votes: Votes, rules: ScreenRules) -> Ints:
     """1 shortcut, 0 robust, -1 undecided, (n,)."""
-    count = tally(held, rules)
-    key = np.maximum(held.key, 0)[:, None]
-    flagged = _at(_flagged(count, rules), key)
-    hanging = _at(_hanging(count, rules), key) | (held.key < 0)
-    return np.where(hanging, UNDECIDED, np.where(flagged, SHORTCUT, ROBUST))
+    return _outcome(votes, _count(votes, rules))
 
 
-def screen_verdicts(held: Votes, rules: ScreenRules) -> tuple[Verdict, ...]:
-    """The verdict on each item, in the ballot's order.
+def _outcome(votes: Votes, count: _Count) -> Ints:
+    undecided = _at_key(count.open, votes.key) | (votes.key < 0)
+    return np.where(undecided, UNDECIDED, np.where(_at_key(count.flagged, votes.key), SHORTCUT, ROBUST))
+
+
+def screen_verdicts(votes: Votes, rules: ScreenRules) -> tuple[Verdict, ...]:
+    """The verdict on each item, in the order of the votes.
 
     One more right vote never turns a shortcut into a robust item.
     """
-    count = tally(held, rules)
-    key = np.maximum(held.key, 0)[:, None]
-    votes = np.where(held.key >= 0, _at(count.right, key), 0).astype(np.int64)
-    sure = _at(count.sure, key) & (held.key >= 0)
-    code = outcome(held, rules)
+    count = _count(votes, rules)
+    right = np.where(votes.key >= 0, _at_key(count.right, votes.key), 0).astype(np.int64)
+    sure = _at_key(count.sure, votes.key) & (votes.key >= 0)
+    code = _outcome(votes, count)
     # A million verdicts share a handful of reasons: each distinct case is worded once.
     shape = (3, count.voters + 1, count.voters + 1, 2, 2)
-    case = np.ravel_multi_index((code + 1, votes, count.missing, sure * 1, count.sure_missing * 1), shape)
+    case = np.ravel_multi_index((code + 1, right, count.missing, sure * 1, count.sure_missing * 1), shape)
     kinds, which = np.unique(case, return_inverse=True)
-    said = []
+    parts = []
     for kind in kinds:
-        c, right, missing, certain, silent = map(int, np.unravel_index(kind, shape))
-        reason = _reason(c - 1, right, missing, bool(certain), bool(silent), count.voters, rules)
-        said.append((WORDS[c - 1], right, count.voters, reason))
-    return tuple(Verdict(item, *said[i]) for item, i in zip(held.items, which.tolist(), strict=True))
+        c, n_right, missing, certain, silent = map(int, np.unravel_index(kind, shape))
+        reason = _reason(c - 1, n_right, missing, bool(certain), bool(silent), count.voters, rules)
+        parts.append((WORDS[c - 1], n_right, count.voters, reason))
+    return tuple(Verdict(item, *parts[i]) for item, i in zip(votes.items, which.tolist(), strict=True))
 
 
 def d4_rule(
@@ -133,69 +148,47 @@ def d4_rule(
     under this template, which are taken as they are where each item was asked in one order. `groups` (n,) of items
     that are resampled together.
     """
-    held = order if isinstance(order, ItemIndex) else item_index(answers, order)
+    index = order if isinstance(order, ItemIndex) else item_index(answers, order)
     rules = ScreenRules(voters=tuple(voters), template=template)
     single = own is not None and own.rotations == 1 and own.voters == rules.voters
-    votes = own if own is not None and single else cast_votes(answers, rules, held, plain=True)
+    votes = own if own is not None and single else cast_votes(answers, rules, index, plain=True)
     asked = models_asked(answers, "choices_only", votes.template)
     if votes.template is None or not votes.voters or not set(votes.voters) <= set(asked):
         return None
     return screen_chance(votes, rules, groups), votes.template
 
 
-def could_be(held: Votes, rules: ScreenRules) -> tuple[Bools, Bools]:
+def could_be(votes: Votes, rules: ScreenRules) -> tuple[Bools, Bools]:
     """The options (n, K) that as the key would have made each item a shortcut, and those that would have it kept.
 
     What was flagged had its key among the first, what was kept among the second: that much, and no more, the
-    selection alone says of where the key stands.
+    selection alone says of where the key is.
     """
-    count = tally(held, rules)
-    options = _options(held)
-    flagged = _flagged(count, rules) & options
-    return flagged, options & ~flagged & ~_hanging(count, rules)
+    count = _count(votes, rules)
+    return count.flagged & count.options, count.options & ~count.flagged & ~count.open
 
 
-def screen_chance(held: Votes, rules: ScreenRules, groups: Ints | None = None) -> Chance:
-    """What was flagged and how much of it is luck, on the items whose outcome hangs on no missing answer.
+def screen_chance(votes: Votes, rules: ScreenRules, groups: Ints | None = None) -> Chance:
+    """What was flagged and how much of it is expected under the null, on the items that are `weighed`.
 
-    Where voters could see the places at which the choices stand, luck with places stands beside it (`by_place`)
-    and decides: the same answers would have been right as often for voters that know places alone.
+    Where voters could see the places of the choices, a null that knows the places of the keys is computed too
+    (`by_place`) and decides: the same answers would have been right as often for voters that know places alone.
     """
-    count = tally(held, rules)
-    there = _weighed(held, rules, count)
-    would, key, k = (_flagged(count, rules) & _options(held))[there], held.key[there], held.k[there]
-    flagged = _at(would, np.maximum(key, 0)[:, None]) & (key >= 0)
+    count = _count(votes, rules)
+    there = count.weighed
+    would, key, k = (count.flagged & count.options)[there], votes.key[there], votes.k[there]
+    flagged = _at_key(would, key) & (key >= 0)
     together = None if groups is None else groups[there]
-    luck = chance(flagged, would, k, together)
-    places = where_keys_stand(key, k) if held.placed else None
+    found = chance(flagged, would, k, together)
+    places = where_keys_stand(key, k) if votes.placed else None
     if places is None:
-        return luck
-    return replace(luck, by_place=chance_by_place(flagged, would, key, k, together), places=places)
+        return found
+    return replace(found, by_place=chance_by_place(flagged, would, key, k, together), places=places)
 
 
-def _flagged(count: Tally, rules: ScreenRules) -> Bools:
-    return np.asarray((count.right >= votes_needed(rules.criterion, count.voters)) | count.sure)
-
-
-def _weighed(held: Votes, rules: ScreenRules, count: Tally) -> Bools:
-    flagged = _flagged(count, rules) & _options(held)
-    hanging = _hanging(count, rules) & _options(held)
-    return (held.k > 0) & (~hanging.any(axis=1) | flagged.any(axis=1))
-
-
-def _hanging(count: Tally, rules: ScreenRules) -> Bools:
-    if count.voters == 0 and rules.probe_vote != "alone":
-        return np.ones(count.right.shape, dtype=bool)
-    could = count.right + count.missing[:, None] >= votes_needed(rules.criterion, count.voters)
-    return np.asarray(~_flagged(count, rules) & (could | count.sure_missing[:, None]))
-
-
-def _options(held: Votes) -> Bools:
-    return np.asarray(np.arange(held.best.shape[2]) < held.k[:, None])
-
-
-def _at(table: npt.NDArray[T], key: Ints) -> npt.NDArray[T]:
-    return np.take_along_axis(table, key, axis=1)[:, 0]
+def _at_key(table: npt.NDArray[T], key: Ints) -> npt.NDArray[T]:
+    """The column of each row's key; of the first option where the key is not known."""
+    return np.take_along_axis(table, np.maximum(key, 0)[:, None], axis=1)[:, 0]
 
 
 def _reason(

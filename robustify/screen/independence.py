@@ -1,7 +1,7 @@
 """What voters would do if they erred independently of one another: for reference, never for a verdict.
 
-Voters share training data and habits, so independence expects too little luck and calls the rest a finding.
-These formulas stand beside the exchangeable keys of `chance.py` to show by how much.
+Voters share training data and habits, so independence expects too few flags by chance and calls the rest a finding.
+These formulas are reported beside the exchangeable keys of `chance` to show by how much.
 """
 
 import math
@@ -15,6 +15,12 @@ from robustify.stats.distributions import poisson_binomial
 from robustify.stats.intervals import FEWEST_CLUSTERS, clopper_pearson, clusters, interval, resampled
 
 Numbers = dict[str, float | None]
+
+_FEW_KINDS, _WIDE = 4096, 1 << 40
+_NAMES = (
+    "observed", "independent", "ratio", "fleiss_kappa", "all_right", "all_right_independent", "all_right_ratio",
+)  # fmt: skip
+_INTERVALS = ("observed_ci", "ratio_ci", "fleiss_kappa_ci", "all_right_ci", "all_right_ratio_ci")
 
 
 def independence(accuracy: Floats, k: Ints, needed: int | None = None) -> tuple[float | None, float | None]:
@@ -31,36 +37,14 @@ def independence(accuracy: Floats, k: Ints, needed: int | None = None) -> tuple[
         return 0.0, 0.0
     by_accuracy = float(poisson_binomial(accuracy)[at_least:].sum())
     options, counts = np.unique(k, return_counts=True)
-    by_luck = bdtrc(at_least - 1, m, 1 / options)
-    return by_accuracy, float((by_luck * counts).sum() / counts.sum())
-
-
-def latent_if_independent(accuracy: Floats, unanimous: float) -> float | None:
-    """The latent shortcut rate s of voters that err independently on the items without a shortcut.
-
-    `accuracy` (m,) and the share `unanimous` on which all are right solve p_m = s + (1 - s) g_m and
-    P = s + (1 - s) prod g_m for s; P grows with s, so it is bisected on [0, min p_m]. Errors that voters share
-    inflate it. 0 where P is no more than the product of the p_m; None below two voters, where any s fits.
-    """
-    if len(accuracy) < 2 or bool(np.isnan(accuracy).any()) or math.isnan(unanimous):
-        return None
-
-    def implied(s: float) -> float:
-        return s + (1 - s) * float(np.prod((accuracy - s) / (1 - s))) if s < 1 else 1.0
-
-    low, high = 0.0, float(accuracy.min())
-    if unanimous <= implied(low):
-        return 0.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if implied(middle) < unanimous else (low, middle)
-    return high
+    by_chance = bdtrc(at_least - 1, m, 1 / options)
+    return by_accuracy, float((by_chance * counts).sum() / counts.sum())
 
 
 def voter_agreement(choice: Ints, key: Ints, k: Ints) -> Numbers:
-    """How often all voters pick one option, against what their likings for a place alone would give.
+    """How often all voters pick one option, against what their preferences for a place alone would give.
 
-    `choice` (n, m) as in a ballot, `key`, `k` (n,). Counted over items that every voter answered; a tie
+    `choice` (n, m) as in `Votes`, `key`, `k` (n,). Counted over items that every voter answered; a tie
     agrees with nothing. `independent` is the sum over places j of the product over voters of the share of
     their picks that fall on j, taken among items of as many options. `n`: these items. `all_right`: how
     often all picked the key, `all_right_independent` the product of how often each did, `all_right_ratio` the
@@ -100,24 +84,23 @@ def agreement_intervals(
     choice, key, k = choice[there], key[there], k[there]
     together = None if groups is None else groups[there]
     units, m = clusters(len(choice), together), choice.shape[1]
-    names = ("observed_ci", "ratio_ci", "fleiss_kappa_ci", "all_right_ci", "all_right_ratio_ci")
     if m < 2 or units < FEWEST_CLUSTERS:
-        return dict.fromkeys(names)
+        return dict.fromkeys(_INTERVALS)
     by_k = np.unique(k).tolist()
     means = _drawn_means(choice, key, k, together)
     own, share = means[:, 3 : 3 + m], means[:, 3 : 3 + m].mean(axis=1)
     weight, fell = means[:, 3 + m : 3 + m + len(by_k)], means[:, 3 + m + len(by_k) :]
-    by_luck = share**2 + (1 - share) ** 2
+    by_chance = share**2 + (1 - share) ** 2
     with np.errstate(divide="ignore", invalid="ignore"):
         alone = _independent_drawn(weight, fell.reshape(len(means), -1, m), by_k)
         found = (
             _share_interval(means[:, 0], units),
             _drawn_interval(means[:, 0] / alone),
-            _drawn_interval((means[:, 2] - by_luck) / (1 - by_luck)),
+            _drawn_interval((means[:, 2] - by_chance) / (1 - by_chance)),
             _share_interval(means[:, 1], units),
             _drawn_interval(means[:, 1] / own.prod(axis=1)),
         )
-    return dict(zip(names, found, strict=True))
+    return dict(zip(_INTERVALS, found, strict=True))
 
 
 def _independent_drawn(weight: Floats, fell: Floats, by_k: list[int]) -> Floats:
@@ -172,15 +155,9 @@ def _share_interval(draws: Floats, units: int) -> list[float]:
 
 
 def _drawn_interval(draws: Floats) -> list[float] | None:
-    held = draws[np.isfinite(draws)]
-    low, high = interval(held)
-    return [low, high] if len(held) and low < high else None
-
-
-_FEW_KINDS, _WIDE = 4096, 1 << 40
-_NAMES = (
-    "observed", "independent", "ratio", "fleiss_kappa", "all_right", "all_right_independent", "all_right_ratio",
-)  # fmt: skip
+    finite = draws[np.isfinite(draws)]
+    low, high = interval(finite)
+    return [low, high] if len(finite) and low < high else None
 
 
 def _independent(choice: Ints, k: Ints) -> float:

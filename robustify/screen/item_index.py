@@ -143,5 +143,4 @@ def _codes(column: pa.ChunkedArray) -> Words:
 
 
 def _asking(table: pa.Table, row: int) -> dict[str, object]:
-    held = table.select(["item", "view", "model", "template", "order"]).slice(row, 1).to_pylist()
-    return dict(held[0])
+    return dict(table.select(["item", "view", "model", "template", "order"]).slice(row, 1).to_pylist()[0])

@@ -1,7 +1,7 @@
-"""At which places of the benchmark the keys stand, and whether they stand there evenly.
+"""At which places the keys of a benchmark are, and whether they are spread evenly.
 
-A voter that always answers the first option is right wherever the key stands first. That is luck with places
-and says nothing about what the choices give away; nothing here calls it anything else.
+A voter that always answers the first option is right wherever the key is first, which says nothing about what the
+choices give away.
 """
 
 from dataclasses import dataclass
@@ -89,8 +89,8 @@ def key_shares(key: Ints, k: Ints, width: int) -> Floats:
     """For each item the share of keys at each place among the items of as many options, (n, width).
 
     The item itself is counted. So its expected flags are exactly those of the benchmark's own keys dealt anew
-    among items of as many options, whatever their number. Without it a right item would be held to less luck
-    than a wrong one, and an item that is alone with its number of options would have no share.
+    among items of as many options, whatever their number. Without it less would be
+    expected of a right item than of a wrong one, and an item alone with its number of options would have no share.
     """
     out = np.zeros((len(key), width))
     for options in np.unique(k).tolist():

@@ -4,7 +4,7 @@ A rule is followed only as far as every voter of the run was asked for it. Rules
 voters (a majority of two is unanimity, any rotation rule of a single order) are one rule.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from functools import reduce
 
 import pyarrow as pa
@@ -53,14 +53,11 @@ def variants(
         UsageError: the own criterion is for another number of voters.
     """
     rule = resolved(answers, own)
-    seen = {rule_identity(answers, rule), *besides}
-    found = []
+    known = {rule_identity(answers, rule), *besides}
+    found: dict[Identity, ScreenRules] = {}
     for other in _one_change(answers, rule):
-        known = rule_identity(answers, other)
-        if known not in seen:
-            seen.add(known)
-            found.append(other)
-    return tuple(found)
+        found.setdefault(rule_identity(answers, other), other)
+    return tuple(other for identity, other in found.items() if identity not in known)
 
 
 def resolved(answers: Answers, rule: ScreenRules) -> ScreenRules:
@@ -109,44 +106,26 @@ def differs(rule: ScreenRules, own: ScreenRules) -> str:
     return ", ".join([*said, *(["other voters"] if set(rule.voters) != set(own.voters) else [])])
 
 
-def _one_change(answers: Answers, rule: ScreenRules) -> Iterator[ScreenRules]:
-    if rule.voters and rule.template is not None:
-        yield from _criteria(rule)
-        yield from _modes(answers, rule)
-        yield from _templates(answers, rule)
-        yield from _rotations(rule)
-        yield from _norms(answers, rule)
-
-
-def _criteria(rule: ScreenRules) -> Iterator[ScreenRules]:
+def _one_change(answers: Answers, rule: ScreenRules) -> list[ScreenRules]:
+    if not rule.voters or rule.template is None:
+        return []
     votes = _votes(rule)
-    for k in range(votes, 0, -1):
-        if votes >= 3 or k == votes:
-            yield rule.model_copy(update={"criterion": criterion_name(k, votes)})
-
-
-def _modes(answers: Answers, rule: ScreenRules) -> Iterator[ScreenRules]:
-    mode: Mode = "text" if rule.mode == "letter" else "letter"
-    for template in _asked_of_all(answers, VIEW_OF[mode], rule.voters)[:1]:
-        yield rule.model_copy(update={"mode": mode, "template": template})
-
-
-def _templates(answers: Answers, rule: ScreenRules) -> Iterator[ScreenRules]:
-    for template in _asked_of_all(answers, VIEW_OF[rule.mode], rule.voters):
-        yield rule.model_copy(update={"template": template})
-
-
-def _rotations(rule: ScreenRules) -> Iterator[ScreenRules]:
-    for rotation in _ORDERS:
-        yield rule.model_copy(update={"rotation": rotation})
-
-
-def _norms(answers: Answers, rule: ScreenRules) -> Iterator[ScreenRules]:
-    if rule.mode != "text":
-        return
-    for norm, column in _COLUMN.items():
-        if all(_holds(answers, rule, voter, name) for voter in rule.voters for name in {"scores", column}):
-            yield rule.model_copy(update={"norm": norm})
+    other: Mode = "text" if rule.mode == "letter" else "letter"
+    changes: list[dict[str, str]] = [
+        {"criterion": criterion_name(k, votes)} for k in range(votes, 0, -1) if votes >= 3 or k == votes
+    ]
+    changes += [
+        {"mode": other, "template": t} for t in _asked_of_all(answers, VIEW_OF[other], rule.voters)[:1]
+    ]
+    changes += [{"template": t} for t in _asked_of_all(answers, VIEW_OF[rule.mode], rule.voters)]
+    changes += [{"rotation": rotation} for rotation in _ORDERS]
+    if rule.mode == "text":
+        changes += [
+            {"norm": norm}
+            for norm, column in _COLUMN.items()
+            if all(_holds(answers, rule, voter, name) for voter in rule.voters for name in {"scores", column})
+        ]
+    return [rule.model_copy(update=change) for change in changes]
 
 
 def _asked_of_all(answers: Answers, view: str, voters: tuple[str, ...]) -> list[str]:
@@ -170,14 +149,14 @@ def _turned(answers: Answers, rule: ScreenRules) -> Rotation:
 
 
 def _orders(answers: Answers, rule: ScreenRules, voter: str) -> int:
-    """In how many orders a voter was asked an item, at most: no asking stands twice."""
+    """In how many orders a voter was asked an item, at most; no asking is repeated."""
     items = answers.table["item"].filter(_rows(answers, rule, voter))
     return int(pc.max(pc.value_counts(items).field("counts")).as_py() or 0)
 
 
 def _holds(answers: Answers, rule: ScreenRules, voter: str, column: str) -> bool:
-    held = answers.table[column].filter(_rows(answers, rule, voter))
-    return bool(pc.max(pc.list_value_length(held)).as_py())
+    lists = answers.table[column].filter(_rows(answers, rule, voter))
+    return bool(pc.max(pc.list_value_length(lists)).as_py())
 
 
 def _rows(answers: Answers, rule: ScreenRules, voter: str) -> pa.ChunkedArray:

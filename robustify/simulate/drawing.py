@@ -1,7 +1,7 @@
-"""Makes benchmarks whose truth is known: items, answers of voters and models, and what must come out.
+"""Draws benchmarks whose truth is known: items, answers of voters and models, and their true values.
 
-Everything follows from a world and its seed. The rows are ordinary rows, so that the judge cannot tell them from
-those of real models; nothing here is asked of a model and no text is taken from a benchmark.
+Everything follows from the parameters and their seed. The rows are ordinary rows, so that the judge cannot tell them
+from those of real models; no model is asked and no text is taken from a benchmark.
 """
 
 from collections.abc import Sequence
@@ -20,18 +20,18 @@ from robustify.baselines.heuristics import guess
 from robustify.item import Item
 from robustify.judge.judgement import Facts
 from robustify.scoring import credit
+from robustify.screen.votes import TIED, UNANSWERED
 from robustify.simulate.parameters import (
     TOPICS,
     Kind,
-    SimulationParameters,
-    key_place_probabilities,
+    Simulation,
+    place_probabilities,
     sight_probabilities,
     tested_accuracy,
 )
 from robustify.simulate.truth import CLOZE_LIKING, FULL_LIKING, topic_name, true_values
 from robustify.simulate.wording import choices
 
-UNANSWERED, TIED = -1, -2
 SURE, UNSURE, LETTER = 4.0, 0.5, 1.0
 """How much a voter likes its pick, in nats, and how much the first letter: it decides one asking of the unsure."""
 CHARS = 10
@@ -40,14 +40,14 @@ TEMPLATES = {"choices_only": "made-up-v1", "full": "made-up-full-v1", "cloze": "
 
 @dataclass(frozen=True)
 class Drawn:
-    """One benchmark of a world, as arrays.
+    """One simulated benchmark, as arrays.
 
     `k`, `key`, `topic`, `group` (n,); `kind` one name an item; `picks` (n, people) of the voters, then of the
     outside models: an option, -1 unanswered, -2 none liked best; `unsure` (n, people); `full` and `cloze`
     (n, tested): the option that a model under test believes in; `words` seeds the text.
     """
 
-    world: SimulationParameters
+    sim: Simulation
     k: Ints
     key: Ints
     kind: tuple[Kind, ...]
@@ -69,11 +69,11 @@ class Drawn:
 
     @property
     def facts(self) -> Facts:
-        """What a judge is told beside the rows."""
+        """What the judge knows beside the rows."""
         topics = {name: topic_name(t) for name, t in zip(self.ids, self.topic.tolist(), strict=True)}
         groups = (
             {}
-            if self.world.passage == 1
+            if self.sim.passage == 1
             else dict(zip(self.ids, map(_passage, self.group.tolist()), strict=True))
         )
         return Facts("made up", topics, groups)
@@ -91,31 +91,30 @@ class Drawn:
     def answers(self, items: Sequence[Item] | None = None) -> Answers:
         """All rows: the screen of voters and outside models, the models under test, the blind rules on `items`."""
         parts = [
-            self._screen(p, name)
-            for p, name in enumerate((*self.world.voter_names, *self.world.outside_names))
+            self._screen(p, name) for p, name in enumerate((*self.sim.voter_names, *self.sim.outside_names))
         ]
-        for t, name in enumerate(self.world.tested_names):
+        for t, name in enumerate(self.sim.tested_names):
             parts += [self._full(t, name), self._cloze(t, name)]
         return Answers.concat([*parts, guess(items or ())])
 
     def _screen(self, person: int, name: str) -> Answers:
-        own = self.world.asked == "own"
+        own = self.sim.asked == "own"
         shown = _own(self.k)[:, None] if own else rotations(self.ids, self.k)
         item, order = _rows_of(shown)
         pick = self.picks[item, person]
         k = self.k[item]
         liking = np.where(self.unsure[item, person], UNSURE, SURE)
         scores = np.where(np.arange(order.shape[1]) == pick[:, None], liking[:, None], 0.0)
-        if self.world.letter_bias:
+        if self.sim.letter_bias:
             scores[np.arange(len(item)), order[:, 0]] += LETTER
         return self._table(item, "choices_only", name, order, _logs(scores, k), pick != UNANSWERED)
 
     def _full(self, tested: int, name: str) -> Answers:
-        shown = _spread(self.ids, self.k, self.world.orders)
+        shown = _shown(self.ids, self.k, self.sim.orders)
         item, order = _rows_of(shown)
         k = self.k[item]
         rng = np.random.default_rng([self.words, 1, tested])
-        loose = rng.random(len(item)) >= self.world.firmness
+        loose = rng.random(len(item)) >= self.sim.firmness
         pick = np.where(loose, rng.integers(0, k), self.full[item, tested])
         scores = np.where(np.arange(order.shape[1]) == pick[:, None], FULL_LIKING, 0.0)
         return self._table(item, "full", name, order, _logs(scores, k), pick >= 0)
@@ -147,43 +146,43 @@ class Drawn:
         return Answers(pa.table([columns[name] for name in SCHEMA.names], schema=SCHEMA))
 
 
-def draw(world: SimulationParameters) -> Drawn:
-    """One benchmark of a world; the same world gives the same one."""
-    rng = np.random.default_rng(world.seed)
-    n = world.items
-    group = np.arange(n) // world.passage
-    kinds = list(world.kinds)
-    of_group = rng.choice(len(kinds), size=int(group[-1]) + 1, p=list(world.kinds.values()))
+def draw(sim: Simulation) -> Drawn:
+    """One benchmark; the same parameters give the same one."""
+    rng = np.random.default_rng(sim.seed)
+    n = sim.items
+    group = np.arange(n) // sim.passage
+    kinds = list(sim.kinds)
+    of_group = rng.choice(len(kinds), size=int(group[-1]) + 1, p=list(sim.kinds.values()))
     kind = of_group[group]
-    k = rng.choice(np.asarray(world.options, dtype=np.int64), size=n)
-    key = _placed(world, k, rng)
+    k = rng.choice(np.asarray(sim.options, dtype=np.int64), size=n)
+    key = _placed(sim, k, rng)
     topic = rng.choice(len(TOPICS), size=n, p=TOPICS)
-    picks = _picks(world, kind, kinds, k, key, rng)
+    picks = _picks(sim, kind, kinds, k, key, rng)
     full, cloze = (
         _believed(
-            np.array([tested_accuracy(world, name)[view] for name in kinds])[kind], world.tested, k, key, rng
+            np.array([tested_accuracy(sim, name)[view] for name in kinds])[kind], sim.tested, k, key, rng
         )
         for view in (0, 1)
     )
-    unsure = rng.random(picks.shape) < world.letter_bias
+    unsure = rng.random(picks.shape) < sim.letter_bias
     names_ = tuple(kinds[c] for c in kind.tolist())
     words = int(rng.integers(2**31))
-    return Drawn(world, k, key, names_, topic, group, picks, unsure, full, cloze, words)
+    return Drawn(sim, k, key, names_, topic, group, picks, unsure, full, cloze, words)
 
 
 def truth(drawn: Drawn) -> dict[str, object]:
-    """truth.json: the world, which items hold a shortcut, and the true value of every interval."""
+    """truth.json: the parameters, which items hold a shortcut, and the true value of every interval."""
     kinds = {name: kind for name, kind in zip(drawn.ids, drawn.kind, strict=True) if kind != "clean"}
     shortcuts = sum(kind != "hidden" for kind in kinds.values())
     return {
         "format": 1,
-        "world": drawn.world.model_dump(mode="json"),
+        "world": drawn.sim.model_dump(mode="json"),
         "shortcut_rate": {
-            "of_the_world": drawn.world.shortcut_rate,
+            "of_the_world": drawn.sim.shortcut_rate,
             "of_these_items": shortcuts / len(drawn),
         },
         "kinds": kinds,
-        "values": true_values(drawn.world),
+        "values": true_values(drawn.sim),
     }
 
 
@@ -197,27 +196,27 @@ def _passage(group: int) -> str:
     return f"passage {group + 1}"
 
 
-def _placed(world: SimulationParameters, k: Ints, rng: np.random.Generator) -> Ints:
+def _placed(sim: Simulation, k: Ints, rng: np.random.Generator) -> Ints:
     out = np.zeros(len(k), dtype=np.int64)
-    for options in sorted(set(world.options)):
+    for options in sorted(set(sim.options)):
         here = k == options
-        out[here] = rng.choice(options, size=int(here.sum()), p=key_place_probabilities(world, options))
+        out[here] = rng.choice(options, size=int(here.sum()), p=place_probabilities(sim, options))
     return out
 
 
 def _picks(
-    world: SimulationParameters, kind: Ints, kinds: list[Kind], k: Ints, key: Ints, rng: np.random.Generator
+    sim: Simulation, kind: Ints, kinds: list[Kind], k: Ints, key: Ints, rng: np.random.Generator
 ) -> Ints:
-    people = world.voters + world.outside
+    people = sim.voters + sim.outside
     shape = (len(key), people)
-    chance = np.stack([sight_probabilities(world, name) for name in kinds])[kind]
+    chance = np.stack([sight_probabilities(sim, name) for name in kinds])[kind]
     wrong = (key + rng.integers(1, k)) % k
-    favourite = np.where(rng.random(len(key)) < world.distractors, wrong, rng.integers(0, k))
+    favourite = np.where(rng.random(len(key)) < sim.distractors, wrong, rng.integers(0, k))
     alone = rng.integers(0, np.repeat(k[:, None], people, axis=1))
-    guessed = np.where(rng.random(shape) < world.correlation, favourite[:, None], alone)
+    guessed = np.where(rng.random(shape) < sim.correlation, favourite[:, None], alone)
     picks = np.where(rng.random(shape) < chance, key[:, None], guessed)
-    picks = np.where(rng.random(shape) < world.ties, TIED, picks)
-    return np.where(rng.random(shape) < world.unanswered, UNANSWERED, picks)
+    picks = np.where(rng.random(shape) < sim.ties, TIED, picks)
+    return np.where(rng.random(shape) < sim.unanswered, UNANSWERED, picks)
 
 
 def _believed(chance: Floats, models: int, k: Ints, key: Ints, rng: np.random.Generator) -> Ints:
@@ -228,28 +227,22 @@ def _believed(chance: Floats, models: int, k: Ints, key: Ints, rng: np.random.Ge
 
 def rotations(ids: Sequence[str], k: Ints) -> Ints:
     """The rotations in which each item is shown, (n, K, K): item, rotation, place; -1 beyond its choices."""
-    out = np.full((len(ids), int(k.max()), int(k.max())), -1)
+    return _shown(ids, k, None)
+
+
+def _shown(ids: Sequence[str], k: Ints, n: int | None) -> Ints:
+    out = np.full((len(ids), n or int(k.max()), int(k.max())), -1)
     for i, (name, options) in enumerate(zip(ids, k.tolist(), strict=True)):
-        out[i, :options, :options] = _turned(name, options)
+        known = _orders(name, options, n)
+        out[i, : len(known), :options] = known
     return out
 
 
 @lru_cache(maxsize=1 << 14)
-def _turned(name: str, k: int) -> Ints:
-    return np.array(orders.rotations(orders.base(name, k)), dtype=np.int64)
-
-
-def _spread(ids: Sequence[str], k: Ints, n: int) -> Ints:
-    out = np.full((len(ids), n, int(k.max())), -1)
-    for i, (name, options) in enumerate(zip(ids, k.tolist(), strict=True)):
-        found = _orders(name, options, n)
-        out[i, : len(found), :options] = found
-    return out
-
-
-@lru_cache(maxsize=1 << 14)
-def _orders(name: str, k: int, n: int) -> Ints:
-    return np.array(orders.spread(name, k, n), dtype=np.int64)
+def _orders(name: str, k: int, n: int | None) -> Ints:
+    """All rotations of the item's base order, or `n` orders spread evenly."""
+    known = orders.rotations(orders.base(name, k)) if n is None else orders.spread(name, k, n)
+    return np.array(known, dtype=np.int64)
 
 
 def _own(k: Ints) -> Ints:

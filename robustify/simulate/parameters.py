@@ -1,11 +1,14 @@
-"""The laws of a made-up benchmark: how many items hold a shortcut, who sees it, how voters err together.
+"""The parameters of a simulated benchmark, and what the screen makes of its items as exact probabilities.
 
-A world fixes probabilities and nothing else; `simulate` draws from it and `truth` computes what must come out.
-The laws are kept simple enough for that second part to be exact, so this is no model of natural shortcuts.
+Parameters are probabilities: how many items hold a shortcut, who sees it, how voters err together. They are simple
+enough for the truth to be computed exactly, so this is no model of natural shortcuts. Voters err together only through
+the favourite of an item and the letter shown first. Given both, their picks are independent, so every probability is
+a sum over them of products; nothing is drawn, and nothing of the judge's own code is used.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from itertools import product
 from typing import Literal
 
 import numpy as np
@@ -17,19 +20,19 @@ Kind = Literal["clean", "length", "hedge", "wordless", "hidden"]
 
 VOTER, OUTSIDE, TESTED = "voter", "outside", "model"
 TOPICS = (0.4, 0.3, 0.2, 0.1)
-"""The shares of the four topics: one of them is small."""
+"""The shares of the four topics; one of them is small."""
 
 
-class SimulationParameters(BaseModel):
+class Simulation(BaseModel):
     """Every probability is for one item.
 
     `shortcut_rate`: some key can be seen without the question, by each voter with probability `sight`; the kinds
     in `planted` are equally likely (`length`: the key has the most words; `hedge`: the only words like "often";
     `wordless`: nothing in the text shows it). `hidden_rate`: a key that only outside models see. `knowing`: a
-    voter sees the key of any other item. Who does not see it guesses: with probability `correlation` the item's
+    voter sees the key of any other item. A voter that does not see it guesses: with probability `correlation` the item's
     favourite, which all share, else any option. `distractors`: the favourite is a wrong option for certain.
     `letter_bias`: one asking of one voter is decided by the first letter shown. `ties`, `unanswered`: a voter
-    has no preference, gives no answer. `places`: where keys stand in the benchmark's own order. `asked`: in all
+    has no preference, gives no answer. `places`: where keys are in the benchmark's own order. `asked`: in all
     rotations of an order fixed by the id, or once in the own order, as in most logs. `passage`: so many items in
     a row are of one kind and form a group.
 
@@ -64,7 +67,7 @@ class SimulationParameters(BaseModel):
     seed: int = Field(default=0, ge=0)
 
     @model_validator(mode="after")
-    def _possible(self) -> "SimulationParameters":
+    def _possible(self) -> "Simulation":
         if self.shortcut_rate + self.hidden_rate > 1:
             raise ValueError("shortcut_rate and hidden_rate: more than 1 together")
         if not self.options or not all(2 <= k <= 26 for k in self.options):
@@ -85,12 +88,12 @@ class SimulationParameters(BaseModel):
 
     @property
     def voter_names(self) -> tuple[str, ...]:
-        """Who votes."""
+        """The voters."""
         return tuple(f"{VOTER}-{m + 1}" for m in range(self.voters))
 
     @property
     def outside_names(self) -> tuple[str, ...]:
-        """Who answers the screen without a vote."""
+        """The models that answer the screen without a vote."""
         return tuple(f"{OUTSIDE}-{m + 1}" for m in range(self.outside))
 
     @property
@@ -108,29 +111,146 @@ class Case:
     weight: float
 
 
-def cases(world: SimulationParameters) -> Iterator[Case]:
-    """All kinds of items of a world; the weights sum to 1."""
-    for kind, rate in world.kinds.items():
-        for k in world.options:
+def cases(sim: Simulation) -> Iterator[Case]:
+    """All kinds of items; the weights sum to 1."""
+    for kind, rate in sim.kinds.items():
+        for k in sim.options:
             if rate > 0:
-                yield Case(kind, k, rate / len(world.options))
+                yield Case(kind, k, rate / len(sim.options))
 
 
-def sight_probabilities(world: SimulationParameters, kind: Kind) -> Floats:
+def sight_probabilities(sim: Simulation, kind: Kind) -> Floats:
     """How likely each voter, then each outside model, sees the key of an item of this kind, (people,)."""
     seen_by_voters = kind not in ("clean", "hidden")
-    voters = world.sight if seen_by_voters else world.knowing
-    outside = world.knowing if kind == "clean" else world.sight
-    return np.repeat([voters, outside], [world.voters, world.outside])
+    voters = sim.sight if seen_by_voters else sim.knowing
+    outside = sim.knowing if kind == "clean" else sim.sight
+    return np.repeat([voters, outside], [sim.voters, sim.outside])
 
 
-def key_place_probabilities(world: SimulationParameters, k: int) -> Floats:
-    """How likely the key stands at each of k places; skewed means k to 1 in proportion."""
-    weights = np.ones(k) if world.places == "uniform" else np.arange(k, 0, -1, dtype=np.float64)
+def place_probabilities(sim: Simulation, k: int) -> Floats:
+    """How likely the key is at each of k places; skewed means k to 1 in proportion."""
+    weights = np.ones(k) if sim.places == "uniform" else np.arange(k, 0, -1, dtype=np.float64)
     return np.asarray(weights / weights.sum(), dtype=np.float64)
 
 
-def tested_accuracy(world: SimulationParameters, kind: Kind) -> tuple[float, float]:
+def tested_accuracy(sim: Simulation, kind: Kind) -> tuple[float, float]:
     """The accuracy of a model under test on this kind of item: full before blind guesses, and cloze."""
     column = 0 if kind == "clean" else 1
-    return world.accuracy[column], world.cloze_accuracy[column]
+    return sim.accuracy[column], sim.cloze_accuracy[column]
+
+
+Criterion = Literal["unanimous", "majority"]
+
+
+@dataclass(frozen=True, slots=True)
+class Probabilities:
+    """Of one case the probability that it is weighed, flagged, kept, and `by_chance`: flagged were its key drawn anew.
+
+    `by_chance_by_place`: the same, were the key at a place as often as the keys of the benchmark are.
+    `right` (people,): expected credit in the screen; `right_kept` (people,) with the item kept. `left_out`
+    (voters,): kept by the others; `left_out_right` (voters,): the voter's credit with that. With unanswered
+    votes only the numbers that are no arrays and `right` hold.
+    """
+
+    weighed: float
+    flagged: float
+    by_chance: float
+    by_chance_by_place: float
+    kept: float
+    right: Floats
+    right_kept: Floats
+    left_out: Floats
+    left_out_right: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """One state of what voters share: its probability, the key, all picks (people, k), and that of no pick."""
+
+    weight: float
+    key: int
+    vote: Floats
+    shared: float
+
+
+def screen_probabilities(
+    sim: Simulation, case: Case, criterion: Criterion = "unanimous", *, plain: bool = False
+) -> Probabilities:
+    """What the screen makes of a case; `plain`: of the first order alone, as under D.4's rule."""
+    # In rotations a place is no property of an option: all are alike.
+    places = place_probabilities(sim, case.k) if sim.asked == "own" else np.full(case.k, 1 / case.k)
+    total = [(g.weight, _within(sim, g, places, criterion)) for g in _states(sim, case, plain=plain)]
+
+    names = [field.name for field in fields(Probabilities)]
+    return Probabilities(*(sum(weight * getattr(o, name) for weight, o in total) for name in names))
+
+
+def _states(sim: Simulation, case: Case, *, plain: bool) -> Iterator[Given]:
+    """All states. In rotations every option is like every other, so the key is option 0 there; in the own
+    order options are places, and the letter shown first is that of place 0.
+    """
+    k, own = case.k, sim.asked == "own"
+    sees = sight_probabilities(sim, case.kind)[:, None]
+    bias = sim.letter_bias if plain or own else 0.0
+    # With a liking for a letter, one asking of somebody without a preference falls on that letter.
+    by_letter = 1 - (1 - bias) * (1 - sim.ties) if bias else 0.0
+    shared = 0.0 if bias else sim.ties
+    keys = list(enumerate(place_probabilities(sim, k).tolist())) if own else [(0, 1.0)]
+    firsts = [(j, 1 / k) for j in range(k)] if bias and not own else [(0, 1.0)]
+    for (key, p_key), favourite, (first, p_first) in product(keys, range(k), firsts):
+        p = (1 - sim.distractors) / k
+        p += sim.distractors / (k - 1) if favourite != key else 0.0
+        guess = sim.correlation * np.eye(k)[favourite] + (1 - sim.correlation) / k
+        pick = (1 - sees) * guess + sees * np.eye(k)[key]
+        vote = (1 - by_letter - shared) * pick + by_letter * np.eye(k)[first]
+        yield Given(p_key * p * p_first, key, vote, shared)
+
+
+def _within(sim: Simulation, g: Given, places: Floats, criterion: Criterion) -> Probabilities:
+    m, k = sim.voters, g.vote.shape[1]
+    voters, need = g.vote[:m], needed_votes(criterion, m)
+    would = np.array([at_least(voters[:, j], need) for j in range(k)])
+    whole = (1 - sim.unanswered) ** m
+    flagged, by_chance, by_place = (whole * float(p) for p in (would[g.key], would.mean(), places @ would))
+    weighed, kept = _with_holes(sim, voters, g.key) if sim.unanswered else (1.0, 1 - flagged)
+    right = g.vote[:, g.key]
+    credit = right + g.shared / k
+    rest = [np.delete(right[:m], i) for i in range(m)]
+    taken = np.array([
+        # A right pick of a voter is a vote; one it shares among all options is none.
+        right[i] * at_least(rest[i], need - 1) + g.shared / k * at_least(rest[i], need)
+        if i < m
+        else credit[i] * would[g.key]
+        for i in range(len(right))
+    ])  # fmt: skip
+    others = np.array([1 - at_least(part, needed_votes(criterion, m - 1)) for part in rest])
+    return Probabilities(
+        weighed, flagged, by_chance, by_place, kept, credit, credit - taken, others, others * credit[:m]
+    )
+
+
+def _with_holes(sim: Simulation, voters: Floats, key: int) -> tuple[float, float]:
+    """That no missing answer could turn the item whichever its key, and that none could with its own.
+
+    Unanimous votes: a missing one matters only where all others agree.
+    """
+    weighed = kept = 0.0
+    for there in product((False, True), repeat=sim.voters):
+        weight = sim.unanswered ** there.count(False) * (1 - sim.unanswered) ** there.count(True)
+        alike = voters[list(there)].prod(axis=0)
+        weighed += weight * (1.0 if all(there) else 1 - float(alike.sum()) if any(there) else 0.0)
+        kept += weight * (1 - float(alike[key]))
+    return weighed, kept
+
+
+def needed_votes(criterion: Criterion, voters: int) -> int:
+    """How many right votes flag an item."""
+    return max(voters, 1) if criterion == "unanimous" else voters // 2 + 1
+
+
+def at_least(p: Floats, least: int) -> float:
+    """P(at least so many of independent events with these probabilities)."""
+    pmf = np.ones(1)
+    for q in p.tolist():
+        pmf = np.convolve(pmf, [1 - q, q])
+    return float(pmf[max(0, least) :].sum())

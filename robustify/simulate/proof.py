@@ -1,14 +1,15 @@
-"""A made-up benchmark judged, and what the judge finds laid beside the truth.
+"""A simulated benchmark judged, and the judge's estimates beside the true values.
 
-The judge is the one of every run and is told nothing. What is written has no `run.json`, so that nobody takes a
-made-up benchmark for a run.
+The judge is the one of every run. What is written has no `run.json`, so that nobody takes a simulated benchmark for a
+run.
 """
 
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from robustify.answers import Answers
 from robustify.errors import ResourceError
@@ -18,8 +19,8 @@ from robustify.judge.judgement import Judgement, Rules, judge
 from robustify.run import write_items
 from robustify.screen.screen_rules import ScreenRules
 from robustify.simulate.drawing import Drawn, truth
-from robustify.simulate.parameters import SimulationParameters
-from robustify.simulate.truth import Estimate, estimates_beside, true_values, value_at
+from robustify.simulate.parameters import Simulation
+from robustify.simulate.truth import true_values
 
 ITEMS, ANSWERS, TRUTH = "items.jsonl", "answers.parquet", "truth.json"
 FILES = (ITEMS, ANSWERS, TRUTH)
@@ -33,16 +34,64 @@ _SHOWN = (
 )
 
 
-def rules(world: SimulationParameters) -> Rules:
-    """Unanimity of the world's voters; majority stands beside it as an alternative."""
-    own = ScreenRules(voters=world.voter_names)
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """One interval of a summary beside its true value."""
+
+    path: str
+    truth: float
+    value: float
+    low: float
+    high: float
+    n: int | None
+
+    @property
+    def inside(self) -> bool:
+        """Whether the interval holds the truth; a rounding error does not put it out."""
+        return self.low - 1e-12 <= self.truth <= self.high + 1e-12
+
+
+def estimates_beside(known: Mapping[str, float], summary: Mapping[str, object]) -> list[Estimate]:
+    """Each interval of a summary whose true value is known; what the summary lacks is left out."""
+    found = ((path, truth, *_shown(summary, path)) for path, truth in known.items())
+    return [
+        Estimate(path, truth, float(value), float(ci[0]), float(ci[1]), n)
+        for path, truth, value, ci, n in found
+        if value is not None and ci is not None
+    ]
+
+
+def _shown(summary: Mapping[str, object], path: str) -> tuple[Any, Any, Any]:
+    """A value, its interval and its n: of a rate, or of a number whose interval is under NAME_ci."""
+    node = value_at(summary, path)
+    if isinstance(node, Mapping):
+        return node.get("value"), node.get("ci"), node.get("n")
+    return node, value_at(summary, f"{path}_ci"), None
+
+
+def value_at(tree: object, path: str) -> object:
+    """The value at a path (names and list places joined by `/`); None where there is none."""
+    for name in path.split("/"):
+        match tree:
+            case Mapping():
+                tree = tree.get(name)
+            case list() if name.isdigit() and int(name) < len(tree):
+                tree = tree[int(name)]
+            case _:
+                return None
+    return tree
+
+
+def rules(sim: Simulation) -> Rules:
+    """Unanimity of the voters; majority is an alternative."""
+    own = ScreenRules(voters=sim.voter_names)
     majority = own.model_copy(update={"criterion": "majority"})
-    return Rules(own, under_test=world.tested_names, alternatives=(majority,))
+    return Rules(own, under_test=sim.tested_names, alternatives=(majority,))
 
 
 def judged(drawn: Drawn, answers: Answers, items: Sequence[Item] | None) -> Judgement:
-    """The judgement of a made-up benchmark; without `items` what needs text is left out."""
-    return judge(answers, drawn.facts, rules(drawn.world), items)
+    """The judgement of a simulated benchmark; without `items` what needs text is left out."""
+    return judge(answers, drawn.facts, rules(drawn.sim), items)
 
 
 def write(folder: Path, drawn: Drawn) -> tuple[Judgement, list[Estimate]]:
@@ -51,10 +100,10 @@ def write(folder: Path, drawn: Drawn) -> tuple[Judgement, list[Estimate]]:
     Raises:
         ResourceError: the folder holds something else, or cannot be written.
     """
-    held = sorted(p.name for p in folder.iterdir() if p.name not in FILES) if folder.is_dir() else []
-    if held:
+    others = [p for p in folder.iterdir() if p.name not in FILES] if folder.is_dir() else []
+    if others:
         raise ResourceError(
-            f"{folder}: holds {len(held)} other files; expected an empty folder or an earlier simulation (-o DIR)"
+            f"{folder}: holds {len(others)} other files; expected an empty folder or an earlier simulation (-o DIR)"
         )
     items = drawn.items()
     answers = drawn.answers(items)
@@ -72,14 +121,14 @@ def write(folder: Path, drawn: Drawn) -> tuple[Judgement, list[Estimate]]:
             f"{folder}: cannot be written ({error.strerror}); expected a folder of yours with space (-o DIR)"
         ) from None
     found = judged(drawn, answers, items)
-    return found, estimates_beside(true_values(drawn.world), found.summary)
+    return found, estimates_beside(true_values(drawn.sim), found.summary)
 
 
 def report(folder: Path, drawn: Drawn, found: Judgement, estimates: Sequence[Estimate]) -> dict[str, object]:
     """What `robustify simulate --json` prints."""
     return {
         "folder": str(folder),
-        "world": drawn.world.model_dump(mode="json"),
+        "world": drawn.sim.model_dump(mode="json"),
         "shortcut_rate": truth(drawn)["shortcut_rate"],
         "certificate": value_at(found.summary, "certificate/verdict"),
         "sentence": value_at(found.summary, "screen/sentence"),
@@ -92,12 +141,12 @@ def report(folder: Path, drawn: Drawn, found: Judgement, estimates: Sequence[Est
     }  # fmt: skip
 
 
-def lines(told: Mapping[str, object], estimates: Sequence[Estimate]) -> list[str]:
+def lines(reported: Mapping[str, object], estimates: Sequence[Estimate]) -> list[str]:
     """The same for people: what is asked most often, then how many of all intervals hold the truth."""
     shown = [e for e in estimates if e.path.startswith(_SHOWN)]
     width = max((len(e.path) for e in shown), default=0)
-    rates = cast(Mapping[str, float], told["shortcut_rate"])
-    made = (
+    rates = cast(Mapping[str, float], reported["shortcut_rate"])
+    drawn_from = (
         f"Made: {rates['of_these_items']:.1%} of the items hold a shortcut; the world they are drawn from has "
         f"{rates['of_the_world']:.1%}, and that is the truth below."
     )
@@ -107,13 +156,13 @@ def lines(told: Mapping[str, object], estimates: Sequence[Estimate]) -> list[str
         for e in shown
     ]
     return [
-        made,
+        drawn_from,
         "",
         head,
         *rows,
         "",
-        f"{told['inside']} of {told['intervals']} intervals hold the true value; about 95 % of them should.",
-        f"{told['sentence']}",
-        f"Certificate: {told['certificate']}.",
-        f"written: {told['folder']}",
+        f"{reported['inside']} of {reported['intervals']} intervals hold the true value; about 95 % of them should.",
+        f"{reported['sentence']}",
+        f"Certificate: {reported['certificate']}.",
+        f"written: {reported['folder']}",
     ]

@@ -1,4 +1,4 @@
-"""Harmless made-up choices, so that rules and the probe that read text have something to read.
+"""Harmless made-up choices, so that heuristics and the probe have text to read.
 
 Without a planted cue the options of an item are drawn alike, whichever of them is the key: no rule can find
 it. No word here carries meaning, and nothing is taken from a benchmark.
@@ -93,9 +93,9 @@ def _hedge(code: Ints, key: Ints, cued: Bools, rng: np.random.Generator) -> None
 def _spelled(code: Ints, rng: np.random.Generator) -> list[list[list[str]]]:
     lexicon = np.array(NEUTRAL)
     text = lexicon[np.maximum(code, 0)]
-    for what, held in ((_HEDGE, HEDGING), (_SWEEP, SWEEPING)):
+    for what, options in ((_HEDGE, HEDGING), (_SWEEP, SWEEPING)):
         there = code == what
-        text[there] = np.array(held)[rng.integers(0, len(held), size=int(there.sum()))]
+        text[there] = np.array(options)[rng.integers(0, len(options), size=int(there.sum()))]
     there = code == _NUMBER
     text[there] = rng.integers(10_000, 100_000, size=int(there.sum())).astype(str)
     out: list[list[list[str]]] = text.tolist()

@@ -1,4 +1,4 @@
-"""How far two judgements agree beyond luck: kappa, alpha, tau, and the table behind them.
+"""How far two judgements agree beyond chance: kappa, alpha, tau, and the table behind them.
 
 Point values come from scikit-learn and scipy where these have them. What is not defined (one class only, nothing to
 compare) is None and never 0 or 1. Intervals resample whole items.
@@ -14,7 +14,7 @@ import numpy as np
 from scipy.stats import kendalltau
 
 from robustify.arrays import Bools, Floats, Ints
-from robustify.stats.intervals import FEWEST_CLUSTERS, Rate, bootstrap, rate
+from robustify.stats.intervals import FEWEST_CLUSTERS, Rate, bootstrap, clusters, rate
 
 Weights = Literal["linear", "quadratic"]
 Level = Literal["nominal", "ordinal", "interval"]
@@ -33,7 +33,7 @@ def cohen_kappa(
     if len(classes) < 2:
         return None
     with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
-        # What is not defined is told by the value.
+        # What is not defined is NaN in the value.
         warnings.simplefilter("ignore")
         # scikit-learn loads pandas where it is there; it is imported only where a kappa is asked for.
         from sklearn.metrics import cohen_kappa_score
@@ -70,8 +70,8 @@ def krippendorff_alpha(units: Sequence[Sequence[float | None]], *, level: Level 
     margin = pairs.sum(axis=1)
     apart = _apart(np.array(values, dtype=np.float64), margin, level)
     observed = float((pairs * apart).sum())
-    by_luck = float((np.outer(margin, margin) * apart).sum()) / (margin.sum() - 1)
-    return 1 - observed / by_luck if by_luck else None
+    by_chance = float((np.outer(margin, margin) * apart).sum()) / (margin.sum() - 1)
+    return 1 - observed / by_chance if by_chance else None
 
 
 def _apart(values: Floats, margin: Floats, level: Level) -> Floats:
@@ -100,7 +100,7 @@ def kendall_tau(a: Sequence[float], b: Sequence[float]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Two raters' words on the same units: how often each class, how often the same, and kappa with its interval.
+    """Two raters' labels of the same units: how often each class, how often the same, and kappa with its interval.
 
     `confusion` has a row for each class of the first rater, a column for each of the second.
     """
@@ -139,17 +139,17 @@ def agreement(
     """How far `second` (a judge) says what `first` (a person) says; `groups` (n,) are drawn together."""
     classes = {label: i for i, label in enumerate(labels)}
     n, k = len(first), len(labels)
-    table = np.zeros((k, k), dtype=np.int64)
+    pairs = np.array(
+        [classes[a] * k + classes[b] for a, b in zip(first, second, strict=True)], dtype=np.int64
+    )
+    table = np.bincount(pairs, minlength=k * k).reshape(k, k)
     cells = np.zeros((n, k * k))
-    for row, (a, b) in enumerate(zip(first, second, strict=True)):
-        table[classes[a], classes[b]] += 1
-        cells[row, classes[a] * k + classes[b]] = 1.0
-    same = np.array([a == b for a, b in zip(first, second, strict=True)], dtype=np.float64)
+    cells[np.arange(n), pairs] = 1.0
     return Agreement(
         n=n,
         labels=tuple(labels),
         base_rates=(_shares(table.sum(axis=1), labels), _shares(table.sum(axis=0), labels)),
-        raw=rate(same),
+        raw=rate(cells[:, :: k + 1].sum(axis=1)),
         kappa=cohen_kappa(first, second, weights=weights, labels=labels),
         kappa_ci=_kappa_interval(cells, k, weights, groups, seed),
         confusion=tuple(tuple(int(c) for c in row) for row in table),
@@ -170,8 +170,7 @@ def _class(table: Ints, i: int) -> dict[str, float | None]:
 def _kappa_interval(
     cells: Floats, k: int, weights: Weights | None, groups: Ints | None, seed: int
 ) -> tuple[float, float] | None:
-    units = len(cells) if groups is None else len(np.unique(groups))
-    if units < FEWEST_CLUSTERS:
+    if clusters(len(cells), groups) < FEWEST_CLUSTERS:
         return None
 
     def kappas(means: Floats) -> Floats:
@@ -193,5 +192,5 @@ def fleiss_kappa(votes_correct: Bools) -> float:
     right = votes_correct.sum(axis=1).astype(np.float64)
     agree = float(np.mean((right**2 + (m - right) ** 2 - m) / (m * (m - 1))))
     share = float(right.mean() / m)
-    by_luck = share**2 + (1 - share) ** 2
-    return math.nan if by_luck == 1 else (agree - by_luck) / (1 - by_luck)
+    by_chance = share**2 + (1 - share) ** 2
+    return math.nan if by_chance == 1 else (agree - by_chance) / (1 - by_chance)

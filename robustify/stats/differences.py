@@ -1,7 +1,6 @@
-"""Differences of rates: paired on common items or between two sets, with intervals and what could be told.
+"""Differences of rates, paired on common items or between two sets, with intervals and detectable differences.
 
-A null result never stands alone: beside it stands the difference that would have been told. Nothing here knows
-what an item or a model is.
+A null result is never given alone but with the difference that would have been significant.
 """
 
 import math
@@ -30,14 +29,14 @@ class Difference:
     error: float | None = None
 
     @property
-    def told(self) -> bool | None:
+    def significant(self) -> bool | None:
         """Whether the interval leaves out 0; None without one."""
         return None if self.ci is None else not self.ci[0] <= 0 <= self.ci[1]
 
     @property
     def mde(self) -> float | None:
-        """Beside a null result: the difference that would be told with 80 % power; None where one was told."""
-        return detectable(self.error) if self.told is False and self.error is not None else None
+        """Beside a null result: the difference that is detectable with 80 % power; None beside a significant one."""
+        return detectable(self.error) if self.significant is False and self.error is not None else None
 
     def json(self) -> dict[str, object]:
         """As a rate stands in summary.json, with `mde`."""
@@ -76,7 +75,7 @@ def paired_difference(credit: Floats, other: Floats, groups: Ints | None = None)
 
 
 def detectable(error: float, level: float = 0.95, power: float = 0.8) -> float:
-    """The smallest difference that is told from 0 with this power at this standard error; normal limit."""
+    """The smallest difference that is significant with this power at this standard error; normal limit."""
     return (_NORMAL.inv_cdf(0.5 + level / 2) + _NORMAL.inv_cdf(power)) * error
 
 

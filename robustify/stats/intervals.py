@@ -41,11 +41,11 @@ def rate(credit: Floats) -> Rate:
     With shared credit (1/t) the interval is Wilson's on the sum, which is wider than need be: a credit
     strictly between 0 and 1 varies less than a coin of the same mean.
     """
-    held = credit[~np.isnan(credit)]
-    n = len(held)
+    answered = credit[~np.isnan(credit)]
+    n = len(answered)
     if n == 0:
         return Rate(None, 0, None)
-    return Rate(float(held.mean()), n, wilson(float(held.sum()), n))
+    return Rate(float(answered.mean()), n, wilson(float(answered.sum()), n))
 
 
 def wilson(successes: float, n: int, level: float = 0.95) -> Interval:
@@ -72,14 +72,9 @@ def clopper_pearson(x: int, n: int, level: float = 0.95) -> Interval:
     return low, high
 
 
-def first_mean(means: Floats) -> Floats:
-    """The bootstrap's default statistic: the mean of the first column."""
-    return means[:, 0]
-
-
 def bootstrap(
     values: Floats,
-    statistic: Callable[[Floats], Floats] = first_mean,
+    statistic: Callable[[Floats], Floats] = lambda means: means[:, 0],
     groups: Ints | None = None,
     draws: int = 2000,
     seed: int = 0,
@@ -122,17 +117,17 @@ def resampled(table: Floats, groups: Ints | None = None, draws: int = 2000, seed
 
 
 def clusters(n: int, groups: Ints | None = None) -> int:
-    """How many units a bootstrap of n items has to draw from: the items, or the groups (n,) they stand in."""
+    """How many units a bootstrap of n items has to draw from: the items, or the groups (n,) they belong to."""
     return n if groups is None else len(np.unique(groups))
 
 
 def interval(draws: Floats, level: float = 0.95) -> Interval:
     """The percentile interval of draws, NaN left out; NaN where none is left."""
-    held = draws[~np.isnan(draws)]
-    if not len(held):
+    known = draws[~np.isnan(draws)]
+    if not len(known):
         return math.nan, math.nan
     tail = (1 - level) / 2
-    low, high = np.quantile(held, [tail, 1 - tail])
+    low, high = np.quantile(known, [tail, 1 - tail])
     return float(low), float(high)
 
 

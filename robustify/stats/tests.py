@@ -37,9 +37,9 @@ def mcnemar_exact(b: int, c: int) -> float:
 
 
 def minimum_detectable_difference(n: int, p0: float, level: float = 0.95, power: float = 0.8) -> float:
-    """The smallest rise above p0 that n items tell from p0 with this power; two-sided test, normal limit.
+    """The smallest rise above p0 that is significant on n items with this power; two-sided test, normal limit.
 
-    NaN where even certainty (a rate of 1) would not be told.
+    NaN where even certainty (a rate of 1) would not be significant.
     """
     if n == 0:
         return math.nan

@@ -177,7 +177,7 @@ def test_the_interval_covers_where_items_hang_together_and_would_not_without_say
 
 def test_ten_units_are_needed_for_an_interval() -> None:
     nine = paired_difference(np.ones(9), np.zeros(9))
-    assert (nine.value, nine.ci, nine.told, nine.mde) == (1.0, None, None, None)
+    assert (nine.value, nine.ci, nine.significant, nine.mde) == (1.0, None, None, None)
     few = paired_difference(np.ones(90), np.zeros(90), np.repeat(np.arange(9), 10))
     assert few.ci is None
     alike = paired_difference(np.ones(20), np.ones(20))
@@ -213,7 +213,7 @@ def test_the_interval_of_two_independent_rates_is_newcombes() -> None:
     found = independent_difference(56, 70, 48, 80)
     assert found.value == pytest.approx(0.2)
     assert found.ci == pytest.approx((0.0524, 0.3339), abs=5e-5)
-    assert found.told
+    assert found.significant
     assert independent_difference(3, 4, 1, 5).ci is None
     none = independent_difference(0, 20, 0, 20)
     assert none.ci is not None

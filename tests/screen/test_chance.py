@@ -16,7 +16,6 @@ from robustify.screen.consensus import outcome, screen_chance, would_flag
 from robustify.screen.independence import (
     agreement_intervals,
     independence,
-    latent_if_independent,
     voter_agreement,
 )
 from robustify.screen.key_positions import key_places, key_shares, ordinal, where_keys_stand
@@ -53,7 +52,7 @@ def test_on_a_clean_benchmark_luck_is_unbiased_and_false_alarms_are_rare(
         share = float(np.mean(p <= level))
         assert share <= level + 2.6 * math.sqrt(level * (1 - level) / BENCHMARKS)
         assert share >= level - 0.15
-    assert np.mean([c.significant for c in found]) <= 0.05
+    assert np.mean([c.significant_at() for c in found]) <= 0.05
     inside = [c.expected_ci[0] <= c.flagged <= c.expected_ci[1] for c in found]
     assert np.mean(inside) >= 0.93
     assert np.mean([c.excess_ci is not None and c.excess_ci[0] <= 0 <= c.excess_ci[1] for c in found]) >= 0.92
@@ -113,7 +112,7 @@ def test_independence_would_have_blamed_luck_on_the_items() -> None:
     assert by_luck == pytest.approx(1 / 16)
     assert by_accuracy is not None
     assert luck.flagged / luck.n > 2 * by_accuracy
-    assert not luck.significant
+    assert not luck.significant_at()
 
 
 def test_undecided_items_bias_neither_side() -> None:
@@ -197,7 +196,7 @@ def test_where_none_is_flagged_the_latent_rate_has_an_upper_bound() -> None:
 def test_too_few_groups_give_no_interval_and_nothing_is_told_from_luck() -> None:
     b = ballot_of(bench(300, 2, s=0.4, seed=3))
     one = screen_chance(b, UNANIMOUS, np.zeros(300, dtype=np.int64))
-    assert (one.excess_ci, one.latent_ci, one.significant) == (None, None, False)
+    assert (one.excess_ci, one.latent_ci, one.significant_at()) == (None, None, False)
     assert one.excess == screen_chance(b, UNANIMOUS).excess
     assert "too few items, or groups" in sentence(one)
     assert screen_chance(b, UNANIMOUS, np.arange(300) % 9).excess_ci is None
@@ -332,7 +331,7 @@ def test_one_voter_that_guesses_is_all_luck_and_no_voter_is_nothing() -> None:
     ]
     over = np.array([c.flagged - c.expected for c in one])
     assert abs(over.mean()) < 3 * over.std() / math.sqrt(BENCHMARKS)
-    assert np.mean([c.significant for c in one]) <= 0.05
+    assert np.mean([c.significant_at() for c in one]) <= 0.05
     none = screen_chance(ballot_of(Bench(np.zeros((9, 0), dtype=np.int64), *_keys(9))), UNANIMOUS)
     assert (none.n, none.p, none.by_place) == (0, None, None)
     assert "Nothing was screened" in sentence(none)
@@ -374,7 +373,7 @@ def test_a_voter_that_always_answers_first_earns_flags_by_place_and_no_more() ->
     assert luck.by_place is not None
     assert luck.by_place.expected == pytest.approx(luck.flagged)
     assert luck.by_place.excess == pytest.approx(0)
-    assert not luck.significant
+    assert not luck.significant_at()
     said = sentence(luck)
     assert "the key stands first in" in said
     assert "cannot be told from luck" in said
@@ -402,7 +401,7 @@ def test_luck_with_places_is_unbiased_and_its_false_alarms_are_rare(
     p = np.array([c.p for c in by])
     for level in (0.05, 0.1, 0.25, 0.5):
         assert np.mean(p <= level) <= level + 2.6 * math.sqrt(level * (1 - level) / PLACED)
-    assert np.mean([c.significant for c in found]) <= 0.05
+    assert np.mean([c.significant_at() for c in found]) <= 0.05
     covered = np.mean([c.excess_ci is not None and c.excess_ci[0] <= 0 <= c.excess_ci[1] for c in by])
     assert 0.89 <= covered < 1
 
@@ -421,7 +420,7 @@ def test_shortcuts_beside_places_are_found_and_their_rate_is_unbiased(s: float) 
         if c.by_place is not None and c.by_place.latent_ci is not None
     ]
     assert 0.89 <= np.mean(inside) < 1
-    assert np.mean([c.significant for c in found]) > (0.6 if s == 0.1 else 0.99)
+    assert np.mean([c.significant_at() for c in found]) > (0.6 if s == 0.1 else 0.99)
     plain = np.array([c.latent for c in found])
     assert plain.mean() - s > 0.02, "without places the rate is too high"
 
@@ -452,7 +451,7 @@ def test_where_keys_are_even_places_change_little() -> None:
     assert luck.by_place is not None
     assert luck.by_place.expected == pytest.approx(luck.expected, rel=0.05)
     assert luck.by_place.latent == pytest.approx(luck.latent, abs=0.01)
-    assert luck.significant
+    assert luck.significant_at()
     assert "more than luck" in sentence(luck)
 
 
@@ -464,7 +463,7 @@ def test_where_all_keys_stand_at_one_place_nothing_can_be_told() -> None:
     assert by is not None
     assert (by.expected, by.p) == (luck.flagged, 1.0)
     assert (by.excess, by.excess_ci, by.latent, by.latent_ci) == (0.0, None, None, None)
-    assert not luck.significant
+    assert not luck.significant_at()
     assert sentence(luck) == (
         f"{luck.flagged} of 206 items were flagged; but the key stands first in 100 % of the items (50.0 % if "
         "keys were spread evenly), and whoever knows these places alone is always right: what was flagged "
@@ -476,7 +475,7 @@ def test_voters_that_could_not_see_places_are_not_held_to_them() -> None:
     b = placed_bench(300, keys=(1, 0), liking=(0.5, 0.5), s=0.5, options=(2,), seed=7)
     luck = screen_chance(ballot_of(b), UNANIMOUS)
     assert (luck.by_place, luck.places, luck.deciding) == (None, None, luck)
-    assert luck.significant
+    assert luck.significant_at()
 
 
 def test_a_log_in_the_own_order_is_held_to_places() -> None:
@@ -484,7 +483,7 @@ def test_a_log_in_the_own_order_is_held_to_places() -> None:
     for bare in (False, True):
         luck = screen_chance(collect_votes(Answers.of(own_rows(b, bare=bare)), UNANIMOUS, b.ids), UNANIMOUS)
         assert luck.by_place is not None
-        assert not luck.significant
+        assert not luck.significant_at()
 
 
 @settings(deadline=None)
@@ -590,7 +589,7 @@ def test_truthfulqa_pairs_have_the_key_first_and_the_statistics_say_exactly_this
     )
     luck = screen_chance(collect_votes(Answers.of(own_rows(b, bare=True)), MAJORITY, b.ids), MAJORITY)
     assert luck.flagged > 0
-    assert not luck.significant
+    assert not luck.significant_at()
     assert "the key stands first in 100 % of the items" in sentence(luck)
     assert "shortcut" not in sentence(luck) + str(told["sentence"])
 
@@ -607,29 +606,6 @@ def test_the_formulas_give_what_the_protocol_works_out_by_hand() -> None:
     assert independence(np.array([0.5, 0.5]), np.array([2, 4]), 1)[1] == pytest.approx((3 / 4 + 7 / 16) / 2)
     assert independence(np.full(2, 0.25), four, 3) == (0.0, 0.0)
     assert independence(np.array([0.5, np.nan]), four) == (None, None)
-
-
-def test_the_latent_rate_under_independence_is_that_of_the_paper_s_own_table() -> None:
-    found = latent_if_independent(np.array([0.5467, 0.5138, 0.5012]), 405 / 1273)
-    assert found == pytest.approx(0.295, abs=0.001)
-    assert latent_if_independent(np.array([0.5, 0.4]), 0.1) == 0.0
-    assert latent_if_independent(np.array([0.5, 0.4]), 0.4) == pytest.approx(0.4)
-    assert latent_if_independent(np.array([0.5]), 0.5) is None
-
-
-def test_shared_errors_inflate_the_latent_rate_under_independence_and_not_ours() -> None:
-    b = bench(20_000, 3, s=0.2, agree=0.8, seed=12)
-    held = ballot_of(b)
-    right = b.picks == b.key[:, None]
-    found = latent_if_independent(right.mean(axis=0), float(right.all(axis=1).mean()))
-    assert found is not None
-    assert found > 0.3
-    assert screen_chance(held, UNANIMOUS).latent == pytest.approx(0.2, abs=0.02)
-    alone = bench(20_000, 3, s=0.2, agree=0.0, seed=13)
-    right = alone.picks == alone.key[:, None]
-    assert latent_if_independent(right.mean(axis=0), float(right.all(axis=1).mean())) == pytest.approx(
-        0.2, abs=0.02
-    )
 
 
 def test_being_right_together_is_measured_against_being_right_apart() -> None:
