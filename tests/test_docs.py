@@ -7,7 +7,7 @@ import pytest
 
 from robustify import config as configs
 from robustify.errors import AuthorisationError
-from robustify.pipeline import authorise
+from robustify.pipeline import writer_for
 from tools.docs import build as docs
 
 ROOT = docs.ROOT
@@ -58,7 +58,7 @@ def test_every_config_loads(path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert config.sensitivity in ("public", "restricted")
     if config.sensitivity == "restricted":
         with pytest.raises(AuthorisationError):
-            authorise(config)
+            writer_for(config)
 
 
 def test_every_config_key_is_on_the_config_page() -> None:
