@@ -1,7 +1,7 @@
-"""The other way to a run: answers that somebody has already got, judged as if they had been asked here.
+"""A run from answers that somebody has already got: they are judged as if they had been asked here.
 
 Logs are read and matched; heuristics and probe are added where the items have text; then everything is judged
-and printed as after an asking. What was assumed on the way stands in the run.
+and printed as after an asking. What was assumed on the way is noted in the run.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from robustify.config import Config, parse
 from robustify.errors import UsageError
 from robustify.judge.judgement import Facts, judge
 from robustify.loaders import Loaded, Source, load_many
-from robustify.logs import Gathered, Given, Log, Wanted, fingerprint, gather, read_logs, together
+from robustify.logs import Gathered, Log, LogOptions, LogPath, fingerprint, gather, read_logs, together
 from robustify.restricted.recognition import require_ordinary_files
 from robustify.run import Run, refuse_foreign, run_lock
 from robustify.screen.screen_rules import same_model
@@ -31,11 +31,11 @@ UNNAMED = "imported"
 
 
 def import_logs(
-    logs: Sequence[Given],
+    logs: Sequence[LogPath],
     folder: Path,
     *,
     data: Sequence[Path] = (),
-    wanted: Wanted | None = None,
+    options: LogOptions | None = None,
     name: str | None = None,
     overrides: Mapping[str, object] | None = None,
 ) -> Run:
@@ -45,20 +45,19 @@ def import_logs(
     the judging by their dotted config names.
 
     Raises:
-        UsageError: a file that is not there, something said about a log that is not so, or one model that
-            would vote twice.
+        UsageError: a file that is not there, an option that does not fit its log, or one model that would vote twice.
         DataError: rows that cannot be read or matched, or two logs of one run.
         ResourceError: a folder that is not ours to write.
     """
-    told = replace(wanted or Wanted(), keyed=bool(data))
+    options = replace(options or LogOptions(), keyed=bool(data))
     refuse_foreign(folder)
-    bench = load_many([Source(path=str(path), skip_bad=told.skip_bad) for path in data]) if data else None
+    bench = load_many([Source(path=str(path), skip_bad=options.skip_bad) for path in data]) if data else None
     with _no_collector():
-        read = read_logs(logs, told)
-        found = gather(read, bench)
-        _require_ordinary(logs, data, read, found, name)
-        config = _config(read, found, bench, data, name, overrides or {})
-        asked = _asked(config, read, found, bench)
+        read = read_logs(logs, options)
+        gathered = gather(read, bench)
+        _require_ordinary(logs, data, read, gathered, name)
+        config = _config(read, gathered, bench, data, name, overrides or {})
+        asked = _asked(config, read, gathered, bench)
     twins = same_model(asked.fingerprints, config.screen.voters)
     if twins is not None:
         raise UsageError(
@@ -69,12 +68,12 @@ def import_logs(
 
 
 def _require_ordinary(
-    given: Sequence[Given], data: Sequence[Path], logs: Sequence[Log], found: Gathered, name: str | None
+    given: Sequence[LogPath], data: Sequence[Path], logs: Sequence[Log], gathered: Gathered, name: str | None
 ) -> None:
     """Refuse logs of a set that is recognised as sensitive, by its text, its files or its names."""
     called = [*dict.fromkeys(log.task for log in logs), *([name] if name else [])]
     require_ordinary_files(
-        called[-1] if called else UNNAMED, found.items or (), [*(log.path for log in given), *data], called
+        called[-1] if called else UNNAMED, gathered.items or (), [*(log.path for log in given), *data], called
     )
 
 
@@ -92,7 +91,7 @@ def _no_collector() -> Iterator[None]:
 
 def _config(
     logs: Sequence[Log],
-    found: Gathered,
+    gathered: Gathered,
     bench: Loaded | None,
     data: Sequence[Path],
     name: str | None,
@@ -101,15 +100,17 @@ def _config(
     """The settings of the judging; the models are in the answers and need none."""
     tasks = list(dict.fromkeys(log.task for log in logs))
     called = name or (bench.name if bench else tasks[0] if len(tasks) == 1 else UNNAMED)
-    asked = {view: [m for v, m, _ in found.answers.askings() if v == view] for view in SCREENS}
-    mode = overrides.get("screen.mode") or next((SCREENS[v] for v, held in asked.items() if held), "letter")
+    asked = {view: [m for v, m, _ in gathered.answers.askings() if v == view] for view in SCREENS}
+    mode = overrides.get("screen.mode") or next(
+        (SCREENS[v] for v, models in asked.items() if models), "letter"
+    )
     voters = next((list(dict.fromkeys(asked[v])) for v in SCREENS if SCREENS[v] == mode), [])
     tree: dict[str, Any] = {
         "name": re.sub(r"[^A-Za-z0-9._-]+", "-", called).strip("-._")[:64] or UNNAMED,
         "sensitivity": "public",
         "data": [{"path": path.name} for path in data] or [{"path": log.file} for log in logs],
         "screen": {"mode": mode, "voters": voters},
-        "notes": [*_told(logs), *found.notes],
+        "notes": [*_notes(logs), *gathered.notes],
     }
     for dotted, value in overrides.items():
         section, _, key = dotted.partition(".")
@@ -117,28 +118,28 @@ def _config(
     return parse(tree, "import")
 
 
-def _told(logs: Sequence[Log]) -> list[str]:
-    """What was assumed, once for all the logs of which it holds."""
+def _notes(logs: Sequence[Log]) -> list[str]:
+    """What was assumed, once for all the logs of which it is true."""
     files: dict[str, list[str]] = {}
     for log in logs:
         for note in log.notes:
             files.setdefault(note, []).append(log.file)
-    return [f"{together(held)}: {note}" for note, held in files.items()]
+    return [f"{together(names)}: {note}" for note, names in files.items()]
 
 
-def _asked(config: Config, logs: Sequence[Log], found: Gathered, bench: Loaded | None) -> Asked:
-    tables = [found.answers]
-    if found.items is not None:
+def _asked(config: Config, logs: Sequence[Log], gathered: Gathered, bench: Loaded | None) -> Asked:
+    tables = [gathered.answers]
+    if gathered.items is not None:
         screened = bool(config.screen.voters) or config.screen.probe_vote != "none"
-        looked = Answers.of(probe(found.items, config.probe) if screened else ())
-        tables = [guess(found.items), looked, *tables]
-    n_items = len(found.topics)
-    defects = [{"kind": d.kind, "line": d.line, "item": d.item, "file": d.file} for d in found.defects]
-    set_aside = [*(bench.quarantined if bench else ()), *found.set_aside]
+        probed = Answers.of(probe(gathered.items, config.probe) if screened else ())
+        tables = [guess(gathered.items), probed, *tables]
+    n_items = len(gathered.topics)
+    defects = [{"kind": d.kind, "line": d.line, "item": d.item, "file": d.file} for d in gathered.defects]
+    set_aside = [*(bench.quarantined if bench else ()), *gathered.set_aside]
     digests = "".join(log.sha256 for log in logs)
     return Asked(
-        items=found.items,
-        facts=Facts(config.name, found.topics, found.groups, len(set_aside), defects),
+        items=gathered.items,
+        facts=Facts(config.name, gathered.topics, gathered.groups, len(set_aside), defects),
         data={
             "layout": bench.layout if bench else "+".join(dict.fromkeys(log.kind for log in logs)),
             "sha256": bench.sha256 if bench else hashlib.sha256(digests.encode()).hexdigest(),
@@ -153,11 +154,11 @@ def _asked(config: Config, logs: Sequence[Log], found: Gathered, bench: Loaded |
         origin={
             "formats": "+".join(sorted({log.kind for log in logs})),
             "items": {
-                "from": "data" if bench else "logs" if found.items is not None else None,
+                "from": "data" if bench else "logs" if gathered.items is not None else None,
                 "n": n_items,
-                "left_out": found.left_out,
+                "left_out": gathered.left_out,
             },
-            "logs": [_origin(log, found) for log in logs],
+            "logs": [_origin(log, gathered) for log in logs],
         },
     )
 
@@ -171,7 +172,7 @@ def _models(log: Log) -> list[str]:
     return list(dict.fromkeys(reply.model for reply in log.replies))
 
 
-def _origin(log: Log, found: Gathered) -> dict[str, Any]:
+def _origin(log: Log, gathered: Gathered) -> dict[str, Any]:
     return {
         "file": log.file,
         "format": log.kind,
@@ -180,6 +181,6 @@ def _origin(log: Log, found: Gathered) -> dict[str, Any]:
         "models": _models(log),
         "views": list(dict.fromkeys(reply.view for reply in log.replies)),
         "rows": len(log.replies),
-        "set_aside": sum(q.file == log.file for q in found.set_aside),
+        "set_aside": sum(q.file == log.file for q in gathered.set_aside),
         "unanswered": sum(not reply.scores and reply.pick is None for reply in log.replies),
     }

@@ -16,7 +16,7 @@ from robustify.errors import ItemError
 from robustify.freeform.schema import AnswerRow, FreeItem
 from robustify.item import Item, folded
 from robustify.loaders.loaded import Loaded
-from robustify.loaders.rows import Raw, Row
+from robustify.loaders.rows import RawItem, SourceRow
 from robustify.orders import own
 from robustify.redaction.text import REDACTED, ItemText
 from robustify.views import Request, template
@@ -69,8 +69,8 @@ HOLDERS: dict[str, object] = {
     "its text": SEALED.sealed,
     "a request": WORDS[0],
     "what was loaded": Loaded("b", "l", (SEALED,), (1,), (), (), "", ""),
-    "a row": Row(1, 1, {"stem": "secret stem"}),
-    "a raw item": Raw("secret stem", ("secret one",), "secret one"),
+    "a row": SourceRow(1, 1, {"stem": "secret stem"}),
+    "a raw item": RawItem("secret stem", ("secret one",), "secret one"),
     "a free item": FreeItem("f", "secret stem", "short_text", "secret one"),
     "an answer": AnswerRow("f", "m", "secret one", "t", "", ""),
 }
@@ -178,7 +178,7 @@ def test_a_dataclass_with_text_has_a_repr_of_its_own() -> None:
     found = dict(generated_reprs())
     assert len(found) > 80
     # `choices` of a table are names of its columns, given on the command line.
-    del found["logs/columns.py:Columns"]
+    del found["logs/pick_columns.py:PickColumns"]
     assert {name: fields & TELLING for name, fields in found.items() if fields & TELLING} == {}
 
 

@@ -72,14 +72,14 @@ def import_(
         robustify import logs/samples_*.jsonl --data items.jsonl -o results/imported
     """
     from robustify.importing import import_logs
-    from robustify.logs import Wanted, given, mapping
+    from robustify.logs import LogOptions, mapping, parse_log_path
     from robustify.report.words import closing
 
     asked_as = cast("View | None", view)
-    wanted = Wanted(view=asked_as, filter=filter_, columns=mapping(columns), skip_bad=skip_bad)
+    options = LogOptions(view=asked_as, filter=filter_, columns=mapping(columns), skip_bad=skip_bad)
     overrides = chosen(screen__criterion=criterion, screen__mode=mode, screen__probe_vote=probe_vote)
     done = import_logs(
-        [given(log) for log in logs], out, data=data, wanted=wanted, name=name, overrides=overrides
+        [parse_log_path(log) for log in logs], out, data=data, options=options, name=name, overrides=overrides
     )
     summary = done.summary
     for note in done.manifest["config"]["notes"]:

@@ -1,8 +1,7 @@
 """A benchmark file -> items. Layouts are recognised by content; what cannot be an item is refused by line."""
 
 from robustify.loaders.assemble import load, load_many
-from robustify.loaders.describe import describe
-from robustify.loaders.loaded import Defect, Loaded, Quarantined
+from robustify.loaders.loaded import Defect, Loaded, Quarantined, describe
 from robustify.loaders.source import FieldMap, Source
 
 __all__ = ["Defect", "FieldMap", "Loaded", "Quarantined", "Source", "describe", "load", "load_many"]

@@ -1,4 +1,4 @@
-"""Loads a benchmark: rows -> layout -> items, with every fault of a file told at once.
+"""Loads a benchmark: rows -> layout -> items, with every fault of a file reported at once.
 
 A row that cannot be an item refuses the file, or is set aside under `skip_bad`; none is mended in silence.
 """
@@ -9,16 +9,15 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from robustify.errors import DataError, ItemError, UsageError
+from robustify.errors import DataError, UsageError
 from robustify.item import Item
-from robustify.loaders.files import Opened, open_parts, open_rows
-from robustify.loaders.keys import key_form, key_index
-from robustify.loaders.layouts import BY_FIELDS, HOUSE, Read, choose, field_map
+from robustify.loaders.answer_keys import key_form, key_index
+from robustify.loaders.harness_logs import item_table
+from robustify.loaders.layouts import BY_FIELDS, RawItems, field_map, groups, raw_items
 from robustify.loaders.loaded import Loaded, Quarantined, Recognised, find_defects
-from robustify.loaders.logs import unwrapped
-from robustify.loaders.rows import Fault, Raw, Row, Table
+from robustify.loaders.open_file import Opened, open_parts, open_rows
+from robustify.loaders.rows import Fault, RawItem, SourceRow, SourceTable, rows_or_faults
 from robustify.loaders.source import FieldMap, Source
-from robustify.loaders.whole import bare_stems, check_whole, groups
 
 _SPLIT_SUFFIX = re.compile(r"_(test|dev|val|validation|train)$")
 
@@ -46,13 +45,13 @@ def load_many(sources: Sequence[Source]) -> Loaded:
         raise UsageError("no files; expected at least one")
     if len(sources) == 1:
         return load(sources[0])
-    bases = Counter(_base(source) for source in sources)
+    bases = Counter(map(_base, sources))
     parts: list[Loaded] = []
     faults: list[str] = []
     for source in sources:
         base = _base(source)
         try:
-            parts.append(_load(source, base if bases[base] == 1 else f"{_apart(source)}-{base}"))
+            parts.append(_load(source, base if bases[base] == 1 else f"{_distinction(source)}-{base}"))
         except DataError as error:
             faults += error.lines
     if faults:
@@ -65,7 +64,7 @@ def _joined(name: str, parts: Sequence[Loaded]) -> Loaded:
     items = tuple(item for part in parts for item in part.items)
     lines = tuple(line for part in parts for line in part.lines)
     files = tuple(file for part in parts for file in part.files)
-    repeated = _repeated([item.id for item in items])
+    repeated = _repeated(items)
     if repeated:
         faults = [f"{files[b]}:{lines[b]}: the same id as {files[a]}:{lines[a]}" for a, b in repeated]
         raise DataError.gather(faults)
@@ -85,23 +84,20 @@ def _joined(name: str, parts: Sequence[Loaded]) -> Loaded:
 
 def _load(source: Source, base: str) -> Loaded:
     path, opened = _opened(source)
-    table = unwrapped(path.name, opened.table)
+    table = item_table(path.name, opened.table)
     if not table.rows:
         raise _refused(path.name, table.faults)
-    layout, read = choose(path.name, table, source.layout, source.fields)
-    rows, raws, unread = _read(table, read)
-    check_whole(path.name, raws)
-    told = _recognised(path.name, table, layout, source, raws)
-    # What we wrote ourselves comes back exactly as it was.
-    raws = raws if layout == HOUSE.name else bare_stems(raws)
-    items, lines, wrong = _items(rows, raws, layout=layout, source=source, base=base)
-    faults = sorted([*table.faults, *unread, *wrong], key=lambda fault: fault.line)
+    raw = raw_items(path.name, table, source.layout, source.fields)
+    layout = f"{table.outer}/{raw.layout}" if table.outer else raw.layout
+    recognised = _recognised(path.name, table, raw, layout, source)
+    items, lines, wrong = _items(raw, source, base)
+    faults = sorted([*table.faults, *raw.faults, *wrong], key=lambda fault: fault.line)
     if faults and (not source.skip_bad or not items):
         raise _refused(path.name, faults)
     files = (path.name,) * len(items)
     return Loaded(
         name=source.name or (path.stem if source.hub is None else base),
-        layout=f"{table.outer}/{layout}" if table.outer else layout,
+        layout=layout,
         items=tuple(items),
         lines=tuple(lines),
         defects=find_defects(items, lines, files),
@@ -109,7 +105,7 @@ def _load(source: Source, base: str) -> Loaded:
         sha256=opened.sha256,
         path=str(path),
         files=files,
-        recognised=(told,),
+        recognised=(recognised,),
     )
 
 
@@ -124,18 +120,11 @@ def _opened(source: Source) -> tuple[Path, Opened]:
     return files[0], open_parts(files[0].name, files, source.sha256)
 
 
-def _recognised(name: str, table: Table, layout: str, source: Source, raws: Sequence[Raw]) -> Recognised:
-    fields = field_map(name, table, source.fields or FieldMap()) if layout in BY_FIELDS else FieldMap()
-    return Recognised(
-        name,
-        f"{table.outer}/{layout}" if table.outer else layout,
-        {
-            part: where
-            for part, where in fields.model_dump(exclude_defaults=True).items()
-            if where is not None
-        },
-        dict(Counter(key_form(raw) for raw in raws)),
-    )
+def _recognised(name: str, table: SourceTable, raw: RawItems, layout: str, source: Source) -> Recognised:
+    by_fields = raw.layout in BY_FIELDS
+    fields = field_map(name, table, source.fields or FieldMap()) if by_fields else FieldMap()
+    parts = fields.model_dump(exclude_defaults=True, exclude_none=True)
+    return Recognised(name, layout, parts, dict(Counter(map(key_form, raw.raws))))
 
 
 def _refused(name: str, faults: Sequence[Fault]) -> DataError:
@@ -144,55 +133,30 @@ def _refused(name: str, faults: Sequence[Fault]) -> DataError:
     return DataError.gather([f"{name}:{fault.line}: {fault.reason}" for fault in faults])
 
 
-def _read(table: Table, read: Read) -> tuple[list[Row], list[Raw], list[Fault]]:
-    """The rows that the layout could read, as it read them, and the faults of the others."""
-    found = [(row, _raw_or_fault(row, read)) for row in table.rows]
-    kept = [(row, raw) for row, raw in found if isinstance(raw, Raw)]
-    faults = [raw for _, raw in found if isinstance(raw, Fault)]
-    return [row for row, _ in kept], [raw for _, raw in kept], faults
+def _items(raw: RawItems, source: Source, base: str) -> tuple[list[Item], list[int], list[Fault]]:
+    own = (source.config or _base(source)) if raw.layout == "mmlu_csv" else ""
 
+    def item(row: SourceRow, read: tuple[RawItem, str]) -> Item:
+        it, group = read
+        topic = source.topic if source.topic is not None else it.topic.strip() or own
+        name = it.id or f"{base}-{row.place:04d}"
+        return Item(name, it.stem, it.choices, key_index(it), topic, it.group or group)
 
-def _raw_or_fault(row: Row, read: Read) -> Raw | Fault:
-    try:
-        return read(row.cells)
-    except ItemError as error:
-        return Fault(row.line, str(error))
-
-
-def _items(
-    rows: Sequence[Row], raws: Sequence[Raw], *, layout: str, source: Source, base: str
-) -> tuple[list[Item], list[int], list[Fault]]:
-    own = (source.config or _base(source)) if layout == "mmlu_csv" else ""
-    names = groups(raws, base)
-    found: list[tuple[Item, int]] = []
-    faults: list[Fault] = []
-    for row, raw, group in zip(rows, raws, names, strict=True):
-        topic = source.topic if source.topic is not None else raw.topic.strip() or own
-        one = _item_or_fault(row, raw, f"{base}-{row.place:04d}", topic=topic, group=group)
-        if isinstance(one, Item):
-            found.append((one, row.line))
-        else:
-            faults.append(one)
-    again = _repeated([item.id for item, _ in found])
+    with_groups = zip(raw.raws, groups(raw.raws, base), strict=True)
+    made, faults = rows_or_faults(zip(raw.rows, with_groups, strict=True), item)
+    again = dict((later, first) for first, later in _repeated([item for _, item in made]))
     faults += [
-        Fault(found[b][1], f"the same id as line {found[a][1]}; expected one of its own") for a, b in again
+        Fault(made[b][0].line, f"the same id as line {made[a][0].line}; expected one of its own")
+        for b, a in again.items()
     ]
-    dropped = {b for _, b in again}
-    left = [pair for at, pair in enumerate(found) if at not in dropped]
-    return [item for item, _ in left], [line for _, line in left], faults
+    left = [pair for at, pair in enumerate(made) if at not in again]
+    return [item for _, item in left], [row.line for row, _ in left], faults
 
 
-def _item_or_fault(row: Row, raw: Raw, made_id: str, *, topic: str, group: str) -> Item | Fault:
-    try:
-        return Item(raw.id or made_id, raw.stem, raw.choices, key_index(raw), topic, raw.group or group)
-    except ItemError as error:
-        return Fault(row.line, str(error))
-
-
-def _repeated(ids: Sequence[str]) -> list[tuple[int, int]]:
+def _repeated(items: Sequence[Item]) -> list[tuple[int, int]]:
     """(first, later) places of the same id."""
     first: dict[str, int] = {}
-    return [(first[name], at) for at, name in enumerate(ids) if first.setdefault(name, at) != at]
+    return [(first[item.id], at) for at, item in enumerate(items) if first.setdefault(item.id, at) != at]
 
 
 def _base(source: Source) -> str:
@@ -202,8 +166,8 @@ def _base(source: Source) -> str:
     return _SPLIT_SUFFIX.sub("", _slug(Path(source.path).stem)) or "item"
 
 
-def _apart(source: Source) -> str:
-    """What tells two sources of one name apart: the folder of a file, the split of a Hub dataset."""
+def _distinction(source: Source) -> str:
+    """What distinguishes two sources of one name: the folder of a file, the split of a Hub dataset."""
     return _folder(source) if source.hub is None else _slug(source.split or source.files or "all")
 
 

@@ -1,15 +1,29 @@
 """Reads an item by the names of its fields: the user's map, completed by the names usually met.
 
-It refuses to choose between two fields that could both be the stem, the choices or the key.
+It refuses to choose between two fields that could both be the stem, the choices or the key, and labels that do not
+fit their texts: a key that names a label must name one choice.
 """
 
-from collections.abc import Iterable, Sequence
+import ast
+import json
+import re
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from string import ascii_lowercase
 
 from robustify.errors import DataError, ItemError
-from robustify.loaders.cells import dig, has, label, text
-from robustify.loaders.choice_cells import choice_columns, choice_texts
-from robustify.loaders.keys import key_index
-from robustify.loaders.rows import Cells, Raw
+from robustify.loaders.answer_keys import key_index
+from robustify.loaders.rows import (
+    Cells,
+    RawItem,
+    has,
+    json_kind,
+    label_of,
+    require_text,
+    text_list,
+    text_of,
+    value_of,
+)
 from robustify.loaders.source import FieldMap
 
 # Each line: names that mean the same. A later line counts only where no name of an earlier one is there.
@@ -29,6 +43,10 @@ KNOWN_NAMES = frozenset(
     for line in part
     for name in line
 )
+Labelled = tuple[tuple[str, ...], tuple[str, ...]]
+"""Texts and labels; no labels, or one for each text."""
+_COLUMN = re.compile(r"(|option|choice|opt|answer|ending)[ _-]?([a-z]|[0-9]{1,2})", re.IGNORECASE)
+_ORDERS = (list(ascii_lowercase), [str(n) for n in range(26)], [str(n) for n in range(1, 27)])
 
 
 class AmbiguousError(DataError):
@@ -57,36 +75,36 @@ def complete(fields: FieldMap, cells: Cells) -> FieldMap:
     )
 
 
-def read_fields(cells: Cells, fields: FieldMap, *, literals: bool) -> Raw:
-    """The item that a complete map finds in a row. `literals`: a list may be written out in a flat cell.
+def read_fields(cells: Cells, fields: FieldMap, *, literals: bool) -> RawItem:
+    """The item that a complete map gives for a row. `literals`: a list may be written out in a flat cell.
 
     Raises:
         ItemError: a field is missing or holds another type.
     """
     choices, labels = choice_texts(cells, fields.choices or "choices", literals=literals)
-    stem, passage = text(cells, fields.stem or "stem"), ""
+    stem, passage = text_of(cells, fields.stem or "stem"), ""
     if fields.passage is not None and has(cells, fields.passage):
-        passage = text(cells, fields.passage)
-    raw = Raw(
+        passage = text_of(cells, fields.passage)
+    raw = RawItem(
         stem=f"{passage}\n\n{stem}" if passage.strip() else stem,
         choices=choices,
-        key=dig(cells, fields.key or "key"),
+        key=value_of(cells, fields.key or "key"),
         key_is=fields.key_is,
         labels=labels,
-        id=label(cells, fields.id),
-        topic=label(cells, fields.topic),
+        id=label_of(cells, fields.id),
+        topic=label_of(cells, fields.topic),
         passage=passage,
     )
-    _agree(raw, cells, fields)
+    _require_one_key(raw, cells, fields)
     return raw
 
 
-def _agree(raw: Raw, cells: Cells, fields: FieldMap) -> None:
+def _require_one_key(raw: RawItem, cells: Cells, fields: FieldMap) -> None:
     """Where a row gives its key twice (MMLU-Pro: a letter and an index), both must mean the same choice."""
     other = "answer"
     if fields.key == other or other not in cells or fields.key_is != "auto":
         return
-    second = Raw(raw.stem, raw.choices, cells[other], labels=raw.labels)
+    second = RawItem(raw.stem, raw.choices, cells[other], labels=raw.labels)
     try:
         both = key_index(raw), key_index(second)
     except ItemError:
@@ -101,35 +119,140 @@ def _is_choice(name: str, choices: str | Sequence[str] | None) -> bool:
     return choices is not None and (name == choices if isinstance(choices, str) else name in choices)
 
 
-def _found(names: Iterable[str], ranks: Sequence[Sequence[str]]) -> list[str]:
+def _usual(names: Iterable[str], ranks: Sequence[Sequence[str]]) -> list[str]:
     by_fold = {name.casefold(): name for name in names}
     for rank in ranks:
-        found = [by_fold[name.casefold()] for name in rank if name.casefold() in by_fold]
-        if found:
-            return found
+        if usual := [by_fold[name.casefold()] for name in rank if name.casefold() in by_fold]:
+            return usual
     return []
 
 
 def _first(names: Iterable[str], ranks: Sequence[Sequence[str]]) -> str | None:
-    return next(iter(_found(names, ranks)), None)
+    return next(iter(_usual(names, ranks)), None)
 
 
 def _only(part: str, names: Iterable[str], ranks: Sequence[Sequence[str]]) -> str:
-    found = _found(names, ranks)
-    if not found:
+    usual = _usual(names, ranks)
+    if not usual:
         raise AmbiguousError(f"no field for the {part}")
-    if len(found) > 1:
-        raise AmbiguousError(f"{' and '.join(f'`{name}`' for name in found)} could each be the {part}")
-    return found[0]
+    if len(usual) > 1:
+        raise AmbiguousError(f"{' and '.join(f'`{name}`' for name in usual)} could each be the {part}")
+    return usual[0]
 
 
 def _choices(names: Sequence[str]) -> str | tuple[str, ...]:
-    found = _found(names, CHOICES)
+    usual = _usual(names, CHOICES)
     columns = choice_columns(names)
-    if found and not (columns and found[0].casefold() not in CHOICES[0]):
+    if usual and not (columns and usual[0].casefold() not in CHOICES[0]):
         return _only("choices", names, CHOICES)
     if len(columns) == 1:
         return columns[0]
     raise AmbiguousError(
         "several rows of columns could be the choices" if columns else "no field for the choices"
     )
+
+
+def shape(cells: Cells, choices: str | Sequence[str], *, literals: bool) -> str:
+    """The name of the layout that a choices field makes: what `validate` prints and `layout:` takes."""
+    if not isinstance(choices, str):
+        return "choice_columns"
+    value = value_of(cells, choices) if has(cells, choices) else None
+    match value:
+        case str() if literals:
+            return "choices_literal"
+        case Mapping() if "text" in value:
+            return "text_label"
+        case Mapping():
+            return "choices_by_letter"
+        case [Mapping(), *_]:
+            return "text_label"
+        case _:
+            return "query_gold" if {"query", "gold"} <= set(cells) else "choices_list"
+
+
+def choice_columns(names: Sequence[str]) -> list[tuple[str, ...]]:
+    """Series like A B C D, option1 option2, choice_a choice_b: at least two in order, from a, 0 or 1."""
+    series: dict[str, dict[str, str]] = {}
+    for name in names:
+        if match := _COLUMN.fullmatch(name):
+            series.setdefault(match[1].casefold(), {})[match[2].casefold()] = name
+    return [
+        tuple(members[at] for at in order[: len(members)])
+        for members in series.values()
+        for order in _ORDERS
+        if len(members) > 1 and set(members) == set(order[: len(members)])
+    ]
+
+
+def choice_texts(cells: Cells, choices: str | Sequence[str], *, literals: bool) -> Labelled:
+    """The texts of the choices and their labels (none: no labels), from one field or from one field a choice.
+
+    One field may hold a list of texts, a list of {text, label}, {text: [..], label: [..]} or {label: text};
+    with `literals` also any of these written out as JSON or Python shows it.
+
+    Raises:
+        ItemError: another shape, a choice that is no text, or labels that do not fit.
+    """
+    if not isinstance(choices, str):
+        return _from_columns(cells, choices)
+    value, what = value_of(cells, choices), f"`{choices}`"
+    if isinstance(value, str) and literals:
+        value = _literal(value, what)
+    match value:
+        case {"text": texts, "label": names}:
+            return _labelled(text_list(texts, what), names, what)
+        case {"text": texts}:
+            return text_list(texts, what), ()
+        case Mapping():
+            members = list(value.items())
+            # Every row of an Arrow struct has all labels: null at the end means no such choice.
+            while literals and members and members[-1][1] is None:
+                members.pop()
+            return text_list([text for _, text in members], what), tuple(str(name) for name, _ in members)
+        case [Mapping(), *_]:
+            objects = [dict(member) if isinstance(member, Mapping) else {} for member in value]
+            found = text_list([member.get("text") for member in objects], what)
+            labels = [member["label"] for member in objects if "label" in member]
+            return _labelled(found, labels, what) if labels else (found, ())
+        case _:
+            return text_list(value, what), ()
+
+
+def _labelled(texts: tuple[str, ...], names: object, what: str) -> Labelled:
+    if isinstance(names, str) or not isinstance(names, Sequence) or len(names) != len(texts):
+        raise ItemError(f"{what} has {len(texts)} texts, but not as many labels; expected one label a choice")
+    labels = tuple(str(name).strip() if isinstance(name, str | int) else "" for name in names)
+    if "" in labels or len(set(labels)) < len(labels):
+        raise ItemError(
+            f"{what} has a label that is empty, no text, or there twice; expected one label a choice"
+        )
+    return texts, labels
+
+
+def _from_columns(cells: Cells, names: Sequence[str]) -> Labelled:
+    """One choice a column. Empty columns at the end are choices this item does not have."""
+    values = [value_of(cells, name) for name in names]
+    while values and (values[-1] is None or values[-1] == ""):
+        values.pop()
+    texts = tuple(require_text(value, f"`{name}`") for value, name in zip(values, names, strict=False))
+    matches = [_COLUMN.fullmatch(name) for name in names[: len(texts)]]
+    suffixes = tuple(match[2].upper() for match in matches if match)
+    return texts, suffixes if len(suffixes) == len(texts) else tuple(names[: len(texts)])
+
+
+def _literal(cell: str, what: str) -> object:
+    """A list written into a flat cell, as JSON or as Python shows it."""
+    try:
+        return json.loads(cell)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        with warnings.catch_warnings():
+            # Python warns of odd escapes with the text itself.
+            warnings.simplefilter("ignore")
+            value: object = ast.literal_eval(cell.strip())
+            return value
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        raise ItemError(
+            f"{what} is {json_kind(cell)}; expected a list, written as JSON or Python does"
+        ) from None

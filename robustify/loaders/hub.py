@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from robustify.errors import AuthorisationError, DataError, RobustifyError, UsageError
-from robustify.loaders.hub_files import Part, chosen
+from robustify.loaders.hub_files import HubSelection, choose_files
 from robustify.loaders.source import Source
 
 _RESTRICTED = re.compile(r"wmdp", re.IGNORECASE)
@@ -20,9 +20,7 @@ _CARD = "README.md"
 
 
 def fetch(source: Source) -> tuple[Path, ...]:
-    """The files of the split that a source names, in the order of their names.
-
-    What the hub cache holds is used where the hub is out of reach or HF_HUB_OFFLINE is set.
+    """The files of the split that a source names, in the order of their names; from the hub cache where offline.
 
     Raises:
         UsageError: the package is not installed.
@@ -35,22 +33,18 @@ def fetch(source: Source) -> tuple[Path, ...]:
             f"{source.hub}: is a restricted set; expected `path` to a local file, through its adapter: "
             "restricted sets are never fetched"
         )
-    _require_package(source.hub)
+    if find_spec("huggingface_hub") is None:
+        raise UsageError(f"{source.hub}: a Hub dataset needs a package: pip install 'robustcbrn-eval[hub]'")
     folder, names = _listed(source)
     card = folder / _CARD
     text = card.read_text(encoding="utf-8", errors="replace") if card.is_file() else ""
-    part = Part(_named(source), source.config, source.split, source.files)
-    wanted = chosen(part, names, text)
+    selection = HubSelection(_named(source), source.config, source.split, source.files)
+    wanted = choose_files(selection, names, text)
     folder = _snapshot(source, [glob.escape(name) for name in wanted])
     missing = [name for name in wanted if not (folder / name).is_file()]
     if missing:
         raise _partly(source, len(wanted) - len(missing), len(wanted))
     return tuple(folder / name for name in wanted)
-
-
-def _require_package(repo: str) -> None:
-    if find_spec("huggingface_hub") is None:
-        raise UsageError(f"{repo}: a Hub dataset needs a package: pip install 'robustcbrn-eval[hub]'")
 
 
 def _named(source: Source) -> str:
@@ -96,11 +90,11 @@ def _snapshot(source: Source, patterns: list[str]) -> Path:
     except IncompleteSnapshotError as error:
         if patterns == [_CARD]:
             raise
-        raise _partly(source, None, len(patterns)) from error
+        raise _partly(source, "not all", len(patterns)) from error
     except LocalEntryNotFoundError as error:
         cause = error.__cause__
-        told = refusal(source, cause) if isinstance(cause, HfHubHTTPError) else _out_of_reach(source, error)
-        raise told from None
+        answered = isinstance(cause, HfHubHTTPError)
+        raise (refusal(source, cause) if answered else _out_of_reach(source, error)) from None
     except HfHubHTTPError as error:
         raise refusal(source, error) from None
     # The base of the hub's own error is that of its http package, whichever that is.
@@ -108,26 +102,23 @@ def _snapshot(source: Source, patterns: list[str]) -> Path:
         raise _out_of_reach(source, error) from None
 
 
-def _partly(source: Source, n: int | None, of: int) -> DataError:
-    found = "not all" if n is None else f"{n}"
+def _partly(source: Source, n: int | str, of: int) -> DataError:
     return DataError(
-        f"{_named(source)}: {found} of the {of} data files are in the hub cache; expected all: {_mend(source)}"
+        f"{_named(source)}: {n} of the {of} data files are in the hub cache; expected all: {_mend(source)}"
     )
 
 
 def _out_of_reach(source: Source, error: Exception) -> DataError:
     from huggingface_hub import constants
 
-    why = "HF_HUB_OFFLINE is set" if constants.is_offline_mode() else f"no answer ({_root(error)})"
+    root: BaseException = error
+    while root.__cause__ is not None:
+        root = root.__cause__
+    offline = constants.is_offline_mode()
+    why = "HF_HUB_OFFLINE is set" if offline else f"no answer ({type(root).__name__})"
     return DataError(
         f"{_named(source)}: is not in the hub cache, or not whole, and the hub is out of reach: {why}; {_mend(source)}"
     )
-
-
-def _root(error: BaseException) -> str:
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return type(error).__name__
 
 
 def _mend(source: Source) -> str:

@@ -21,7 +21,7 @@ _SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class HubSelection:
     """Which part of a repository is meant; `named` is how errors call it."""
 
     named: str
@@ -41,8 +41,8 @@ def data_files(names: Sequence[str]) -> list[str]:
     )
 
 
-def chosen(part: Part, names: Sequence[str], card: str) -> list[str]:
-    """The files of the part, in the order of their names; `card` is the text of the repository's README.
+def choose_files(selection: HubSelection, names: Sequence[str], card: str) -> list[str]:
+    """The files of the selection, in the order of their names; `card` is the text of the repository's README.
 
     Raises:
         DataError: no file, more than one candidate, no such configuration or split, or shards missing.
@@ -50,22 +50,22 @@ def chosen(part: Part, names: Sequence[str], card: str) -> list[str]:
     able = data_files(names)
     if not able:
         raise DataError(
-            f"{part.named}: holds no Parquet, Arrow, JSON, CSV or TSV file (dataset scripts are never run); "
+            f"{selection.named}: holds no Parquet, Arrow, JSON, CSV or TSV file (dataset scripts are never run); "
             "expected one: pin a commit of its branch refs/convert/parquet"
         )
-    if part.files is not None:
-        found = [name for name in able if fnmatchcase(name, part.files)]
-        return _whole(part, found, able, told=True)
+    if selection.files is not None:
+        found = [name for name in able if fnmatchcase(name, selection.files)]
+        return _whole(selection, found, able, known=True)
     configs = _card_configs(card)
-    found = _by_card(part, able, configs) if configs else _by_name(part, able)
-    return _whole(part, found, able, told=bool(configs))
+    found = _by_card(selection, able, configs) if configs else _by_name(selection, able)
+    return _whole(selection, found, able, known=bool(configs))
 
 
-def _whole(part: Part, found: Sequence[str], able: Sequence[str], *, told: bool) -> list[str]:
-    """The files in order; `told`: a card or a user says that they belong together, and not only their names."""
+def _whole(selection: HubSelection, found: Sequence[str], able: Sequence[str], *, known: bool) -> list[str]:
+    """The files in order; `known`: a card or a user says that they belong together, and not only their names."""
     if not found:
         raise DataError(
-            f"{part.named}: no data file fits; found {_list(able)}; expected `config`, `split` or `files`"
+            f"{selection.named}: no data file fits; found {_list(able)}; expected `config`, `split` or `files`"
         )
     series: dict[tuple[str, str, str], list[int]] = {}
     plain = []
@@ -77,20 +77,20 @@ def _whole(part: Part, found: Sequence[str], able: Sequence[str], *, told: bool)
     for (_, n, _), places in series.items():
         if sorted(places) != list(range(int(n))):
             raise DataError(
-                f"{part.named}: {len(places)} of {int(n)} shards are here; expected each of them once: fetch it again"
+                f"{selection.named}: {len(places)} of {int(n)} shards are here; expected each of them once: fetch it again"
             )
     single = all(name.endswith(".parquet") or name.endswith(".arrow") for name in found)
     if len(found) > 1 and not single:
         raise DataError(
-            f"{part.named}: {len(found)} files fit ({_list(found)}); expected one: name it with `files`, "
+            f"{selection.named}: {len(found)} files fit ({_list(found)}); expected one: name it with `files`, "
             "and give each file a source of its own"
         )
     # Numbered parts of one folder are one split; other names are as often several.
     numbered = all(PurePosixPath(name).stem.isdigit() for name in plain)
     folders = {str(PurePosixPath(name).parent) for name in plain}
-    if not told and len(series) + (len(folders) if numbered else len(plain)) > 1:
+    if not known and len(series) + (len(folders) if numbered else len(plain)) > 1:
         raise DataError(
-            f"{part.named}: files of several splits fit ({_list(found)}); expected one: say `config`, `split` "
+            f"{selection.named}: files of several splits fit ({_list(found)}); expected one: say `config`, `split` "
             "or `files`"
         )
     return sorted(found)
@@ -107,10 +107,10 @@ def _card_configs(card: str) -> dict[str, Mapping[str, object]]:
     if len(parts) < 3 or parts[0].strip("\ufeff \r\n"):
         return {}
     try:
-        told = yaml.safe_load(parts[1])
+        front = yaml.safe_load(parts[1])
     except yaml.YAMLError:
         return {}
-    listed = told.get("configs") if isinstance(told, dict) else None
+    listed = front.get("configs") if isinstance(front, dict) else None
     if not isinstance(listed, list):
         return {}
     return {
@@ -120,56 +120,60 @@ def _card_configs(card: str) -> dict[str, Mapping[str, object]]:
     }
 
 
-def _by_card(part: Part, able: Sequence[str], told: Mapping[str, Mapping[str, object]]) -> list[str]:
-    name = _one("configuration", "config", part, part.config, list(told), _default(told))
-    one = told[name]
+def _by_card(
+    selection: HubSelection, able: Sequence[str], configs: Mapping[str, Mapping[str, object]]
+) -> list[str]:
+    name = _one("configuration", "config", selection, selection.config, list(configs), _default(configs))
+    one = configs[name]
     folder = str(one.get("data_dir", "")).strip("/")
     inside = [n for n in able if n.startswith(f"{folder}/")] if folder else list(able)
     patterns = _patterns(one.get("data_files"), folder)
     if not patterns:
-        return _by_name(Part(part.named, None, part.split), inside)
-    split = _one("split", "split", part, part.split, list(patterns), None)
+        return _by_name(HubSelection(selection.named, None, selection.split), inside)
+    split = _one("split", "split", selection, selection.split, list(patterns), None)
     return [n for n in able if any(fnmatchcase(n, pattern) for pattern in patterns[split])]
 
 
-def _default(told: Mapping[str, Mapping[str, object]]) -> str | None:
-    marked = [name for name, one in told.items() if one.get("default") is True]
+def _default(configs: Mapping[str, Mapping[str, object]]) -> str | None:
+    marked = [name for name, one in configs.items() if one.get("default") is True]
     return marked[0] if len(marked) == 1 else None
 
 
-def _one(what: str, key: str, part: Part, said: str | None, there: Sequence[str], default: str | None) -> str:
+def _one(
+    what: str, key: str, selection: HubSelection, said: str | None, there: Sequence[str], default: str | None
+) -> str:
     if said is not None:
         if said not in there:
-            raise DataError(f"{part.named}: no {what} is called {said}; expected one of {_list(there)}")
+            raise DataError(f"{selection.named}: no {what} is called {said}; expected one of {_list(there)}")
         return said
     if default is not None or len(there) == 1:
         return default or there[0]
-    raise DataError(f"{part.named}: has several {what}s; expected `{key}:` one of {_list(there)}")
+    raise DataError(f"{selection.named}: has several {what}s; expected `{key}:` one of {_list(there)}")
 
 
-def _patterns(told: object, folder: str) -> dict[str, list[str]]:
+def _patterns(globs: object, folder: str) -> dict[str, list[str]]:
     """The globs of each split; a list without splits is all `train`, as the Hub reads it."""
-    match told:
+    match globs:
         case str():
-            found = {"train": [told]}
+            found = {"train": [globs]}
         case [dict(), *_]:
-            found = {str(e.get("split")): _texts(e.get("path")) for e in told if isinstance(e, dict)}
+            found = {str(e.get("split")): _texts(e.get("path")) for e in globs if isinstance(e, dict)}
         case list():
-            found = {"train": _texts(told)}
+            found = {"train": _texts(globs)}
         case dict():
-            found = {str(split): _texts(globs) for split, globs in told.items()}
+            found = {str(split): _texts(one) for split, one in globs.items()}
         case _:
             return {}
-    return {split: [f"{folder}/{g}" if folder else g for g in globs] for split, globs in found.items()}
+    return {split: [f"{folder}/{g}" if folder else g for g in parts] for split, parts in found.items()}
 
 
 def _texts(value: object) -> list[str]:
     return [str(one) for one in value] if isinstance(value, list) else [str(value)]
 
 
-def _by_name(part: Part, able: Sequence[str]) -> list[str]:
-    found = [n for n in able if part.config is None or _says(n, part.config)]
-    return [n for n in found if part.split is None or _says(n, part.split)]
+def _by_name(selection: HubSelection, able: Sequence[str]) -> list[str]:
+    found = [n for n in able if selection.config is None or _says(n, selection.config)]
+    return [n for n in found if selection.split is None or _says(n, selection.split)]
 
 
 def _says(name: str, word: str) -> bool:

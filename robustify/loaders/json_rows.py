@@ -1,36 +1,83 @@
-"""JSON text -> rows, each with its line.
+"""JSON text (JSON Lines, a list, or an object that holds the rows) -> rows, each with its line.
 
-Lines of JSON Lines end at LF alone, because U+2028 and its like may stand inside a string. A bad line is a
-fault of its own; the others are still read. No message quotes the file.
+Lines of JSON Lines end at LF alone, because U+2028 and its like may stand inside a string. A bad line is a fault of
+its own and the others are still read; a document that breaks off is refused whole. Stricter than `json`: NaN and
+repeated field names are refused. No message quotes the file: a JSONDecodeError carries the whole of it.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 
-from robustify.loaders.cells import kind_of, undecoded
-from robustify.loaders.json_documents import document_rows, list_rows, whole_object
-from robustify.loaders.json_text import BLANK, decode, skip_blank, why
-from robustify.loaders.rows import Fault, Row, Table
+from robustify.errors import DataError
+from robustify.loaders.rows import Fault, SourceRow, SourceTable, json_kind, undecoded
+
+_BLANK = " \t\r\n"
 
 
-def json_rows(name: str, text: str) -> Table:
+class RefusedJsonError(ValueError):
+    """Valid for Python's json, but not for us. The message is shown."""
+
+
+def _refuse_constant(name: str) -> object:
+    raise RefusedJsonError(f"{name} is no JSON number")
+
+
+def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
+    whole = dict(pairs)
+    if len(whole) < len(pairs):
+        raise RefusedJsonError("the same field name stands twice in one object")
+    return whole
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_object)
+
+
+def decode(text: str, start: int = 0) -> tuple[object, int]:
+    """The value that begins at `start`, and where it ends.
+
+    Raises:
+        ValueError: no JSON, a NaN, a field twice, or a number with thousands of digits.
+        RecursionError: nested too deeply.
+    """
+    value, end = _DECODER.raw_decode(text, start)
+    return value, end
+
+
+def json_rows(name: str, text: str) -> SourceTable:
     """The rows of a JSON text: one object a line, a list of objects, or one object that holds them.
 
     Raises:
         DataError: a document that cannot be read, or that holds no rows.
     """
-    start = skip_blank(text, 0)
+    start = _skip_blank(text, 0)
     if text.startswith("[", start):
-        return list_rows(name, text, start)
+        return _list_rows(name, text, start)
     if not _one_a_line(text):
-        return document_rows(name, whole_object(name, text, start))
-    table = _lines(text)
+        return _document_rows(name, whole_object(name, text, start))
+    table = _line_rows(text)
     # A single line may also be a whole document, written without line breaks.
     single = len(table.rows) == 1 and not table.faults
-    return document_rows(name, table.rows[0].cells) if single else table
+    return _document_rows(name, table.rows[0].cells) if single else table
+
+
+def whole_object(name: str, text: str, start: int) -> Mapping[str, object]:
+    """The one object of a text that begins with `{` at `start`.
+
+    Raises:
+        DataError: it cannot be read, or more follows.
+    """
+    _refuse_undecoded(name, text)
+    try:
+        value, end = decode(text, start)
+    except (ValueError, RecursionError) as error:
+        raise _broken(name, text, start, error) from None
+    _refuse_more(name, text, end)
+    return value if isinstance(value, dict) else {}
 
 
 def _one_a_line(text: str) -> bool:
-    lines = [line.lstrip(BLANK) for line in text.split("\n") if line.strip(BLANK)]
+    lines = [line.lstrip(_BLANK) for line in text.split("\n") if line.strip(_BLANK)]
     try:
         decode(lines[0])
     except (ValueError, RecursionError):
@@ -38,27 +85,137 @@ def _one_a_line(text: str) -> bool:
     return True
 
 
-def _lines(text: str) -> Table:
-    rows: list[Row] = []
-    faults: list[Fault] = []
-    lines = [(at, line.strip(BLANK)) for at, line in enumerate(text.split("\n"), start=1)]
-    for place, (at, line) in enumerate([(at, line) for at, line in lines if line], start=1):
-        found = _object_or_reason(line)
-        if isinstance(found, str):
-            faults.append(Fault(at, found))
-        else:
-            rows.append(Row(at, place, found))
-    return Table(tuple(rows), tuple(faults))
+def _line_rows(text: str) -> SourceTable:
+    lines = ((at, line.strip(_BLANK)) for at, line in enumerate(text.split("\n"), start=1))
+    return _rows_and_faults((at, _value_or_reason(line)) for at, line in lines if line)
 
 
-def _object_or_reason(line: str) -> Mapping[str, object] | str:
-    """The object on a line, or why there is none."""
+def _value_or_reason(line: str) -> object:
+    """The value on a line, or as a text why there is none."""
     if undecoded(line):
         return "not valid UTF-8"
     try:
         value, end = decode(line)
     except (ValueError, RecursionError) as error:
-        return why(error, line)
+        return _reason(error, line)
     if end < len(line):
         return f"not valid JSON: more after the first value (column {end + 1})"
-    return value if isinstance(value, dict) else f"{kind_of(value)}; expected an object"
+    return value if isinstance(value, dict) else _no_object(value)
+
+
+def _list_rows(name: str, text: str, start: int) -> SourceTable:
+    """The members of a text that begins with `[` at `start`, read one by one so that each keeps its line."""
+    _refuse_undecoded(name, text)
+    values: list[object] = []
+    places: list[int] = []
+    at = _skip_blank(text, start + 1)
+    try:
+        while not (text.startswith("]", at) and not values):
+            places.append(at)
+            value, end = decode(text, at)
+            values.append(value)
+            at = _skip_blank(text, end)
+            if text.startswith("]", at):
+                break
+            if not text.startswith(",", at):
+                raise json.JSONDecodeError("Expecting ',' delimiter", text, at)
+            at = _skip_blank(text, at + 1)
+    except (ValueError, RecursionError) as error:
+        raise _broken(name, text, at, error) from None
+    _refuse_more(name, text, at + 1)
+    return _members(name, values, _line_numbers(text, places))
+
+
+def _document_rows(name: str, value: Mapping[str, object]) -> SourceTable:
+    """The rows of an object: an Inspect log, one list of rows, columns side by side, or itself the one row."""
+    if "samples" in value and "eval" in value:
+        return _inspect_log(name, value["samples"])
+    lists = [column for column in value.values() if isinstance(column, list) and column]
+    objects = [column for column in lists if all(isinstance(member, dict) for member in column)]
+    if len(objects) == 1 and not {"choices", "options", "question"} & set(value):
+        return _members(name, objects[0])
+    if len(value) > 2 and len(lists) == len(value) and len({len(column) for column in lists}) == 1:
+        return _members(name, [dict(zip(value, cells, strict=True)) for cells in zip(*lists, strict=True)])
+    return SourceTable((SourceRow(1, 1, value),))
+
+
+def _inspect_log(name: str, samples: object) -> SourceTable:
+    if not isinstance(samples, list) or not samples:
+        raise DataError(f"{name}: an Inspect log without samples (its header only?); expected a whole log")
+    table = _members(name, samples)
+    return SourceTable(table.rows, table.faults, outer="inspect_log")
+
+
+def _members(name: str, values: Sequence[object], lines: Iterable[int] | None = None) -> SourceTable:
+    if not values:
+        raise DataError(f"{name}: an empty list; expected items")
+    places = range(1, len(values) + 1) if lines is None else lines
+    reasons = (value if isinstance(value, dict) else _no_object(value) for value in values)
+    return _rows_and_faults(zip(places, reasons, strict=True))
+
+
+def _rows_and_faults(members: Iterable[tuple[int, object]]) -> SourceTable:
+    """Rows from (line, object) and faults from (line, reason), numbered together in their order."""
+    rows: list[SourceRow] = []
+    faults: list[Fault] = []
+    for place, (line, value) in enumerate(members, start=1):
+        if isinstance(value, dict):
+            rows.append(SourceRow(line, place, value))
+        else:
+            faults.append(Fault(line, str(value)))
+    return SourceTable(tuple(rows), tuple(faults))
+
+
+def _no_object(value: object) -> str:
+    return f"{json_kind(value)}; expected an object"
+
+
+def _line_numbers(text: str, places: Sequence[int]) -> list[int]:
+    line, numbers = 1, []
+    for before, place in pairwise([0, *places]):
+        line += text.count("\n", before, place)
+        numbers.append(line)
+    return numbers
+
+
+def _refuse_undecoded(name: str, text: str) -> None:
+    bad = [at for at, line in enumerate(text.split("\n"), start=1) if undecoded(line)]
+    if bad:
+        raise DataError.gather([f"{name}:{at}: not valid UTF-8" for at in bad])
+
+
+def _refuse_more(name: str, text: str, end: int) -> None:
+    if text[end:].strip(_BLANK):
+        raise DataError(
+            f"{name}:{_line_at(text, end)}: more after the end of the JSON document; "
+            "expected one document, or one object a line"
+        )
+
+
+def _broken(name: str, text: str, at: int, error: ValueError | RecursionError) -> DataError:
+    place = error.pos if isinstance(error, json.JSONDecodeError) else at
+    return DataError(f"{name}:{_line_at(text, place)}: {_reason(error, text)}")
+
+
+def _reason(error: ValueError | RecursionError, text: str) -> str:
+    """The reason of an error of `decode`, without any of the text."""
+    match error:
+        case json.JSONDecodeError():
+            early = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")
+            return f"not valid JSON: {'it ends too early (cut off?)' if early else f'column {error.colno}'}"
+        case RefusedJsonError():
+            return f"not valid JSON: {error}"
+        case RecursionError():
+            return "JSON nested too deeply; expected a flat object"
+        case _:
+            return "a number with too many digits"
+
+
+def _line_at(text: str, place: int) -> int:
+    return text.count("\n", 0, place) + 1
+
+
+def _skip_blank(text: str, at: int) -> int:
+    while at < len(text) and text[at] in _BLANK:
+        at += 1
+    return at

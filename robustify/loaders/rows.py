@@ -1,20 +1,29 @@
-"""What passes between the readers of files and the layouts: rows, faults, and an item not yet checked.
+"""What passes between the readers of files and the layouts: rows, faults, raw items; and typed access to cells.
 
-Reprs show no text.
+A cell of the wrong type is refused by its field and type, never by its value. Reprs show no text.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
+from robustify.errors import ItemError
 from robustify.loaders.source import KeyKind
 from robustify.redaction.text import KeptHere
 
+V = TypeVar("V")
+T = TypeVar("T")
 Cells = Mapping[str, object]
 """One row by field name."""
+_UNDECODED = re.compile("[\udc80-\udcff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_MISSING = object()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Row(KeptHere):
+class SourceRow(KeptHere):
     """One row. `line` is where it starts, `place` its position among all rows, bad ones too; both from 1."""
 
     line: int
@@ -31,14 +40,14 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Table(KeptHere):
+class SourceTable(KeptHere):
     """The rows of one file. `literals`: its cells are flat, so that a list may be written out in a cell.
 
     `layout` is set by a reader that knows it (a CSV without header has no field names to recognise), `outer`
     by what the rows were wrapped in (a harness log).
     """
 
-    rows: tuple[Row, ...]
+    rows: tuple[SourceRow, ...]
     faults: tuple[Fault, ...] = ()
     layout: str = ""
     outer: str = ""
@@ -46,7 +55,7 @@ class Table(KeptHere):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Raw(KeptHere):
+class RawItem(KeptHere):
     """An item as a layout read it: the key is still what the file says, `key_is` says how to read it."""
 
     stem: str
@@ -58,3 +67,128 @@ class Raw(KeptHere):
     topic: str = ""
     passage: str = ""
     group: str = ""
+
+
+Read = Callable[[Cells], RawItem]
+"""How a layout reads a row; raises ItemError where the row cannot be an item."""
+
+
+def rows_or_faults(
+    rows: Iterable[tuple[SourceRow, V]], make: Callable[[SourceRow, V], T]
+) -> tuple[list[tuple[SourceRow, T]], list[Fault]]:
+    """Each row with what `make` gives for it and its value, and a fault for each row where it raises ItemError."""
+    made: list[tuple[SourceRow, T]] = []
+    faults: list[Fault] = []
+    for row, value in rows:
+        try:
+            made.append((row, make(row, value)))
+        except ItemError as error:
+            faults.append(Fault(row.line, str(error)))
+    return made, faults
+
+
+def undecoded(text: str) -> bool:
+    """Whether text read with `surrogateescape` holds bytes that were not UTF-8."""
+    return _UNDECODED.search(text) is not None
+
+
+def json_kind(value: object) -> str:
+    """The type of a JSON value in a user's words."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true or false"
+        case int() | float():
+            return "a number"
+        case str():
+            return "text"
+        case Mapping():
+            return "an object"
+        case list() | tuple():
+            return "a list"
+        case _:
+            return f"a {type(value).__name__}"
+
+
+def name_like(cell: str) -> bool:
+    """Whether a cell could be the name of a column: short, few words. A stem hardly ever is."""
+    return bool(cell.strip()) and len(cell) <= 40 and len(cell.split()) <= 3 and cell.isprintable()
+
+
+def value_of(cells: Cells, name: str) -> object:
+    """The cell called `name`; where there is none, a dot steps into an object.
+
+    Raises:
+        ItemError: no such field.
+    """
+    value = _value(cells, name)
+    if value is _MISSING:
+        raise ItemError(f"no field `{name}`")
+    return value
+
+
+def has(cells: Cells, name: str) -> bool:
+    """Whether there is a field of this name, as `value_of` looks for it."""
+    return _value(cells, name) is not _MISSING
+
+
+def _value(cells: Cells, name: str) -> object:
+    if name in cells:
+        return cells[name]
+    value: object = cells
+    for step in name.split("."):
+        if not isinstance(value, Mapping) or step not in value:
+            return _MISSING
+        value = value[step]
+    return value
+
+
+def require_text(value: object, what: str) -> str:
+    """`value` if it is text that can be written as UTF-8.
+
+    Raises:
+        ItemError: another type, or half a character.
+    """
+    if not isinstance(value, str):
+        raise ItemError(f"{what} is {json_kind(value)}; expected text")
+    if _SURROGATE.search(value):
+        if undecoded(value):
+            raise ItemError(f"{what} holds bytes that are not UTF-8")
+        raise ItemError(f"{what} holds half a character (a lone surrogate)")
+    return value
+
+
+def text_of(cells: Cells, name: str) -> str:
+    """The text in a field, unchanged."""
+    return require_text(value_of(cells, name), f"`{name}`")
+
+
+def label_of(cells: Cells, name: str | None) -> str:
+    """An id or topic, "" where the field is missing, null or empty. Numbers are taken as written.
+
+    Raises:
+        ItemError: another type, or control characters (it will be printed on terminals).
+    """
+    value = _value(cells, name) if name is not None else None
+    if value is None or value is _MISSING:
+        return ""
+    if isinstance(value, int) and not isinstance(value, bool):
+        if abs(value) >= 10**18:
+            raise ItemError(f"`{name}` is a number of more than 18 digits; expected a name")
+        return str(value)
+    label = require_text(value, f"`{name}`")
+    if _CONTROL.search(label):
+        raise ItemError(f"`{name}` holds control characters; expected a plain name")
+    return label
+
+
+def text_list(values: object, what: str) -> tuple[str, ...]:
+    """A list of choice texts.
+
+    Raises:
+        ItemError: not a list, or a member that is no text.
+    """
+    if isinstance(values, str) or not isinstance(values, Sequence):
+        raise ItemError(f"{what} is {json_kind(values)}; expected a list of texts")
+    return tuple(require_text(value, f"choice {at} of {what}") for at, value in enumerate(values, start=1))

@@ -69,9 +69,9 @@ class Source(BaseModel):
     @model_validator(mode="after")
     def _one_place(self) -> "Source":
         if self.hub is None:
-            said = [n for n in ("revision", "config", "split", "files") if getattr(self, n) is not None]
-            if said:
-                raise ValueError(f"{said[0]} is of a Hub dataset only; expected `hub: owner/name` beside it")
+            given = [n for n in ("revision", "config", "split", "files") if getattr(self, n) is not None]
+            if given:
+                raise ValueError(f"{given[0]} is of a Hub dataset only; expected `hub: owner/name` beside it")
             if not self.path:
                 raise ValueError(
                     "names no data; expected `path: FILE` or `hub: owner/name` with a `revision`"
@@ -82,9 +82,9 @@ class Source(BaseModel):
         if not _REPO.fullmatch(self.hub):
             raise ValueError("hub is no dataset's name; expected `hub: owner/name`")
         if self.revision is None or not _COMMIT.fullmatch(self.revision):
-            found = "is missing" if self.revision is None else "is no commit (a branch or a tag can move)"
+            fault = "is missing" if self.revision is None else "is no commit (a branch or a tag can move)"
             raise ValueError(
-                f"revision {found}; expected 40 hexadecimal digits: the commit that the dataset's page shows "
+                f"revision {fault}; expected 40 hexadecimal digits: the commit that the dataset's page shows "
                 "under Files and versions, History"
             )
         return self

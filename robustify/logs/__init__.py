@@ -1,21 +1,20 @@
 """Somebody's logs -> items and answers. Formats are recognised by content; items are matched by content."""
 
-from robustify.logs.columns import mapping
-from robustify.logs.files import Given, given, read_log, read_logs
 from robustify.logs.gather import gather
 from robustify.logs.gathered import Gathered
-from robustify.logs.log import Log, Wanted
-from robustify.logs.provenance import fingerprint, together
+from robustify.logs.log import Log, LogOptions, fingerprint, together
+from robustify.logs.log_files import LogPath, parse_log_path, read_log, read_logs
+from robustify.logs.pick_columns import mapping
 
 __all__ = [
     "Gathered",
-    "Given",
     "Log",
-    "Wanted",
+    "LogOptions",
+    "LogPath",
     "fingerprint",
     "gather",
-    "given",
     "mapping",
+    "parse_log_path",
     "read_log",
     "read_logs",
     "together",

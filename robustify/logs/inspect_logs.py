@@ -2,44 +2,93 @@
 
 Inspect may have shuffled the choices, so a letter means nothing by itself: it names a choice of the logged
 sample, and that choice's text is what is matched. What Inspect scores as wrong because it could not be read is
-unanswered here.
+unanswered here. An `.eval` is a zip archive whose members may be compressed with zstd, which Python reads from
+version 3.14 on; before, pyarrow's codec does it here.
 """
 
+import copy
+import struct
+import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from robustify.errors import DataError, UsageError
-from robustify.loaders.cells import name_like
-from robustify.loaders.json_text import decode
-from robustify.loaders.logs import unwrapped
-from robustify.loaders.rows import Cells, Fault, Row, Table
-from robustify.logs.letters import place_named
-from robustify.logs.log import Log, Reply, Shown, Wanted
+import pyarrow as pa
+
+from robustify.errors import DataError, ItemError, UsageError
+from robustify.loaders.harness_logs import item_table
+from robustify.loaders.json_rows import decode
+from robustify.loaders.rows import Cells, Fault, SourceRow, SourceTable, name_like, rows_or_faults
+from robustify.logs.log import Log, LoggedItem, LogOptions, LogReply, logged_items, plain_model
+from robustify.logs.naming import place_named
 from robustify.logs.prompts import assumed
-from robustify.logs.results_beside import plain_model
-from robustify.logs.rows import shown_items
-from robustify.logs.zipped import Zipped
 
 KIND = "inspect"
 _ATTACHED = "attachment://"
+_ZSTD = 93
+_DAMAGED = (zipfile.BadZipFile, OSError, EOFError, ValueError, zlib.error, struct.error, pa.ArrowException)
 
 
 def read_eval_zip(path: Path) -> dict[str, Any]:
     """A zipped log as one tree, as its JSON form would be.
 
     Raises:
-        DataError: cut off, damaged, without samples, or of a run that did not end.
+        DataError: cut off, damaged, encrypted, compressed in an unknown way, or of a run that did not end.
     """
-    with Zipped(path) as archive:
-        if "header.json" not in archive.members:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+            if "header.json" not in names:
+                raise DataError(
+                    f"{path.name}: has no header.json (a run that did not end?); expected a whole log"
+                )
+            samples = [n for n in names if n.startswith("samples/") and n.endswith(".json")]
+            header = _tree(path.name, archive, "header.json")
+            return {**header, "samples": [_tree(path.name, archive, name) for name in samples]}
+    except _DAMAGED as error:
+        raise DataError(
+            f"{path.name}: is cut off or damaged ({type(error).__name__}); expected a whole .eval file"
+        ) from None
+
+
+def _tree(file: str, archive: zipfile.ZipFile, member: str) -> Any:
+    data = _member(file, archive, archive.getinfo(member))
+    try:
+        return decode(data.decode("utf-8"))[0]
+    except (ValueError, RecursionError):
+        raise DataError(f"{file}: holds a member that is no JSON; expected a whole .eval file") from None
+
+
+def _member(file: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+    """The bytes of a member; every member must have its checksum."""
+    if info.flag_bits & 1:
+        raise DataError(f"{file}: is encrypted; expected a plain .eval file")
+    if info.compress_type != _ZSTD or not pa.Codec.is_available("zstd"):
+        try:
+            return archive.read(info)
+        except NotImplementedError:
             raise DataError(
-                f"{path.name}: has no header.json (a run that did not end?); expected a whole log"
-            )
-        names = [n for n in archive.members if n.startswith("samples/") and n.endswith(".json")]
-        header = _tree(path.name, archive.read("header.json"))
-        return {**header, "samples": [_tree(path.name, archive.read(name)) for name in names]}
+                f"{file}: is compressed with zip method {info.compress_type}; expected deflate or zstd: run "
+                "`pip install --upgrade pyarrow`, whose wheels read zstd, or "
+                "`inspect log convert --to json --output-dir DIR FILE` and import what it writes"
+            ) from None
+    packed = copy.copy(info)
+    packed.compress_type, packed.file_size = zipfile.ZIP_STORED, info.compress_size
+    # The checksum is that of the unpacked bytes: without it `zipfile` hands out the packed ones as they are.
+    del packed.CRC
+    with archive.open(packed) as stream:
+        data = unzstd(stream.read(), info.file_size)
+    if len(data) != info.file_size or zlib.crc32(data) != info.CRC:
+        raise zipfile.BadZipFile
+    return data
+
+
+def unzstd(data: bytes, most: int) -> bytes:
+    """Decompressed zstd frames, one or several; no more than a byte over `most` is ever made."""
+    with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
+        return bytes(stream.read(most + 1))
 
 
 def is_inspect(tree: object) -> bool:
@@ -47,7 +96,7 @@ def is_inspect(tree: object) -> bool:
     return isinstance(tree, Mapping) and isinstance(tree.get("eval"), Mapping) and "samples" in tree
 
 
-def read_inspect(path: Path, tree: Mapping[str, Any], sha256: str, wanted: Wanted) -> Log:
+def read_inspect(path: Path, tree: Mapping[str, Any], sha256: str, options: LogOptions) -> Log:
     """The replies of one log; of several epochs the first.
 
     Raises:
@@ -57,24 +106,27 @@ def read_inspect(path: Path, tree: Mapping[str, Any], sha256: str, wanted: Wante
     spec = tree["eval"]
     task = str(spec.get("task") or path.stem).rsplit("/", 1)[-1]
     samples = _in_order(tree, spec)
-    rows = tuple(Row(at, at, sample) for at, sample in enumerate(samples, start=1))
-    items = unwrapped(path.name, Table(rows, outer="inspect_log"))
-    called = {row.line: str(row.cells.get("id")) for row in rows}
-    shown, faults = shown_items(path.name, items, wanted, task, called)
-    scorer = _scorer(path.name, samples, wanted.filter)
-    bare = Reply(0, wanted.model or plain_model(str(spec.get("model") or "model")), "full", KIND, Shown(0))
-    found = [_reply(row, shown[row.line], scorer, bare, wanted) for row in rows if row.line in shown]
-    faults += _unfinished(tree, len(samples)) + [one for one in found if isinstance(one, Fault)]
-    replies = tuple(one for one in found if isinstance(one, Reply))
+    rows = tuple(SourceRow(at, at, sample) for at, sample in enumerate(samples, start=1))
+    inner = item_table(path.name, SourceTable(rows, outer="inspect_log"))
+    names = {row.line: str(row.cells.get("id")) for row in rows}
+    items, faults = logged_items(path.name, inner, options, task, names)
+    scorer = _scorer(path.name, samples, options.filter)
+    model = options.model or plain_model(str(spec.get("model") or "model"))
+    make = partial(LogReply, model=model, view=options.view or "full", template=KIND)
+    made, wrong = rows_or_faults(
+        ((row, items[row.line]) for row in rows if row.line in items),
+        lambda row, item: make(row.line, item=item, **_answer(row.cells, item, scorer)),
+    )
+    replies = tuple(reply for _, reply in made)
     return Log(
         file=path.name,
         kind=KIND,
         sha256=sha256,
         task=task,
         replies=replies,
-        faults=tuple(faults),
+        faults=(*faults, *_unfinished(tree, len(samples)), *wrong),
         facts=_facts(tree, spec),
-        notes=tuple(_notes(wanted, replies, len(rows) - len(items.rows))),
+        notes=tuple(_notes(options, replies, len(rows) - len(inner.rows))),
     )
 
 
@@ -83,13 +135,13 @@ def _in_order(tree: Mapping[str, Any], spec: Mapping[str, Any]) -> list[Cells]:
     dataset = spec.get("dataset")
     ids = dataset.get("sample_ids") if isinstance(dataset, Mapping) else None
     place = {str(name): at for at, name in enumerate(ids or [])}
-    held = [_resolved(sample) for sample in tree["samples"] or [] if isinstance(sample, Mapping)]
-    return sorted(held, key=lambda s: (place.get(str(s.get("id")), len(place)), _epoch(s)))
+    samples = [_resolved(sample) for sample in tree["samples"] or [] if isinstance(sample, Mapping)]
+    return sorted(samples, key=lambda s: (place.get(str(s.get("id")), len(place)), _epoch(s)))
 
 
 def _epoch(sample: Cells) -> int:
-    found = sample.get("epoch")
-    return found if isinstance(found, int) else 1
+    epoch = sample.get("epoch")
+    return epoch if isinstance(epoch, int) else 1
 
 
 def _resolved(sample: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,10 +149,8 @@ def _resolved(sample: Mapping[str, Any]) -> dict[str, Any]:
     apart = sample.get("attachments")
     if not isinstance(apart, Mapping):
         return dict(sample)
-    return {
-        **sample,
-        **{name: _put_back(sample[name], apart) for name in ("input", "choices") if name in sample},
-    }
+    texts = {name: _put_back(sample[name], apart) for name in ("input", "choices") if name in sample}
+    return {**sample, **texts}
 
 
 def _put_back(value: object, apart: Mapping[str, Any]) -> object:
@@ -119,16 +169,15 @@ def _unfinished(tree: Mapping[str, Any], n: int) -> list[Fault]:
     results = tree.get("results")
     total = results.get("total_samples") if isinstance(results, Mapping) else None
     status = str(tree.get("status", "success"))
-    found = [] if status == "success" else [f"its run has the status {status}; expected success"]
+    reasons = [] if status == "success" else [f"its run has the status {status}; expected success"]
     if isinstance(total, int) and total != n:
-        found.append(f"{n} samples are logged of the {total} that its results count; expected them all")
-    return [Fault(1, reason) for reason in found]
+        reasons.append(f"{n} samples are logged of the {total} that its results count; expected them all")
+    return [Fault(1, reason) for reason in reasons]
 
 
 def _scorer(file: str, samples: Sequence[Cells], wanted: str | None) -> str | None:
-    names = list(
-        dict.fromkeys(n for s in samples if isinstance(found := s.get("scores"), Mapping) for n in found)
-    )
+    scores = [sample.get("scores") for sample in samples]
+    names = list(dict.fromkeys(name for one in scores if isinstance(one, Mapping) for name in one))
     if wanted is not None and wanted not in names:
         raise UsageError(f"{file}: no scorer {wanted!r}; expected one of {', '.join(names) or 'none'}")
     if wanted is None and len(names) > 1 and "choice" not in names:
@@ -138,51 +187,41 @@ def _scorer(file: str, samples: Sequence[Cells], wanted: str | None) -> str | No
     return wanted or ("choice" if "choice" in names else next(iter(names), None))
 
 
-def _reply(row: Row, item: Shown, scorer: str | None, bare: Reply, wanted: Wanted) -> Reply | Fault:
-    scores = row.cells.get("scores")
+def _answer(cells: Cells, item: LoggedItem, scorer: str | None) -> dict[str, Any]:
+    """The pick of a sample, or the reason why there is none."""
+    scores = cells.get("scores")
     score = scores.get(scorer) if isinstance(scores, Mapping) else None
-    said = score if isinstance(score, Mapping) else {}
-    pick = place_named(said.get("answer"), item.k, item.choices)
-    reply = replace(bare, line=row.line, shown=item, pick=pick, view=wanted.view or "full")
-    if row.cells.get("error") is not None:
-        return replace(reply, pick=None, why="the run failed on it")
-    if not said:
-        return replace(reply, pick=None, why="no score is logged")
-    if pick is not None and said.get("value") in ("C", "I") and (said["value"] == "C") != (pick == item.key):
-        return Fault(
-            row.line,
-            f"is scored {said['value']}, but its answer and target say otherwise; expected letters of the logged "
-            "choices",
+    if cells.get("error") is not None:
+        return {"reason": "the run failed on it"}
+    if not isinstance(score, Mapping) or not score:
+        return {"reason": "no score is logged"}
+    pick, value = place_named(score.get("answer"), item.k, item.choices), score.get("value")
+    if pick is not None and value in ("C", "I") and (value == "C") != (pick == item.key):
+        raise ItemError(
+            f"is scored {value}, but its answer and target say otherwise; expected letters of the logged choices"
         )
-    return replace(reply, why="names no choice, or several")
+    return {"pick": pick, "reason": "names no choice, or several"}
 
 
-def _notes(wanted: Wanted, replies: Sequence[Reply], dropped: int) -> list[str]:
-    found = []
+def _notes(options: LogOptions, replies: Sequence[LogReply], dropped: int) -> list[str]:
+    notes = []
     if dropped:
-        found.append(f"samples of later epochs left out: {dropped}; the first one of an item counts")
-    if wanted.view is None:
-        same = len(replies) > 1 and len({reply.shown.stem for reply in replies}) == 1
+        notes.append(f"samples of later epochs left out: {dropped}; the first one of an item counts")
+    if options.view is None:
+        same = len(replies) > 1 and len({reply.item.stem for reply in replies}) == 1
         doubt = "; all items have one stem: if the question was not shown, say choices_only" if same else ""
-        found.append(assumed("full") + doubt)
-    return found
+        notes.append(assumed("full") + doubt)
+    return notes
 
 
 def _facts(tree: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, str]:
     packages, config, plan = spec.get("packages"), spec.get("config"), tree.get("plan")
     steps = plan.get("steps") if isinstance(plan, Mapping) else None
     solvers = [str(s.get("solver")) for s in steps or [] if isinstance(s, Mapping)]
-    found = {
+    facts = {
         "inspect_ai": packages.get("inspect_ai") if isinstance(packages, Mapping) else None,
         "task_version": spec.get("task_version"),
         "epochs": config.get("epochs") if isinstance(config, Mapping) else None,
         "solver": "+".join(solvers) or None,
     }
-    return {name: str(value) for name, value in found.items() if value is not None and name_like(str(value))}
-
-
-def _tree(file: str, data: bytes) -> Any:
-    try:
-        return decode(data.decode("utf-8"))[0]
-    except (ValueError, RecursionError):
-        raise DataError(f"{file}: holds a member that is no JSON; expected a whole .eval file") from None
+    return {name: str(value) for name, value in facts.items() if value is not None and name_like(str(value))}

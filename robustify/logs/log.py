@@ -4,18 +4,24 @@ Places here are places as the log shows the choices, not yet those of an item; m
 no text.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from robustify.loaders.rows import Fault
+from robustify.loaders.answer_keys import key_index
+from robustify.loaders.layouts import groups, raw_items
+from robustify.loaders.rows import Fault, RawItem, SourceRow, SourceTable, rows_or_faults
 from robustify.loaders.source import FieldMap
 from robustify.redaction.text import KeptHere
 from robustify.views import View
 
+_ABSOLUTE = re.compile(r"(?:[/~.\\]|[A-Za-z]:[\\/]|__)")
+_LISTED = 3
+
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a user says about a log. What is left out is read from the log, and what was assumed is told.
+class LogOptions:
+    """What a user says about a log. What is left out is read from the log, and what was assumed becomes a note.
 
     `view`: how the items were asked. `model`: whose replies these are. `filter`: which of lm-eval's filters or
     of Inspect's scorers. `columns`: for each part of a row the column (or columns) that holds it, with `=`
@@ -42,7 +48,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Shown(KeptHere):
+class LoggedItem(KeptHere):
     """An item as a log shows it: its text, where the log has any, and its key, where the log says so.
 
     `k` choices; `choices` are empty where there is no text. `name` is what the log calls the item, `id` the
@@ -60,25 +66,25 @@ class Shown(KeptHere):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Reply(KeptHere):
+class LogReply(KeptHere):
     """One answer of one model. `pick` and `scores` are by place as shown; `scores` are log-probabilities.
 
     `by_text`: what was scored is the text of each choice, of `n_chars` characters, and length counts; else the
-    scores are compared as they are. `alone`: log-probabilities of the same texts without any context. `why`
-    says why there is no pick.
+    scores are compared as they are. `unconditioned`: log-probabilities of the same texts without any context.
+    `reason` says why there is no pick.
     """
 
     line: int
     model: str
     view: View
     template: str
-    shown: Shown
+    item: LoggedItem
     pick: int | None = None
     scores: tuple[float, ...] = ()
     by_text: bool = False
     n_chars: tuple[int, ...] = ()
-    alone: tuple[float, ...] = ()
-    why: str = "no readable answer"
+    unconditioned: tuple[float, ...] = ()
+    reason: str = "no readable answer"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -86,7 +92,7 @@ class Log(KeptHere):
     """One file: its replies, the rows that could not be read, and what it says of its own making.
 
     `facts` (a task's name, versions, dtype) describe every model of the log. `templates`: sha256 by
-    "view/name" of the templates of ours that its prompts were found to be. `notes` say what was assumed, without
+    "view/name" of the templates of ours that all its prompts are. `notes` say what was assumed, without
     the file's name.
     """
 
@@ -94,8 +100,64 @@ class Log(KeptHere):
     kind: str
     sha256: str
     task: str
-    replies: tuple[Reply, ...]
+    replies: tuple[LogReply, ...]
     faults: tuple[Fault, ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
     templates: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+
+
+def logged_items(
+    file: str, table: SourceTable, options: LogOptions, task: str, names: Mapping[int, str]
+) -> tuple[dict[int, LoggedItem], list[Fault]]:
+    """By line the item that each row of an item table shows, read as a benchmark's file; and the other rows' faults.
+
+    `names`: by line what the log calls the item.
+
+    Raises:
+        DataError: no layout is recognised, or the choices are letters only.
+        UsageError: a mapped field that no row has.
+    """
+    if not table.rows:
+        return {}, list(table.faults)
+    raw = raw_items(file, table, None, options.fields)
+
+    def item(row: SourceRow, read: tuple[RawItem, str]) -> LoggedItem:
+        it, group = read
+        key, name = key_index(it), names[row.line]
+        group = it.group or group
+        return LoggedItem(len(it.choices), it.stem, it.choices, key, name, it.id, it.topic.strip(), group)
+
+    with_groups = zip(raw.raws, groups(raw.raws, task), strict=True)
+    made, faults = rows_or_faults(zip(raw.rows, with_groups, strict=True), item)
+    return {row.line: item for row, item in made}, [*table.faults, *raw.faults, *faults]
+
+
+def plain_model(name: str) -> str:
+    """`owner/name` as it is; of a path, or of a path as lm-eval makes it a folder's name, the last part.
+
+    A model's folder on somebody's machine is not handed on.
+    """
+    if _ABSOLUTE.match(name) or "//" in name:
+        return re.split(r"[\\/]|__", name.rstrip("/\\"))[-1]
+    return name.replace("__", "/")
+
+
+def fingerprint(logs: Sequence[Log], model: str) -> dict[str, str]:
+    """The facts of a model's logs; where they differ, the first few of each. `model`: its name in the logs.
+
+    A log's digest says which answers these are, not which model gave them, so it is not written as a digest of its
+    own: models are distinguished by the name that the log gives and by their revision.
+    """
+    facts: dict[str, list[str]] = {}
+    for log in logs:
+        own = {"engine": f"replay of {log.kind}", "model": model, **log.facts}
+        for key, value in {**own, "log": f"{log.file} {log.sha256}"}.items():
+            facts.setdefault(key, []).append(value)
+    return {key: together(list(dict.fromkeys(values))) for key, values in facts.items()}
+
+
+def together(values: Sequence[str]) -> str:
+    """The first values, and how many there are besides."""
+    more = f" and {len(values) - _LISTED} more" if len(values) > _LISTED else ""
+    return ", ".join(values[:_LISTED]) + more

@@ -12,7 +12,7 @@ from typing import Literal
 
 from robustify.errors import ItemError
 from robustify.item import Item, folded, unspaced
-from robustify.logs.log import Shown
+from robustify.logs.log import LoggedItem
 from robustify.orders import Order, own
 
 Reading = Literal["content", "folded stem", "choices alone"]
@@ -23,8 +23,8 @@ Asking = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """The item's place in the catalogue, the order in which it was shown, and what told which item it is."""
+class Match:
+    """The item's place in the catalogue, the order in which it was logged, and what told which item it is."""
 
     at: int
     order: Order
@@ -43,70 +43,72 @@ class Catalogue:
         self._named: dict[tuple[Asking, str], int] = {}
         self._called: dict[tuple[Asking, int], str] = {}
         self._shown: set[tuple[Asking, int, Order]] = set()
-        self._last: tuple[Shown, tuple[str, ...], bytes] | None = None
+        self._last: tuple[LoggedItem, tuple[str, ...], bytes] | None = None
         for item in items:
             texts = tuple(map(unspaced, item.choices))
             self._add(item, texts, _digest("content", item.stem, texts))
 
-    def find(self, shown: Shown, asking: Asking, task: str, *, blind: bool) -> Found:
+    def find(self, logged: LoggedItem, asking: Asking, task: str, *, blind: bool) -> Match:
         """The item that a row shows. `blind`: asked without its question, which the log may then lack.
 
-        A second row of one asking finds its item too; who counts the rows refuses it.
+        A second row of one asking finds its item too; `refuse_repeats` refuses it.
 
         Raises:
-            ItemError: no such item, or one that cannot be told from another.
+            ItemError: no such item, or one that cannot be distinguished from another.
         """
-        found = self._by_text(shown, asking, task, blind) if shown.choices else self._by_id(shown)
-        self._shown.add((asking, found.at, found.order))
-        if shown.name:
-            self._named[asking, shown.name] = found.at
-            self._called[asking, found.at] = shown.name
-        return found
+        match = self._by_text(logged, asking, task, blind) if logged.choices else self._by_id(logged)
+        self._shown.add((asking, match.at, match.order))
+        if logged.name:
+            self._named[asking, logged.name] = match.at
+            self._called[asking, match.at] = logged.name
+        return match
 
-    def _by_text(self, shown: Shown, asking: Asking, task: str, blind: bool) -> Found:
-        texts, digest = self._read(shown)
-        known = self._named.get((asking, shown.name)) if shown.name else None
+    def _by_text(self, logged: LoggedItem, asking: Asking, task: str, blind: bool) -> Match:
+        texts, digest = self._read(logged)
+        known = self._named.get((asking, logged.name)) if logged.name else None
         for kind in READINGS if blind else READINGS[:-1]:
-            wanted = digest if kind == "content" else _digest(kind, shown.stem, texts)
-            held = self._index(kind).get(wanted, [])
-            if kind != "content" and len(held) > 1:
-                raise ItemError(f"cannot be told from {len(held)} items by its {kind}")
-            at_hand = [known] if known in held else [at for at in held if self._may_be(shown, at, asking)]
-            found = [Found(at, _order(texts, self._texts[at]), kind) for at in at_hand if at is not None]
-            free = [f for f in found if (asking, f.at, f.order) not in self._shown]
+            wanted = digest if kind == "content" else _digest(kind, logged.stem, texts)
+            places = self._index(kind).get(wanted, [])
+            if kind != "content" and len(places) > 1:
+                raise ItemError(f"cannot be told from {len(places)} items by its {kind}")
+            at_hand = (
+                [known] if known in places else [at for at in places if self._may_be(logged, at, asking)]
+            )
+            matches = [Match(at, _order(texts, self._texts[at]), kind) for at in at_hand if at is not None]
+            free = [m for m in matches if (asking, m.at, m.order) not in self._shown]
             if free:
-                # An item shown as it stands comes before one that would have been shuffled.
-                return next((f for f in free if f.order == own(shown.k)), free[0])
-            if found and (known in held or not self.grows):
-                return found[0]
+                # An item shown in its own order comes before one that would have been shuffled.
+                return next((m for m in free if m.order == own(logged.k)), free[0])
+            if matches and (known in places or not self.grows):
+                return matches[0]
             if self.grows:
                 break
         if not self.grows:
-            other = ", though one has this id" if shown.id in self._ids else ""
+            other = ", though one has this id" if logged.id in self._ids else ""
             raise ItemError(f"no item of the data has this content{other}")
-        return Found(self._add(_item(shown, self._free(shown, task)), texts, digest), own(shown.k))
+        return Match(self._add(_item(logged, self._free(logged, task)), texts, digest), own(logged.k))
 
-    def _may_be(self, shown: Shown, at: int, asking: Asking) -> bool:
+    def _may_be(self, logged: LoggedItem, at: int, asking: Asking) -> bool:
         """Whether a row may show this item: not where a log is all that is known and calls it otherwise."""
-        return not self.grows or self._called.get((asking, at), shown.name) == shown.name
+        return not self.grows or self._called.get((asking, at), logged.name) == logged.name
 
-    def _by_id(self, shown: Shown) -> Found:
-        at = self._ids.get(shown.id)
+    def _by_id(self, logged: LoggedItem) -> Match:
+        at = self._ids.get(logged.id)
         if at is None:
             raise ItemError("no item of the data has this id, and the row has no text to be matched by")
         item = self.items[at]
-        if shown.k != item.k or shown.key not in (None, item.key):
+        if logged.k != item.k or logged.key not in (None, item.key):
             raise ItemError(
                 "has another key or number of choices than the item of its id; expected the same, as the row has "
                 "no text"
             )
-        return Found(at, own(item.k), "id")
+        return Match(at, own(item.k), "id")
 
-    def _read(self, shown: Shown) -> tuple[tuple[str, ...], bytes]:
+    def _read(self, logged: LoggedItem) -> tuple[tuple[str, ...], bytes]:
         # The rows of many models may show one and the same item.
-        if self._last is None or self._last[0] is not shown:
-            texts = tuple(map(unspaced, shown.choices))
-            self._last = (shown, texts, _digest("content", shown.stem, texts))
+        if self._last is None or self._last[0] is not logged:
+            texts = tuple(map(unspaced, logged.choices))
+            self._last = (logged, texts, _digest("content", logged.stem, texts))
         return self._last[1:]
 
     def _index(self, kind: Reading) -> defaultdict[bytes, list[int]]:
@@ -125,11 +127,11 @@ class Catalogue:
         self._ids[item.id] = at
         return at
 
-    def _free(self, shown: Shown, task: str) -> str:
+    def _free(self, logged: LoggedItem, task: str) -> str:
         """An id for an item of a log: its own, else the task's name and what the log calls it."""
-        name = shown.name.removeprefix("#")
+        name = logged.name.removeprefix("#")
         made = f"{task}-{name:0>4}" if name.isdecimal() else f"{task}-{name or len(self.items) + 1}"
-        wanted = shown.id or made
+        wanted = logged.id or made
         while wanted in self._ids:
             wanted = f"{made}-{len(self.items) + 1}"
         return wanted
@@ -157,7 +159,7 @@ def _order(shown: Sequence[str], own_texts: Sequence[str]) -> Order:
     return tuple(left[choice].pop(0) for choice in shown)
 
 
-def _item(shown: Shown, name: str) -> Item:
-    if shown.key is None:
+def _item(logged: LoggedItem, name: str) -> Item:
+    if logged.key is None:
         raise ItemError("no key is logged; expected the items with their keys (--data ITEMS)")
-    return Item(name, shown.stem, shown.choices, shown.key, shown.topic, shown.group)
+    return Item(name, logged.stem, logged.choices, logged.key, logged.topic, logged.group)

@@ -1,4 +1,4 @@
-"""How a log's items were asked: told by its prompts, never by its file name.
+"""How a log's items were asked, by its prompts, never by its file name.
 
 A prompt of ours is recognised word for word. Of others' prompts only so much is read as the words prove:
 whether letters or texts were scored, and whether the question was shown at all.
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from robustify.errors import DataError, UsageError
 from robustify.item import Item, unspaced
-from robustify.logs.letters import are_letters
-from robustify.logs.log import Shown, Wanted
+from robustify.logs.log import LoggedItem, LogOptions
+from robustify.logs.naming import are_letters
 from robustify.orders import own
 from robustify.redaction.text import KeptHere
 from robustify.views import View, names, template
@@ -24,7 +24,7 @@ BLIND: tuple[View, ...] = ("choices_only", "choices_only_text")
 class Prompt(KeptHere):
     """What was put before a model: one context and one continuation a choice, and the item they show."""
 
-    shown: Shown
+    item: LoggedItem
     contexts: tuple[str, ...]
     continuations: tuple[str, ...]
 
@@ -32,7 +32,7 @@ class Prompt(KeptHere):
     def by_letter(self) -> bool:
         """Whether letters (or numbers) were scored, not texts; choices that are letters themselves are texts."""
         bare = [text.strip() for text in self.continuations]
-        return are_letters(bare) and bare != [c.strip() for c in self.shown.choices]
+        return are_letters(bare) and bare != [c.strip() for c in self.item.choices]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,30 +45,30 @@ class AskedAs:
     note: str = ""
 
 
-def asked_as(file: str, kind: str, prompts: Sequence[Prompt], wanted: Wanted) -> AskedAs:
+def asked_as(file: str, kind: str, prompts: Sequence[Prompt], options: LogOptions) -> AskedAs:
     """How the items of a log were asked; its template is named `kind` unless every prompt is one of ours.
 
     Raises:
-        UsageError: `wanted.view` is not what our own prompts show.
-        DataError: asked without the question, says `wanted.view`, and the prompts show it.
+        UsageError: `options.view` is not what our own prompts show.
+        DataError: asked without the question, says `options.view`, and the prompts show it.
     """
     seen = prompts[:: max(1, len(prompts) // LOOKED_AT)][:LOOKED_AT]
     ours = _ours(seen)
     if ours is not None and all(_is_template(prompt, ours.view, ours.template) for prompt in prompts):
-        if wanted.view not in (None, ours.view):
+        if options.view not in (None, ours.view):
             raise UsageError(
                 f"{file}: is asked as {ours.view} (its prompts are template {ours.template}), not as "
-                f"{wanted.view}; leave the view out"
+                f"{options.view}; leave the view out"
             )
         return ours
     with_stem = sum(_shows_stem(prompt) for prompt in seen)
-    if wanted.view in BLIND and with_stem * 2 > len(seen):
+    if options.view in BLIND and with_stem * 2 > len(seen):
         raise DataError(
             f"{file}: {with_stem} of {len(seen)} prompts looked at show the question; expected none of a log "
-            f"of {wanted.view}"
+            f"of {options.view}"
         )
-    if wanted.view is not None:
-        return AskedAs(wanted.view, kind)
+    if options.view is not None:
+        return AskedAs(options.view, kind)
     by_letter = sum(prompt.by_letter for prompt in seen) * 2 >= len(seen)
     view: View = "full" if by_letter or not seen else "cloze"
     said = assumed(view)
@@ -79,7 +79,7 @@ def asked_as(file: str, kind: str, prompts: Sequence[Prompt], wanted: Wanted) ->
 
 
 def assumed(view: View) -> str:
-    """What is told where nobody said how the items were asked."""
+    """The note where nobody said how the items were asked."""
     return f"taken as asked in the view {view} (--view says otherwise)"
 
 
@@ -92,14 +92,14 @@ def _ours(prompts: Sequence[Prompt]) -> AskedAs | None:
 
 
 def _is_template(prompt: Prompt, view: View, name: str) -> bool:
-    shown = prompt.shown
-    if not shown.choices or not shown.stem.strip():
+    logged = prompt.item
+    if not logged.choices or not logged.stem.strip():
         return False
-    item = Item("shown", shown.stem, shown.choices, shown.key or 0)
+    item = Item("logged", logged.stem, logged.choices, logged.key or 0)
     asked = list(zip(prompt.contexts, prompt.continuations, strict=True))
     return asked == [(r.context, r.continuation) for r in template(view, name).requests(item, own(item.k))]
 
 
 def _shows_stem(prompt: Prompt) -> bool:
-    stem = unspaced(prompt.shown.stem)
+    stem = unspaced(prompt.item.stem)
     return bool(stem) and any(stem in unspaced(context) for context in prompt.contexts[:1])

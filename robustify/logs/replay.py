@@ -1,4 +1,4 @@
-"""A model whose answers stand in logs: it is not asked, its rows are taken over.
+"""A model whose answers are in logs: it is not asked, its rows are taken over.
 
 It is no `Scorer`: what a log holds was asked in the log's own words, and may be picks without any score, so it
 gives answer rows and says under which template. What the logs do not hold is unanswered, never asked elsewhere.
@@ -15,7 +15,7 @@ from robustify.answers import Answer, Answers, unanswered
 from robustify.errors import DataError, UsageError
 from robustify.item import Item
 from robustify.loaders import Loaded
-from robustify.logs import Given, Log, Wanted, fingerprint, gather, mapping, read_logs
+from robustify.logs import Log, LogOptions, LogPath, fingerprint, gather, mapping, read_logs
 from robustify.logs.prompts import BLIND
 from robustify.orders import own
 from robustify.views import View
@@ -46,7 +46,7 @@ class ReplayModel(BaseModel):
 
     @property
     def reference(self) -> str:
-        """What tells it from another model of the same config."""
+        """What distinguishes it from another model of the same config."""
         return "|".join(["replay", self.model, *self.logs])
 
 
@@ -59,8 +59,8 @@ class Replayed:
     templates: dict[str, str]
 
 
-def check_logs(model: ReplayModel, told: Collection[str]) -> None:
-    """Make sure that the logs can be read and serve; `told`: the templates under which other voters are asked.
+def check_logs(model: ReplayModel, templates: Collection[str]) -> None:
+    """Make sure that the logs can be read and serve; `templates`: those under which other voters are asked.
 
     Raises:
         UsageError: a file that is not there, a mapping that cannot be, or a voter whose logs cannot vote.
@@ -76,10 +76,10 @@ def check_logs(model: ReplayModel, told: Collection[str]) -> None:
             f"{model.name}: votes, but its logs hold {views}; expected answers without the question, or "
             "`role: under_test`"
         )
-    if told and not blind & set(told):
+    if templates and not blind & set(templates):
         raise UsageError(
             f"{model.name}: was asked in other words ({', '.join(sorted(blind))}) than the other voters "
-            f"({', '.join(sorted(told))}); expected `role: under_test`, or replayed voters alone"
+            f"({', '.join(sorted(templates))}); expected `role: under_test`, or replayed voters alone"
         )
 
 
@@ -90,28 +90,28 @@ def replayed(model: ReplayModel, bench: Loaded) -> Replayed:
         UsageError, DataError: as the logs' readers say, or the logs hold several models and none of this name.
     """
     logs = _read(model)
-    found = gather(logs, bench)
-    missing = list(_missing(model.name, found.answers, bench.items))
-    notes = [*dict.fromkeys(note for log in logs for note in log.notes), *found.notes]
-    told = {
+    gathered = gather(logs, bench)
+    missing = list(_missing(model.name, gathered.answers, bench.items))
+    notes = [*dict.fromkeys(note for log in logs for note in log.notes), *gathered.notes]
+    facts = {
         **fingerprint(logs, model.name),
-        "items_not_in_the_log": str(len(bench.items) - len(found.topics)),
-        "rows_of_no_item": str(len(found.set_aside)),
+        "items_not_in_the_log": str(len(bench.items) - len(gathered.topics)),
+        "rows_of_no_item": str(len(gathered.set_aside)),
         "assumed": "; ".join(notes),
     }
     templates = {name: digest for log in logs for name, digest in log.templates.items()}
-    return Replayed(Answers.concat([found.answers, Answers.of(missing)]), told, templates)
+    return Replayed(Answers.concat([gathered.answers, Answers.of(missing)]), facts, templates)
 
 
 def _read(model: ReplayModel) -> list[Log]:
-    wanted = Wanted(
+    options = LogOptions(
         view=model.view,
         filter=model.filter,
         columns=mapping(model.columns),
         keyed=True,
         skip_bad=model.skip_bad,
     )
-    return [_of_one(log, model) for log in read_logs([Given(Path(log)) for log in model.logs], wanted)]
+    return [_of_one(log, model) for log in read_logs([LogPath(Path(log)) for log in model.logs], options)]
 
 
 def _of_one(log: Log, model: ReplayModel) -> Log:
@@ -130,7 +130,7 @@ def _of_one(log: Log, model: ReplayModel) -> Log:
 def _missing(name: str, answers: Answers, items: Sequence[Item]) -> Iterator[Answer]:
     for view, model, template in answers.askings():
         block = answers.block(view, model, template)
-        held = {answers.items[at] for at in set(block.item.tolist())}
+        answered = {answers.items[at] for at in set(block.item.tolist())}
         for item in items:
-            if item.id not in held:
+            if item.id not in answered:
                 yield unanswered(item.id, view, name, own(item.k), template, item.key, "not in the log")

@@ -11,7 +11,7 @@ from robustify.errors import AuthorisationError, DataError, GuardrailError, Reso
 from robustify.export import writing as exporting
 from robustify.export.heading import Heading, commented, one_line
 from robustify.importing import import_logs
-from robustify.logs import Given
+from robustify.logs import LogPath
 from robustify.pipeline import rejudge
 from robustify.run import Run, open_run
 from tests.support.exported_run import made_run, restricted
@@ -84,7 +84,7 @@ def test_a_run_without_text_is_refused(tmp_path: Path, export: Export) -> None:
         for m in ("one", "two")
         for at in range(40)
     ]
-    blind = import_logs([Given(jsonl(tmp_path / "picks.jsonl", rows))], tmp_path / "run")
+    blind = import_logs([LogPath(jsonl(tmp_path / "picks.jsonl", rows))], tmp_path / "run")
     with pytest.raises(DataError, match="holds no text of its items") as told:
         export(blind, tmp_path / "out", True)
     assert told.value.exit_code == 3

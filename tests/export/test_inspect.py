@@ -20,7 +20,7 @@ from robustify.export.writing import export_inspect, write_inspect
 from robustify.freeform.choice_items import convert_item
 from robustify.importing import import_logs
 from robustify.item import Item
-from robustify.logs import Given
+from robustify.logs import LogPath
 from robustify.run import Run, read_items
 from tests.support.exported_run import lines, made_run, made_up
 
@@ -171,7 +171,7 @@ def test_what_inspect_logs_comes_back_as_what_the_model_said(
     log = told[at]
     items = {i.id: i for i in read_items(run.folder / "robust.jsonl")}
     picks = wanted(list(items.values()))
-    given = Given(Path(log["log"]), view="choices_only" if view == "choices_only" else None)
+    given = LogPath(Path(log["log"]), view="choices_only" if view == "choices_only" else None)
     back = import_logs([given], tmp_path / "back", data=[run.folder / "robust.jsonl"])
     rows = {r["item"]: r for r in back.answers.table.to_pylist() if r["model"] == "mockllm/model"}
     assert {name: row["pick"] for name, row in rows.items()} == picks

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from robustify.importing import import_logs
-from robustify.logs import Given, Wanted, mapping
+from robustify.logs import LogOptions, LogPath, mapping
 from robustify.pipeline import rejudge
 from robustify.run import Run
 
@@ -27,7 +27,7 @@ NEEDED = {"unanimous": 4, "majority": 3}
 @pytest.fixture(scope="module")
 def medbench(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     path = data / "predictions" / "medbench_options_only" / "multi_options.json"
-    return import_logs([Given(path)], tmp_path_factory.mktemp("medbench") / "out")
+    return import_logs([LogPath(path)], tmp_path_factory.mktemp("medbench") / "out")
 
 
 @pytest.fixture(scope="module")
@@ -95,8 +95,8 @@ PAIRS = ("stem=question", "choices=a_side_TRUE,b_side_FALSE", "key==A", "correct
 @pytest.fixture(scope="module")
 def pairs(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     path = data / "predictions" / "truthfulqa_pairs_answer_only" / "v9_scaled_data.csv"
-    wanted = Wanted(view="choices_only", columns=mapping(PAIRS))
-    return import_logs([Given(path)], tmp_path_factory.mktemp("pairs") / "out", wanted=wanted)
+    wanted = LogOptions(view="choices_only", columns=mapping(PAIRS))
+    return import_logs([LogPath(path)], tmp_path_factory.mktemp("pairs") / "out", options=wanted)
 
 
 def test_truthfulqa_pairs_give_the_published_count_of_every_scorer(pairs: Run, data: Path) -> None:
@@ -170,7 +170,7 @@ SUBJECTS = ("abstract_algebra", "elementary_mathematics", "miscellaneous")
 def test_helm_mmlu_gives_the_accuracy_of_a_plain_recount(data: Path, tmp_path: Path) -> None:
     logs = [data / "predictions" / "helm_mmlu_full_prompt" / f"{name}.csv" for name in SUBJECTS]
     items = [data / "mmlu" / f"{name}_test.csv" for name in SUBJECTS]
-    run = import_logs([Given(path) for path in logs], tmp_path / "out", data=items)
+    run = import_logs([LogPath(path) for path in logs], tmp_path / "out", data=items)
     expected: dict[str, Counter[str]] = {}
     for log, questions in zip(logs, items, strict=True):
         for model, held in recount(log, questions).items():

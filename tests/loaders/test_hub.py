@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from robustify import config as configs
 from robustify.errors import AuthorisationError, DataError, RobustifyError, UsageError
 from robustify.loaders import Source, load, load_many
-from robustify.loaders.hub_files import Part, chosen, data_files
+from robustify.loaders.hub_files import HubSelection, choose_files, data_files
 from tests.support.fake_hub import REPO, SHA, Refusal, hub
 
 pytest.importorskip("huggingface_hub")
@@ -147,8 +147,8 @@ def test_without_the_package_the_error_names_the_pip_command(monkeypatch: pytest
 
 
 def test_the_card_says_which_files_are_a_split() -> None:
-    part = Part("x", "Lamps-Hard", "test")
-    assert chosen(part, list(FILES), CARD) == [
+    part = HubSelection("x", "Lamps-Hard", "test")
+    assert choose_files(part, list(FILES), CARD) == [
         "Lamps-Hard/test-00000-of-00002.parquet",
         "Lamps-Hard/test-00001-of-00002.parquet",
     ]
@@ -171,7 +171,7 @@ def test_the_card_says_which_files_are_a_split() -> None:
     ],
 )
 def test_without_a_card_names_say_it(names: list[str], part: dict[str, str], found: int) -> None:
-    assert chosen(Part("x", **part), names, "") == [names[found]]
+    assert choose_files(HubSelection("x", **part), names, "") == [names[found]]
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_what_could_be_another_split_is_not_guessed(
     names: list[str], part: dict[str, str], told: str
 ) -> None:
     with pytest.raises(DataError) as caught:
-        chosen(Part("x", **part), names, "")
+        choose_files(HubSelection("x", **part), names, "")
     assert told in str(caught.value)
 
 
@@ -207,21 +207,23 @@ def test_what_could_be_another_split_is_not_guessed(
 )
 def test_the_card_s_configurations_and_splits_are_named(part: dict[str, str], told: str) -> None:
     with pytest.raises(DataError) as caught:
-        chosen(Part("x", **part), list(FILES), CARD)
+        choose_files(HubSelection("x", **part), list(FILES), CARD)
     assert told in str(caught.value)
 
 
 def test_shards_with_a_hash_of_their_own_are_one_series() -> None:
     names = ["data/test-00000-of-00002-9ee2c7.parquet", "data/test-00001-of-00002-0a1b2c.parquet"]
-    assert chosen(Part("x", split="test"), names, "") == names
+    assert choose_files(HubSelection("x", split="test"), names, "") == names
     numbered = ["plain/test/0000.parquet", "plain/test/0001.parquet"]
-    assert chosen(Part("x", split="test"), [*numbered, "plain/train/0000.parquet"], "") == numbered
+    assert (
+        choose_files(HubSelection("x", split="test"), [*numbered, "plain/train/0000.parquet"], "") == numbered
+    )
 
 
 @given(st.text(max_size=200))
 def test_no_card_breaks_the_choice(text: str) -> None:
     for card in (text, f"---\n{text}\n---\n", f"---\nconfigs:\n- {text!r}\n---\n"):
-        assert chosen(Part("x"), ["only.jsonl"], card) == ["only.jsonl"]
+        assert choose_files(HubSelection("x"), ["only.jsonl"], card) == ["only.jsonl"]
 
 
 def test_hidden_files_and_metadata_are_no_data() -> None:

@@ -20,7 +20,7 @@ from robustify.export import writing as exporting
 from robustify.importing import import_logs
 from robustify.item import Item
 from robustify.loaders import Source, load
-from robustify.logs import Given, Wanted, gather, given, read_log, read_logs
+from robustify.logs import LogOptions, LogPath, gather, parse_log_path, read_log, read_logs
 from robustify.logs.replay import ReplayModel, replayed
 from robustify.run import Run, open_run, write_items
 from robustify.views import template
@@ -58,8 +58,8 @@ def items() -> list[Item]:
 
 
 @pytest.fixture
-def logs(tmp_path: Path, items: list[Item]) -> list[Given]:
-    return [Given(logged(tmp_path / "logs", m, items, p), view="full") for m, p in PICKS.items()]
+def logs(tmp_path: Path, items: list[Item]) -> list[LogPath]:
+    return [LogPath(logged(tmp_path / "logs", m, items, p), view="full") for m, p in PICKS.items()]
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def test_rows_are_matched_by_content_whatever_their_order_and_that_of_their_choi
     wanted = [draw.randrange(4) for _ in shown]
     picks = [order[by_stem[i.stem].id].index(w) for i, w in zip(shown, wanted, strict=True)]
     log = logged(tmp_path / "logs", "one", shown, picks)
-    run = import_logs([Given(log)], tmp_path / "out", data=[data])
+    run = import_logs([LogPath(log)], tmp_path / "out", data=[data])
     expected = {by_stem[i.stem].id: w for i, w in zip(shown, wanted, strict=True)}
     found = rows(run)
     assert [r[1] for r in found] == [item.id for item in items]
@@ -120,7 +120,7 @@ def test_white_space_and_the_case_of_a_stem_do_not_part_an_item_from_itself(
     items[1] = replace(items[1], stem=f"  {items[1].stem}\n")
     items[2] = replace(items[2], stem=items[2].stem.upper())
     run = import_logs(
-        [Given(logged(tmp_path / "logs", "one", items, PICKS["one"]))], tmp_path / "out", data=[data]
+        [LogPath(logged(tmp_path / "logs", "one", items, PICKS["one"]))], tmp_path / "out", data=[data]
     )
     assert run.manifest["data"]["n_items"] == 8
     assert any("folded stem" in note and note.endswith(": 1") for note in run.manifest["config"]["notes"])
@@ -132,7 +132,7 @@ def test_the_case_of_a_choice_tells_items_apart(tmp_path: Path) -> None:
     shouted = replace(plant, choices=("RR", "RR", "RR"))
     rows_ = [lm_eval_row(shouted, 0, [-1.0, -2.0, -3.0]), lm_eval_row(boxes(2)[0], 1, scores_for([0])[0])]
     log = jsonl(tmp_path / "logs" / "one" / "samples_x.jsonl", rows_)
-    run = import_logs([Given(log)], tmp_path / "out", data=[tmp_path / "data.jsonl"])
+    run = import_logs([LogPath(log)], tmp_path / "out", data=[tmp_path / "data.jsonl"])
     assert run.manifest["data"]["quarantined"] == [
         {"line": 1, "reason": "no item of the data has this content", "file": "samples_x.jsonl"}
     ]
@@ -144,7 +144,7 @@ def test_what_matches_no_item_is_listed_by_line_and_counted(
 ) -> None:
     items[3] = replace(items[3], stem=f"Which {SECRET} is it?")
     log = logged(tmp_path / "logs", "one", items, PICKS["one"])
-    run = import_logs([Given(log)], tmp_path / "out", data=[data])
+    run = import_logs([LogPath(log)], tmp_path / "out", data=[data])
     assert [json.loads(line) for line in (run.folder / "quarantine.jsonl").read_text().splitlines()] == [
         {"file": "samples_boxes.jsonl", "line": 4, "reason": "no item of the data has this content"}
     ]
@@ -159,7 +159,7 @@ def test_a_log_of_another_data_set_is_refused(tmp_path: Path, data: Path) -> Non
     others = [replace(i, stem=f"{SECRET} {n}") for n, i in enumerate(boxes(4))]
     log = logged(tmp_path / "logs", "one", others, [0, 0, 0, 0])
     with pytest.raises(DataError, match=r"none of its 4 rows shows an item of boxes") as error:
-        import_logs([Given(log)], tmp_path / "out", data=[data])
+        import_logs([LogPath(log)], tmp_path / "out", data=[data])
     assert SECRET not in str(error.value)
     assert not (tmp_path / "out").exists()
 
@@ -169,7 +169,7 @@ def test_rows_with_the_id_but_not_the_content_of_an_item_are_not_joined(tmp_path
     path = tmp_path / "a.eval"
     eval_zip(path, inspect_tree([inspect_sample(i, "A") for i in others]))
     with pytest.raises(DataError, match="though one has this id"):
-        import_logs([Given(path)], tmp_path / "out", data=[data])
+        import_logs([LogPath(path)], tmp_path / "out", data=[data])
 
 
 def test_a_row_at_the_index_of_an_item_but_with_another_content_is_set_aside_and_counted(
@@ -179,7 +179,7 @@ def test_a_row_at_the_index_of_an_item_but_with_another_content_is_set_aside_and
     # Rows that stand at each other's index are told by their content too.
     shown[0], shown[1] = shown[1], shown[0]
     run = import_logs(
-        [Given(logged(tmp_path / "logs", "one", shown, PICKS["one"]))], tmp_path / "out", data=[data]
+        [LogPath(logged(tmp_path / "logs", "one", shown, PICKS["one"]))], tmp_path / "out", data=[data]
     )
     assert {r[1]: r[3] for r in rows(run)} == {
         items[1].id: 0, items[0].id: 1, items[2].id: 2, items[3].id: 3, items[4].id: 0,
@@ -199,7 +199,7 @@ def test_another_key_in_the_data_is_counted_and_the_data_s_own_is_taken(
 ) -> None:
     write_items(data, [replace(items[0], key=3), *items[1:]])
     log = logged(tmp_path / "logs", "one", items, PICKS["one"])
-    run = import_logs([Given(log)], tmp_path / "out", data=[data])
+    run = import_logs([LogPath(log)], tmp_path / "out", data=[data])
     assert (
         "samples_boxes.jsonl: rows with another key than the data's, which was taken: 1"
         in (run.manifest["config"]["notes"])
@@ -215,11 +215,11 @@ def test_items_that_stand_twice_are_taken_one_after_the_other(tmp_path: Path) ->
     ]
     write_items(tmp_path / "data.jsonl", held)
     log = logged(tmp_path / "logs", "one", held, [0, 1, 2, 3, 0])
-    run = import_logs([Given(log)], tmp_path / "out", data=[tmp_path / "data.jsonl"])
+    run = import_logs([LogPath(log)], tmp_path / "out", data=[tmp_path / "data.jsonl"])
     assert [(r[1], r[2], r[3]) for r in rows(run)] == [
         (item.id, (0, 1, 2, 3), pick) for item, pick in zip(held, [0, 1, 2, 3, 0], strict=True)
     ]
-    without = import_logs([Given(log)], tmp_path / "none")
+    without = import_logs([LogPath(log)], tmp_path / "none")
     assert [i.stem for i in without.items or ()] == [i.stem for i in held]
 
 
@@ -229,8 +229,8 @@ def test_two_orders_of_one_item_are_two_rows_and_give_the_permutation_control(
 ) -> None:
     turned = [item.permuted([3, 2, 1, 0]) for item in items]
     given_ = {
-        "own": Given(logged(tmp_path / "a", "one", items, PICKS["one"])),
-        "turned": Given(
+        "own": LogPath(logged(tmp_path / "a", "one", items, PICKS["one"])),
+        "turned": LogPath(
             logged(tmp_path / "b", "one", turned, [3 - p for p in PICKS["one"][:4]] + [0, 0, 0, 0])
         ),
     }
@@ -251,22 +251,22 @@ def test_two_logs_of_one_run_are_refused_and_both_are_named(tmp_path: Path, item
     log = logged(tmp_path / "logs", "one", items, PICKS["one"])
     copy = shutil.copy(log, tmp_path / "logs" / "one" / "samples_again.jsonl")
     with pytest.raises(DataError) as error:
-        import_logs([Given(log), Given(Path(copy))], tmp_path / "out")
+        import_logs([LogPath(log), LogPath(Path(copy))], tmp_path / "out")
     assert len(error.value.lines) == 1
     assert (
         "samples_again.jsonl:1: the same asking as samples_boxes.jsonl:1 (model one" in error.value.lines[0]
     )
     assert "8 such rows" in error.value.lines[0]
     with pytest.raises(UsageError, match="named twice"):
-        import_logs([Given(log), Given(log)], tmp_path / "out")
+        import_logs([LogPath(log), LogPath(log)], tmp_path / "out")
 
 
 def test_a_model_that_lacks_items_is_told_and_its_rates_have_its_own_n(
     tmp_path: Path, items: list[Item]
 ) -> None:
     given_ = [
-        Given(logged(tmp_path / "logs", "one", items, PICKS["one"])),
-        Given(logged(tmp_path / "logs", "two", items[:5], PICKS["two"][:5])),
+        LogPath(logged(tmp_path / "logs", "one", items, PICKS["one"])),
+        LogPath(logged(tmp_path / "logs", "two", items[:5], PICKS["two"][:5])),
     ]
     run = import_logs(given_, tmp_path / "out")
     assert "two, view full: items without a row 3 of 8" in run.manifest["config"]["notes"]
@@ -277,7 +277,7 @@ def test_a_model_that_lacks_items_is_told_and_its_rates_have_its_own_n(
 
 
 def test_full_prompt_logs_give_accuracy_and_heuristics_and_no_screen(
-    tmp_path: Path, logs: list[Given], items: list[Item]
+    tmp_path: Path, logs: list[LogPath], items: list[Item]
 ) -> None:
     run = import_logs(logs, tmp_path / "out", name="my boxes")
     summary = run.summary
@@ -295,7 +295,7 @@ def test_full_prompt_logs_give_accuracy_and_heuristics_and_no_screen(
 
 
 def test_the_same_logs_give_the_same_bytes_and_no_place_of_this_machine(
-    tmp_path: Path, logs: list[Given], data: Path
+    tmp_path: Path, logs: list[LogPath], data: Path
 ) -> None:
     for name in ("a", "b"):
         import_logs(logs, tmp_path / name, data=[data])
@@ -305,7 +305,7 @@ def test_the_same_logs_give_the_same_bytes_and_no_place_of_this_machine(
             assert str(tmp_path).encode() not in path.read_bytes(), path
 
 
-def test_an_imported_run_is_judged_again_and_printed_again(tmp_path: Path, logs: list[Given]) -> None:
+def test_an_imported_run_is_judged_again_and_printed_again(tmp_path: Path, logs: list[LogPath]) -> None:
     run = import_logs(logs, tmp_path / "out")
     again = pipeline.rejudge(run, {}, tmp_path / "again")
     assert again.manifest == run.manifest
@@ -314,7 +314,7 @@ def test_an_imported_run_is_judged_again_and_printed_again(tmp_path: Path, logs:
 
 def test_choices_only_logs_give_the_whole_screen(tmp_path: Path, items: list[Item]) -> None:
     given_ = [
-        Given(logged(tmp_path / "logs", m, items, p, hidden=True), view="choices_only")
+        LogPath(logged(tmp_path / "logs", m, items, p, hidden=True), view="choices_only")
         for m, p in PICKS.items()
     ]
     run = import_logs(given_, tmp_path / "out", overrides={"screen.criterion": "majority"})
@@ -338,7 +338,7 @@ NO_TEXT = {"robust.jsonl", "shortcut.jsonl", "undecided.jsonl", "cloze.jsonl", "
 
 
 def test_a_run_without_items_is_judged_and_says_what_is_absent(tmp_path: Path) -> None:
-    run = import_logs([Given(blind(tmp_path, VOTES, KEYS))], tmp_path / "out")
+    run = import_logs([LogPath(blind(tmp_path, VOTES, KEYS))], tmp_path / "out")
     assert not NO_TEXT & {p.name for p in run.folder.iterdir()}
     assert (run.items, run.holds_text) == (None, False)
     summary = run.summary
@@ -356,7 +356,7 @@ def test_a_run_without_items_is_judged_and_says_what_is_absent(tmp_path: Path) -
 
 
 def test_a_run_without_items_is_opened_checked_judged_and_printed_again(tmp_path: Path) -> None:
-    run = import_logs([Given(blind(tmp_path, VOTES, KEYS))], tmp_path / "out")
+    run = import_logs([LogPath(blind(tmp_path, VOTES, KEYS))], tmp_path / "out")
     assert open_run(run.folder).changed() == []
     assert pipeline.rejudge(run, {}, tmp_path / "again").manifest == run.manifest
     other = pipeline.rejudge(run, {"screen.criterion": "majority"}, tmp_path / "other")
@@ -368,22 +368,22 @@ def test_a_run_without_items_is_opened_checked_judged_and_printed_again(tmp_path
 
 
 def test_a_run_without_items_cannot_be_exported(tmp_path: Path) -> None:
-    run = import_logs([Given(blind(tmp_path, VOTES, KEYS))], tmp_path / "out")
+    run = import_logs([LogPath(blind(tmp_path, VOTES, KEYS))], tmp_path / "out")
     with pytest.raises(DataError, match="holds no text of its items"):
         exporting.export_lm_eval(run, tmp_path / "tasks", force=True)
 
 
 def test_topics_that_were_changed_by_hand_are_found(tmp_path: Path) -> None:
-    run = import_logs([Given(blind(tmp_path, VOTES, KEYS))], tmp_path / "out")
+    run = import_logs([LogPath(blind(tmp_path, VOTES, KEYS))], tmp_path / "out")
     path = run.folder / "verdicts.csv"
     path.write_text(path.read_text().replace("bank 0", "bank 9"))
     with pytest.raises(DataError, match=r"verdicts\.csv"):
         pipeline.rejudge(run, {}, tmp_path / "again")
 
 
-def test_a_run_without_items_takes_the_place_of_one_with_items(tmp_path: Path, logs: list[Given]) -> None:
+def test_a_run_without_items_takes_the_place_of_one_with_items(tmp_path: Path, logs: list[LogPath]) -> None:
     assert (import_logs(logs, tmp_path / "out").folder / "undecided.jsonl").is_file()
-    run = import_logs([Given(blind(tmp_path, VOTES, KEYS))], tmp_path / "out")
+    run = import_logs([LogPath(blind(tmp_path, VOTES, KEYS))], tmp_path / "out")
     assert not NO_TEXT & {p.name for p in run.folder.iterdir()}
 
 
@@ -391,7 +391,7 @@ def test_a_run_without_items_takes_the_place_of_one_with_items(tmp_path: Path, l
 
 
 @pytest.fixture
-def config(data: Path, monkeypatch: pytest.MonkeyPatch, logs: list[Given]) -> Callable[..., Config]:
+def config(data: Path, monkeypatch: pytest.MonkeyPatch, logs: list[LogPath]) -> Callable[..., Config]:
     """A config of one fake model; the answers of another are replayed."""
 
     @contextlib.contextmanager
@@ -514,7 +514,7 @@ def robustify(
 
 
 def test_import_prints_one_object_on_stdout_and_its_assumptions_on_stderr(
-    robustify, logs: list[Given], data: Path
+    robustify, logs: list[LogPath], data: Path
 ) -> None:
     code, out, err = robustify("import", *(log.path for log in logs), "--data", data, "-o", "out", "--json")
     told = json.loads(out)
@@ -524,7 +524,7 @@ def test_import_prints_one_object_on_stdout_and_its_assumptions_on_stderr(
     assert "taken as asked in the view full (--view says otherwise)" in err
 
 
-def test_a_log_may_be_written_with_its_model_and_its_view(robustify, logs: list[Given]) -> None:
+def test_a_log_may_be_written_with_its_model_and_its_view(robustify, logs: list[LogPath]) -> None:
     code, _, _ = robustify("import", f"mine=choices_only:{logs[0].path}", "-o", "out")
     assert code == 3, "its prompts show the question"
     code, _, _ = robustify("import", f"mine=full:{logs[0].path}", f"full:{logs[1].path}", "-o", "out")
@@ -543,13 +543,13 @@ def test_a_log_may_be_written_with_its_model_and_its_view(robustify, logs: list[
     ],
 )
 def test_a_prefix_is_read_off_a_path(text: str, model: str | None, view: str | None, path: str) -> None:
-    assert given(text) == Given(Path(path), model, view)  # type: ignore[arg-type]
+    assert parse_log_path(text) == LogPath(Path(path), model, view)  # type: ignore[arg-type]
 
 
 def test_a_path_that_is_there_has_no_prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("full:pretrained=x.jsonl").write_text("")
-    assert given("full:pretrained=x.jsonl") == Given(Path("full:pretrained=x.jsonl"))
+    assert parse_log_path("full:pretrained=x.jsonl") == LogPath(Path("full:pretrained=x.jsonl"))
 
 
 def test_halted_guardrails_end_with_7_and_the_run_is_there(robustify, tmp_path: Path) -> None:
@@ -607,14 +607,14 @@ def test_bad_rows_refuse_the_log_or_are_set_aside_and_counted(
     assert SECRET not in err
 
 
-def test_a_folder_of_somebody_else_is_left_alone(robustify, tmp_path: Path, logs: list[Given]) -> None:
+def test_a_folder_of_somebody_else_is_left_alone(robustify, tmp_path: Path, logs: list[LogPath]) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.txt").write_text("mine")
     assert robustify("import", logs[0].path, "-o", "out")[0] == 6
     assert (tmp_path / "out" / "thesis.txt").read_text() == "mine"
 
 
-def test_a_mapping_that_no_log_could_use_is_refused(robustify, logs: list[Given]) -> None:
+def test_a_mapping_that_no_log_could_use_is_refused(robustify, logs: list[LogPath]) -> None:
     code, _, err = robustify("import", logs[0].path, "-o", "out", "--map", "pick=said")
     assert (code, "is for tables of picks" in err) == (2, True)
 
@@ -622,7 +622,7 @@ def test_a_mapping_that_no_log_could_use_is_refused(robustify, logs: list[Given]
 def test_two_wordings_of_one_view_are_told(tmp_path: Path, items: list[Item]) -> None:
     path = eval_zip(tmp_path / "a.eval", inspect_tree([inspect_sample(i, "A") for i in items]))
     log = logged(tmp_path / "logs", "mockllm__model", items, PICKS["one"])
-    run = import_logs([Given(path), Given(log)], tmp_path / "out")
+    run = import_logs([LogPath(path), LogPath(log)], tmp_path / "out")
     assert (
         "mockllm/model, view full: asked under inspect, lm-eval; its rates are those of the first"
         in (run.manifest["config"]["notes"])
@@ -636,14 +636,14 @@ def test_one_model_does_not_vote_under_two_names(tmp_path: Path, items: list[Ite
         log = log.rename(log.with_name(f"samples_boxes_{date}.jsonl"))
         path = results(log.parent, date, "boxes", model, 8)
         path.write_text(path.read_text().replace("0123abcd", "0123abcd" * 5))
-        given_.append(Given(log, view="choices_only"))
+        given_.append(LogPath(log, view="choices_only"))
     with pytest.raises(UsageError, match="one and two: are one model"):
         import_logs(given_, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_two_models_of_one_table_are_two_models(tmp_path: Path) -> None:
-    run = import_logs([Given(blind(tmp_path, VOTES, KEYS))], tmp_path / "out")
+    run = import_logs([LogPath(blind(tmp_path, VOTES, KEYS))], tmp_path / "out")
     assert {name: told["model"] for name, told in run.manifest["models"].items()} == {m: m for m in VOTES}
     assert len(run.summary["screen"]["voters"]) == 3
 
@@ -655,7 +655,7 @@ def test_provenance_is_kept_for_every_model(tmp_path: Path, items: list[Item]) -
         log.rename(log.with_name(f"samples_boxes_{date}.jsonl"))
         results(log.parent, date, "boxes", f"/home/me/{model}", 8)
     paths = sorted(tmp_path.rglob("samples_*.jsonl"))
-    run = import_logs([Given(p) for p in paths], tmp_path / "out")
+    run = import_logs([LogPath(p) for p in paths], tmp_path / "out")
     assert {name: told["dtype"] for name, told in run.manifest["models"].items()} == {
         "one": "float32", "two": "float32",
     }  # fmt: skip
@@ -665,6 +665,6 @@ def test_provenance_is_kept_for_every_model(tmp_path: Path, items: list[Item]) -
     assert b"/home/me" not in (run.folder / "run.json").read_bytes()
 
 
-def test_reading_and_gathering_need_no_run(tmp_path: Path, logs: list[Given]) -> None:
-    assert read_log(logs[0].path, Wanted()).task == "boxes"
-    assert len(gather(read_logs(logs, Wanted()), None).answers) == 24
+def test_reading_and_gathering_need_no_run(tmp_path: Path, logs: list[LogPath]) -> None:
+    assert read_log(logs[0].path, LogOptions()).task == "boxes"
+    assert len(gather(read_logs(logs, LogOptions()), None).answers) == 24

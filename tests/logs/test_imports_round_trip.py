@@ -17,7 +17,7 @@ from robustify.config import parse, shipped
 from robustify.engines import HFModel, open_scorer
 from robustify.export.writing import export_lm_eval
 from robustify.importing import import_logs
-from robustify.logs import Given
+from robustify.logs import LogPath
 from robustify.models import cache_folder
 from robustify.orders import own
 from robustify.pipeline import robustify
@@ -119,7 +119,7 @@ def items_of(run: Run, task: str) -> list[Any]:
 
 @pytest.mark.parametrize("task", TASKS)
 def test_every_pick_and_score_comes_back(trip: Trip, tmp_path: Path, task: str) -> None:
-    back = import_logs([Given(trip.log(task))], tmp_path / "back")
+    back = import_logs([LogPath(trip.log(task))], tmp_path / "back")
     theirs = {r["item"]: r for r in back.answers.table.to_pylist() if r["model"] == NAME}
     ours = trip.rows[task]
     assert set(theirs) == set(ours) == {i.id for i in items_of(trip.run, task)}
@@ -142,14 +142,14 @@ def test_lm_eval_s_own_accuracy_is_ours(trip: Trip, task: str) -> None:
 
 
 def test_every_accuracy_comes_back(trip: Trip, tmp_path: Path) -> None:
-    back = import_logs([Given(trip.log("all")), Given(trip.log("cloze"))], tmp_path / "back")
+    back = import_logs([LogPath(trip.log("all")), LogPath(trip.log("cloze"))], tmp_path / "back")
     mine, theirs = (run.summary["accuracy"][NAME] for run in (trip.run, back))
     for measure in ("full", "cloze_chars", "cloze_sum", "cloze_bytes"):
         assert mine[measure]["all"] == theirs[measure]["all"], measure
 
 
 def test_the_items_and_what_they_were_asked_come_back(trip: Trip, tmp_path: Path) -> None:
-    back = import_logs([Given(trip.log("all")), Given(trip.log("cloze"))], tmp_path / "back")
+    back = import_logs([LogPath(trip.log("all")), LogPath(trip.log("cloze"))], tmp_path / "back")
     ours = trip.run
     assert sorted(ours.items or (), key=lambda i: i.id) == sorted(back.items or (), key=lambda i: i.id)
     assert back.manifest["templates"].items() <= ours.manifest["templates"].items()
@@ -158,6 +158,6 @@ def test_the_items_and_what_they_were_asked_come_back(trip: Trip, tmp_path: Path
 
 
 def test_the_screen_of_an_imported_log_is_the_one_that_these_picks_give(trip: Trip, tmp_path: Path) -> None:
-    back = import_logs([Given(trip.log("robust_choices_only"))], tmp_path / "back")
+    back = import_logs([LogPath(trip.log("robust_choices_only"))], tmp_path / "back")
     picked = {item for item, row in trip.rows["robust_choices_only"].items() if row["correct"] == 1}
     assert {i.id for i in read_items(back.folder / "shortcut.jsonl")} == picked

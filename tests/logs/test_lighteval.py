@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from robustify.item import Item
-from robustify.logs import Wanted, gather, read_log
+from robustify.logs import LogOptions, gather, read_log
 from tests.support.fake_logs import boxes, lighteval_parquet, scores_for
 
 PICKS = [0, 1, 1, 3, 2, 2]
@@ -18,7 +18,7 @@ def test_picks_and_scores_are_those_of_the_log(tmp_path: Path, letters: bool) ->
     items = boxes(12)
     picks = PICKS * 2
     path = lighteval_parquet(tmp_path / FOLDER / NAME, items, scores_for(picks), letters=letters)
-    log = read_log(path, Wanted())
+    log = read_log(path, LogOptions())
     assert {r.model for r in log.replies} == {"owner/name"}
     found = gather([log], None)
     # Its rows were written backwards; the items stand in the order of their numbers, 10 after 9.
@@ -43,11 +43,13 @@ def test_items_whose_options_the_prompt_does_not_show_are_told_by_line(tmp_path:
     rows = pq.read_table(path).to_pylist()
     rows[0]["doc"]["query"] = "Which letter?\nAnswer:"
     pq.write_table(pa.Table.from_pylist(rows), path)
-    assert [(f.line, "no lines `A. ...`" in f.reason) for f in read_log(path, Wanted()).faults] == [(1, True)]
+    assert [(f.line, "no lines `A. ...`" in f.reason) for f in read_log(path, LogOptions()).faults] == [
+        (1, True)
+    ]
 
 
 def test_a_row_without_finite_scores_is_unanswered(tmp_path: Path) -> None:
     scores = scores_for([0, 1])
     scores[1][2] = float("nan")
     path = lighteval_parquet(tmp_path / NAME, boxes(2), scores, letters=True)
-    assert gather([read_log(path, Wanted())], None).answers.table["pick"].to_pylist() == [0, None]
+    assert gather([read_log(path, LogOptions())], None).answers.table["pick"].to_pylist() == [0, None]

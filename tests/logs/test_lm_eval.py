@@ -8,7 +8,7 @@ import pytest
 
 from robustify.errors import DataError, UsageError
 from robustify.item import Item
-from robustify.logs import Log, Wanted, gather, read_log
+from robustify.logs import Log, LogOptions, gather, read_log
 from robustify.orders import own
 from robustify.views import View, names, template
 from tests.support.fake_logs import boxes, jsonl, lm_eval_row, results, scores_for, written_row
@@ -18,7 +18,7 @@ DATE = "2026-07-09T22-44-17.123456"
 
 
 def log_of(path: Path, rows: list[dict[str, object]], **wanted: object) -> Log:
-    return read_log(jsonl(path, rows), Wanted(**wanted))  # type: ignore[arg-type]
+    return read_log(jsonl(path, rows), LogOptions(**wanted))  # type: ignore[arg-type]
 
 
 def picks_of(log: Log) -> list[int | None]:
@@ -101,13 +101,13 @@ def test_the_results_beside_a_log_say_whose_it_is(path: Path) -> None:
         lm_eval_row(item, at, s) for at, (item, s) in enumerate(zip(boxes(), scores_for(PICKS), strict=True))
     ]
     results(jsonl(path, rows).parent, DATE, "boxes", "/somewhere/on/a/disk/tiny-model", 6)
-    log = read_log(path, Wanted())
+    log = read_log(path, LogOptions())
     assert {r.model for r in log.replies} == {"tiny-model"}
     assert log.facts == {
         "lm_eval": "0.4.13", "task_version": "2.0", "shots": "5", "backend": "hf", "dtype": "float32",
         "revision": "0123abcd", "transformers": "5.23.0",
     }  # fmt: skip
-    assert {r.model for r in read_log(path, Wanted(model="mine")).replies} == {"mine"}
+    assert {r.model for r in read_log(path, LogOptions(model="mine")).replies} == {"mine"}
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_log_with_fewer_rows_than_its_results_count_is_no_whole_log(path: Path
         lm_eval_row(item, at, s) for at, (item, s) in enumerate(zip(boxes(), scores_for(PICKS), strict=True))
     ]
     results(jsonl(path, rows).parent, DATE, "boxes", "tiny", 9)
-    assert [f.reason for f in read_log(path, Wanted()).faults] == [
+    assert [f.reason for f in read_log(path, LogOptions()).faults] == [
         "6 items are logged of the 9 that the results file counts; expected them all"
     ]
 
@@ -265,7 +265,7 @@ def test_a_half_written_line_is_told_by_line_and_nothing_is_quoted(path: Path) -
     jsonl(path, rows)
     text = path.read_text()
     path.write_text(text[: len(text) - 200])
-    faults = read_log(path, Wanted()).faults
+    faults = read_log(path, LogOptions()).faults
     assert [f.line for f in faults] == [6]
     assert "cut off" in faults[0].reason
     assert "box" not in faults[0].reason
@@ -297,4 +297,4 @@ def test_logs_in_one_list_are_read_too(tmp_path: Path) -> None:
     ]
     path = tmp_path / "pretrained=tiny_boxes.jsonl"
     path.write_text(json.dumps(rows, indent=2))
-    assert picks_of(read_log(path, Wanted(model="tiny"))) == PICKS
+    assert picks_of(read_log(path, LogOptions(model="tiny"))) == PICKS

@@ -9,8 +9,8 @@ import pytest
 
 from robustify.errors import DataError, UsageError
 from robustify.loaders import FieldMap
-from robustify.logs import Log, Wanted, gather, mapping, read_log
-from robustify.logs.columns import PARTS
+from robustify.logs import Log, LogOptions, gather, mapping, read_log
+from robustify.logs.pick_columns import PARTS
 from tests.support.fake_logs import boxes, jsonl
 
 LONG = [
@@ -30,7 +30,7 @@ def table(path: Path, rows: Sequence[Mapping[str, object]]) -> Path:
 
 def log_of(path: Path, rows: Sequence[Mapping[str, object]], *said: str, **wanted: object) -> Log:
     written = table(path, rows) if path.suffix == ".csv" else jsonl(path, rows)
-    return read_log(written, Wanted(columns=mapping(said), **wanted))  # type: ignore[arg-type]
+    return read_log(written, LogOptions(columns=mapping(said), **wanted))  # type: ignore[arg-type]
 
 
 def rows_of(log: Log) -> list[tuple[object, ...]]:
@@ -43,7 +43,7 @@ def test_a_long_table_names_model_item_key_and_pick(tmp_path: Path, name: str) -
     log = log_of(tmp_path / "x.csv", LONG) if name == "a.csv" else log_of(tmp_path / name, LONG)
     if name == "a.json":
         (tmp_path / name).write_text(json.dumps(LONG))
-        log = read_log(tmp_path / name, Wanted())
+        log = read_log(tmp_path / name, LogOptions())
     assert rows_of(log) == [
         ("one", "i0", 0, 0, 1.0), ("one", "i1", 1, 1, 1.0), ("one", "i2", 0, 2, 0.0), ("one", "i3", 3, 0, 0.0),
         ("two", "i0", 0, 1, 0.0), ("two", "i1", 1, 1, 1.0), ("two", "i2", 0, 2, 0.0), ("two", "i3", 3, 3, 1.0),
@@ -243,7 +243,7 @@ def test_a_wrong_mapping_is_refused(tmp_path: Path, said: str, told: str) -> Non
 def test_a_file_that_is_no_table_of_picks_is_refused(tmp_path: Path, text: str, told: str) -> None:
     (tmp_path / "a.csv").write_text(text)
     with pytest.raises(DataError, match=told) as error:
-        read_log(tmp_path / "a.csv", Wanted())
+        read_log(tmp_path / "a.csv", LogOptions())
     assert "SECRET" not in str(error.value)
 
 

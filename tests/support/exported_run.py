@@ -5,7 +5,7 @@ from pathlib import Path
 
 from robustify.importing import import_logs
 from robustify.item import Item
-from robustify.logs import Given
+from robustify.logs import LogPath
 from robustify.run import Run, write_items
 from tests.support.fake_logs import jsonl
 
@@ -51,7 +51,7 @@ def made_run(folder: Path, items: list[Item] | None = None) -> Run:
     ]  # fmt: skip
     jsonl(folder / "picks.jsonl", rows)
     return import_logs(
-        [Given(folder / "picks.jsonl")],
+        [LogPath(folder / "picks.jsonl")],
         folder / "run",
         data=[folder / "items.jsonl"],
         name="made-up",

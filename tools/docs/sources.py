@@ -28,17 +28,13 @@ CONFIG = {
 
 
 def layouts() -> str:
-    from robustify.loaders.layouts import BY_FIELDS, HOUSE, LAYOUTS
+    from robustify.loaders.layouts import BY_FIELDS, EVERY, OWN
 
-    rows = [f"| `{one.name}` | {_first(one.read.__doc__)} |" for one in (HOUSE, *LAYOUTS) if one.read.__doc__]
+    rows = [f"| `{one.name}` | {one.description} |" for one in (OWN, *EVERY[:-1])]
     names = ", ".join(f"`{name}`" for name in BY_FIELDS)
     return (
         f"| layout | what is read |\n|---|---|\n{chr(10).join(rows)}\n\nBy the usual field names: {names}.\n"
     )
-
-
-def _first(doc: str | None) -> str:
-    return " ".join((doc or "").split("\n\n")[0].split())
 
 
 def sets() -> str:
@@ -63,15 +59,15 @@ def explained() -> str:
         try:
             Path("planets.jsonl").write_text(json.dumps(ROW) + "\n", encoding="utf-8")
             Path("planets.yaml").write_text(yaml.safe_dump(CONFIG, sort_keys=False), encoding="utf-8")
-            told = CliRunner().invoke(cli, ["validate", "planets.yaml", "--explain"], catch_exceptions=False)
+            result = CliRunner().invoke(cli, ["validate", "planets.yaml", "--explain"], catch_exceptions=False)
         finally:
             os.chdir(here)
     config = yaml.safe_dump(CONFIG, sort_keys=False, default_flow_style=None)
-    start = told.stdout.index("planets.jsonl: layout")
+    start = result.stdout.index("planets.jsonl: layout")
     return (
         f"`planets.yaml`:\n\n```yaml\n{config}```\n\n`planets.jsonl`, one row of it:\n\n```json\n{json.dumps(ROW)}\n```\n\n"
         "The last part of what `robustify validate planets.yaml --explain` prints:\n\n"
-        f"```text\n{told.stdout[start:]}```\n"
+        f"```text\n{result.stdout[start:]}```\n"
     )
 
 

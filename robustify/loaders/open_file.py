@@ -3,17 +3,17 @@
 Refuses by name what is no data: a Git LFS pointer, an archive, UTF-16, something empty or binary.
 """
 
+import errno
 import hashlib
-import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from robustify.errors import DataError, UsageError
-from robustify.loaders.block_rows import block_rows, in_blocks
-from robustify.loaders.csv_rows import csv_rows
+from robustify.files import open_regular, sha256
 from robustify.loaders.json_rows import json_rows
-from robustify.loaders.rows import Table
+from robustify.loaders.rows import SourceTable
+from robustify.loaders.tables import arrow_rows, block_rows, csv_rows, in_blocks
 
 _ARCHIVES = (
     (b"\x1f\x8b", "gzip"),
@@ -31,29 +31,21 @@ HEAD = 4096
 class Opened:
     """A file's rows and the digest of its bytes (of a folder with several data files: of their digests)."""
 
-    table: Table
+    table: SourceTable
     sha256: str
 
 
 def open_rows(path: str, pinned: str | None = None) -> Opened:
-    """The rows of the file or Arrow folder at `path`, once its sha256 is found to be `pinned`.
+    """The rows of the file or Arrow folder at `path`; `pinned` is the sha256 it must have.
 
     Raises:
         UsageError: no such path, a folder without data files, something that is no regular file.
         DataError: another digest, a file that holds no rows, or none that can be read.
     """
     place = Path(path)
-    mode = _mode(place)
-    if stat.S_ISDIR(mode):
-        return _folder(place, pinned)
-    if not stat.S_ISREG(mode):
-        raise UsageError(f"{path}: no regular file (a pipe or device); expected a file of items")
-    try:
-        data = place.read_bytes()
-    except OSError as error:
-        raise UsageError(
-            f"{path}: cannot be read ({type(error).__name__}); expected a readable file"
-        ) from None
+    data = _read(place)
+    if data is None:
+        return _open_folder(place, pinned)
     digest = _pinned(place.name, hashlib.sha256(data).hexdigest(), pinned)
     return Opened(_rows(place, data), digest)
 
@@ -66,10 +58,8 @@ def open_parts(name: str, files: Sequence[Path], pinned: str | None = None) -> O
     """
     if len(files) == 1:
         return open_rows(str(files[0]), pinned)
-    from robustify.loaders.arrow_rows import arrow_rows
-
-    digests = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
-    whole = _pinned(name, hashlib.sha256("".join(digests).encode()).hexdigest(), pinned)
+    digests = "".join(map(sha256, files))
+    whole = _pinned(name, hashlib.sha256(digests.encode()).hexdigest(), pinned)
     return Opened(arrow_rows(name, files), whole)
 
 
@@ -79,25 +69,32 @@ def _pinned(name: str, digest: str, pinned: str | None) -> str:
     return digest
 
 
-def _mode(place: Path) -> int:
+def _read(place: Path) -> bytes | None:
+    """The bytes of a file; None for a folder."""
     try:
-        return place.stat().st_mode
-    except FileNotFoundError:
-        raise UsageError(f"{place}: no such file; expected a file of items or an Arrow folder") from None
+        if place.is_dir():
+            return None
+        with open_regular(place, follow=True) as file:
+            return file.read()
     except (OSError, ValueError) as error:
-        raise UsageError(
-            f"path cannot be opened ({type(error).__name__}); expected a file of items"
-        ) from None
+        kind = type(error).__name__
+        match getattr(error, "errno", None):
+            case errno.ENOENT:
+                why = f"{place}: no such file; expected a file of items or an Arrow folder"
+            case errno.EINVAL:
+                why = f"{place}: no regular file (a pipe or device); expected a file of items"
+            case None | errno.ENAMETOOLONG:
+                # The path itself is what is wrong, so it is not repeated.
+                why = f"path cannot be opened ({kind}); expected a file of items"
+            case _:
+                why = f"{place}: cannot be read ({kind}); expected a readable file"
+        raise UsageError(why) from None
 
 
-def _rows(place: Path, data: bytes) -> Table:
-    head = data[:HEAD]
+def _rows(place: Path, data: bytes) -> SourceTable:
     if data.startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")):
-        # pyarrow takes a quarter of a second to import: only files that need it pay.
-        from robustify.loaders.arrow_rows import arrow_rows
-
         return arrow_rows(place.name, [place])
-    _refuse(place.name, head, data)
+    _refuse(place.name, data[:HEAD], data)
     # Bytes that are not UTF-8 survive as lone surrogates, so that every bad line can be named.
     text = data.decode("utf-8-sig", errors="surrogateescape")
     start = text.lstrip()[:1]
@@ -133,14 +130,11 @@ def _looks_wide(head: bytes) -> bool:
     return half > 0 and max(head[0::2].count(0), head[1::2].count(0)) > half / 2
 
 
-def _folder(place: Path, pinned: str | None) -> Opened:
+def _open_folder(place: Path, pinned: str | None) -> Opened:
     files = sorted(place.glob("*.arrow")) or sorted(place.glob("*.parquet"))
     if not files:
-        mend = (
-            "give one of its split folders"
-            if (place / "dataset_dict.json").is_file()
-            else "give a file in it"
-        )
+        split = (place / "dataset_dict.json").is_file()
+        mend = "give one of its split folders" if split else "give a file in it"
         raise UsageError(
             f"{place}: is a folder without .arrow or .parquet files; expected a file of items: {mend}"
         )

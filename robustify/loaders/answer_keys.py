@@ -10,8 +10,7 @@ from string import ascii_uppercase
 
 from robustify.errors import ItemError
 from robustify.item import FEWEST, MOST
-from robustify.loaders.cells import kind_of, sound
-from robustify.loaders.rows import Raw
+from robustify.loaders.rows import RawItem, json_kind, require_text
 from robustify.loaders.source import KeyKind
 
 _DIGITS = re.compile(r"-?[0-9]{1,9}")
@@ -20,7 +19,7 @@ ROWS_THAT_TELL = 50
 ALMOST_NEVER = 1e-4
 
 
-def key_index(raw: Raw) -> int:
+def key_index(raw: RawItem) -> int:
     """The index of the right choice, from 0.
 
     With `key_is="auto"` a label wins (an ARC key "1" is the label "1"); a whole number is an index from 0; a
@@ -34,17 +33,17 @@ def key_index(raw: Raw) -> int:
         raise ItemError(f"{n} choice{'s' if n != 1 else ''}; expected {FEWEST} to {MOST}")
     match raw.key:
         case bool() | float() | None:
-            found = _float_kind(raw.key) if isinstance(raw.key, float) else kind_of(raw.key)
-            raise ItemError(f"key is {found}; expected {_expected(raw)}")
+            kind = _float_kind(raw.key) if isinstance(raw.key, float) else json_kind(raw.key)
+            raise ItemError(f"key is {kind}; expected {_expected(raw)}")
         case int():
             return _from_number(raw, raw.key)
         case str():
-            return _from_text(raw, sound(raw.key, "key").strip())
+            return _from_text(raw, require_text(raw.key, "key").strip())
         case _:
-            raise ItemError(f"key is {kind_of(raw.key)}; expected {_expected(raw)}")
+            raise ItemError(f"key is {json_kind(raw.key)}; expected {_expected(raw)}")
 
 
-def key_form(raw: Raw) -> str:
+def key_form(raw: RawItem) -> str:
     """In which form the file gives a key that `key_index` has read: for people, who know what to expect."""
     key = raw.key.strip() if isinstance(raw.key, str) else raw.key
     match raw.key_is:
@@ -59,14 +58,14 @@ def key_form(raw: Raw) -> str:
         case "auto" if isinstance(key, int) or _DIGITS.fullmatch(str(key)):
             return "number from 0"
         case _:
-            return "letter" if _lettered(str(key)) is not None and key not in raw.choices else "text"
+            return "letter" if letter_index(str(key)) is not None and key not in raw.choices else "text"
 
 
-def counted_from_one(raws: Iterable[Raw]) -> bool:
+def counted_from_one(raws: Iterable[RawItem]) -> bool:
     """Whether whole-number keys of this file look as if they were counted from 1.
 
-    They run from 1, never 0, in at least 50 rows, and reach the number of choices, or would by luck leave
-    out 0 less than once in 10,000 files (product of 1 - 1/k).
+    They run from 1, never 0, in at least 50 rows, and reach the number of choices, or the probability that keys
+    drawn at random never are 0 (product of 1 - 1/k) is below 1 in 10,000.
     """
     seen = [(number, len(raw.choices)) for raw in raws if (number := _bare_number(raw)) is not None]
     if len(seen) < ROWS_THAT_TELL or any(not 1 <= number <= k for number, k in seen):
@@ -74,22 +73,22 @@ def counted_from_one(raws: Iterable[Raw]) -> bool:
     return any(number == k for number, k in seen) or math.prod(1 - 1 / k for _, k in seen) < ALMOST_NEVER
 
 
-def _bare_number(raw: Raw) -> int | None:
+def _bare_number(raw: RawItem) -> int | None:
     """The key as a number, where nothing but its value could say what it counts from."""
-    if raw.key_is != "auto" or isinstance(raw.key, bool):
+    if raw.key_is != "auto":
         return None
-    if isinstance(raw.key, str):
-        key = raw.key.strip()
-        return (
-            int(key) if _DIGITS.fullmatch(key) and key not in raw.labels and key not in raw.choices else None
-        )
-    if isinstance(raw.key, int):
-        return raw.key if str_of(raw.key) not in raw.labels else None
-    return None
+    match raw.key:
+        case bool():
+            return None
+        case int():
+            return raw.key if _written(raw.key) not in raw.labels else None
+        case str() if _DIGITS.fullmatch(key := raw.key.strip()):
+            return int(key) if key not in raw.labels and key not in raw.choices else None
+        case _:
+            return None
 
 
-def str_of(number: int) -> str:
-    """A number as it is written, or its size where it has very many digits."""
+def _written(number: int) -> str:
     return str(number) if abs(number) < 10**9 else "with more than 9 digits"
 
 
@@ -97,21 +96,21 @@ def _float_kind(number: float) -> str:
     return "not a number (NaN)" if math.isnan(number) else "a number with a decimal point"
 
 
-def _from_number(raw: Raw, number: int) -> int:
+def _from_number(raw: RawItem, number: int) -> int:
     match raw.key_is:
         case "number":
             return _ranged(number, len(raw.choices), first=1)
         case "label":
-            return _labelled(raw, str_of(number))
+            return _labelled(raw, _written(number))
         case "auto" if raw.labels and all(_DIGITS.fullmatch(name) for name in raw.labels):
-            return _labelled(raw, str_of(number))
+            return _labelled(raw, _written(number))
         case "auto" | "index":
             return _ranged(number, len(raw.choices), first=0)
         case "letter" | "text":
             raise ItemError(f"key is a number; expected {_expected(raw)}")
 
 
-def _from_text(raw: Raw, key: str) -> int:
+def _from_text(raw: RawItem, key: str) -> int:
     if not key:
         raise ItemError(f"key is empty; expected {_expected(raw)}")
     match raw.key_is:
@@ -122,24 +121,28 @@ def _from_text(raw: Raw, key: str) -> int:
         case "index" | "number":
             raise ItemError(f"key is text; expected {_expected(raw)}")
         case "letter":
-            if (at := _lettered(key)) is None:
+            if (at := letter_index(key)) is None:
                 raise ItemError(f"key is no letter; expected {_expected(raw)}")
             return _in_letters(at, len(raw.choices))
         case "text":
-            return _only(raw, _equal(key, raw.choices))
+            equal = _equal(key, raw.choices)
+            if len(equal) != 1:
+                raise ItemError(f"key is the text of {len(equal)} choices; expected {_expected(raw)}")
+            return equal[0]
         case "auto":
             return _guessed(raw, key)
 
 
-def _guessed(raw: Raw, key: str) -> int:
+def _guessed(raw: RawItem, key: str) -> int:
     if [name.casefold() for name in raw.labels].count(key.casefold()) == 1:
         return _labelled(raw, key)
     k = len(raw.choices)
     number = int(key) if _DIGITS.fullmatch(key) else None
-    letter = _lettered(key) if _lettered_in_order(raw.labels) else None
-    readings = {at for at in (number, letter) if at is not None and 0 <= at < k} | set(
-        _equal(key, raw.choices)
-    )
+    # A letter that is no label still names a position where labels are absent or are A, B, C ... themselves.
+    in_order = [name.upper() for name in raw.labels] == list(ascii_uppercase[: len(raw.labels)])
+    letter = letter_index(key) if in_order else None
+    readings = {at for at in (number, letter) if at is not None and 0 <= at < k}
+    readings |= set(_equal(key, raw.choices))
     if len(readings) == 1:
         return readings.pop()
     if len(readings) > 1:
@@ -156,18 +159,7 @@ def _guessed(raw: Raw, key: str) -> int:
     )
 
 
-def _lettered_in_order(labels: Sequence[str]) -> bool:
-    """Whether a letter that is no label still tells a position: no labels, or A, B, C ... themselves."""
-    return [name.upper() for name in labels] == list(ascii_uppercase[: len(labels)])
-
-
-def _only(raw: Raw, equal: Sequence[int]) -> int:
-    if len(equal) != 1:
-        raise ItemError(f"key is the text of {len(equal)} choices; expected {_expected(raw)}")
-    return equal[0]
-
-
-def _labelled(raw: Raw, key: str) -> int:
+def _labelled(raw: RawItem, key: str) -> int:
     names = [name.casefold() for name in raw.labels]
     if names.count(key.casefold()) != 1:
         raise ItemError(f"key is none of the {len(names)} labels; expected {_expected(raw)}")
@@ -178,9 +170,10 @@ def _equal(key: str, choices: Sequence[str]) -> list[int]:
     return [at for at, choice in enumerate(choices) if choice.strip() == key]
 
 
-def _lettered(key: str) -> int | None:
-    found = _LETTER.fullmatch(key)
-    return ascii_uppercase.index(found[1].upper()) if found else None
+def letter_index(key: str) -> int | None:
+    """The place from 0 of a text that is one letter, in whatever brackets; else None."""
+    match = _LETTER.fullmatch(key)
+    return ascii_uppercase.index(match[1].upper()) if match else None
 
 
 def _in_letters(at: int, k: int) -> int:
@@ -191,11 +184,11 @@ def _in_letters(at: int, k: int) -> int:
 
 def _ranged(number: int, k: int, *, first: int) -> int:
     if not first <= number < first + k:
-        raise ItemError(f"key {str_of(number)}, but only {k} choices ({first} to {first + k - 1})")
+        raise ItemError(f"key {_written(number)}, but only {k} choices ({first} to {first + k - 1})")
     return number - first
 
 
-def _expected(raw: Raw) -> str:
+def _expected(raw: RawItem) -> str:
     k = len(raw.choices)
     expected: dict[KeyKind, str] = {
         "auto": f"an index from 0 to {k - 1}, a letter, a label or the text of one choice",

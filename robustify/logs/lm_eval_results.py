@@ -1,7 +1,6 @@
 """The `results_*.json` that lm-eval writes beside its logged rows: whose they are, and how they were made.
 
-Its numbers are not taken over; they are made again from the rows. A model's folder on somebody's machine is not
-handed on: of a path only its last part is kept.
+Its numbers are not taken over; they are made again from the rows.
 """
 
 import json
@@ -11,12 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from robustify.logs.log import plain_model
+
 _LOGGED = re.compile(r"samples_(?P<task>.+?)(?:_(?P<date>\d{4}-\d\d-\d\dT[\d.:-]+))?")
-_ABSOLUTE = re.compile(r"(?:[/~.\\]|[A-Za-z]:[\\/]|__)")
+
+# A hash, a version, a name; never a path or a sentence.
+_PLAIN_VALUE = re.compile(r"[\w.+:-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class LmEvalRun:
     """`model` "" where nothing names it; `n` rows that the task has, None where that is not said."""
 
     task: str
@@ -25,17 +28,17 @@ class Beside:
     facts: Mapping[str, str] | None = None
 
 
-def beside(path: Path) -> Beside:
-    """What stands beside a log of lm-eval, and else what its name and its folder say."""
-    found = _LOGGED.fullmatch(path.stem)
-    task, date = (found["task"], found["date"]) if found else (path.stem, None)
+def find_run(path: Path) -> LmEvalRun:
+    """The run of a log of lm-eval, by the results file beside it, else by the log's name and folder."""
+    match = _LOGGED.fullmatch(path.stem)
+    task, date = (match["task"], match["date"]) if match else (path.stem, None)
     tree = _results(path.parent, task, date)
     if tree is None:
-        return Beside(task, plain_model(path.parent.name))
+        return LmEvalRun(task, plain_model(path.parent.name))
     config = _mapping(tree.get("config"))
     counted = _mapping(_mapping(tree.get("n-samples")).get(task)).get("effective")
     model = tree.get("model_name") or _pretrained(config.get("model_args")) or path.parent.name
-    return Beside(
+    return LmEvalRun(
         task,
         plain_model(str(model)),
         counted if isinstance(counted, int) else None,
@@ -59,7 +62,7 @@ def _read(path: Path) -> Mapping[str, Any]:
 
 
 def _facts(tree: Mapping[str, Any], config: Mapping[str, Any], task: str) -> dict[str, str]:
-    found = {
+    facts = {
         "lm_eval": tree.get("lm_eval_version"),
         "task_version": _mapping(tree.get("versions")).get(task),
         "shots": _mapping(tree.get("n-shot")).get(task),
@@ -70,12 +73,7 @@ def _facts(tree: Mapping[str, Any], config: Mapping[str, Any], task: str) -> dic
         "chat_template": str(tree.get("chat_template_sha") or "")[:16],
         "transformers": tree.get("transformers_version"),
     }
-    return {n: str(v) for n, v in found.items() if v not in (None, "") and _plain_value(str(v))}
-
-
-def _plain_value(text: str) -> bool:
-    # A hash, a version, a name; never a path or a sentence.
-    return re.fullmatch(r"[\w.+:-]{1,64}", text) is not None
+    return {n: str(v) for n, v in facts.items() if v not in (None, "") and _PLAIN_VALUE.fullmatch(str(v))}
 
 
 def _pretrained(arguments: object) -> str:
@@ -83,17 +81,10 @@ def _pretrained(arguments: object) -> str:
         case {"pretrained": str(name)} | {"model": str(name)}:
             return name
         case str():
-            found = re.search(r"(?:^|,)(?:pretrained|model)=([^,]+)", arguments)
-            return found[1] if found else ""
+            named = re.search(r"(?:^|,)(?:pretrained|model)=([^,]+)", arguments)
+            return named[1] if named else ""
         case _:
             return ""
-
-
-def plain_model(name: str) -> str:
-    """`owner/name` as it is; of a path, or of a path as lm-eval makes it a folder's name, the last part."""
-    if _ABSOLUTE.match(name) or "//" in name:
-        return re.split(r"[\\/]|__", name.rstrip("/\\"))[-1]
-    return name.replace("__", "/")
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

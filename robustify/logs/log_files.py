@@ -1,33 +1,33 @@
-"""Opens a log: which harness wrote it is told by its content, never by its name.
+"""Opens a log: which harness wrote it is recognised by its content, never by its name.
 
 It refuses by name what is no log. Nothing partial passes for whole: a log with rows that cannot be read is
 refused, unless they are to be set aside.
 """
 
-import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from robustify.errors import DataError, UsageError
-from robustify.loaders.files import open_rows
-from robustify.loaders.json_documents import whole_object
-from robustify.loaders.logs import is_lm_eval
+from robustify.files import sha256
+from robustify.loaders.harness_logs import is_lm_eval
+from robustify.loaders.json_rows import whole_object
+from robustify.loaders.open_file import open_rows
 from robustify.loaders.source import FieldMap
 from robustify.logs.inspect_logs import is_inspect, read_eval_zip, read_inspect
 from robustify.logs.lighteval import is_lighteval, read_lighteval
-from robustify.logs.lm_eval import read_lm_eval
-from robustify.logs.log import Log, Wanted
-from robustify.logs.picks import KIND as PICKS
-from robustify.logs.picks import read_picks
+from robustify.logs.lm_eval_logs import read_lm_eval
+from robustify.logs.log import Log, LogOptions
+from robustify.logs.pick_tables import KIND as PICKS
+from robustify.logs.pick_tables import read_picks
 from robustify.views import VIEWS, View
 
 _ZIP = b"PK\x03\x04"
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class LogPath:
     """A log as it is named on a command line: `[MODEL=][VIEW:]PATH`."""
 
     path: Path
@@ -35,18 +35,18 @@ class Given:
     view: View | None = None
 
 
-def given(text: str) -> Given:
+def parse_log_path(text: str) -> LogPath:
     """A log's path, and before it whose replies they are and how they were asked; a path wins over a prefix."""
     if Path(text).exists():
-        return Given(Path(text))
+        return LogPath(Path(text))
     model, equals, rest = text.partition("=")
     rest = rest if equals else text
     view = next((v for v in VIEWS if rest.startswith(f"{v}:")), None)
     path = rest if view is None or Path(rest).exists() else rest.removeprefix(f"{view}:")
-    return Given(Path(path), model if equals and model else None, view if path != rest else None)
+    return LogPath(Path(path), model if equals and model else None, view if path != rest else None)
 
 
-def read_log(path: Path, wanted: Wanted) -> Log:
+def read_log(path: Path, options: LogOptions) -> Log:
     """The log at this path.
 
     Raises:
@@ -60,8 +60,7 @@ def read_log(path: Path, wanted: Wanted) -> Log:
     with path.open("rb") as file:
         zipped = file.read(4) == _ZIP
     if zipped:
-        data = path.read_bytes()
-        return read_inspect(path, read_eval_zip(path), hashlib.sha256(data).hexdigest(), wanted)
+        return read_inspect(path, read_eval_zip(path), sha256(path), options)
     opened = open_rows(str(path))
     table = opened.table
     if not table.rows:
@@ -69,16 +68,16 @@ def read_log(path: Path, wanted: Wanted) -> Log:
     if table.outer == "inspect_log":
         tree = whole_object(path.name, path.read_text(encoding="utf-8-sig"), 0)
         if is_inspect(tree):
-            return read_inspect(path, tree, opened.sha256, wanted)
+            return read_inspect(path, tree, opened.sha256, options)
     if is_lm_eval(table.rows[0].cells):
-        return read_lm_eval(path, table, opened.sha256, wanted)
+        return read_lm_eval(path, table, opened.sha256, options)
     if is_lighteval(table):
-        return read_lighteval(path, table, opened.sha256, wanted)
-    return read_picks(path.name, table, opened.sha256, wanted)
+        return read_lighteval(path, table, opened.sha256, options)
+    return read_picks(path.name, table, opened.sha256, options)
 
 
-def read_logs(logs: Sequence[Given], wanted: Wanted) -> list[Log]:
-    """All these logs; what was said of one alone wins over `wanted`.
+def read_logs(logs: Sequence[LogPath], options: LogOptions) -> list[Log]:
+    """All these logs; what was said of one alone takes precedence over `options`.
 
     Raises:
         UsageError: a log named twice, or as `read_log`.
@@ -93,13 +92,13 @@ def read_logs(logs: Sequence[Given], wanted: Wanted) -> list[Log]:
         replace(
             read_log(
                 log.path,
-                replace(wanted, model=log.model or wanted.model, view=log.view or wanted.view),
+                replace(options, model=log.model or options.model, view=log.view or options.view),
             ),
             file=log.path.name if names[log.path.name] == 1 else f"{at}/{log.path.name}",
         )
         for at, log in enumerate(logs, start=1)
     ]
-    strange = sorted(set(wanted.columns) - set(FieldMap.model_fields))
+    strange = sorted(set(options.columns) - set(FieldMap.model_fields))
     if strange and all(log.kind != PICKS for log in read):
         raise UsageError(f"--map {strange[0]}: is for tables of picks, and none is given; leave it out")
     faults = [
@@ -107,6 +106,6 @@ def read_logs(logs: Sequence[Given], wanted: Wanted) -> list[Log]:
         for log in read
         for fault in sorted(log.faults, key=lambda fault: fault.line)
     ]
-    if faults and not wanted.skip_bad:
+    if faults and not options.skip_bad:
         raise DataError.gather(faults)
     return read

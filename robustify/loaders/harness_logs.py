@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from robustify.errors import DataError
-from robustify.loaders.cells import has
 from robustify.loaders.fields import KEYS
-from robustify.loaders.rows import Cells, Fault, Row, Table
+from robustify.loaders.rows import Cells, Fault, SourceRow, SourceTable
+
+_KEY_NAMES = frozenset(name for rank in KEYS for name in rank)
 
 
 def is_lm_eval(cells: Cells) -> bool:
@@ -21,7 +22,7 @@ def is_lm_eval(cells: Cells) -> bool:
     )
 
 
-def unwrapped(name: str, table: Table) -> Table:
+def item_table(name: str, table: SourceTable) -> SourceTable:
     """The table of the items inside a log; any other table as it is.
 
     An item that a log holds several times (lm-eval: one row for each filter; Inspect: one for each epoch)
@@ -37,8 +38,8 @@ def unwrapped(name: str, table: Table) -> Table:
     return table
 
 
-def _lm_eval(table: Table) -> Table:
-    rows: list[Row] = []
+def _lm_eval(table: SourceTable) -> SourceTable:
+    rows: list[SourceRow] = []
     faults = list(table.faults)
     seen: dict[str, object] = {}
     for row in table.rows:
@@ -50,22 +51,18 @@ def _lm_eval(table: Table) -> Table:
         if number in seen and seen[number] == inner:
             continue
         seen[number] = inner
-        rows.append(replace(row, cells=_with_key(inner, row.cells)))
+        # Where the inner row has no key of its own, lm-eval's `target` is one.
+        keyed = "target" not in row.cells or not _KEY_NAMES.isdisjoint(inner)
+        rows.append(replace(row, cells=inner if keyed else {**inner, "target": row.cells["target"]}))
     return replace(table, rows=tuple(rows), faults=tuple(faults), outer="lm_eval_samples")
 
 
-def _with_key(inner: Cells, outer: Cells) -> Cells:
-    """The inner row; where it has no key of its own, lm-eval's `target` is one."""
-    names = {name for rank in KEYS for name in rank}
-    return inner if names & set(inner) or "target" not in outer else {**inner, "target": outer["target"]}
-
-
-def _inspect(name: str, table: Table) -> Table:
+def _inspect(name: str, table: SourceTable) -> SourceTable:
     if not any(row.cells.get("choices") for row in table.rows):
         raise DataError(
             f"{name}: an Inspect log whose samples have no choices; expected a multiple-choice task"
         )
-    rows: list[Row] = []
+    rows: list[SourceRow] = []
     seen: set[str] = set()
     for row in table.rows:
         sample = str(row.cells.get("id"))
@@ -84,9 +81,9 @@ def _inspect_cells(sample: Cells) -> dict[str, object]:
     key = sample.get("target")
     if isinstance(key, list) and len(key) == 1:
         key = key[0]
-    topics = [name for name in ("topic", "subject", "category") if has(sample, f"metadata.{name}")]
-    found: dict[str, object] = {"id": sample.get("id"), "input": asked, "target": key}
-    found["choices"] = sample.get("choices")
-    if topics and isinstance(metadata := sample.get("metadata"), Mapping):
-        found["topic"] = metadata[topics[0]]
-    return found
+    cells = {"id": sample.get("id"), "input": asked, "target": key, "choices": sample.get("choices")}
+    metadata = sample.get("metadata")
+    if isinstance(metadata, Mapping):
+        topics = [metadata[name] for name in ("topic", "subject", "category") if name in metadata]
+        cells |= {"topic": topics[0]} if topics else {}
+    return cells

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import get_args
 
 from robustify.errors import DataError, UsageError
-from robustify.loaders.choice_cells import choice_columns
-from robustify.loaders.rows import Row, Table
+from robustify.loaders.fields import choice_columns
+from robustify.loaders.rows import SourceRow, SourceTable
 from robustify.loaders.source import KeyKind
-from robustify.logs.letters import mostly_letters
-from robustify.logs.log import Wanted
+from robustify.logs.log import LogOptions
+from robustify.logs.naming import mostly_letters
 
 # Each line: names that mean the same. A later line counts only where no name of an earlier one is there.
 USUAL: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -40,7 +40,7 @@ _PLAIN = re.compile(r"#?[A-Za-z_][\w.\-@:/+]{0,60}")
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class PickColumns:
     """`picks`: by model the column of its picks, with "" for a table that names the model in each row.
 
     `parts`: the column of every other part that the table has (`=value` where it is the same everywhere);
@@ -77,11 +77,11 @@ def mapping(pairs: Iterable[str]) -> dict[str, str]:
     return said
 
 
-def columns(file: str, table: Table, wanted: Wanted) -> Columns:
+def pick_columns(file: str, table: SourceTable, options: LogOptions) -> PickColumns:
     """The columns of a table of picks.
 
     Raises:
-        DataError: no picks, or a part that could be two columns; what was found and what to write is told.
+        DataError: no picks, or a part that could be two columns; with the columns and what to write.
         UsageError: a mapped column that the table does not have.
     """
     names = list(table.rows[0].cells) if table.rows else []
@@ -89,18 +89,18 @@ def columns(file: str, table: Table, wanted: Wanted) -> Columns:
         raise DataError(
             f"{file}: holds items without picks; expected logs or a table with model, key and pick"
         )
-    said = dict(wanted.columns)
+    said = dict(options.columns)
     taken = {c for part in said.values() for c in _expanded(part, names)}
     free = [name for name in names if name not in taken]
     _require(file, said, names)
     choices = _choices(said.get("choices"), free)
-    free = [
-        n for n in free if choices is None or n not in ((choices,) if isinstance(choices, str) else choices)
-    ]
-    found = {
-        part: said.get(part) or _usual(file, part, free) for part in USUAL if part not in ("choices", "pick")
+    chosen = (choices,) if isinstance(choices, str) else choices or ()
+    free = [name for name in free if name not in chosen]
+    parts = {
+        part: column
+        for part in USUAL
+        if part not in ("choices", "pick") and (column := said.get(part) or _usual(file, part, free))
     }
-    parts = {part: column for part, column in found.items() if column is not None}
     parts |= {part: said[part] for part in ("first",) if part in said}
     free = [n for n in free if n not in parts.values()]
     picks, note = _picks(file, table.rows, said.get("pick") or _usual(file, "pick", free), free)
@@ -109,7 +109,7 @@ def columns(file: str, table: Table, wanted: Wanted) -> Columns:
             f"{file}: no column holds picks; {_shown(names)}; expected a log of lm-eval, Inspect or lighteval, or "
             "a table of picks: say which column is what (--map model=NAME --map key=NAME --map pick=NAME)"
         )
-    return Columns(
+    return PickColumns(
         picks=picks,
         parts={part: c for part, c in parts.items() if part not in ("scores", "correct")},
         choices=choices,
@@ -119,7 +119,7 @@ def columns(file: str, table: Table, wanted: Wanted) -> Columns:
     )
 
 
-def refused(file: str, part: str, names: Sequence[str]) -> DataError:
+def missing_column(file: str, part: str, names: Sequence[str]) -> DataError:
     """The error of a table that lacks a part."""
     return DataError(
         f"{file}: no column for the {part}; {_shown(names)}; expected --map {part}=NAME, or --map {part}==VALUE "
@@ -157,19 +157,19 @@ def _choices(said: str | None, names: Sequence[str]) -> str | tuple[str, ...] | 
 def _usual(file: str, part: str, names: Sequence[str]) -> str | None:
     by_fold = {name.casefold(): name for name in names}
     for rank in USUAL[part]:
-        found = [by_fold[name] for name in rank if name in by_fold]
-        if len(found) > 1:
-            both = " and ".join(f"`{name}`" for name in found)
-            raise DataError(f"{file}: {both} could each be the {part}; say which: --map {part}={found[0]}")
-        if found:
-            return found[0]
+        usual = [by_fold[name] for name in rank if name in by_fold]
+        if len(usual) > 1:
+            both = " and ".join(f"`{name}`" for name in usual)
+            raise DataError(f"{file}: {both} could each be the {part}; say which: --map {part}={usual[0]}")
+        if usual:
+            return usual[0]
     return None
 
 
 def _picks(
-    file: str, rows: Sequence[Row], said: str | None, free: Sequence[str]
+    file: str, rows: Sequence[SourceRow], said: str | None, free: Sequence[str]
 ) -> tuple[dict[str, str], str]:
-    """By model the column of its picks, and what is to be told of the choice."""
+    """By model the column of its picks, and a note where the cells alone say so."""
     names = list(rows[0].cells)
     if said is not None and ("*" in said or "," in said):
         return {_model_of(said, name): name for name in _expanded(said, names)}, ""
@@ -179,8 +179,8 @@ def _picks(
     if named:
         return named, ""
     lettered = [name for name in free if mostly_letters(row.cells.get(name) for row in rows)]
-    told = f"columns taken for models' picks, as most of their cells are letters: {', '.join(lettered)}"
-    return {name: name for name in lettered}, told if lettered else ""
+    note = f"columns taken for models' picks, as most of their cells are letters: {', '.join(lettered)}"
+    return {name: name for name in lettered}, note if lettered else ""
 
 
 def _model_of(said: str, column: str) -> str:

@@ -1,23 +1,32 @@
 """Plain tables of picks (JSON, JSON Lines, CSV, Parquet) -> replies.
 
 A table names a model, a key and a pick in each row, or has a column of picks for each model. Rows without an
-item's id and without its text can only be aligned by their order within each model, and that is said.
+item's id and without its text can only be aligned by their order within each model, and a note says so.
 """
 
 import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from robustify.errors import DataError, ItemError, UsageError
 from robustify.item import FEWEST, MOST
-from robustify.loaders.cells import dig, kind_of, label, name_like, text
-from robustify.loaders.choice_cells import choice_texts
-from robustify.loaders.rows import Cells, Fault, Row, Table
-from robustify.logs.columns import Columns, columns, refused
-from robustify.logs.log import Log, Reply, Shown, Wanted
-from robustify.logs.naming import Naming, naming, whole
+from robustify.loaders.fields import choice_texts
+from robustify.loaders.rows import (
+    Cells,
+    SourceRow,
+    SourceTable,
+    json_kind,
+    label_of,
+    name_like,
+    rows_or_faults,
+    text_of,
+    value_of,
+)
+from robustify.logs.log import Log, LoggedItem, LogOptions, LogReply
+from robustify.logs.naming import Naming, naming, whole_number
+from robustify.logs.pick_columns import PickColumns, missing_column, pick_columns
 from robustify.logs.prompts import assumed
 from robustify.stats.ties import tied_best
 from robustify.views import VIEWS, View
@@ -36,14 +45,14 @@ LEAST = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TableReading:
     """How one table is read: its columns, how they name a choice, and what no row says.
 
     `k` and `view` stand where no column does; `words` gives the view of each word of the view column.
     `literals`: lists may be written out in a cell. `probable`: scores are probabilities.
     """
 
-    columns: Columns
+    columns: PickColumns
     keys: Naming
     picks: Naming
     k: int | None
@@ -54,57 +63,58 @@ class Reading:
     probable: bool
 
 
-def read_picks(file: str, table: Table, sha256: str, wanted: Wanted) -> Log:
+def read_picks(file: str, table: SourceTable, sha256: str, options: LogOptions) -> Log:
     """The replies of one table.
 
     Raises:
         DataError: a part that no column holds, or that two could; a view or a count that is not known.
         UsageError: a mapped column that is not there, or a view other than the table's own.
     """
-    found = columns(file, table, wanted)
-    if "" in found.picks and "model" not in found.parts and wanted.model is None:
-        raise refused(file, "model", list(table.rows[0].cells))
-    if "" not in found.picks and wanted.model is not None:
-        raise UsageError(f"{file}: has a column of picks for each model; leave {wanted.model}= out")
-    if "key" not in found.parts and not wanted.keyed:
-        raise refused(file, "key", list(table.rows[0].cells))
-    reading, notes = _reading(file, table, found, wanted)
-    met: Counter[tuple[str, str]] = Counter()
-    read = [_replies_or_fault(row, reading, met) for row in table.rows]
-    replies = [reply for one in read if isinstance(one, list) for reply in one]
-    faults = [*table.faults, *(one for one in read if isinstance(one, Fault))]
+    columns = pick_columns(file, table, options)
+    if "" in columns.picks and "model" not in columns.parts and options.model is None:
+        raise missing_column(file, "model", list(table.rows[0].cells))
+    if "" not in columns.picks and options.model is not None:
+        raise UsageError(f"{file}: has a column of picks for each model; leave {options.model}= out")
+    if "key" not in columns.parts and not options.keyed:
+        raise missing_column(file, "key", list(table.rows[0].cells))
+    reading, notes = _reading(file, table, columns, options)
+    rows_so_far: Counter[tuple[str, str]] = Counter()
+    made, faults = rows_or_faults(
+        ((row, row.cells) for row in table.rows), lambda row, _: list(_replies(row, reading, rows_so_far))
+    )
     return Log(
         file=file,
         kind=KIND,
         sha256=sha256,
         task=re.sub(r"\.[^.]*$", "", file),
-        replies=tuple(replies),
-        faults=tuple(faults),
-        notes=tuple(note for note in (found.note, *notes) if note),
+        replies=tuple(reply for _, replies in made for reply in replies),
+        faults=(*table.faults, *faults),
+        notes=tuple(note for note in (columns.note, *notes) if note),
     )
 
 
-def _reading(file: str, table: Table, found: Columns, wanted: Wanted) -> tuple[Reading, list[str]]:
+def _reading(
+    file: str, table: SourceTable, columns: PickColumns, options: LogOptions
+) -> tuple[TableReading, list[str]]:
     rows = [row.cells for row in table.rows]
-    view, words, told = _views(file, rows, found, wanted)
-    keys = [said for cells in rows if (said := _key(cells, found)) is not None]
-    picks = [cells.get(column) for cells in rows for column in found.picks.values()]
-    by_key, by_pick = naming(file, keys, picks, found.parts.get("first", ""))
+    view, words, noted = _views(file, rows, columns, options)
+    keys = [said for cells in rows if (said := _key(cells, columns)) is not None]
+    picks = [cells.get(column) for cells in rows for column in columns.picks.values()]
+    by_key, by_pick = naming(file, keys, picks, columns.parts.get("first", ""))
     k, counted = None, ""
-    if found.choices is None and "k" not in found.parts:
-        k = _furthest(
-            file, [by_key.place(c, MOST, ()) for c in keys], [by_pick.place(c, MOST, ()) for c in picks]
-        )
+    if columns.choices is None and "k" not in columns.parts:
+        places = ([by_key.place(c, MOST, ()) for c in keys], [by_pick.place(c, MOST, ()) for c in picks])
+        k = _furthest(file, *places)
         counted = f"every item was taken to have {k} choices, as many as its keys name (--map k==N)"
-    values = [v for cells in rows for m in found.scores for v in _numbers(cells, found.scores[m])]
+    values = [v for cells in rows for m in columns.scores for v in _numbers(cells, columns.scores[m])]
     probable = bool(values) and all(0 <= v <= 1 for v in values)
     if not probable and any(v > 0 for v in values):
         raise DataError(
             f"{file}: scores above 0 that are no probabilities; expected log-probabilities (at most 0) or "
             "probabilities (0 to 1)"
         )
-    reading = Reading(found, by_key, by_pick, k, view, words, wanted.model, table.literals, probable)
-    return reading, [told, counted]
+    reading = TableReading(columns, by_key, by_pick, k, view, words, options.model, table.literals, probable)
+    return reading, [noted, counted]
 
 
 def _furthest(file: str, keys: Sequence[int | None], picks: Sequence[int | None]) -> int:
@@ -123,74 +133,62 @@ def _furthest(file: str, keys: Sequence[int | None], picks: Sequence[int | None]
 
 
 def _views(
-    file: str, rows: Sequence[Cells], found: Columns, wanted: Wanted
+    file: str, rows: Sequence[Cells], columns: PickColumns, options: LogOptions
 ) -> tuple[View, dict[str, View], str]:
     """The view where no column says one, the view of each word of the column, and what was assumed."""
-    column = found.parts.get("view")
+    column = columns.parts.get("view")
     if column is None:
-        told = "" if wanted.view else assumed("full")
-        return wanted.view or "full", {}, told
+        return options.view or "full", {}, "" if options.view else assumed("full")
     said = {column[1:]} if column.startswith("=") else {str(cells.get(column)) for cells in rows}
     words = {word: WORDS[plain] for word in said if (plain := re.sub(r"[- ]", "_", word).casefold()) in WORDS}
     strange = sorted(said - set(words))
-    if strange and (len(said) > 1 or wanted.view is None):
-        shown = ", ".join(strange[:5]) if all(map(name_like, strange)) else f"{len(strange)} words"
+    if strange and (len(said) > 1 or options.view is None):
+        listed = ", ".join(strange[:5]) if all(map(name_like, strange)) else f"{len(strange)} words"
         raise DataError(
-            f"{file}: column `{column}` holds {shown}; expected {', '.join(VIEWS)}: split the table by view and "
+            f"{file}: column `{column}` holds {listed}; expected {', '.join(VIEWS)}: split the table by view and "
             "say which is which (choices_only:FILE, full:FILE)"
         )
     if strange:
-        return wanted.view or "full", dict.fromkeys(strange, wanted.view or "full"), ""
-    if wanted.view is not None and set(words.values()) != {wanted.view}:
+        return options.view or "full", dict.fromkeys(strange, options.view or "full"), ""
+    if options.view is not None and set(words.values()) != {options.view}:
         raise UsageError(f"{file}: says itself how it was asked (`{column}`); leave the view out")
     listed = ", ".join(f"{w!r} as {v}" for w, v in sorted(words.items()) if w != v)
     return "full", words, f"`{column}` says the view: {listed}" if listed else ""
 
 
-def _key(cells: Cells, found: Columns) -> object:
-    column = found.parts.get("key")
+def _key(cells: Cells, columns: PickColumns) -> object:
+    column = columns.parts.get("key")
     if column is None:
         return None
     return column[1:] if column.startswith("=") else cells.get(column)
 
 
-def _replies_or_fault(row: Row, reading: Reading, met: Counter[tuple[str, str]]) -> list[Reply] | Fault:
-    try:
-        return list(_replies(row, reading, met))
-    except ItemError as error:
-        return Fault(row.line, str(error))
-
-
-def _replies(row: Row, reading: Reading, met: Counter[tuple[str, str]]) -> Iterator[Reply]:
-    """One reply for each model that the row names. `met` counts the rows of a model and view so far."""
-    found, cells = reading.columns, row.cells
-    shown = _item(cells, reading)
-    word = _said(cells, found.parts.get("view"))
+def _replies(
+    row: SourceRow, reading: TableReading, rows_so_far: Counter[tuple[str, str]]
+) -> Iterator[LogReply]:
+    """One reply for each model that the row names. `rows_so_far` counts the rows of a model and view."""
+    columns, cells = reading.columns, row.cells
+    item = _item(cells, reading)
+    word = _said(cells, columns.parts.get("view"))
     view = reading.words.get(word, reading.view)
-    for name, column in found.picks.items():
-        model = name or reading.model or _said(cells, found.parts.get("model")).strip()
+    for name, column in columns.picks.items():
+        model = name or reading.model or _said(cells, columns.parts.get("model")).strip()
         if not model:
             raise ItemError("no model is named; expected whose pick it is")
-        met[model, view] += 1
-        item = shown if shown.name else _numbered(shown, met[model, view])
-        pick = reading.picks.place(cells.get(column), shown.k, shown.choices)
-        scores = _scores(cells, found.scores.get(name, ()), shown.k, reading.probable)
-        _agree(cells, found.correct.get(name), shown, pick, scores)
-        yield Reply(
-            row.line, model, view, KIND, item, pick=pick, scores=scores, why="names no choice, or several"
-        )
+        rows_so_far[model, view] += 1
+        named = item if item.name else replace(item, name=f"#{rows_so_far[model, view]}")
+        pick = reading.picks.place(cells.get(column), item.k, item.choices)
+        scores = _scores(cells, columns.scores.get(name, ()), item.k, reading.probable)
+        _require_agreement(cells, columns.correct.get(name), item, pick, scores)
+        yield LogReply(row.line, model, view, KIND, named, pick, scores, reason="names no choice, or several")
 
 
-def _numbered(item: Shown, at: int) -> Shown:
-    return Shown(item.k, item.stem, item.choices, item.key, f"#{at}", topic=item.topic)
-
-
-def _item(cells: Cells, reading: Reading) -> Shown:
+def _item(cells: Cells, reading: TableReading) -> LoggedItem:
     parts = reading.columns.parts
     choices: tuple[str, ...] = ()
     if reading.columns.choices is not None:
         choices, _ = choice_texts(cells, reading.columns.choices, literals=reading.literals)
-    counted = whole(_said(cells, parts["k"])) if "k" in parts else None
+    counted = whole_number(_said(cells, parts["k"])) if "k" in parts else None
     k = len(choices) or counted or reading.k or 0
     if not FEWEST <= k <= MOST:
         raise ItemError(f"{k} choices; expected {FEWEST} to {MOST} (say how many: --map k=NAME or k==N)")
@@ -199,32 +197,31 @@ def _item(cells: Cells, reading: Reading) -> Shown:
         said = _key(cells, reading.columns)
         key = reading.keys.place(said, k, choices)
         if key is None:
-            raise ItemError(f"key is {kind_of(said)} that names none of {k} choices, or several")
-    name, topic = (label(cells, c) if (c := parts.get(p)) else "" for p in ("id", "topic"))
-    stem = text(cells, parts["stem"]) if "stem" in parts and choices else ""
-    return Shown(k, stem, choices, key, name, id=name, topic=topic.strip())
+            raise ItemError(f"key is {json_kind(said)} that names none of {k} choices, or several")
+    name, topic = (label_of(cells, c) if (c := parts.get(p)) else "" for p in ("id", "topic"))
+    stem = text_of(cells, parts["stem"]) if "stem" in parts and choices else ""
+    return LoggedItem(k, stem, choices, key, name, id=name, topic=topic.strip())
 
 
 def _said(cells: Cells, column: str | None) -> str:
     if column is None:
         return ""
-    return column[1:] if column.startswith("=") else str(dig(cells, column))
+    return column[1:] if column.startswith("=") else str(value_of(cells, column))
 
 
 def _numbers(cells: Cells, names: Sequence[str]) -> list[float]:
-    held = [cells.get(name) for name in names]
-    if len(held) == 1 and isinstance(held[0], list):
-        held = held[0]
-    values = [_number(value) for value in held]
-    return [v for v in values if v is not None]
+    values = [cells.get(name) for name in names]
+    if len(values) == 1 and isinstance(values[0], list):
+        values = values[0]
+    return [number for value in values if (number := _number(value)) is not None]
 
 
 def _number(value: object) -> float | None:
     try:
-        found = float(value) if isinstance(value, str | int | float) else math.nan
+        number = float(value) if isinstance(value, str | int | float) else math.nan
     except ValueError:
         return None
-    return found if math.isfinite(found) else None
+    return number if math.isfinite(number) else None
 
 
 def _scores(cells: Cells, names: Sequence[str], k: int, probable: bool) -> tuple[float, ...]:
@@ -234,8 +231,8 @@ def _scores(cells: Cells, names: Sequence[str], k: int, probable: bool) -> tuple
     return tuple(math.log(max(v, LEAST)) if probable else v for v in values)
 
 
-def _agree(
-    cells: Cells, correct: str | None, item: Shown, pick: int | None, scores: tuple[float, ...]
+def _require_agreement(
+    cells: Cells, correct: str | None, item: LoggedItem, pick: int | None, scores: tuple[float, ...]
 ) -> None:
     """Refuse a row that contradicts itself: a wrong column, or a key that is read wrongly.
 

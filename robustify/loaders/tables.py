@@ -1,0 +1,227 @@
+"""CSV, TSV, Parquet, Arrow and text in blocks of lines -> rows, each with the line or number at which it starts.
+
+A CSV without header (MMLU: stem, choices, letter) is recognised by its records. A record of another width than the
+header's is a fault, never padded in silence. Of a damaged Parquet or Arrow file pyarrow's message is not repeated,
+because it can hold values.
+"""
+
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+from robustify.errors import DataError
+from robustify.loaders.rows import Fault, SourceRow, SourceTable, name_like, undecoded
+
+Record = tuple[int, list[str]]
+"""The line on which a record starts, and its cells."""
+_LETTER = re.compile(r"\s*[A-Za-z]\s*")
+_HEADER_WORDS = frozenset(
+    "id question stem query prompt choices options answer key label gold target".split()
+)
+_BLOCK_KEY = re.compile(r"\s*[a-dA-D]\s*")
+BLOCK_LINES = 7
+
+
+def csv_rows(name: str, text: str) -> SourceTable:
+    """The rows of a CSV or TSV text, with a header or as MMLU writes it.
+
+    Raises:
+        DataError: quoting that cannot be read, no records, or a header with a name twice.
+    """
+    records = _records(name, text)
+    if not records:
+        raise DataError(f"{name}: no records; expected a header and items")
+    if _without_header(records):
+        # Another width is more often an unquoted comma than another number of choices.
+        width = Counter(len(cells) for _, cells in records).most_common(1)[0][0]
+        return SourceTable(
+            *_rows_and_faults(records, width, "as most records have", _mmlu_cells), layout="mmlu_csv"
+        )
+    header = [cell.strip() for cell in records[0][1]]
+    if len(set(header)) < len(header):
+        raise DataError(
+            f"{name}:{records[0][0]}: the header names a column twice; expected {len(header)} names"
+        )
+    if len(records) == 1:
+        raise DataError(f"{name}: a single record of {len(header)} cells; expected a header and items")
+    rows = _rows_and_faults(
+        records[1:],
+        len(header),
+        "as many as the header",
+        lambda cells: dict(zip(header, cells, strict=True)),
+    )
+    return SourceTable(*rows, literals=True)
+
+
+def _mmlu_cells(cells: list[str]) -> dict[str, object]:
+    return {"stem": cells[0], "choices": cells[1:-1], "key": cells[-1]}
+
+
+def _rows_and_faults(
+    records: Iterable[Record], width: int, why: str, cells_of: Callable[[list[str]], dict[str, object]]
+) -> tuple[tuple[SourceRow, ...], tuple[Fault, ...]]:
+    rows: list[SourceRow] = []
+    faults: list[Fault] = []
+    for place, (line, cells) in enumerate(records, start=1):
+        if any(map(undecoded, cells)):
+            faults.append(Fault(line, "not valid UTF-8"))
+        elif len(cells) != width:
+            faults.append(Fault(line, f"{len(cells)} cells; expected {width}, {why}"))
+        else:
+            rows.append(SourceRow(line, place, cells_of(cells)))
+    return tuple(rows), tuple(faults)
+
+
+def _without_header(records: Sequence[Record]) -> bool:
+    """Most records end in a letter, and the first does not look like a header.
+
+    One header word alone can be a choice ("id" is one in psychology), so that it takes two; a first record
+    with a bad key is still no header if its cells are too long for names.
+    """
+    first = records[0][1]
+    if len(_HEADER_WORDS & {cell.strip().casefold() for cell in first}) > 1:
+        return False
+    if not _LETTER.fullmatch(first[-1]) and all(map(name_like, first)):
+        return False
+    ends = [len(cells) >= 4 and _LETTER.fullmatch(cells[-1]) is not None for _, cells in records]
+    return sum(ends) > len(ends) / 2
+
+
+def _records(name: str, text: str) -> list[Record]:
+    """The reading of most even width: delimiter and quoting are found by trying."""
+    first = text.lstrip("\r\n").split("\n", 1)[0]
+    delimiters = [delimiter for delimiter in "\t,;" if delimiter in first] or [","]
+    ways = [(delimiter, True) for delimiter in delimiters]
+    if "\t" in delimiters:
+        # In many a TSV quotation marks are text: some cell then opens one and leaves it open.
+        ways.insert(0 if _unquoted(text) else 1, ("\t", False))
+    readings: list[list[Record]] = []
+    for delimiter, quoted in ways if len(ways) > 1 else ():
+        with suppress(DataError):
+            readings.append(_read(name, text, delimiter, quoted=quoted))
+    return max(readings, key=_evenness) if readings else _read(name, text, delimiters[0], quoted=True)
+
+
+def _evenness(records: Sequence[Record]) -> float:
+    """The share of records as wide as the first, 0 where that is a single cell."""
+    widths = [len(cells) for _, cells in records]
+    return widths.count(widths[0]) / len(widths) if widths and widths[0] > 1 else 0.0
+
+
+def _read(name: str, text: str, delimiter: str, *, quoted: bool) -> list[Record]:
+    # newline="" leaves line ends to the csv module: a cell may hold some.
+    lines = io.StringIO(text, newline="")
+    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
+    reader = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)
+    records: list[Record] = []
+    while True:
+        line = reader.line_num + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return records
+        except csv.Error as error:
+            raise DataError(
+                f"{name}:{line}: the record cannot be read ({error}); expected CSV quoting"
+            ) from None
+        if cells:
+            records.append((line, cells))
+
+
+def _unquoted(text: str) -> bool:
+    """Whether quotation marks in a TSV are part of the text: some cell opens one and does not close it."""
+    cells = (cell for line in text.split("\n") for cell in line.rstrip("\r").split("\t"))
+    return any(
+        cell.startswith('"')
+        and (len(cell) < 2 or not cell.endswith('"') or '"' in cell[1:-1].replace('""', ""))
+        for cell in cells
+    )
+
+
+def in_blocks(text: str) -> bool:
+    """Whether the first line with something on it is a lone letter, and six more lines follow it."""
+    lines = text.lstrip("\r\n").split("\n", BLOCK_LINES)
+    return (
+        len(lines) >= BLOCK_LINES
+        and _BLOCK_KEY.fullmatch(lines[0]) is not None
+        and all(map(str.strip, lines[:BLOCK_LINES]))
+    )
+
+
+def block_rows(text: str) -> SourceTable:
+    """One row a block (LogiQA: blank, letter, context, question, four options): key, context, question, options.
+
+    The order of the lines says which option is which; the letters inside them are often mangled. A block of
+    another size is a fault.
+    """
+    lines = ["", *(line.rstrip("\r") for line in text.split("\n"))]
+    starts = [
+        at for at in range(1, len(lines)) if not lines[at - 1].strip() and _BLOCK_KEY.fullmatch(lines[at])
+    ]
+    rows: list[SourceRow] = []
+    faults: list[Fault] = []
+    for place, (start, end) in enumerate(zip(starts, [*starts[1:], len(lines)], strict=True), start=1):
+        block = lines[start:end]
+        while block and not block[-1].strip():
+            block.pop()
+        if len(block) != BLOCK_LINES:
+            reason = f"a block of {len(block)} lines; expected {BLOCK_LINES} after a blank line"
+            faults.append(Fault(start, reason))
+        elif any(map(undecoded, block)):
+            faults.append(Fault(start, "not valid UTF-8"))
+        else:
+            options = [_unlettered(line, letter) for line, letter in zip(block[3:], "ABCD", strict=True)]
+            cells = {"key": block[0].strip(), "context": block[1], "question": block[2], "options": options}
+            rows.append(SourceRow(start, place, cells))
+    return SourceTable(tuple(rows), tuple(faults), layout="logiqa")
+
+
+def _unlettered(line: str, letter: str) -> str:
+    """An option without its letter: at the front, or where a translation has moved it into the sentence."""
+    front = re.match(rf"\s*[{letter}{letter.lower()}](?:\s*[.:)]\s*|\s+(?=[A-Z]))", line)
+    if front:
+        return line[front.end() :].strip()
+    inside = re.findall(rf"\b{letter}\.", line)
+    return re.sub(rf"\b{letter}\.\s*", "", line).strip() if len(inside) == 1 else line.strip()
+
+
+def arrow_rows(name: str, files: Sequence[Path]) -> SourceTable:
+    """The rows of one Parquet or Arrow data set (file or stream, as `save_to_disk` writes), in order of `files`.
+
+    Raises:
+        DataError: a file that cannot be read, or no rows.
+    """
+    cells = [row for file in files for row in _arrow_cells(file)]
+    if not cells:
+        raise DataError(f"{name}: no rows; expected items")
+    return SourceTable(tuple(SourceRow(at, at, row) for at, row in enumerate(cells, start=1)), literals=True)
+
+
+def _arrow_cells(file: Path) -> list[dict[str, object]]:
+    # pyarrow takes a quarter of a second to import: only files that need it pay.
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    head = b""
+    try:
+        with file.open("rb") as stream:
+            head = stream.read(6)
+        with pa.memory_map(str(file)) as source:
+            if head.startswith(b"PAR1"):
+                table = pa.parquet.read_table(source)
+            elif head.startswith(b"ARROW1"):
+                table = pa.ipc.open_file(source).read_all()
+            else:
+                table = pa.ipc.open_stream(source).read_all()
+            rows: list[dict[str, object]] = table.to_pylist()
+            return rows
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, MemoryError) as error:
+        kind = "Parquet" if head.startswith(b"PAR1") else "Arrow"
+        raise DataError(
+            f"{file.name}: {kind} that cannot be read ({type(error).__name__}); is it whole?"
+        ) from None

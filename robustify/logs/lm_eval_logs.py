@@ -1,0 +1,265 @@
+"""lm-eval's logged rows (`samples_*.jsonl`, old and new) -> replies.
+
+A row says which choice the harness took for the best and whether that was right; both are made again from its
+log-likelihoods, and a log that contradicts itself is refused. Over the years numbers came as floats and came as text,
+arguments as lists and as named objects; what cannot be read is None and gives no answer.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from robustify.errors import ItemError, UsageError
+from robustify.item import unspaced
+from robustify.loaders.harness_logs import item_table
+from robustify.loaders.rows import Cells, Fault, SourceRow, SourceTable, rows_or_faults
+from robustify.logs.lm_eval_results import LmEvalRun, find_run
+from robustify.logs.log import Log, LoggedItem, LogOptions, LogReply, logged_items
+from robustify.logs.naming import mostly_letters, place_named
+from robustify.logs.prompts import Prompt, asked_as
+from robustify.stats.ties import tied_best
+
+KIND = "lm-eval"
+TEXT_VIEWS = ("cloze", "choices_only_text")
+"""Where a log does not hold its prompts, only the view says that texts were scored and not letters."""
+Make = Callable[..., LogReply]
+
+
+def read_lm_eval(path: Path, table: SourceTable, sha256: str, options: LogOptions) -> Log:
+    """The replies of one log.
+
+    Raises:
+        UsageError: no such filter, or a view that is not what the prompts show.
+        DataError: the items are in no known layout, or asked in another way than `options` says.
+    """
+    run = find_run(path)
+    rows, notes = _one_filter(path.name, table.rows, options.filter)
+    first = _first_lines(rows)
+    names = {row.line: str(row.cells.get("doc_id")) for row in rows}
+    inner = item_table(path.name, replace(table, rows=rows))
+    by_line, faults = logged_items(path.name, inner, options, run.task, names)
+    items = {line: by_line[first_line] for line, first_line in first.items() if first_line in by_line}
+    lettered = mostly_letters(_written(row.cells) for row in rows)
+    rows = tuple(row for row in rows if row.line in items)
+    prompts = {row.line: _prompt(row.cells, items[row.line]) for row in rows}
+    asked = [prompt for prompt in prompts.values() if prompt is not None]
+    how = asked_as(path.name, KIND, asked, options)
+    make = partial(LogReply, model=options.model or run.model, view=how.view, template=how.template)
+    made, wrong = rows_or_faults(
+        ((row, items[row.line]) for row in rows),
+        lambda row, item: _reply(row, prompts[row.line], item, make, how.view in TEXT_VIEWS, lettered),
+    )
+    faults += [*wrong, *_contradictions(made), *_unfinished(run, len(set(first.values())))]
+    notes += _assumed(run, options, asked)
+    return Log(
+        file=path.name,
+        kind=KIND,
+        sha256=sha256,
+        task=run.task,
+        replies=tuple(reply for _, reply in made),
+        faults=tuple(faults),
+        facts=run.facts or {},
+        templates={f"{how.view}/{how.template}": how.digest} if how.digest else {},
+        notes=(*notes, *([how.note] if how.note else [])),
+    )
+
+
+def _one_filter(
+    name: str, rows: Sequence[SourceRow], wanted: str | None
+) -> tuple[tuple[SourceRow, ...], list[str]]:
+    """The rows of one filter; lm-eval writes a row for each filter of a task."""
+    filters = list(dict.fromkeys(str(row.cells.get("filter", "none")) for row in rows))
+    if wanted is not None and wanted not in filters:
+        raise UsageError(f"{name}: no filter {wanted!r}; expected one of {', '.join(filters)}")
+    taken = wanted or filters[0]
+    kept = tuple(row for row in rows if str(row.cells.get("filter", "none")) == taken)
+    others = ", ".join(f for f in filters if f != taken)
+    return kept, [f"filter {taken} was taken, not {others} (--filter says otherwise)"] * bool(others)
+
+
+def _first_lines(rows: Sequence[SourceRow]) -> dict[int, int]:
+    """By line the first line with the same item, which is the one that `item_table` keeps."""
+    seen: dict[str, tuple[int, object]] = {}
+    out: dict[int, int] = {}
+    for row in rows:
+        number, inner = str(row.cells.get("doc_id")), row.cells.get("doc")
+        if not (number in seen and seen[number][1] == inner):
+            seen[number] = (row.line, inner)
+        out[row.line] = seen[number][0]
+    return out
+
+
+def _reply(
+    row: SourceRow, asked: Prompt | None, item: LoggedItem, make: Make, text_view: bool, lettered: bool
+) -> LogReply:
+    values = _log_likelihoods(row.cells)
+    if asked is None and (len(values) != item.k or None in values):
+        said = _written(row.cells)
+        if said is None:
+            raise ItemError(f"neither a log-likelihood for each of {item.k} choices nor a text")
+        pick = place_named(said, item.k, item.choices, lettered=lettered)
+        return make(row.line, item=item, pick=pick, reason="names no choice, or several")
+    if len(values) not in (item.k, 2 * item.k):
+        raise ItemError(f"{len(values)} log-likelihoods for {item.k} choices; expected one a choice")
+    by_text = not asked.by_letter if asked is not None else text_view
+    back = (_by_choice(asked) if asked is not None and by_text else None) or range(item.k)
+    scores = _finite(values[j] for j in back)
+    if not scores:
+        return make(row.line, item=item, reason="a score that is no finite number")
+    # As acc_norm counts: without the space that parts the text from its context.
+    texts = asked.continuations if asked is not None else item.choices
+    chars = tuple(len(texts[j].removeprefix(" ")) for j in back) if by_text else ()
+    twice = by_text and len(values) > item.k
+    unconditioned = _finite(values[item.k + j] for j in back) if twice else ()
+    return make(
+        row.line, item=item, scores=scores, by_text=by_text, n_chars=chars, unconditioned=unconditioned
+    )
+
+
+def _contradictions(made: Sequence[tuple[SourceRow, LogReply]]) -> list[Fault]:
+    """Rows whose own metric is not what their scores and key give; ties are the harness's to break.
+
+    A key that was read wrongly, or scores joined to the wrong choices, cannot pass this.
+    """
+    faults: list[Fault] = []
+    for row, reply in made:
+        for metric, ranked in (("acc", reply.scores), ("acc_norm", _per_character(reply))):
+            said = row.cells.get(metric)
+            if isinstance(said, bool) or said not in (0, 1) or not ranked:
+                continue
+            best = tied_best(ranked)
+            if len(best) == 1 and (best[0] == reply.item.key) != bool(said):
+                reason = (
+                    f"`{metric}` is {said:g}, but the row's scores and key give {1 - said:g}; expected the "
+                    "same (is the key read as meant? --map key=FIELD or key_is=number says otherwise)"
+                )
+                faults.append(Fault(reply.line, reason))
+                break
+    return faults
+
+
+def _per_character(reply: LogReply) -> tuple[float, ...]:
+    if not reply.by_text or not all(reply.n_chars):
+        return ()
+    return tuple(s / n for s, n in zip(reply.scores, reply.n_chars, strict=True))
+
+
+def _assumed(run: LmEvalRun, options: LogOptions, prompts: Sequence[Prompt]) -> list[str]:
+    notes = []
+    if run.facts is None and options.model is None:
+        notes.append("no results file beside it: the folder was taken for the model's name")
+    by_place = sum(not prompt.by_letter and _by_choice(prompt) is None for prompt in prompts)
+    if by_place:
+        notes.append(
+            f"rows whose scored texts are not those of the choices, taken in the order of the choices: {by_place}"
+        )
+    return notes
+
+
+def _unfinished(run: LmEvalRun, n: int) -> list[Fault]:
+    if run.n is None or run.n == n:
+        return []
+    return [Fault(1, f"{n} items are logged of the {run.n} that the results file counts; expected them all")]
+
+
+def _prompt(cells: Cells, item: LoggedItem) -> Prompt | None:
+    """What was put before the model, a pair a choice; None where the row does not say so for each choice.
+
+    `acc_mutual_info` asks every continuation a second time without its context: those pairs are left out.
+    """
+    pairs = _pairs(cells.get("arguments"))
+    if len(pairs) == 2 * item.k and not any(context for context, _ in pairs[item.k :]):
+        pairs = pairs[: item.k]
+    if len(pairs) != item.k:
+        return None
+    contexts, continuations = zip(*pairs, strict=True)
+    return Prompt(item, contexts, continuations)
+
+
+def _pairs(arguments: object) -> list[tuple[str, str]]:
+    members: Sequence[object] = []
+    if isinstance(arguments, Mapping):
+        named = list(arguments.items())
+        # By number where by name would not do: gen_args_10 comes after gen_args_2.
+        if len(named) > 10:
+            named.sort(key=lambda pair: _number(pair[0]))
+        members = [member for _, member in named]
+    elif isinstance(arguments, list):
+        members = arguments
+    pairs = [_pair(member) for member in members]
+    readable = [pair for pair in pairs if pair is not None]
+    return readable if len(readable) == len(pairs) else []
+
+
+def _pair(member: object) -> tuple[str, str] | None:
+    context = continuation = None
+    if isinstance(member, Mapping):
+        context, continuation = member.get("arg_0"), member.get("arg_1")
+    elif isinstance(member, list) and len(member) > 1:
+        context, continuation = member[0], member[1]
+    if isinstance(context, str) and isinstance(continuation, str):
+        return context, continuation
+    return None
+
+
+def _number(name: str) -> int:
+    number = str(name).rpartition("_")[2]
+    return int(number) if number.isdecimal() else 0
+
+
+def _by_choice(asked: Prompt) -> list[int] | None:
+    """For each choice of the item the request that scored its text; None where the texts are not the choices'.
+
+    Some tasks tidy a choice before they ask it, or ask one text in several contexts.
+    """
+    texts = [unspaced(text) for text in asked.continuations]
+    places: list[int] = []
+    for choice in asked.item.choices:
+        wanted = unspaced(choice)
+        place = next((i for i, text in enumerate(texts) if text == wanted and i not in places), None)
+        if place is None:
+            return None
+        places.append(place)
+    return places
+
+
+def _log_likelihoods(cells: Cells) -> list[float | None]:
+    """The log-likelihood of each request in its order, None where there is none to read.
+
+    `resps` holds a list for each request and in it one for each repeat; older logs have a level less.
+    """
+    for name in ("resps", "filtered_resps"):
+        responses = cells.get(name)
+        if isinstance(responses, list) and responses:
+            return [_float(_innermost(response)) for response in responses]
+    return []
+
+
+def _innermost(value: object) -> object:
+    while isinstance(value, list) and value:
+        value = value[0]
+    return value
+
+
+def _float(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        return None
+
+
+def _finite(values: Iterable[float | None]) -> tuple[float, ...]:
+    """The values, or none of them unless each is a finite number."""
+    every = tuple(values)
+    finite = tuple(v for v in every if v is not None and math.isfinite(v))
+    return finite if len(finite) == len(every) else ()
+
+
+def _written(cells: Cells) -> str | None:
+    """What a model that writes has written, after the task's filter; None where that is no text."""
+    text = _innermost(cells.get("filtered_resps", cells.get("resps")))
+    return text if isinstance(text, str) else None
