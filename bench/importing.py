@@ -2,7 +2,7 @@
 
 `python -m bench.importing` makes up lm-eval logs in two shapes and imports each in a process of its own;
 `--quick` takes small ones and writes nothing. The texts are random words and the scores random numbers: only time
-and memory are measured. CPU seconds are told beside the clock, which on a machine that others use says less.
+and memory are measured. CPU seconds are given beside the clock, which says less on a machine that others use.
 """
 
 import json
@@ -44,14 +44,14 @@ def main(quick: bool) -> int:
     """Measure every shape."""
     rows = QUICK if quick else ROWS
     with tempfile.TemporaryDirectory() as folder:
-        found = [_measured(Path(folder), shape, rows) for shape in SHAPES]
+        shapes = [_measured(Path(folder), shape, rows) for shape in SHAPES]
     result = {
         "says": "robustify import of lm-eval logs, from the files to the printed run, start of the process included",
         "goal_seconds": GOAL_SECONDS,
-        "met": all(one["seconds"] <= GOAL_SECONDS for one in found),
-        "met_in_cpu_seconds": all(one["cpu_seconds"] <= GOAL_SECONDS for one in found),
+        "met": all(one["seconds"] <= GOAL_SECONDS for one in shapes),
+        "met_in_cpu_seconds": all(one["cpu_seconds"] <= GOAL_SECONDS for one in shapes),
         "machine": {"cores": len(os.sched_getaffinity(0)), "python": sys.version.split()[0]},
-        "rows": found,
+        "rows": shapes,
     }
     if not quick:
         RESULTS.parent.mkdir(parents=True, exist_ok=True)

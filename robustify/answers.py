@@ -1,9 +1,8 @@
-"""The answer table: the file between the two walls.
+"""The answer table: the file that asking writes and judging reads.
 
-Whoever asks writes it, whoever judges reads it, and neither knows the other. One row is one asking of one
-item by one model in one order under one template; nothing here holds the text of an item. The rows of an
-item stand in the order in which it was asked, and the first of them is the plain one (D.4's for the screen,
-the benchmark's own order for the full view).
+One row is one asking of one item by one model in one order under one template; nothing here holds the text of an
+item. The rows of an item are in the order in which it was asked, and the first of them is the plain one (D.4's for
+the screen, the benchmark's own order for the full view).
 """
 
 from collections.abc import Iterable, Sequence
@@ -161,9 +160,9 @@ class Answers:
     @classmethod
     def of(cls, rows: Iterable[Answer]) -> "Answers":
         """A table of these rows, in this order."""
-        held = list(rows)
+        answers = list(rows)
         # Typed columns at once: a table made of lists of lists guesses its types row by row.
-        columns = [pa.array(list(map(attrgetter(f.name), held)), type=f.type) for f in SCHEMA]
+        columns = [pa.array(list(map(attrgetter(f.name), answers)), type=f.type) for f in SCHEMA]
         return cls(pa.table(columns, schema=SCHEMA))
 
     @classmethod
@@ -230,23 +229,23 @@ class Answers:
         kinds, first, which = np.unique(asking, return_index=True, return_inverse=True)
         sorted_rows = np.argsort(which, kind="stable")
         parts = np.split(sorted_rows, np.cumsum(np.bincount(which, minlength=len(kinds)))[:-1])
-        sizes = [len(held) for held in names]
-        found = {}
+        sizes = [len(values) for values in names]
+        rows = {}
         for kind in np.argsort(first).tolist():
             places = np.unravel_index(int(kinds[kind]), sizes)
-            view, model, template = (held[int(at)] for held, at in zip(names, places, strict=True))
-            found[view, model, template] = parts[kind]
-        return found
+            view, model, template = (values[int(at)] for values, at in zip(names, places, strict=True))
+            rows[view, model, template] = parts[kind]
+        return rows
 
     def block(self, view: str, model: str, template: str | None = None) -> Block:
         """The rows of one model under one view (and one template), in table order, as arrays."""
-        held = [
+        asked = [
             rows
             for (v, m, t), rows in self._rows.items()
             if (v, m) == (view, model) and template in (None, t)
         ]
-        rows = np.sort(np.concatenate([np.empty(0, dtype=np.int64), *held]))
-        # Rows that stand together are not copied.
+        rows = np.sort(np.concatenate([np.empty(0, dtype=np.int64), *asked]))
+        # Rows that follow one another are not copied.
         whole = len(rows) and rows[-1] - rows[0] + 1 == len(rows)
         part = self.table.slice(int(rows[0]), len(rows)) if whole else self.table.take(pa.array(rows))
         order, k = _padded(part["order"], fill=-1)

@@ -1,4 +1,4 @@
-"""One multiple-choice question, checked at birth. Its text stays inside the process: repr shows the id alone.
+"""One multiple-choice question, checked when it is made. Its text stays in the process: repr shows the id alone.
 
 The text is sealed (`text.py`): `asdict`, `vars`, pickling and JSON of an item, or of anything that holds items, give
 an error or `<text redacted>`. The properties `stem` and `choices` are the one place that opens it.
@@ -21,7 +21,7 @@ class Item(KeptHere):
     `choices` are the options in the benchmark's own order, `key` the index of the right one from 0,
     `topic` the benchmark's own category ("" where it has none), `group` names what several items share
     (a passage): intervals are clustered by it ("" where the item stands alone). `sealed` is how
-    `dataclasses.replace` hands on the text that it does not change; nobody else gives it.
+    `dataclasses.replace` hands on the text that it does not change; no other caller gives it.
 
     Raises:
         ItemError: fewer than 2 or more than 26 choices, or a key out of range.
@@ -44,9 +44,9 @@ class Item(KeptHere):
         sealed: ItemText | None = None,
     ) -> None:
         if sealed is None or stem is not None or choices is not None:
-            was, were = sealed.open_text() if sealed is not None else ("", ())
-            stem, choices = was if stem is None else stem, were if choices is None else choices
-            sealed = ItemText(stem, choices)
+            old_stem, old_choices = sealed.open_text() if sealed is not None else ("", ())
+            new_stem = old_stem if stem is None else stem
+            sealed = ItemText(new_stem, old_choices if choices is None else choices)
         _check(id, sealed, key)
         keep = object.__setattr__
         keep(self, "id", id)
@@ -82,7 +82,7 @@ class Item(KeptHere):
         return Item(self.id, self.stem, moved, list(order).index(self.key), self.topic, self.group)
 
     def key_text_repeated(self) -> bool:
-        """Whether another choice has the key's text, so that no text scoring can tell them apart."""
+        """Whether another choice has the key's text, so that no text scoring can distinguish them."""
         texts = [unspaced(c) for c in self.choices]
         return texts.count(texts[self.key]) > 1
 
@@ -103,7 +103,7 @@ def _check(id: str, text: ItemText, key: int) -> None:
 
 
 def unspaced(text: str) -> str:
-    """Text as a model may tell it apart: NFC, white space collapsed, case kept ("Rr" is not "RR")."""
+    """Text as a model may distinguish it: NFC, white space collapsed, case kept ("Rr" is not "RR")."""
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 

@@ -60,12 +60,12 @@ def best(scores: Floats, k: Ints) -> Bools:
     """
     there = np.arange(scores.shape[1]) < k[:, None]
     whole = ~(np.isnan(scores) & there).any(axis=1) & (k > 0)
-    held = np.where(there & whole[:, None], scores, -np.inf)
-    top = held.max(axis=1, initial=-np.inf)
+    present = np.where(there & whole[:, None], scores, -np.inf)
+    top = present.max(axis=1, initial=-np.inf)
     readable = np.isfinite(top)
     top = np.where(readable, top, 0.0)
     slack = RELATIVE_TIE * np.maximum(np.abs(top), 1e-300)
-    return np.asarray((top[:, None] - held <= slack[:, None]) & readable[:, None])
+    return np.asarray((top[:, None] - present <= slack[:, None]) & readable[:, None])
 
 
 def credit(scores: Floats, key: Ints, k: Ints) -> tuple[Floats, Ints, Ints]:

@@ -144,7 +144,7 @@ def _items(raw: RawItems, source: Source, base: str) -> tuple[list[Item], list[i
 
     with_groups = zip(raw.raws, groups(raw.raws, base), strict=True)
     made, faults = rows_or_faults(zip(raw.rows, with_groups, strict=True), item)
-    again = dict((later, first) for first, later in _repeated([item for _, item in made]))
+    again = {later: first for first, later in _repeated([item for _, item in made])}
     faults += [
         Fault(made[b][0].line, f"the same id as line {made[a][0].line}; expected one of its own")
         for b, a in again.items()

@@ -166,7 +166,7 @@ def _prose_lettered(cells: Cells) -> RawItem:
     names = [label[1] for label in labels]
     if not FEWEST <= len(names) <= MOST or names != list(ascii_uppercase[: len(names)]):
         raise ItemError(
-            "the labels (A), (B) ... do not come once each and in order; the choices cannot be told apart"
+            "the labels (A), (B) ... do not come once each and in order; the choices cannot be separated"
         )
     return RawItem(
         prose[: start.start()].strip(), _between(tail, labels), value_of(cells, "answer"), "letter"
@@ -179,7 +179,7 @@ def _prose_numbered(cells: Cells) -> RawItem:
     numbers = [int(label[2]) for label in labels]
     if not FEWEST <= len(numbers) <= MOST or numbers != list(range(1, len(numbers) + 1)):
         raise ItemError(
-            "the numbers 1, 2 ... do not come once each and in order; the choices cannot be told apart"
+            "the numbers 1, 2 ... do not come once each and in order; the choices cannot be separated"
         )
     key = _NUMBERED_KEY.fullmatch(text_of(cells, "answer"))
     if key is None:

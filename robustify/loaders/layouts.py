@@ -136,8 +136,8 @@ def field_map(name: str, table: SourceTable, said: FieldMap) -> FieldMap:
         return complete(said, first)
     except AmbiguousError as error:
         raise DataError(
-            f"{name}: holds no items of a known layout ({error}); {_columns(table)}; expected to be told "
-            "which is what: write `fields: {stem: NAME, choices: NAME or [NAME, NAME], key: NAME}`"
+            f"{name}: holds no items of a known layout ({error}); {_columns(table)}; expected it "
+            "to be said which is which: write `fields: {stem: NAME, choices: NAME or [NAME, NAME], key: NAME}`"
         ) from None
 
 
@@ -174,7 +174,7 @@ def _check_whole(name: str, raws: Sequence[RawItem]) -> None:
     if counted_from_one(raws):
         raise DataError(
             f"{name}: the keys are whole numbers from 1 up and never 0, so that they may count from 1; "
-            "expected to be told: `fields: {key_is: number}` if they do, `fields: {key_is: index}` if not"
+            "expected it to be said: `fields: {key_is: number}` if they do, `fields: {key_is: index}` if not"
         )
 
 

@@ -82,7 +82,7 @@ def rows_or_faults(
     for row, value in rows:
         try:
             made.append((row, make(row, value)))
-        except ItemError as error:
+        except ItemError as error:  # noqa: PERF203
             faults.append(Fault(row.line, str(error)))
     return made, faults
 

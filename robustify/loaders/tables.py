@@ -20,9 +20,9 @@ from robustify.loaders.rows import Fault, SourceRow, SourceTable, name_like, und
 Record = tuple[int, list[str]]
 """The line on which a record starts, and its cells."""
 _LETTER = re.compile(r"\s*[A-Za-z]\s*")
-_HEADER_WORDS = frozenset(
-    "id question stem query prompt choices options answer key label gold target".split()
-)
+_HEADER_WORDS = {"id", "question", "stem", "query", "prompt", "choices", "options"} | {
+    *("answer", "key", "label", "gold", "target")
+}
 _BLOCK_KEY = re.compile(r"\s*[a-dA-D]\s*")
 BLOCK_LINES = 7
 

@@ -181,9 +181,7 @@ def _scorer(file: str, samples: Sequence[Cells], wanted: str | None) -> str | No
     if wanted is not None and wanted not in names:
         raise UsageError(f"{file}: no scorer {wanted!r}; expected one of {', '.join(names) or 'none'}")
     if wanted is None and len(names) > 1 and "choice" not in names:
-        raise UsageError(
-            f"{file}: is scored by {', '.join(names)}; expected to be told by which: --filter NAME"
-        )
+        raise UsageError(f"{file}: is scored by {', '.join(names)}; expected one to be named: --filter NAME")
     return wanted or ("choice" if "choice" in names else next(iter(names), None))
 
 

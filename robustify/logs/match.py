@@ -24,7 +24,7 @@ Asking = tuple[str, str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The item's place in the catalogue, the order in which it was logged, and what told which item it is."""
+    """The item's place in the catalogue, the order in which it was shown, and what identified it."""
 
     at: int
     order: Order
@@ -70,7 +70,7 @@ class Catalogue:
             wanted = digest if kind == "content" else _digest(kind, logged.stem, texts)
             places = self._index(kind).get(wanted, [])
             if kind != "content" and len(places) > 1:
-                raise ItemError(f"cannot be told from {len(places)} items by its {kind}")
+                raise ItemError(f"has the same {kind} as {len(places)} items")
             at_hand = (
                 [known] if known in places else [at for at in places if self._may_be(logged, at, asking)]
             )

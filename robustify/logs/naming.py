@@ -82,7 +82,7 @@ def naming(file: str, keys: Sequence[object], picks: Sequence[object], first: st
     if not first and numbers and 0 not in numbers:
         raise DataError(
             f"{file}: keys and picks are whole numbers and never 0, so that they may count from 0 or from 1; "
-            "expected to be told: --map first==0 or --map first==1"
+            "expected it to be said: --map first==0 or --map first==1"
         )
     start = int(first[1:] or 0)
     return Naming(forms[0], start), Naming(forms[1], start)

@@ -127,7 +127,7 @@ def _furthest(file: str, keys: Sequence[int | None], picks: Sequence[int | None]
     if furthest > k or k < FEWEST:
         raise DataError(
             f"{file}: no column says how many choices an item has; its keys name {k}, its picks {furthest}; "
-            "expected to be told: --map k=NAME or --map k==N"
+            "expected it to be said: --map k=NAME or --map k==N"
         )
     return k
 

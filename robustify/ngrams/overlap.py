@@ -1,7 +1,7 @@
-"""Which items stand, word for word, in text files that the user names.
+"""Which items occur, word for word, in text files that the user names.
 
-A hit says that a text holds the words of an item. That nothing was hit says nothing about other texts, nor about
-a paraphrase, a translation or a picture of the item; so what was looked at is kept beside what was found.
+A hit says that a text contains the words of an item. No hit says nothing about other texts, nor about a paraphrase,
+a translation or a picture of the item; so the files are recorded beside the hits.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,9 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from robustify.arrays import Bools
 from robustify.errors import DataError
 from robustify.item import Item
-from robustify.ngrams.search import FEWEST_WORDS, Search, sought
-from robustify.ngrams.text_files import read, require_files
-from robustify.ngrams.words import BREAK, word_codes
+from robustify.ngrams.search import BREAK, FEWEST_WORDS, Search, windows_of, word_codes
+from robustify.ngrams.text_files import read_text, require_files
 
 Part = Literal["stem", "stem_key", "choices"]
 PARTS: tuple[Part, ...] = ("stem", "stem_key", "choices")
@@ -126,7 +125,7 @@ def overlap(
     ngram: int = 13,
     progress: Callable[[int], None] | None = None,
 ) -> Overlap:
-    """Look for the items in these files; `progress` is told the bytes read (of a gzip file: packed ones).
+    """Look for the items in these files; `progress` is called with the bytes read (of a gzip file: packed ones).
 
     n-grams of lower-cased words without punctuation, any of which counts, as in GPT-3 (arXiv 2005.14165,
     appendix C) and lm-eval; but punctuation separates words here, which those two delete. White space and line
@@ -141,11 +140,11 @@ def overlap(
     require_files(places)
     spelled = [_Spelled.of(item) for item in items]
     rows = [(i, *row) for i, item in enumerate(spelled) for row in item.sequences(ngram)]
-    search = Search(sought([(words, length) for _, _, words, length in rows]))
+    search = Search(windows_of([(words, length) for _, _, words, length in rows]))
     files = []
     for path in places:
         search.restart()
-        sha256, size = read(path, search.see, progress)
+        sha256, size = read_text(path, search.see, progress)
         files.append(TextFile(path.name, sha256, size, search.words))
     cell = np.array([len(PARTS) * i + PARTS.index(part) for i, part, _, _ in rows], dtype=np.int64)
     seen, due = (

@@ -1,22 +1,23 @@
 """The text of a file that a user names, handed out piece by piece, so that no file is too big.
 
-Plain text or JSON lines, gzipped or not: told by the content, never by the name. Whatever else it is, is refused
-by its path, with what to do about it; no text of the file gets into a message.
+Plain text or JSON lines, gzipped or not, recognised by content, never by name. Anything else is refused by its path,
+with what to do about it; no text of the file gets into a message.
 """
 
+import errno
 import gzip
 import hashlib
 import io
 import json
 import re
-import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
 from robustify.errors import DataError
-from robustify.ngrams.words import BREAK
+from robustify.files import open_regular
+from robustify.ngrams.search import BREAK
 
 CHUNK = 1 << 18
 """Characters of a piece, about: as many as a processor keeps at hand."""
@@ -42,13 +43,13 @@ def require_files(paths: Sequence[Path]) -> None:
         raise DataError.gather(faults)
 
 
-def read(
+def read_text(
     path: Path, see: Callable[[str], None], progress: Callable[[int], None] | None = None
 ) -> tuple[str, int]:
     """Hand the file's text to `see` in pieces of bounded length; its sha256 and size in bytes.
 
     A piece ends between two words. Of a JSON line it is the `text`, or where there is none the values of all
-    fields in their order; a `BREAK` follows. `progress` is told how many bytes were read since it was told last.
+    fields in their order; a `BREAK` follows. `progress` is called with the bytes read since its last call.
 
     Raises:
         DataError: no file, nothing but white space in it, damaged, binary, not UTF-8, or JSON of another form.
@@ -62,12 +63,12 @@ def read(
             stream = io.BufferedReader(tapped, CHUNK)
             inner = gzip.GzipFile(fileobj=stream) if packed else stream
             text = io.TextIOWrapper(inner, encoding="utf-8-sig", newline="\n")
-            told = 0
+            reported = 0
             for piece in _pieces(_fragments(path, text)):
                 see(piece)
                 if progress is not None:
-                    progress(tapped.size - told)
-                    told = tapped.size
+                    progress(tapped.size - reported)
+                    reported = tapped.size
             return tapped.digest.hexdigest(), tapped.size
     except UnicodeDecodeError:
         raise DataError(
@@ -102,40 +103,38 @@ class _Tapped(io.RawIOBase):
 
 def _no_file(path: Path) -> str | None:
     try:
-        found = path.stat()
-        if stat.S_ISDIR(found.st_mode):
+        if path.is_dir():
             return "is a folder; expected a text file: name the files in it"
-        if not stat.S_ISREG(found.st_mode):
-            return "no regular file (a pipe or device); expected a text file"
-        with path.open("rb") as raw:
+        with open_regular(path, follow=True) as raw:
             return None if raw.read(1) else "empty; expected a text file"
     except FileNotFoundError:
         return "no such file; expected a text file"
     except (OSError, ValueError) as error:
+        if getattr(error, "errno", None) == errno.EINVAL:
+            return "no regular file (a pipe or device); expected a text file"
         return f"cannot be read ({type(error).__name__}); expected a readable text file"
 
 
 def _pieces(fragments: Iterable[str]) -> Iterator[str]:
     """The same text in pieces of at least `CHUNK` characters (but for the last) that end between two words."""
-    held: list[str] = []
+    parts: list[str] = []
     size = 0
     for fragment in fragments:
-        held.append(fragment)
+        parts.append(fragment)
         size += len(fragment)
         if size < CHUNK:
             continue
-        text = "".join(held)
-        whole, rest = _cut(text)
+        whole, rest = _cut("".join(parts))
         yield whole
-        held, size = [rest], len(rest)
-    yield "".join(held)
+        parts, size = [rest], len(rest)
+    yield "".join(parts)
 
 
 def _cut(text: str) -> tuple[str, str]:
     if text[-1].isspace():
         return text, ""
     rest = text.rsplit(None, 1)[-1]
-    # What goes on for that long is no word: without a cut it would be held for ever.
+    # What goes on for that long is no word: without a cut it would be kept for ever.
     return (text, "") if len(rest) > LONGEST_WORD else (text[: len(text) - len(rest)], rest)
 
 
@@ -200,11 +199,11 @@ def _documents(path: Path, text: TextIO, number: int, line: str) -> Iterator[str
 def _texts(value: object) -> Iterator[str]:
     match value:
         case dict():
-            for held in value.values():
-                yield from _texts(held)
+            for member in value.values():
+                yield from _texts(member)
         case list():
-            for held in value:
-                yield from _texts(held)
+            for member in value:
+                yield from _texts(member)
         case str() | int() | float():
             yield str(value)
 

@@ -286,7 +286,7 @@ def test_the_doc_s_own_fields_can_be_named(path: Path) -> None:
         log_of(path, [row])
     columns = {"stem": "frage", "choices": "wahl", "key": "richtig", "key_is": "number"}
     log = log_of(path, [row], columns=columns)
-    assert log.replies[0].shown.key == 0
+    assert log.replies[0].item.key == 0
     assert not log.faults
 
 

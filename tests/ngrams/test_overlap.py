@@ -15,8 +15,7 @@ from robustify.errors import DataError
 from robustify.item import Item
 from robustify.ngrams import text_files as textfiles
 from robustify.ngrams.overlap import ContaminationSettings, Overlap, overlap
-from robustify.ngrams.search import Search, sought
-from robustify.ngrams.words import BREAK, word_codes
+from robustify.ngrams.search import BREAK, Search, windows_of, word_codes
 
 LONG = Item(
     "long",
@@ -175,14 +174,14 @@ def test_words_are_not_cut_at_the_border_of_two_pieces(
 ) -> None:
     monkeypatch.setattr(textfiles, "CHUNK", 7)
     seen: list[str] = []
-    textfiles.read(put(tmp_path, "alpha beta\tgamma\n" * 9), seen.append)
+    textfiles.read_text(put(tmp_path, "alpha beta\tgamma\n" * 9), seen.append)
     assert "".join(seen) == "alpha beta\tgamma\n" * 9
     assert [w for piece in seen for w in piece.split()] == ["alpha", "beta", "gamma"] * 9
 
 
 def test_what_never_ends_is_cut_and_does_not_fill_the_memory(tmp_path: Path) -> None:
     sizes: list[int] = []
-    textfiles.read(put(tmp_path, "x" * 3_000_000), lambda piece: sizes.append(len(piece)))
+    textfiles.read_text(put(tmp_path, "x" * 3_000_000), lambda piece: sizes.append(len(piece)))
     assert sum(sizes) == 3_000_000
     assert max(sizes) <= 3 * textfiles.CHUNK
 
@@ -343,7 +342,7 @@ def test_settings_refuse_a_file_twice_no_file_and_too_few_words() -> None:
 
 def test_windows_shorter_than_five_words_are_no_search() -> None:
     with pytest.raises(ValueError, match="5 words"):
-        sought([([1, 2, 3, 4], 4)])
+        windows_of([([1, 2, 3, 4], 4)])
 
 
 WORDS = st.sampled_from(
@@ -355,7 +354,7 @@ WORDS = st.sampled_from(
 @given(st.lists(WORDS, min_size=5, max_size=40), st.lists(WORDS, min_size=5, max_size=8), st.integers(5, 8))
 def test_the_search_agrees_with_looking_at_every_window(text: list[str], wanted: list[str], n: int) -> None:
     n = min(n, len(wanted))
-    search = Search(sought([(word_codes(" ".join(wanted)).tolist(), n)]))
+    search = Search(windows_of([(word_codes(" ".join(wanted)).tolist(), n)]))
     search.see(" ".join(text[:20]))
     search.see(" ".join(text[20:]))
 

@@ -59,7 +59,9 @@ def explained() -> str:
         try:
             Path("planets.jsonl").write_text(json.dumps(ROW) + "\n", encoding="utf-8")
             Path("planets.yaml").write_text(yaml.safe_dump(CONFIG, sort_keys=False), encoding="utf-8")
-            result = CliRunner().invoke(cli, ["validate", "planets.yaml", "--explain"], catch_exceptions=False)
+            result = CliRunner().invoke(
+                cli, ["validate", "planets.yaml", "--explain"], catch_exceptions=False
+            )
         finally:
             os.chdir(here)
     config = yaml.safe_dump(CONFIG, sort_keys=False, default_flow_style=None)
