@@ -18,8 +18,7 @@ from robustify.export.lm_eval_tasks import write_tasks
 from robustify.files import write_json
 from robustify.item import Item
 from robustify.judge.judgement import Facts, Judgement, Rules
-from robustify.loaders import Loaded, Quarantined, load_many
-from robustify.loaders.describe import describe
+from robustify.loaders import Loaded, Quarantined, describe, load_many
 from robustify.ngrams.overlap import Overlap
 from robustify.report import write_report
 from robustify.restricted.access import Access
