@@ -78,10 +78,10 @@ def timed(n: int, made: Callable[[int, random.Random], Any], done: Callable[[Any
     rng = random.Random(7)
     replies = [made(i, rng) for i in range(n)]
     start, wall = time.process_time(), time.perf_counter()
-    held = [done(reply) for reply in replies]
+    read = [done(reply) for reply in replies]
     seconds, wall = time.process_time() - start, time.perf_counter() - wall
-    if not all(held):
-        raise SystemExit(f"{held.count(False)} of {n} replies were not read as they were meant")
+    if not all(read):
+        raise SystemExit(f"{read.count(False)} of {n} replies were not read as they were meant")
     return {"replies": n, "cpu_seconds": round(seconds, 3), "wall_seconds": round(wall, 3)}
 
 

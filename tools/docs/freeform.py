@@ -13,7 +13,7 @@ _ERRORS = {
     "unterminated_reasoning": "reasoning was open at the end",
     "format_error": "no structure that may be the answer",
     "truncation": "cut off; labels that are whole are kept",
-    "ambiguous": "two structures that differ, and none of them stands for itself",
+    "ambiguous": "two structures that differ, and it is not certain which is the answer",
     "duplicate_index": "one number twice",
     "missing_index": "a number is missing; the others are kept",
     "count_mismatch": "too many or too few entries, or a number out of range",
@@ -24,7 +24,7 @@ _ERRORS = {
     "no_majority": "no verdict of more than half of the votes that were requested",
     "api_error": "the judge's server failed",
     "timeout": "it took too long",
-    "rate_limited": "it was busy three times",
+    "rate_limited": "it was still busy at the last retry",
     "auth_error": "it refused the credentials (the run stops)",
     "content_filter": "it refused the prompt",
 }
@@ -115,12 +115,12 @@ def bench() -> str:
         for name, case in found["cases"].items()
     ]
     machine = found["machine"]
-    told = (
+    total = (
         f"All together {found['cpu_seconds']:.1f} s of one core; goal {found['goal_seconds']:g} s,"
         f" {'met' if found['met'] else '**not met**'}. Machine: {machine['cores']} cores, {machine['cpu']}, Python"
         f" {machine['python']}, load before {machine['load_before']:g}. Measured on {machine['date']}."
     )
-    return f"{_table('work | replies | CPU seconds | replies a second', rows)}\n{told}\n"
+    return f"{_table('work | replies | CPU seconds | replies a second', rows)}\n{total}\n"
 
 
 BLOCKS = {
