@@ -1,8 +1,14 @@
-"""A judge whose replies a test gives."""
+"""A judge whose replies a test gives, and a call of a command of `robustify free`."""
 
+import json
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
 
-from robustify.errors import ModelError
+from click.testing import CliRunner
+
+from robustify.cli.free import free
+from robustify.errors import ModelError, RobustifyError
 from robustify.freeform.judge.judges import Call, Completion, JudgeCallError
 from robustify.freeform.judge.prompting import Message
 
@@ -30,3 +36,19 @@ class ScriptedJudge:
                 return reply
             case _:
                 return Completion(reply, finish_reason="stop", model=self.name)
+
+
+def run(*words: object, fails: int = 0) -> Any:
+    """The result of a command; an error's exit code is what the console script would exit with."""
+    result = CliRunner().invoke(free, [str(word) for word in words], standalone_mode=False)
+    error = result.exception
+    if error is not None and not isinstance(error, RobustifyError | SystemExit):
+        raise error
+    code = error.exit_code if isinstance(error, RobustifyError) else result.return_value or 0
+    assert code == fails, (code, result.output, error)
+    return result
+
+
+def write_lines(path: Path, rows: Iterable[object]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path

@@ -5,7 +5,6 @@ import json
 import re
 import shlex
 import shutil
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,13 +12,11 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robustify import cli, pipeline
 from robustify import config as configs
-from robustify.cli.free import free
+from robustify import pipeline
 from robustify.errors import AuthorisationError, DataError
 from robustify.freeform.choice_items import attached, convert_item
 from robustify.freeform.human import HumanLabel
@@ -28,6 +25,7 @@ from robustify.freeform.judge.prompting import Message
 from robustify.freeform.schema import FreeItem, GradeResult, JudgeTrace, Status, item_json
 from robustify.item import Item
 from robustify.run import Run, open_run, write_items
+from tests.freeform.scripted import run, write_lines
 from tests.support.fake_scorer import FakeScorer, finds
 
 COLOURS = ("red", "green", "blue", "grey")
@@ -83,25 +81,12 @@ def free_items(items: Sequence[Item] = ()) -> list[FreeItem]:
 def grade(
     item: str, score: float | None, status: Status = "scored", model: str = "one", judge: str = ""
 ) -> GradeResult:
-    trace = (
-        JudgeTrace(judge, "grader/mcq@2.0", "0" * 64, (), (_word(score),), 1.0, judge == model)
-        if judge
-        else None
-    )
+    trace = JudgeTrace(judge, "grader/mcq@2.0", "0" * 64, (), (_word(score),), 1.0, judge == model)
     return GradeResult(
-        item_id=item,
-        model=model,
-        kind="short_text",
-        grader="mcq",
-        status=status,
-        score=score,
-        verdict=_word(score),
-        reason="",
-        method="judge" if judge else "deterministic",
-        judge=trace,
-        flags=("self_judging",) if judge == model else (),
-        answer_sha256=f"{item}/{model}",
-    )
+        item, model, "short_text", "mcq", status, score, _word(score), "",
+        method="judge" if judge else "deterministic", judge=trace if judge else None,
+        flags=("self_judging",) if judge == model else (), answer_sha256=f"{item}/{model}",
+    )  # fmt: skip
 
 
 def _word(score: float | None) -> str | None:
@@ -308,38 +293,20 @@ def test_labels_of_people_take_uncalibrated_away(finished: Run) -> None:
     assert "the judge agrees with people at kappa 1.00" in text
 
 
-def test_the_command_attaches_and_refuses_self_judging(
-    finished: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def call(*args: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["robustify", "free", "attach", *map(str, args)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    write(tmp_path / "free.jsonl", [item_json(item) for item in free_items()])
-    write(tmp_path / "grades.jsonl", [g.json() for g in graded()])
-    write(tmp_path / "own.jsonl", [g.json() for g in graded(judge="one")])
-    rest = ("--items", tmp_path / "free.jsonl", "--run", finished.folder)
-    code, _, err = call(tmp_path / "own.jsonl", *rest)
-    assert code == 2, err
-    assert "were judged by the model that wrote them" in err
-    code, out, err = call(tmp_path / "grades.jsonl", *rest)
-    assert code == 0, err
+def test_the_command_attaches_and_refuses_self_judging(finished: Run, tmp_path: Path) -> None:
+    items = write_lines(tmp_path / "free.jsonl", [item_json(item) for item in free_items()])
+    grades = write_lines(tmp_path / "grades.jsonl", [g.json() for g in graded()])
+    own = write_lines(tmp_path / "own.jsonl", [g.json() for g in graded(judge="one")])
+    rest = ("--items", items, "--run", finished.folder)
+    run("attach", own, *rest, fails=2)
+    out = run("attach", grades, *rest).stdout
     assert (
         "one: 70.6 % of 17 scored answers right; of all 22 between 54.5 % and 77.3 %, judge uncalibrated"
         in out
     )
-    code, out, _ = call(
-        tmp_path / "own.jsonl", *rest, "--allow-self-judging", "--json", "-o", tmp_path / "own"
-    )
+    out = run("attach", own, *rest, "--allow-self-judging", "--json", "-o", tmp_path / "own").stdout
     assert json.loads(out)["free"]["one"]["self_judging"] == 5
     assert "judged 5 of its own answers" in (tmp_path / "own" / "report.md").read_text()
-
-
-def write(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
 def commands() -> list[list[str]]:
@@ -370,11 +337,10 @@ def test_the_commands_at_the_head_of_the_page_run_as_they_stand(
     monkeypatch.chdir(tmp_path)
     shutil.copytree(made, tmp_path / "results" / "mine")
     write_items(tmp_path / "items.jsonl", made_items())
-    write(tmp_path / "labels.jsonl", [{"item_id": "q01", "annotator": "p", "verdict": "incorrect"}])
+    write_lines(tmp_path / "labels.jsonl", [{"item_id": "q01", "annotator": "p", "verdict": "incorrect"}])
     lines = commands()
     assert [line[0] for line in lines] == ["prepare", "generate", "grade", "agree", "report", "attach"]
     for line in lines:
-        told = CliRunner().invoke(free, line, catch_exceptions=False, standalone_mode=False)
-        assert (told.return_value or 0) == 0, (line[0], told.output)
+        run(*line)
     scores = entry(open_run(tmp_path / "results" / "mine"), "smollm2-135m")["all"]
     assert (scores["asked"], scores["coverage"]["value"], scores["value"]) == (22, 1.0, pytest.approx(1 / 22))

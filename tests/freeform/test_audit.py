@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
 
@@ -153,11 +152,6 @@ def test_known_cases_are_seeded_and_hold_both_sides() -> None:
     assert all((c.answer == c.item.reference) == c.right for c in cases)
 
 
-def test_there_are_at_least_eight_harmless_payloads() -> None:
-    assert len(PAYLOADS) >= 8
-    assert len(set(PAYLOADS.values())) == len(PAYLOADS)
-
-
 ANSWERS = [
     AnswerRow(item.id, "m", item.reference if n % 2 else "purple", "t", "d", f"p{n}")
     for n, item in enumerate(ITEMS)
@@ -218,10 +212,3 @@ def test_nugget_templates_are_compared_too() -> None:
 def test_templates_that_cannot_be_compared_are_refused(ids: list[str]) -> None:
     with pytest.raises(UsageError, match="one family"):
         compare_templates(ITEMS, ANSWERS, ids, Careful())
-
-
-def test_an_audit_reads_as_json() -> None:
-    told: dict[str, Any] = json.loads(
-        json.dumps(judge_audit(Careful(), ITEMS, n=2, checks=("injection",)).json())
-    )
-    assert told["judge"] == "careful"

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict
+from pathlib import Path
 
 import pytest
 
@@ -137,7 +138,7 @@ def test_an_unscored_grade_has_no_score() -> None:
         GradeResult("i", "m", "mcq", "g", "scored", None, None, "r")
 
 
-def test_rows_are_appended_after_what_a_kill_left(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_rows_are_appended_after_what_a_kill_left(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     with appending(path) as append:
         append({"n": 1})
@@ -149,7 +150,7 @@ def test_rows_are_appended_after_what_a_kill_left(tmp_path) -> None:  # type: ig
     assert [row["n"] for row in read_rows(path, dict)] == [1, 3]
 
 
-def test_a_last_line_without_its_end_is_kept_when_it_is_whole(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_a_last_line_without_its_end_is_kept_when_it_is_whole(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text('{"n": 1}\n{"n": 2}', encoding="utf-8")
     with appending(path) as append:
@@ -157,7 +158,7 @@ def test_a_last_line_without_its_end_is_kept_when_it_is_whole(tmp_path) -> None:
     assert [row["n"] for row in read_rows(path, dict)] == [1, 2, 3]
 
 
-def test_a_damaged_line_refuses_the_file_and_names_every_fault(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_a_damaged_line_refuses_the_file_and_names_every_fault(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text('{"n": 1}\nsecret words\n[1]\n{"n": 2}\n', encoding="utf-8")
     with pytest.raises(DataError) as caught:

@@ -5,15 +5,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from robustify.cli.free import free
-from robustify.errors import RobustifyError
 from robustify.freeform.judge.judges import Call, Completion, HttpJudge
 from robustify.freeform.judge.prompting import Message
+from tests.freeform.scripted import run, write_lines
 
 ROWS = [
     {"id": "a", "stem": "How many legs has a spider?", "choices": ["8", "6"], "key": 0, "topic": "animals"},
@@ -22,17 +19,6 @@ ROWS = [
     {"id": "d", "stem": "What colour is coal?", "choices": ["green", "black"], "key": 1, "topic": "colours"},
 ]  # fmt: skip
 REPLIES = {"spider": "8", "ATP": "the powerhouse", "coal": "<think>black</think>It is black."}
-
-
-def run(*words: object, fails: int = 0) -> Any:
-    """The result of a command; an error's exit code is what the console script would exit with."""
-    found = CliRunner().invoke(free, [str(word) for word in words], standalone_mode=False)
-    error = found.exception
-    if error is not None and not isinstance(error, RobustifyError | SystemExit):
-        raise error
-    code = error.exit_code if isinstance(error, RobustifyError) else found.return_value or 0
-    assert code == fails, (code, found.output, error)
-    return found
 
 
 class Model:
@@ -59,7 +45,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def items(tmp_path: Path) -> Path:
     data = tmp_path / "data.jsonl"
-    data.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    write_lines(data, ROWS)
     run("prepare", data, "-o", tmp_path / "items.jsonl")
     return tmp_path / "items.jsonl"
 
@@ -75,7 +61,7 @@ JUDGE = ("--judge", "http://127.0.0.1:9/v1", "--judge-model", "big")
 
 def test_prepare_counts_what_can_be_asked(tmp_path: Path) -> None:
     data = tmp_path / "data.jsonl"
-    data.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    write_lines(data, ROWS)
     told = json.loads(run("prepare", data, "-o", tmp_path / "items.jsonl", "--json").output)
     assert (told["n"], told["asked"]) == (4, 3)
     assert told["kinds"] == {"numeric": 1, "short_text": 2}
@@ -86,16 +72,10 @@ def test_prepare_counts_what_can_be_asked(tmp_path: Path) -> None:
     assert "spider" not in shown
 
 
-def test_a_file_without_an_adapter_is_not_prepared_as_a_restricted_set(tmp_path: Path) -> None:
-    data, out = tmp_path / "data.jsonl", tmp_path / "free" / "items.jsonl"
-    data.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+def test_a_restricted_set_without_an_adapter_is_not_prepared(tmp_path: Path) -> None:
+    data, out = write_lines(tmp_path / "data.jsonl", ROWS), tmp_path / "free" / "items.jsonl"
     run("prepare", data, "-o", out, "--restricted", fails=4)
     assert not out.parent.exists()
-
-
-def test_a_config_that_says_restricted_is_not_prepared_as_a_public_set(tmp_path: Path) -> None:
-    data, out = tmp_path / "data.jsonl", tmp_path / "free" / "items.jsonl"
-    data.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
     (tmp_path / "c.yaml").write_text(f"name: x\nsensitivity: restricted\ndata: {data}\n")
     run("prepare", tmp_path / "c.yaml", "-o", out, fails=4)
     assert not out.exists()
@@ -127,18 +107,9 @@ def test_grades_are_replayed_from_their_record(answers: Path) -> None:
     run("grade", answers, *files, "-o", folder / "two.jsonl", "--replay", folder / "judge.jsonl")
     assert (folder / "one.jsonl").read_bytes() == (folder / "two.jsonl").read_bytes()
     run("grade", answers, *files, "-o", folder / "three.jsonl", "--replay", folder / "absent.jsonl", fails=5)
-    run(
-        "grade",
-        answers,
-        *files,
-        "-o",
-        folder / "three.jsonl",
-        "--replay",
-        folder / "judge.jsonl",
-        *JUDGE,
-        fails=2,
-    )
-    run("grade", answers, *files, "-o", folder / "three.jsonl", "--judge", "http://127.0.0.1:9/v1", fails=5)
+    new = ("-o", folder / "three.jsonl")
+    run("grade", answers, *files, *new, "--replay", folder / "judge.jsonl", *JUDGE, fails=2)
+    run("grade", answers, *files, *new, "--judge", "http://127.0.0.1:9/v1", fails=5)
 
 
 def test_a_model_does_not_judge_itself_unseen(answers: Path) -> None:
@@ -215,13 +186,6 @@ def test_misuse_exits_with_its_code_and_no_text(
     found = run(command, *(places.get(word, word) for word in words), fails=code)
     for word in ("spider", "mitochondria"):
         assert word not in str(found.exception)
-
-
-@pytest.mark.parametrize("name", sorted(free.commands))
-def test_every_command_has_help(name: str) -> None:
-    found = CliRunner().invoke(free, [name, "--help"])
-    assert found.exit_code == 0
-    assert found.output.startswith("Usage:")
 
 
 def test_help_loads_nothing_heavy() -> None:

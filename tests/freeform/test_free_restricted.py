@@ -12,10 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from robustify.cli.free import free
-from robustify.errors import DataError, RobustifyError
+from robustify.errors import DataError
 from robustify.freeform.choice_items import convert_item
 from robustify.freeform.generate import Generation, prompt_of
 from robustify.freeform.grade import grading
@@ -29,6 +27,7 @@ from robustify.freeform.schema import FreeItem, GradeResult, answer_from, grade_
 from robustify.item import Item
 from robustify.restricted.ids import item_id
 from robustify.restricted.secret_key import evaluator_key
+from tests.freeform.scripted import run, write_lines
 from tests.support import restricted_run
 from tests.support.restricted_set import ADAPTER, canaries, items
 
@@ -71,16 +70,6 @@ def mock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(*words: object, fails: int = 0) -> Any:
-    found = CliRunner().invoke(free, [str(word) for word in words], standalone_mode=False)
-    error = found.exception
-    if error is not None and not isinstance(error, RobustifyError | SystemExit):
-        raise error
-    code = error.exit_code if isinstance(error, RobustifyError) else found.return_value or 0
-    assert code == fails, (code, found.output, error)
-    return found
-
-
 def made(mock: Path) -> Path:
     """The file of items in a folder of the evaluator's own."""
     run("prepare", mock / "mock.yaml", "-o", mock / "out" / "free" / "items.jsonl")
@@ -99,7 +88,7 @@ def changed(path: Path, **fields: Any) -> Path:
     kept = [
         {name: held for name, held in row.items() if held is not None or name not in fields} for row in rows
     ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in kept))
+    write_lines(path, kept)
     return path
 
 
@@ -230,17 +219,14 @@ def test_items_of_another_key_or_another_set_are_refused(mock: Path, monkeypatch
 
 
 @pytest.mark.parametrize("missing", ["key", "licence", "data", "folder", "tree"])
-@pytest.mark.parametrize("command", ["prepare", "generate", "grade", "report", "audit", "agree", "templates"])
 def test_every_command_asks_for_the_four_facts(
-    mock: Path, monkeypatch: pytest.MonkeyPatch, command: str, missing: str
+    mock: Path, monkeypatch: pytest.MonkeyPatch, missing: str
 ) -> None:
-    folder = mock / "out" / "free"
-    path, answers = (folder / "items.jsonl", folder / "answers.jsonl")
-    if command != "prepare":
-        path, answers = answered(mock)
-        run("grade", answers, "--items", path, "-o", folder / "grades.jsonl", *JUDGE)
-    else:
-        folder.mkdir(mode=0o700)
+    path, answers = answered(mock)
+    folder, human = path.parent, mock / "human.jsonl"
+    grades, new = folder / "grades.jsonl", folder / "new"
+    run("grade", answers, "--items", path, "-o", grades, *JUDGE)
+    human.write_text("")
     seen.clear()
     match missing:
         case "key":
@@ -254,20 +240,18 @@ def test_every_command_asks_for_the_four_facts(
         case "tree":
             (mock / "out" / ".git").mkdir()
     before = sorted(p.name for p in folder.iterdir())
-    grades, new = folder / "grades.jsonl", folder / "new"
-    human = mock / "human.jsonl"
-    human.write_text("")
-    words: dict[str, Sequence[object]] = {
-        "prepare": (mock / "mock.yaml", "-o", new),
-        "generate": (path, "-m", "m", "-o", new),
-        "grade": (answers, "--items", path, "-o", new),
-        "report": (grades, "--items", path, "-o", folder),
-        "audit": ("--items", path, "-o", new, *JUDGE),
-        "agree": (grades, "--human", human),
-        "templates": ("compare", *TWO, "--items", path, "--answers", answers, "-o", new, *JUDGE),
-    }
-    run(command, *words[command], fails=4)
-    assert sorted(p.name for p in folder.iterdir()) == before
+    commands: Sequence[tuple[object, ...]] = (
+        ("prepare", mock / "mock.yaml", "-o", new),
+        ("generate", path, "-m", "m", "-o", new),
+        ("grade", answers, "--items", path, "-o", new),
+        ("report", grades, "--items", path, "-o", folder),
+        ("audit", "--items", path, "-o", new, *JUDGE),
+        ("agree", grades, "--human", human),
+        ("templates", "compare", *TWO, "--items", path, "--answers", answers, "-o", new, *JUDGE),
+    )
+    for words in commands:
+        run(*words, fails=4)
+        assert sorted(p.name for p in folder.iterdir()) == before, words[0]
     assert seen == {}
 
 
@@ -363,6 +347,6 @@ def test_rows_of_two_sets_are_refused(mock: Path) -> None:
     path = made(mock)
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     other = asdict(FreeItem("a", "Why?", "short_text", "so"))
-    path.write_text("".join(json.dumps(row) + "\n" for row in [*rows, other]))
+    write_lines(path, [*rows, other])
     found = run("generate", path, "-m", "m", "-o", path.with_name("a.jsonl"), fails=4)
     assert "2 sets or labels" in str(found.exception)

@@ -266,6 +266,7 @@ def test_a_reply_gives_this_score(reply: str, scale: str, score: float | None, e
 def test_a_score_outside_an_object_may_have_been_cut_off(reply: str) -> None:
     assert parse_score(reply, scale="five", finish_reason="length") == (None, "truncation")
     assert parse_score(reply, scale="five", finish_reason="stop").score == 0.0
+    assert parse_score("I compare the two", finish_reason="length").error_type == "truncation"
 
 
 @pytest.mark.parametrize("fence", ["", "```json\n"])
@@ -274,10 +275,6 @@ def test_a_verdict_quoted_in_a_sentence_does_not_overrule_one_that_stands_alone(
     told = parse_verdict(own + 'The answer asks me to say {"verdict": "correct"}.')
     assert (told.verdict, told.error_type) == (None, "ambiguous")
     assert parse_verdict(own + 'On reflection:\n{"verdict": "correct"}').verdict == "correct"
-
-
-def test_a_score_keeps_its_reasoning_and_a_cut_reply_says_so() -> None:
-    assert parse_score("I compare the two", finish_reason="length").error_type == "truncation"
 
 
 VERDICTS = [

@@ -22,34 +22,16 @@ def row(
     item: str, status: Status = "scored", score: float | None = None, *, vote: str | None = None, **more: Any
 ) -> GradeResult:
     value = SCORED.get(status) if score is None else score
-    trace = (
-        JudgeTrace("judge", "grader/mcq@2.0", "d", (), (vote,), 1.0, False)
-        if vote or more.pop("unread", False)
-        else None
-    )
-    method = "judge" if trace is not None else "deterministic"
-    more = {"model": "m", "kind": "short_text", **more}
+    judged = vote is not None or more.pop("unread", False)
+    trace = JudgeTrace("judge", "grader/mcq@2.0", "d", (), (vote,), 1.0, False) if judged else None
+    more = {"model": "m", "kind": "short_text", "method": "judge" if judged else "deterministic", **more}
     return GradeResult(
-        item,
-        grader="g",
-        status=status,
-        verdict=None,
-        reason="r",
-        method=method,
-        judge=trace,
-        score=value,
-        **more,
-    )  # type: ignore[arg-type]
+        item, grader="g", status=status, verdict=None, reason="r", judge=trace, score=value, **more
+    )
 
 
 def test_an_unscored_answer_is_in_the_bounds_and_not_in_the_mean() -> None:
-    rows = [
-        row("a"),
-        row("b", score=0.0),
-        row("c", "no_answer"),
-        row("d", "grader_error"),
-        row("e", "truncated"),
-    ]
+    rows = [row("a"), row("b", score=0.0), *map(row, "cde", ("no_answer", "grader_error", "truncated"))]
     found = aggregate(rows)
     assert (found.n, found.accuracy.n, found.accuracy.value) == (5, 3, pytest.approx(1 / 3))
     assert (found.lower, found.upper) == (pytest.approx(1 / 5), pytest.approx(3 / 5))

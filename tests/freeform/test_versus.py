@@ -19,19 +19,11 @@ Score = float | None
 def grades(model: str, scores: Sequence[Score], group: str = "") -> list[GradeResult]:
     return [
         GradeResult(
-            f"q{i}",
-            model,
-            "short_text",
-            "mcq",
-            "truncated" if score is None else "scored",
-            score,
-            None,
-            "",
-            answer_sha256=f"{model}{i}",
-            group=group and f"{group}{i // 2}",
+            f"q{i}", model, "short_text", "mcq", "truncated" if score is None else "scored", score, None, "",
+            answer_sha256=f"{model}{i}", group=group and f"{group}{i // 2}",
         )
         for i, score in enumerate(scores)
-    ]
+    ]  # fmt: skip
 
 
 def test_gains_and_losses_are_counted_by_item_and_tested_exactly() -> None:
