@@ -4,7 +4,6 @@ stdout holds counts, rates and paths; no text of an item or an answer is printed
 command runs.
 """
 
-import json
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,11 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustify.cli.free_attach import attach
 from robustify.cli.free_options import (
-    DIR,
     FILE,
-    HUMAN,
     ITEMS,
     OUT,
     RESTRICTED,
@@ -26,10 +22,9 @@ from robustify.cli.free_options import (
     grading,
     judging,
     print_,
-    read_grades,
     read_items,
 )
-from robustify.cli.free_templates import templates
+from robustify.cli.free_results import RESULTS
 from robustify.cli.options import as_json, cache_dir, default_cache, watcher
 
 if TYPE_CHECKING:
@@ -248,117 +243,8 @@ def grade(
     return 0
 
 
-@free.command()
-@click.argument("grades", metavar="GRADES...", nargs=-1, required=True, type=FILE)
-@click.option("--human", required=True, type=FILE, help="Labels of people, JSON lines.")
-@click.option("--seed", type=int, default=0, show_default=True)
-def agree(grades: tuple[Path, ...], human: Path, seed: int) -> int:
-    """Hold the judge to labels of people: kappa, alpha, confusion, the corrected rate; JSON on stdout.
-
-    \b
-    Example:
-        robustify free agree free/grades.jsonl --human labels.jsonl
-    """
-    from robustify.freeform.human import calibrate, human_from
-    from robustify.freeform.jsonl import read_rows
-    from robustify.freeform.permit import permitted
-
-    read = read_grades(grades)
-    with permitted([], grades, grades[0].absolute().parent, read) as permit:
-        result = permit.result(calibrate(read, read_rows(human, human_from), seed))
-    click.echo(json.dumps(result, indent=2))
-    return 0
-
-
-@free.command()
-@ITEMS
-@click.option("--check", "checks", multiple=True, help="Only this check (repeatable) [default: all].")
-@click.option("-n", "n", type=click.IntRange(1), default=20, show_default=True, help="Items a check.")
-@OUT
-@judging
-def audit(
-    items_file: Path,
-    checks: tuple[str, ...],
-    n: int,
-    out: Path,
-    asking: "JudgeChoice",
-    cache_dir: Path | None,
-) -> int:
-    """Test a judge without people: does it repeat itself, and can it be led? JSON on stdout and in a file.
-
-    \b
-    Example:
-        robustify free audit --items free/items.jsonl --judge http://127.0.0.1:8000/v1 --judge-model M -o free/audit.json
-    """
-    from robustify.files import write_json
-    from robustify.freeform.audit import CHECKS, judge_audit
-    from robustify.freeform.permit import permitted
-    from robustify.freeform.session import RECORD, open_judge
-
-    items = read_items(items_file)
-    record = out.with_name(RECORD)
-    with permitted(items, [items_file], out.absolute().parent) as permit:
-        with open_judge(asking, default_cache(cache_dir), record, restricted=permit.restricted) as judge:
-            if judge is None:
-                raise click.UsageError("free audit needs a judge: --judge URL|MODEL or --replay FILE")
-            result = judge_audit(
-                judge, items, checks=checks or CHECKS, n=n, seed=asking.seed, how=asking.how(items)
-            ).json()
-        result = permit.result(result)
-        write_json(out, result)
-    click.echo(json.dumps(result, indent=2))
-    return 0
-
-
-@free.command()
-@click.argument("grades", metavar="GRADES...", nargs=-1, required=True, type=FILE)
-@ITEMS
-@HUMAN
-@click.option("--allow-self-judging", is_flag=True, help="Report grades that a model gave its own answers.")
-@click.option("--base", metavar="MODEL", help="Hold every other model to this one, item by item.")
-@click.option("-o", "--out", "--output", type=DIR, help="Also write summary.json and report.md here.")
-@click.option("--seed", type=int, default=0, show_default=True)
-@as_json
-def report(
-    grades: tuple[Path, ...],
-    items_file: Path,
-    human: Path | None,
-    allow_self_judging: bool,
-    base: str | None,
-    out: Path | None,
-    seed: int,
-    json_: bool,
-) -> int:
-    """Print accuracy with its bounds, who judged, and how far to believe it.
-
-    \b
-    Example:
-        robustify free report free/grades.jsonl --items free/items.jsonl -o free/report
-        robustify free report free/base.jsonl free/tuned.jsonl --items free/items.jsonl --base smollm2-135m
-    """
-    from robustify.files import write_json, write_text
-    from robustify.freeform.human import human_from
-    from robustify.freeform.jsonl import read_rows
-    from robustify.freeform.permit import permitted
-    from robustify.freeform.report import page, refuse_self_judged, summarise
-
-    read, items = read_grades(grades), read_items(items_file)
-    if not allow_self_judging:
-        refuse_self_judged(read)
-    labels = read_rows(human, human_from) if human else []
-    with permitted(items, [items_file, *grades], out or items_file.absolute().parent, read) as permit:
-        summary = summarise(items, read, labels, seed, base=base, min_cell=permit.min_cell)
-        shown = page(summary)
-        if out is not None:
-            out.mkdir(parents=True, exist_ok=True)
-            write_json(out / "summary.json", summary)
-            write_text(out / "report.md", shown)
-    click.echo(json.dumps(summary) if json_ else shown.rstrip())
-    return 0
-
-
-free.add_command(templates)
-free.add_command(attach)
+for command in RESULTS:
+    free.add_command(command)
 
 
 def _percent(share: float) -> str:

@@ -151,13 +151,13 @@ def read_grades(paths: tuple[Path, ...]) -> "list[GradeResult]":
     return grades
 
 
-def print_(told: Mapping[str, Any], json_: bool, lines: list[str]) -> None:
+def print_(result: Mapping[str, Any], json_: bool, lines: list[str]) -> None:
     """One JSON object, or lines without control characters."""
-    click.echo(json.dumps(told) if json_ else "\n".join(map(printable, lines)))
+    click.echo(json.dumps(result) if json_ else "\n".join(map(printable, lines)))
 
 
 def counted(counts: Mapping[str, int] | None) -> str:
-    """Counts in a line; None where one of them is too small to be told."""
+    """Counts in a line; None where one of them is too small to be shown."""
     if counts is None:
         return "too few of a kind to tell"
     return ", ".join(f"{name} {n}" for name, n in sorted(counts.items()))

@@ -13,8 +13,8 @@ from typing import Any
 
 from robustify.engines.protocols import Progress, Reply, Writer, no_progress
 from robustify.errors import AuthorisationError, DataError, UsageError
+from robustify.freeform.answer_text import split_reasoning
 from robustify.freeform.jsonl import appending, read_rows
-from robustify.freeform.judge.answer_text import split_reasoning
 from robustify.freeform.judge.prompting import prompt_sha256, rendered, sealed_digest
 from robustify.freeform.judge.store import Template, TemplateStore, get_store
 from robustify.freeform.schema import AnswerRow, FreeItem, answer_from, plain

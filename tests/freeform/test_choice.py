@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robustify.errors import UsageError
+from robustify.freeform.answer_text import is_refusal, is_symbolic, normalize_tokens, squash
 from robustify.freeform.grade.choice import find_choice
 from robustify.freeform.grade.graders import grade_explanation, grade_mcq
-from robustify.freeform.judge.answer_text import is_refusal, is_symbolic, normalize_tokens, squash
 
 OPTIONS = ("the mitochondria", "the nucleus", "the ribosome", "the nucleus membrane")
 S, N, J, T = "scored", "no_answer", "needs_judge", "truncated"

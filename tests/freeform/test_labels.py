@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robustify.errors import UsageError
-from robustify.freeform.judge.answer_text import MOST, split_reasoning
+from robustify.freeform.answer_text import MOST, split_reasoning
 from robustify.freeform.judge.label_parse import parse_labels_multi_format
 from robustify.freeform.judge.label_sets import IMPORTANCE, SUPPORT2, SUPPORT3, VERDICT3, folded_label
 from robustify.freeform.judge.spans import spans

@@ -10,9 +10,20 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from robustify.errors import UsageError
-from robustify.freeform.grade.finding import Finding, no_answer, right, said, undecided, wrong
-from robustify.freeform.grade.numeric import final_segment
-from robustify.freeform.judge.answer_text import is_refusal, is_symbolic, normalize_tokens, plain_text, squash
+from robustify.freeform.answer_text import (
+    Finding,
+    final_segment,
+    is_refusal,
+    is_symbolic,
+    no_answer,
+    normalize_tokens,
+    plain_text,
+    right,
+    said,
+    squash,
+    undecided,
+    wrong,
+)
 from robustify.freeform.judge.spans import last_match
 
 MOST_LONGER = 12

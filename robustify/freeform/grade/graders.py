@@ -12,10 +12,18 @@ from string import ascii_uppercase
 from typing import Literal, get_args
 
 from robustify.errors import UsageError
+from robustify.freeform.answer_text import (
+    Finding,
+    is_refusal,
+    no_answer,
+    normalize_tokens,
+    right,
+    said,
+    shown_answer,
+    undecided,
+)
 from robustify.freeform.grade.choice import find_choice
-from robustify.freeform.grade.finding import Finding, no_answer, right, said, shown_answer, undecided
 from robustify.freeform.grade.numeric import NumericRule, Percent, Tolerance, find_numeric, rivals_of
-from robustify.freeform.judge.answer_text import is_refusal, normalize_tokens
 from robustify.freeform.judge.judges import Judge
 from robustify.freeform.judge.judging import Judging, judged, tolerance_percent
 from robustify.freeform.judge.verdicts import scale_of

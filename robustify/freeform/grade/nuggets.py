@@ -8,8 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from robustify.errors import DataError, UsageError
-from robustify.freeform.grade.finding import Finding, no_answer, said, shown_answer
-from robustify.freeform.judge.answer_text import is_refusal, normalize_tokens
+from robustify.freeform.answer_text import (
+    Finding,
+    is_refusal,
+    no_answer,
+    normalize_tokens,
+    said,
+    shown_answer,
+)
 from robustify.freeform.judge.asking import Asked, Reading, ask, ask_labels, check_votes, voting
 from robustify.freeform.judge.judges import Completion, Judge
 from robustify.freeform.judge.judging import Judging, verdict_of

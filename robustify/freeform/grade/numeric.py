@@ -8,17 +8,19 @@ from decimal import Context, Decimal, localcontext
 from typing import Literal
 
 from robustify.errors import UsageError
-from robustify.freeform.grade.finding import Finding, no_answer, right, said, undecided, wrong
+from robustify.freeform.answer_text import (
+    Finding,
+    final_segment,
+    is_refusal,
+    no_answer,
+    right,
+    said,
+    undecided,
+    wrong,
+)
 from robustify.freeform.grade.quantities import Quantity, plain_notation, quantities_in, whole_quantity
 from robustify.freeform.grade.units import Unit, convert, dimension, parse_unit, percent
-from robustify.freeform.judge.answer_text import is_refusal
-from robustify.freeform.judge.spans import last_match
 
-_BOXED = re.compile(r"\\(?:boxed|fbox)\s?\{")
-_MARKER = re.compile(
-    r"\b(?:final\s+answer|answer|result)\b[*_]*\s*(?:is|:|=)[*_:]*|####|<answer>", re.IGNORECASE
-)
-_END = re.compile(r"</answer>", re.IGNORECASE)
 _BOUND = re.compile(
     r"(?:[<>≤≥]\s?=?|\b(?:at\s+(?:least|most)|(?:more|less|greater|fewer|higher|lower|larger|smaller|not?\s+more|not?\s+less)"
     r"\s+than|up\s+to|under|exceed(?:s|ing)?))\s*$",
@@ -32,32 +34,6 @@ _SYMBOLS = re.compile(
 )
 _OPERATOR_AFTER = re.compile(r"\s?(?:[*/×·+]|-(?=\s?[\w(]))\s?[\w(\\]|\s?[x](?=\s?[\d(])|\(")
 _OPERATOR_BEFORE = re.compile(r"(?:[\w)]\s?[*/×·+]|[\w)]\s-|\d\s?x|(?<=[a-z])\()\s?$")
-
-
-def final_segment(text: str) -> str:
-    """The part of an answer that gives its result: the last box, or what follows the last announcement, or all."""
-    box = _last_box(text)
-    if box is not None:
-        return box
-    marker = last_match(_MARKER, text)
-    if marker is None:
-        return text.strip()
-    after = text[marker.end() :]
-    if marker[0].lower() == "<answer>":
-        after = _END.split(after, maxsplit=1)[0]
-    # An announcement with nothing behind it announces nothing.
-    return after.strip() or text.strip()
-
-
-def _last_box(text: str) -> str | None:
-    """What the last balanced box holds."""
-    for opened in reversed(list(_BOXED.finditer(text))[-20:]):
-        depth = 1
-        for brace in re.finditer(r"[{}]", text[opened.end() : opened.end() + 2000]):
-            depth += 1 if brace[0] == "{" else -1
-            if depth == 0:
-                return text[opened.end() : opened.end() + brace.start()].strip()
-    return None
 
 
 def last_right_side(segment: str) -> tuple[int, int]:

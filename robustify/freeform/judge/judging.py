@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from robustify.errors import DataError, UsageError
-from robustify.freeform.judge.answer_text import normalize_tokens
+from robustify.freeform.answer_text import normalize_tokens
 from robustify.freeform.judge.asking import Reading, ask_votes
 from robustify.freeform.judge.judges import Call, Completion, Judge
 from robustify.freeform.judge.label_sets import LABEL_SETS

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from robustify.errors import UsageError
-from robustify.freeform.judge.answer_text import MOST, split_reasoning
+from robustify.freeform.answer_text import MOST, split_reasoning
 from robustify.freeform.judge.label_formats import json_candidates, line_candidates, xml_candidates
 from robustify.freeform.judge.label_sets import FORMATS, SUPPORT3, Candidate, LabelSet
 from robustify.freeform.judge.spans import Span, spans

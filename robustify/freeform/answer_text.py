@@ -1,18 +1,22 @@
-"""The text of an answer or reply: reasoning cut off, words folded for comparison, refusals and formulas recognised.
+"""What an answer says: reasoning cut off, words folded for comparison, refusals, formulas, the part with the result.
 
 Reasoning is cut in one pass over its tags, whatever they enclose: nested pairs by depth; a closing tag without an
 opening one drops everything before it, an opening tag without a closing one everything after it. Nothing inside
 reasoning is an answer, and where unterminated reasoning ends is not guessed. Words are compared as whole tokens; of a
-formula only the exact characters, because dropping an operator would make opposites equal.
+formula only the exact characters, because dropping an operator would make opposites equal. What rules decide about an
+answer is a `Finding`; undecided is a finding of its own, and never a 0.
 """
 
 import re
 import unicodedata
 from collections import Counter
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
 from robustify.freeform.judge.spans import last_match
+from robustify.freeform.schema import ErrorType, GradedKind, GradeResult, Status
+from robustify.redaction.text import KeptHere
 
 MOST = 1_000_000
 """Characters of a reply that are read; a longer one is `unsafe_input`."""
@@ -157,3 +161,104 @@ def is_refusal(text: str) -> bool:
     if len(text) > 1000 or len(text.split()) > REFUSAL_WORDS:
         return False
     return _REFUSAL.match(text) is not None or _REFUSAL_ALONE.fullmatch(text) is not None
+
+
+_BOXED = re.compile(r"\\(?:boxed|fbox)\s?\{")
+_MARKER = re.compile(
+    r"\b(?:final\s+answer|answer|result)\b[*_]*\s*(?:is|:|=)[*_:]*|####|<answer>", re.IGNORECASE
+)
+_END = re.compile(r"</answer>", re.IGNORECASE)
+
+
+def final_segment(text: str) -> str:
+    """The part of an answer that gives its result: the last box, or what follows the last announcement, or all."""
+    box = _last_box(text)
+    if box is not None:
+        return box
+    marker = last_match(_MARKER, text)
+    if marker is None:
+        return text.strip()
+    after = text[marker.end() :]
+    if marker[0].lower() == "<answer>":
+        after = _END.split(after, maxsplit=1)[0]
+    # An announcement with nothing behind it announces nothing.
+    return after.strip() or text.strip()
+
+
+def _last_box(text: str) -> str | None:
+    """What the last balanced box holds."""
+    for opened in reversed(list(_BOXED.finditer(text))[-20:]):
+        depth = 1
+        for brace in re.finditer(r"[{}]", text[opened.end() : opened.end() + 2000]):
+            depth += 1 if brace[0] == "{" else -1
+            if depth == 0:
+                return text[opened.end() : opened.end() + brace.start()].strip()
+    return None
+
+
+LONG = 20_000
+"""Characters of an answer without its reasoning past which the rules do not look for a result."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Finding(KeptHere):
+    """A status, a score where there is one, and why. `extracted` is what of the answer was compared."""
+
+    status: Status
+    score: float | None
+    verdict: str | None
+    reason: str
+    extracted: str | None = None
+    flags: tuple[str, ...] = ()
+    error_type: ErrorType | None = None
+
+    def __repr__(self) -> str:
+        return f"Finding({self.status}, {self.score}, {self.reason})"
+
+    def graded(
+        self, kind: GradedKind, grader: str, reference: str | None, item_id: str, model: str
+    ) -> GradeResult:
+        """The grade of this finding."""
+        return GradeResult(
+            item_id, model, kind, grader, self.status, self.score, self.verdict, self.reason,
+            extracted=self.extracted, reference=reference, flags=self.flags, error_type=self.error_type,
+        )  # fmt: skip
+
+
+def right(reason: str, extracted: str, flags: tuple[str, ...] = ()) -> Finding:
+    """The answer is right."""
+    return Finding("scored", 1.0, "correct", reason, extracted, flags)
+
+
+def wrong(reason: str, extracted: str, flags: tuple[str, ...] = ()) -> Finding:
+    """The answer is certainly wrong."""
+    return Finding("scored", 0.0, "incorrect", reason, extracted, flags)
+
+
+def no_answer(reason: str) -> Finding:
+    """The model gave no answer: 0, and counted."""
+    return Finding("no_answer", 0.0, "not_attempted", reason)
+
+
+def undecided(reason: str, extracted: str | None = None, flags: tuple[str, ...] = ()) -> Finding:
+    """The rules cannot tell; a judge may."""
+    return Finding("needs_judge", None, None, reason, extracted, flags)
+
+
+def said(answer: str) -> str | Finding:
+    """An answer without its reasoning; or the finding where nothing can be read of it."""
+    if len(answer) > MOST:
+        return Finding("grader_error", None, None, "unsafe_input", error_type="unsafe_input")
+    if not answer.strip():
+        return no_answer("empty")
+    split = split_reasoning(answer)
+    if split.unterminated:
+        return Finding("truncated", None, None, "unterminated_reasoning", error_type="unterminated_reasoning")
+    if len(split.text) > LONG:
+        return undecided("too_long")
+    return split.text if split.text else no_answer("empty")
+
+
+def shown_answer(answer: str) -> str:
+    """The part of an answer that a judge is shown: never its reasoning."""
+    return split_reasoning(answer[:MOST]).text
