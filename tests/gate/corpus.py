@@ -13,6 +13,7 @@ import json
 import lzma
 import quopri
 import random
+import string
 import tarfile
 import urllib.parse
 import zipfile
@@ -21,51 +22,48 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 LETTERS = "ABCDEFGH"
-_THINGS_TEXT = """
+
+
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
+_THINGS = _words("""
 lantern kettle ladder barrel sundial trellis rudder bellows anvil spindle hammock turnstile weathervane churn
 loom millstone drawbridge lighthouse greenhouse ferry tram carousel beehive haystack orchard canal pantry
 cellar attic clock compass easel quilt teapot wheelbarrow scarecrow birdhouse rowing-boat bandstand footbridge
 stable dovecote
-"""
-_KINDS_TEXT = """
+""")
+_KINDS = _words("""
 copper wooden painted hollow crooked folded striped polished borrowed narrow rusty varnished silent spotted
 tilted woven lopsided frosted knitted gilded dented chalky mossy feathered buttoned speckled
-"""
-_DEEDS_TEXT = """
+""")
+_DEEDS = _words("""
 turned polished counted carried measured hidden mended borrowed weighed painted sorted folded raised lowered
 wound sold planted watered stacked ferried rung lifted oiled swept labelled exchanged
-"""
-_PEOPLE_TEXT = """
+""")
+_PEOPLE = _words("""
 gardener ferryman baker clockmaker shepherd librarian potter beekeeper weaver postman organist miller
 gatekeeper carpenter lamplighter cooper fiddler cartographer seamstress puppeteer
-"""
-_WHEN_TEXT = """
+""")
+_WHEN = _words("""
 before after during since until throughout despite without
-"""
-_EVENTS_TEXT = """
+""")
+_EVENTS = _words("""
 parade harvest frost breakfast market eclipse regatta thunderstorm concert wedding lambing snowfall auction
 sermon rehearsal flood carnival picnic inspection holiday sunrise ringing voyage fair
-"""
-_ORDER_TEXT = """
+""")
+_ORDER = _words("""
 first second third last long late early short noisy quiet annual famous
-"""
-_WHERE_TEXT = """
+""")
+_WHERE = _words("""
 behind beside inside under above near opposite across below along beyond outside
-"""
-_SPOTS_TEXT = """
+""")
+_SPOTS = _words("""
 brewery towpath pavilion pond terrace quarry arch square windmill ropewalk staircase wall cloister boathouse
 meadow archway signpost chapel granary tollhouse courtyard jetty hedge woodshed balcony tunnel well barn kiln
 turret
-"""
-_THINGS = _THINGS_TEXT.split()
-_KINDS = _KINDS_TEXT.split()
-_DEEDS = _DEEDS_TEXT.split()
-_PEOPLE = _PEOPLE_TEXT.split()
-_WHEN = _WHEN_TEXT.split()
-_EVENTS = _EVENTS_TEXT.split()
-_ORDER = _ORDER_TEXT.split()
-_WHERE = _WHERE_TEXT.split()
-_SPOTS = _SPOTS_TEXT.split()
+""")
 _ASKS = (
     "which {kind} {thing} does the {name} {person} of {town} keep {place} {time}",
     "how many {kind} {thing}s were {deed} by the {person} {name} {place}",
@@ -144,31 +142,12 @@ def whole(item: Made) -> str:
 # Edits of words. Each takes a text and a generator and gives an edited text.
 
 
-def substituted(share: float) -> Callable[[str, random.Random], str]:
-    """A share of the words (at least one) replaced by other words of the same domain."""
-
-    def edit(text: str, rng: random.Random) -> str:
-        return _edited(text, rng, share, lambda word: [_other(rng, word)])
-
-    return edit
+Edit = Callable[[str, random.Random], str]
 
 
-def deleted(share: float) -> Callable[[str, random.Random], str]:
-    def edit(text: str, rng: random.Random) -> str:
-        return _edited(text, rng, share, lambda _: [])
-
-    return edit
-
-
-def inserted(share: float) -> Callable[[str, random.Random], str]:
-    def edit(text: str, rng: random.Random) -> str:
-        return _edited(text, rng, share, lambda word: [word, _other(rng, word)])
-
-    return edit
-
-
-def one_changed(text: str, rng: random.Random) -> str:
-    return _edited(text, rng, 0.0, lambda word: [_other(rng, word)])
+def edited(share: float, change: Callable[[str, random.Random], list[str]]) -> Edit:
+    """An edit of a share of the words (at least one), each changed into other words of the same domain, or none."""
+    return lambda text, rng: _edited(text, rng, share, lambda word: change(word, rng))
 
 
 def _edited(text: str, rng: random.Random, share: float, change: Callable[[str], list[str]]) -> str:
@@ -187,15 +166,11 @@ def _other(rng: random.Random, word: str) -> str:
     return rng.choice([other for other in (*_THINGS, *_KINDS, *_DEEDS, *_PEOPLE) if other != word])
 
 
-EDITS: dict[str, Callable[[str, random.Random], str]] = {
-    "one_word": one_changed,
-    "substituted_10": substituted(0.1),
-    "substituted_20": substituted(0.2),
-    "substituted_30": substituted(0.3),
-    "deleted_10": deleted(0.1),
-    "deleted_20": deleted(0.2),
-    "inserted_10": inserted(0.1),
-    "inserted_20": inserted(0.2),
+EDITS: dict[str, Edit] = {
+    "one_word": edited(0, lambda word, rng: [_other(rng, word)]),
+    **{f"substituted_{p}": edited(p / 100, lambda word, rng: [_other(rng, word)]) for p in (10, 20, 30)},
+    **{f"deleted_{p}": edited(p / 100, lambda word, rng: []) for p in (10, 20)},
+    **{f"inserted_{p}": edited(p / 100, lambda word, rng: [word, _other(rng, word)]) for p in (10, 20)},
 }
 
 # Disguises: the same words in another dress. Each gives the bytes of a file.
@@ -212,22 +187,8 @@ def _between(text: str, rng: random.Random, marks: str, share: float) -> str:
 
 
 def _styled(text: str) -> str:
-    return "".join(
-        chr(0x1D400 + ord(c) - 65)
-        if "A" <= c <= "Z"
-        else chr(0x1D41A + ord(c) - 97)
-        if "a" <= c <= "z"
-        else c
-        for c in text
-    )
-
-
-def _wide(text: str) -> str:
-    return "".join(chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c for c in text)
-
-
-def _leet(text: str) -> str:
-    return text.translate(str.maketrans("oieast", "013457"))
+    letters = {ord(c): 0x1D400 + ord(c) - 65 for c in string.ascii_uppercase}
+    return text.translate(letters | {ord(c): 0x1D41A + ord(c) - 97 for c in string.ascii_lowercase})
 
 
 def _hyphenated(text: str) -> str:
@@ -254,10 +215,6 @@ def _tarred(text: str) -> bytes:
     return held.getvalue()
 
 
-def _wrapped64(text: str) -> str:
-    return base64.encodebytes(text.encode()).decode()
-
-
 _ROT: dict[int, int] = str.maketrans(
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ",
     "nopqrstuvwxyzabcdefghijklmNOPQRSTUVWXYZABCDEFGHIJKLM",
@@ -282,9 +239,9 @@ DISGUISES: dict[str, Callable[[str, random.Random], str | bytes]] = {
     "zero_width_spaces": lambda t, r: t.replace(" ", "\u200b"),
     "soft_hyphens": lambda t, r: _between(t, r, "\u00ad", 0.4),
     "combining_marks": lambda t, r: _between(t, r, "\u0301\u0323\u0332", 0.4),
-    "full_width": lambda t, r: _wide(t),
+    "full_width": lambda t, r: "".join(chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c for c in t),
     "styled_letters": lambda t, r: _styled(t),
-    "digits_for_letters": lambda t, r: _leet(t),
+    "digits_for_letters": lambda t, r: t.translate(str.maketrans("oieast", "013457")),
     "spaced_letters": lambda t, r: "   ".join(" ".join(w) for w in t.split(" ")),
     "one_word_a_line": lambda t, r: t.replace(" ", "\n"),
     "hyphenated": lambda t, r: _hyphenated(t),
@@ -301,7 +258,7 @@ DISGUISES: dict[str, Callable[[str, random.Random], str | bytes]] = {
     "percent_all": lambda t, r: "".join(f"%{b:02X}" for b in t.encode()),
     "quoted_printable": lambda t, r: quopri.encodestring(t.encode()).decode() + "=20",
     "base64": lambda t, r: base64.b64encode(t.encode()).decode(),
-    "base64_wrapped": lambda t, r: _wrapped64(t),
+    "base64_wrapped": lambda t, r: base64.encodebytes(t.encode()).decode(),
     "base64_url": lambda t, r: base64.urlsafe_b64encode(t.encode()).decode(),
     "base64_utf16": lambda t, r: base64.b64encode(t.encode("utf-16-le")).decode(),
     "base32": lambda t, r: base64.b32encode(t.encode()).decode(),
@@ -330,16 +287,15 @@ _BEFORE = "Notes on the release.\n\nThe parser reads one line at a time and keep
 _AFTER = "\n\nThe tests run in a minute on two cores; see the contributing page for the rest.\n"
 
 
-def _notebook(text: str) -> str:
-    output = {"output_type": "stream", "name": "stdout", "text": text.splitlines(keepends=True)}
-    cell = {
-        "cell_type": "code",
-        "metadata": {},
-        "source": ["print(rows[3])"],
-        "outputs": [output],
-        "execution_count": 1,
-    }
+def notebook(**cell: object) -> str:
+    """A notebook of one cell."""
     return json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1)
+
+
+def output(source: str, text: str) -> str:
+    """A notebook of one cell with a printed output."""
+    printed = {"output_type": "stream", "name": "stdout", "text": text.splitlines(keepends=True)}
+    return notebook(cell_type="code", metadata={}, source=[source], outputs=[printed], execution_count=1)
 
 
 CARRIERS: dict[str, Callable[[str], str]] = {
@@ -348,6 +304,6 @@ CARRIERS: dict[str, Callable[[str], str]] = {
     ),
     "markdown": lambda t: f"# Notes\n\n{_BEFORE}> " + t.replace("\n", "\n> ") + _AFTER,
     "json": lambda t: json.dumps({"version": 3, "notes": [_BEFORE, t, _AFTER]}, indent=2),
-    "notebook": _notebook,
+    "notebook": lambda t: output("print(rows[3])", t),
     "commit_message": lambda t: f"Mend the parser\n\n{_BEFORE}{t}{_AFTER}",
 }

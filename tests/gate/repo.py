@@ -57,12 +57,10 @@ def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repo:
     for name in ("SAFE_DEMO", "CI"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(place)
-    write_index(tmp_path / "index", mock_tables(), KEY)
-    monkeypatch.setenv(INDEX_VARIABLE, str(tmp_path / "index"))
-    monkeypatch.setenv(FILE_VARIABLE, str(key_file(tmp_path)))
-    held = Repo(place)
-    held.commit("Start", README="A pond with two boats.\n")
-    return held
+    registered(tmp_path, monkeypatch)
+    repo = Repo(place)
+    repo.commit("Start", README="A pond with two boats.\n")
+    return repo
 
 
 def found(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, list[dict[str, Any]]]:
@@ -93,8 +91,7 @@ def hook_repo(place: Path) -> Repo:
 
 
 def registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The mock set registered through the command in the current folder, its index and key in the environment."""
-    (tmp_path / "mock.jsonl").write_text("".join(json.dumps(item.texts) + "\n" for item in mock_items()))
+    """The index of the mock set and its key in the environment."""
+    write_index(tmp_path / "mock.idx", mock_tables(), KEY)
     monkeypatch.setenv(FILE_VARIABLE, str(key_file(tmp_path)))
-    assert main(["index", "mock.jsonl", "-o", "mock.idx"]) == 0
     monkeypatch.setenv(INDEX_VARIABLE, str(tmp_path / "mock.idx"))

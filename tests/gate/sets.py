@@ -1,10 +1,13 @@
 """Keys and registered sets for the gate's tests: fixed, so that a failure repeats."""
 
-import base64
 import hashlib
+import io
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
 
 from robustify.gate.fingerprints.build import build_index
 from robustify.gate.fingerprints.index_file import Tables
@@ -23,19 +26,15 @@ def key(name: str) -> Key:
 KEY = key("one")
 
 
-def key_text(held: Key) -> str:
-    return f"rbk1:{held.id}:{base64.urlsafe_b64encode(held.secret).decode().rstrip('=')}\n"
-
-
-def key_file(folder: Path, held: Key = KEY, mode: int = 0o600) -> Path:
-    place = folder / f"{held.id}.key"
-    place.write_text(key_text(held))
-    place.chmod(mode)
+def key_file(folder: Path, key: Key = KEY) -> Path:
+    place = folder / f"{key.id}.key"
+    place.write_text(key.as_text())
+    place.chmod(0o600)
     return place
 
 
-def opened(sets: Mapping[str, Sequence[Sequence[str]]], held: Key) -> Fingerprints:
-    return Fingerprints(build_index(sets, held, library=False).tables, held)
+def opened(sets: Mapping[str, Sequence[Sequence[str]]], key: Key = KEY) -> Fingerprints:
+    return Fingerprints(build_index(sets, key, library=False).tables, key)
 
 
 @cache
@@ -52,3 +51,10 @@ def mock_tables(n: int = 200) -> Tables:
 @cache
 def mock_prints(n: int = 200) -> Fingerprints:
     return Fingerprints(mock_tables(n), KEY)
+
+
+def written(table: Any, **settings: Any) -> bytes:
+    """The Parquet file of a table."""
+    out = io.BytesIO()
+    pq.write_table(table, out, **settings)
+    return out.getvalue()

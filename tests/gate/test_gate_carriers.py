@@ -9,35 +9,27 @@ import html
 import io
 import json
 from collections.abc import Callable
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from robustify.gate.check import scan
 from robustify.gate.fingerprints.matching import Fingerprints
-from tests.gate.corpus import LETTERS, Made, made
-from tests.gate.sets import mock_items, mock_prints
+from tests.gate.corpus import LETTERS, Made, made, notebook, output
+from tests.gate.sets import mock_items, mock_prints, written
 
 STRUCTURE = {"RBG101", "RBG102", "RBG103"}
 Content = str | bytes
 
 
 def block(item: Made) -> str:
-    return "\n".join(
-        (
-            item.stem,
-            *(f"{LETTERS[i]}) {c}" for i, c in enumerate(item.choices)),
-            f"Answer: {LETTERS[item.key]}",
-        )
-    )
+    options = (f"{LETTERS[i]}) {c}" for i, c in enumerate(item.choices))
+    return "\n".join((item.stem, *options, f"Answer: {LETTERS[item.key]}"))
 
 
 def record(item: Made) -> str:
     return json.dumps({"question": item.stem, "choices": list(item.choices), "answer": item.key})
-
-
-def _notebook(cell: dict[str, object]) -> str:
-    whole = {"id": "a", "metadata": {}, **cell}
-    return json.dumps({"cells": [whole], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1)
 
 
 def _lines(text: str) -> list[str]:
@@ -45,14 +37,18 @@ def _lines(text: str) -> list[str]:
 
 
 def _output(**output: object) -> str:
-    return _notebook({"cell_type": "code", "source": ["show()"], "outputs": [output], "execution_count": 1})
+    return notebook(
+        id="a", metadata={}, cell_type="code", source=["show()"], outputs=[output], execution_count=1
+    )
+
+
+def _data(output_type: str, kind: str, value: object) -> str:
+    return _output(output_type=output_type, execution_count=1, metadata={}, data={kind: value})
 
 
 def _attached(text: str, kind: str) -> str:
-    held = {"note": {kind: base64.b64encode(text.encode()).decode()}}
-    return _notebook(
-        {"cell_type": "markdown", "source": ["see ![note](attachment:note)"], "attachments": held}
-    )
+    data = {"note": {kind: base64.b64encode(text.encode()).decode()}}
+    return notebook(cell_type="markdown", source=["see ![note](attachment:note)"], attachments=data)
 
 
 def _html(item: Made) -> str:
@@ -60,55 +56,39 @@ def _html(item: Made) -> str:
     return f"<!doctype html><html><body><p class='question'>{html.escape(item.stem)}</p><ol>{rows}</ol><p>Answer: 1</p>"
 
 
+def _cells(item: Made) -> tuple[list[str], list[str]]:
+    return ["question", "A", "B", "C", "D", "answer"], [item.stem, *item.choices, LETTERS[item.key]]
+
+
 def _html_table(item: Made) -> str:
-    cells = (item.stem, *item.choices, LETTERS[item.key])
-    head = "".join(f"<th>{name}</th>" for name in ("question", "A", "B", "C", "D", "answer"))
-    return f"<table><tr>{head}</tr><tr>{''.join(f'<td>{html.escape(c)}</td>' for c in cells)}</tr></table>"
+    head, cells = _cells(item)
+    names = "".join(f"<th>{name}</th>" for name in head)
+    return f"<table><tr>{names}</tr><tr>{''.join(f'<td>{html.escape(c)}</td>' for c in cells)}</tr></table>"
 
 
 def _markdown_table(item: Made) -> str:
-    cells = (item.stem, *item.choices, LETTERS[item.key])
-    return f"# Rows\n\n| question | A | B | C | D | answer |\n|---|---|---|---|---|---|\n| {' | '.join(cells)} |\n"
+    head, cells = _cells(item)
+    return f"# Rows\n\n| {' | '.join(head)} |\n{'|---' * 6}|\n| {' | '.join(cells)} |\n"
 
 
 def _rows(item: Made, delimiter: str) -> str:
     out = io.StringIO()
-    writer = csv.writer(out, delimiter=delimiter)
-    writer.writerows(
-        [["question", "A", "B", "C", "D", "answer"], [item.stem, *item.choices, LETTERS[item.key]]]
-    )
+    csv.writer(out, delimiter=delimiter).writerows(_cells(item))
     return out.getvalue()
 
 
 def _parquet(item: Made) -> bytes:
-    pa = pytest.importorskip("pyarrow")
-    import pyarrow.parquet as pq
-
-    out = io.BytesIO()
-    pq.write_table(
-        pa.table(
-            {"question": [item.stem] * 3, "choices": [list(item.choices)] * 3, "answer": [item.key] * 3}
-        ),
-        out,
-    )
-    return out.getvalue()
+    columns: dict[str, Any] = {"question": [item.stem], "choices": [list(item.choices)], "answer": [item.key]}
+    return written(pa.table({name: values * 3 for name, values in columns.items()}))
 
 
 CARRIERS: dict[str, Callable[[Made], Content]] = {
-    "notebook_source": lambda i: _notebook(
-        {"cell_type": "code", "source": _lines(f"row = {record(i)}"), "outputs": [], "execution_count": None}
-    ),
-    "notebook_prose": lambda i: _notebook({"cell_type": "markdown", "source": _lines(block(i))}),
-    "notebook_stream": lambda i: _output(output_type="stream", name="stdout", text=_lines(block(i))),
-    "notebook_result": lambda i: _output(
-        output_type="execute_result", execution_count=1, metadata={}, data={"text/plain": [repr(record(i))]}
-    ),
-    "notebook_table": lambda i: _output(
-        output_type="display_data", metadata={}, data={"text/html": _lines(_html_table(i))}
-    ),
-    "notebook_json": lambda i: _output(
-        output_type="display_data", metadata={}, data={"application/json": json.loads(record(i))}
-    ),
+    "notebook_source": lambda i: notebook(cell_type="code", source=_lines(f"row = {record(i)}"), outputs=[]),
+    "notebook_prose": lambda i: notebook(cell_type="markdown", source=_lines(block(i))),
+    "notebook_stream": lambda i: output("show()", block(i)),
+    "notebook_result": lambda i: _data("execute_result", "text/plain", [repr(record(i))]),
+    "notebook_table": lambda i: _data("display_data", "text/html", _lines(_html_table(i))),
+    "notebook_json": lambda i: _data("display_data", "application/json", json.loads(record(i))),
     "notebook_traceback": lambda i: _output(
         output_type="error", ename="KeyError", evalue=i.stem, traceback=_lines("\x1b[0;31mKeyError\x1b[0m: " + block(i))
     ),
@@ -134,20 +114,12 @@ def found(content: Content, prints: Fingerprints | None) -> set[str]:
 
 @pytest.mark.parametrize("carrier", CARRIERS)
 def test_an_item_in_any_place_of_a_file_is_refused_by_its_shape(carrier: str) -> None:
-    missed = [
-        n for n, item in enumerate(made(20, 31)) if not found(CARRIERS[carrier](item), None) & STRUCTURE
-    ]
-    assert missed == []
+    assert all(found(CARRIERS[carrier](item), None) & STRUCTURE for item in made(20, 31))
 
 
 @pytest.mark.parametrize("carrier", CARRIERS)
 def test_a_registered_item_in_any_place_of_a_file_is_refused_by_its_words(carrier: str) -> None:
-    missed = [
-        n
-        for n, item in enumerate(mock_items()[:20])
-        if "RBG301" not in found(CARRIERS[carrier](item), mock_prints())
-    ]
-    assert missed == []
+    assert all("RBG301" in found(CARRIERS[carrier](item), mock_prints()) for item in mock_items()[:20])
 
 
 def test_a_stem_alone_in_an_attachment_that_claims_to_be_a_picture_is_refused() -> None:
@@ -157,7 +129,4 @@ def test_a_stem_alone_in_an_attachment_that_claims_to_be_a_picture_is_refused() 
 
 def test_a_picture_in_a_notebook_is_refused_as_what_cannot_be_read() -> None:
     picture = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 40
-    output = _output(
-        output_type="display_data", metadata={}, data={"image/png": base64.b64encode(picture).decode()}
-    )
-    assert found(output, None) == {"RBG501"}
+    assert found(_data("display_data", "image/png", base64.b64encode(picture).decode()), None) == {"RBG501"}

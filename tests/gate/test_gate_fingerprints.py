@@ -15,7 +15,7 @@ from robustify.gate.fingerprints.folding import kept_words, rotated, streams
 from robustify.gate.fingerprints.index_file import read_index, write_index
 from robustify.gate.fingerprints.matching import COVER, HINT, Fingerprints
 from tests.gate.corpus import CARRIERS, DISGUISES, EDITS, Made, made, whole
-from tests.gate.sets import KEY, key, mock_items, mock_prints, mock_tables
+from tests.gate.sets import KEY, key, mock_items, mock_prints, mock_tables, opened
 
 FORMS: dict[str, Callable[[Made], str]] = {"item": whole, "stem": lambda item: item.stem}
 FLOORS = {
@@ -37,8 +37,7 @@ def blocked(content: str | bytes) -> bool:
 def test_every_disguise_of_every_item_is_refused(name: str, form: str) -> None:
     rng = random.Random(f"{name} {form}")
     items = mock_items()[:25]
-    missed = [i for i, item in enumerate(items) if not blocked(DISGUISES[name](FORMS[form](item), rng))]
-    assert missed == []
+    assert all(blocked(DISGUISES[name](FORMS[form](item), rng)) for item in items)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -90,36 +89,36 @@ def test_a_set_is_only_recognised_with_its_own_key() -> None:
     assert not any(match.refuses for item in mock_items() for match in stranger.matches(whole(item)))
 
 
+TREES = "amber birch cedar delta ember fern grove hazel iris juniper"
+
+
 @pytest.mark.parametrize("n", [COVER - 1, COVER])
 def test_the_number_of_words_that_refuse_is_the_documented_one(n: int) -> None:
-    text = "amber birch cedar delta ember fern grove hazel iris juniper"
-    prints = Fingerprints(build_index({"trees": [(text,)]}, KEY, library=False).tables, KEY)
-    found = list(prints.matches("zinc " + " ".join(text.split()[1 : 1 + n]) + " opal"))
-    assert [match.cover for match in found] == [n]
-    assert found[0].refuses == (n >= COVER)
+    (match,) = opened({"trees": [(TREES,)]}).matches("zinc " + " ".join(TREES.split()[1 : 1 + n]) + " opal")
+    assert (match.cover, match.refuses) == (n, n >= COVER)
 
 
-def test_matching_words_far_apart_do_not_add_up() -> None:
-    text = "amber birch cedar delta ember fern grove hazel iris juniper"
-    prints = Fingerprints(build_index({"trees": [(text,)]}, KEY, library=False).tables, KEY)
-    parts = text.split()
-    far = " ".join(parts[:4]) + " stone" * 60 + " " + " ".join(parts[4:8])
-    near = " ".join(parts[:4]) + " stone" * 8 + " " + " ".join(parts[4:8])
-    assert not any(match.refuses for match in prints.matches(far))
-    assert any(match.refuses for match in prints.matches(near))
+BEGIN, END = " ".join(TREES.split()[:4]), " ".join(TREES.split()[4:8])
 
 
-def test_a_repeated_phrase_counts_once() -> None:
-    text = "amber birch cedar delta ember fern grove hazel iris juniper"
-    prints = Fingerprints(build_index({"trees": [(text,)]}, KEY, library=False).tables, KEY)
-    assert not any(match.refuses for match in prints.matches("amber birch cedar stone " * 20))
+@pytest.mark.parametrize(
+    ("text", "refuses"),
+    [
+        (f"{BEGIN}{' stone' * 60} {END}", False),
+        (f"{BEGIN}{' stone' * 8} {END}", True),
+        ("amber birch cedar stone " * 20, False),
+    ],
+    ids=["far apart", "near", "a phrase again and again"],
+)
+def test_words_add_up_within_a_window_and_each_shingle_once(text: str, refuses: bool) -> None:
+    assert any(match.refuses for match in opened({"trees": [(TREES,)]}).matches(text)) == refuses
 
 
 def test_the_same_few_words_said_twice_are_a_hint_and_no_refusal() -> None:
     text = "amber birch of amber cedar birch of amber delta"
-    prints = Fingerprints(build_index({"trees": [(text,)]}, KEY, library=False).tables, KEY)
-    (found,) = prints.matches("birch of amber cedar birch of amber stone")
-    assert (found.cover, found.refuses) == (HINT, False)
+    prints = opened({"trees": [(text,)]})
+    (match,) = prints.matches("birch of amber cedar birch of amber stone")
+    assert (match.cover, match.refuses) == (HINT, False)
     assert any(match.refuses for match in prints.matches(text))
 
 
@@ -136,12 +135,8 @@ def test_phrases_of_ordinary_text_are_left_out_of_an_index(tmp_path: Path) -> No
 
 
 def test_a_match_names_the_set_that_the_text_is_of() -> None:
-    sets = {
-        "trees": [("amber birch cedar delta ember fern grove hazel",)],
-        "short": [("Why do tall reeds whisper?",)],
-    }
-    prints = Fingerprints(build_index(sets, KEY, library=False).tables, KEY)
-    assert [m.set_name for m in prints.matches("amber birch cedar delta ember fern grove hazel")] == ["trees"]
+    prints = opened({"trees": [(TREES,)], "short": [("Why do tall reeds whisper?",)]})
+    assert [m.set_name for m in prints.matches(TREES)] == ["trees"]
     assert [(m.set_name, m.whole) for m in prints.matches("why do tall reeds whisper")] == [("short", True)]
 
 
@@ -153,13 +148,10 @@ def test_an_item_of_a_large_template_is_recognised_although_few_of_its_likes_are
 
 
 def test_registering_says_which_items_cannot_be_recognised() -> None:
-    items = [
-        ("Why so?", "yes", "no"),
-        ("Which of the following is", "most likely to be the"),
-        mock_items()[0].texts,
-    ]
-    found = build_index({"mixed": items}, KEY, library=False)
-    assert (found.items, found.blind) == (3, 2)
+    ordinary = ("Which of the following is", "most likely to be the")
+    items = [("Why so?", "yes", "no"), ordinary, mock_items()[0].texts]
+    built = build_index({"mixed": items}, KEY, library=False)
+    assert (built.items, built.blind) == (3, 2)
 
 
 # The index file.
@@ -201,13 +193,13 @@ def test_an_index_with_another_key_or_a_changed_byte_is_refused(tmp_path: Path) 
     with pytest.raises(DataError, match="was made with key"):
         read_index(place, key("another"))
     raw = place.read_bytes()
-    for at in (20, 60, len(raw) // 2, len(raw) - 1):
-        place.write_bytes(raw[:at] + bytes([raw[at] ^ 1]) + raw[at + 1 :])
+    flipped = [
+        raw[:at] + bytes([raw[at] ^ 1]) + raw[at + 1 :] for at in (20, 60, len(raw) // 2, len(raw) - 1)
+    ]
+    for content in (*flipped, raw[:-500]):
+        place.write_bytes(content)
         with pytest.raises(DataError, match="changed or cut"):
             read_index(place, KEY)
-    place.write_bytes(raw[:-500])
-    with pytest.raises(DataError, match="changed or cut"):
-        read_index(place, KEY)
     place.write_bytes(b"no index")
     with pytest.raises(DataError, match="no gate index"):
         read_index(place, KEY)

@@ -29,13 +29,18 @@ def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repo:
 # Settings that run a program or hide a commit.
 
 
+def evil(folder: Path) -> tuple[Path, Path]:
+    """A script, and the file that is there once it ran."""
+    script, mark = folder / "evil.sh", folder / "ran"
+    script.write_text(f"#!/bin/sh\ntouch {mark}\ncat\n")
+    script.chmod(0o755)
+    return script, mark
+
+
 def test_no_setting_of_a_hostile_repository_runs_anything(
     repo: Repo, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    mark = tmp_path / "ran"
-    script = tmp_path / "evil.sh"
-    script.write_text(f"#!/bin/sh\ntouch {mark}\ncat\n")
-    script.chmod(0o755)
+    script, mark = evil(tmp_path)
     start = repo.git("rev-parse", "HEAD")
     repo.write(".gitattributes", "* diff=evil filter=evil merge=evil\n")
     repo.write("notes.md", LEAK)
@@ -69,15 +74,15 @@ def test_a_replaced_object_does_not_hide_a_leak(repo: Repo, capsys: pytest.Captu
 
 def test_git_gets_no_variable_that_names_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (
-        "GIT_EXTERNAL_DIFF",
-        "GIT_CONFIG_PARAMETERS",
-        "GIT_CONFIG_COUNT",
-        "GIT_SSH_COMMAND",
-        "GIT_PAGER",
-        "GIT_EXEC_PATH",
-        "GIT_TRACE",
+        "EXTERNAL_DIFF",
+        "CONFIG_PARAMETERS",
+        "CONFIG_COUNT",
+        "SSH_COMMAND",
+        "PAGER",
+        "EXEC_PATH",
+        "TRACE",
     ):
-        monkeypatch.setenv(name, "evil")
+        monkeypatch.setenv(f"GIT_{name}", "evil")
     monkeypatch.setenv("GIT_INDEX_FILE", "kept")
     kept = {name: value for name, value in environment().items() if name.startswith("GIT_")}
     assert "evil" not in kept.values()
@@ -112,10 +117,7 @@ def test_modules_in_the_scanned_repository_are_not_imported(repo: Repo) -> None:
 def test_a_missing_object_of_a_hostile_partial_clone_runs_no_transport(
     repo: Repo, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    mark = tmp_path / "ran"
-    script = tmp_path / "evil.sh"
-    script.write_text(f"#!/bin/sh\ntouch {mark}\n")
-    script.chmod(0o755)
+    script, mark = evil(tmp_path)
     start = repo.git("rev-parse", "HEAD")
     repo.commit(notes=LEAK)
     name = repo.git("rev-parse", "HEAD:notes")

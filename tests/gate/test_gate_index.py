@@ -11,7 +11,7 @@ from robustify.errors import AuthorisationError
 from robustify.gate.command import INDEX_VARIABLE, main
 from robustify.gate.key_file import FILE_VARIABLE, VARIABLE, load_key
 from tests.gate.repo import registered
-from tests.gate.sets import KEY, key, key_file, key_text, mock_items
+from tests.gate.sets import KEY, key, key_file, mock_items
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +27,7 @@ def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_key_comes_from_a_file_or_a_secret_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert load_key() is None
     assert load_key(str(key_file(tmp_path))) == KEY
-    monkeypatch.setenv(VARIABLE, key_text(KEY))
+    monkeypatch.setenv(VARIABLE, KEY.as_text())
     assert load_key() == KEY
     monkeypatch.setenv(FILE_VARIABLE, str(key_file(tmp_path, key("other"))))
     assert load_key() == key("other")
@@ -41,8 +41,8 @@ def test_a_key_comes_from_a_file_or_a_secret_store(tmp_path: Path, monkeypatch: 
     [
         ("", "no key of the form"),
         ("a passphrase", "no key of the form"),
-        (key_text(KEY)[:40], "no key of the form"),
-        (key_text(KEY).replace(KEY.id, "0" * 16), "damaged"),
+        (KEY.as_text()[:40], "no key of the form"),
+        (KEY.as_text().replace(KEY.id, "0" * 16), "damaged"),
         ("rbk1:" + "0" * 16 + ":" + "A" * 43, "weak"),
         ("rbk1:" + "0" * 16 + ":" + "QUJD" * 10 + "QUE", "weak"),
     ],
@@ -61,27 +61,31 @@ def test_a_key_that_is_none_is_refused(
         load_key()
 
 
-@pytest.mark.parametrize("fault", ["mode", "link", "folder", "missing", "in_git", "pipe"])
-def test_a_key_file_that_others_could_reach_is_refused(tmp_path: Path, fault: str) -> None:
+def _faulty(tmp_path: Path, fault: str) -> Path:
     place = key_file(tmp_path)
     match fault:
         case "mode":
             place.chmod(0o644)
         case "link":
             (tmp_path / "link").symlink_to(place)
-            place = tmp_path / "link"
-        case "folder":
-            place = tmp_path
-        case "missing":
-            place = tmp_path / "missing"
         case "in_git":
             (tmp_path / ".git").mkdir()
         case "pipe":
-            place = tmp_path / "pipe"
-            os.mkfifo(place)
-            place.chmod(0o600)
-    assert main(["index", "items.jsonl", "--key", str(place), "-o", "out"]) == 4
+            os.mkfifo(tmp_path / "pipe", 0o600)
+    return {"mode": place, "in_git": place, "folder": tmp_path}.get(fault, tmp_path / fault)
+
+
+@pytest.mark.parametrize("fault", ["mode", "link", "folder", "missing", "in_git", "pipe"])
+def test_a_key_file_that_others_could_reach_is_refused(tmp_path: Path, fault: str) -> None:
+    assert main(["index", "items.jsonl", "--key", str(_faulty(tmp_path, fault)), "-o", "out"]) == 4
     assert not Path("out").exists()
+
+
+def test_a_key_where_its_file_is_expected_is_refused_and_not_repeated(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["index", "items.jsonl", "--key", KEY.as_text().strip(), "-o", "out"]) == 4
+    assert KEY.as_text()[:40] not in "".join(capsys.readouterr())
 
 
 # The index command.
@@ -90,8 +94,11 @@ def test_a_key_file_that_others_could_reach_is_refused(tmp_path: Path, fault: st
 def test_an_index_is_made_and_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    registered(tmp_path, monkeypatch)
+    Path("mock.jsonl").write_text("".join(json.dumps(item.texts) + "\n" for item in mock_items()))
+    monkeypatch.setenv(FILE_VARIABLE, str(key_file(tmp_path)))
+    assert main(["index", "mock.jsonl", "-o", "mock.idx"]) == 0
     assert "mock.idx: 200 items" in capsys.readouterr().out
+    monkeypatch.setenv(INDEX_VARIABLE, "mock.idx")
     Path("a.md").write_text(f"A note.\n\n{mock_items()[3].stem}\n")
     assert main(["a.md", "--require-fingerprints"]) == 4
     assert re.fullmatch(
@@ -103,27 +110,32 @@ def test_the_index_command_says_what_it_cannot_recognise(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("short.csv").write_text("Why?,yes,no\nWhen?,now,then\n" + ",".join(mock_items()[0].texts) + "\n")
-    args = ["index", "short.csv", "--key", str(key_file(tmp_path)), "-o", "out.idx", "--name", "mock"]
+    args = [
+        "index",
+        "short.csv",
+        "--key",
+        str(key_file(tmp_path)),
+        "-o",
+        "out.idx",
+        "--name",
+        "mock",
+        "--json",
+    ]
     assert main(args) == 0
-    assert "2 not at all" in capsys.readouterr().err
-    assert main([*args, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["sets"], told["not_recognised"], told["key_id"]) == ({"mock": 3}, 2, KEY.id)
+    out, err = capsys.readouterr()
+    printed = json.loads(out)
+    assert (printed["sets"], printed["not_recognised"], printed["key_id"]) == ({"mock": 3}, 2, KEY.id)
+    assert err == ""
 
 
 def test_an_index_of_nothing_or_without_a_key_is_not_made(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("short.csv").write_text("Why?,yes,no\n")
-    assert main(["index", "short.csv", "--key", str(key_file(tmp_path)), "-o", "out.idx"]) == 3
-    assert main(["index", "short.csv", "-o", "out.idx"]) == 4
-    assert main(["index", "gone.csv", "--key", str(key_file(tmp_path)), "-o", "out.idx"]) == 3
-    assert (
-        main(
-            ["index", "short.csv", "--key", str(key_file(tmp_path)), "-o", "out.idx", "--background", "gone"]
-        )
-        == 2
-    )
+    key = ["--key", str(key_file(tmp_path))]
+    for args, code in ((["short.csv", *key], 3), (["short.csv"], 4), (["gone.csv", *key], 3),
+                       (["short.csv", *key, "--background", "gone"], 2)):  # fmt: skip
+        assert main(["index", *args, "-o", "out.idx"]) == code
     assert not Path("out.idx").exists()
 
 

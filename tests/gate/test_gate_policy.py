@@ -12,7 +12,7 @@ from robustify.gate.policy import FORMAT, NAME, digest_of
 from tests.gate.corpus import Made
 from tests.gate.layouts import LAYOUTS
 from tests.gate.repo import LEAK, Repo, prepared, rules
-from tests.gate.sets import KEY, key_text, mock_items
+from tests.gate.sets import KEY, mock_items
 
 ITEMS = LAYOUTS["jsonl"](mock_items()[:5], "letter")
 HARMLESS = LAYOUTS["jsonl"](
@@ -46,9 +46,8 @@ def entry(path: str, content: str, rule: str = "RBG101", **other: str) -> dict[s
         "sha256": digest_of(content.encode()),
         "reason": "made up",
         "by": "a test",
-        "expires": expires,
     }
-    return row | other
+    return row | {"expires": expires} | other
 
 
 DEMO = [{"path": "demo", "licence": "CC0-1.0", "reason": "made up"}]
@@ -232,6 +231,6 @@ def test_the_key_variable_works_for_a_secret_store(
     assert main(["a.md"]) == 0
     assert "did not run: no key" in capsys.readouterr().err
     assert main(["a.md", "--require-fingerprints"]) == 4
-    monkeypatch.setenv(VARIABLE, key_text(KEY))
+    monkeypatch.setenv(VARIABLE, KEY.as_text())
     assert main(["a.md", "--require-fingerprints"]) == 4
     assert "a.md:1: RBG301" in capsys.readouterr().out

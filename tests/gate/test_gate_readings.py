@@ -14,6 +14,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,7 +25,7 @@ from robustify.gate.decode.encoded import text_of, unescaped, without_tags
 from robustify.gate.decode.unpack import MOST_BYTES, MOST_DEPTH, file_kind
 from tests.gate.corpus import LETTERS, Made, made, whole
 from tests.gate.repo import ROOT
-from tests.gate.sets import mock_items, mock_prints
+from tests.gate.sets import mock_items, mock_prints, written
 
 LEAK = mock_items()[0]
 
@@ -162,29 +163,11 @@ def test_broken_pieces_of_every_notation_never_crash_a_scan(text: str) -> None:
     assert all(found.line >= 1 for found in scan(text.encode(), mock_prints()))
 
 
-@given(
-    st.sampled_from(
-        [
-            "<",
-            "&#",
-            "%4",
-            "\\u",
-            "A) ",
-            '{"question": "',
-            "[",
-            "=\n",
-            "-\n",
-            "| a ",
-            "question: ",
-            "```",
-            "~{",
-            "INSERT INTO a (",
-            "B. ",
-            "\u200b",
-        ]
-    )
-)
-@settings(max_examples=40, deadline=None)
+PIECES = ("<", "&#", "%4", "\\u", "A) ", '{"question": "', "[", "=\n", "-\n", "| a ", "question: ", "```", "~{",
+          "INSERT INTO a (", "B. ", "\u200b")  # fmt: skip
+
+
+@pytest.mark.parametrize("piece", PIECES)
 def test_hostile_repetition_costs_no_more_than_its_size(piece: str) -> None:
     data = (piece * (200_000 // len(piece))).encode()
     begin = time.process_time()
@@ -230,21 +213,9 @@ def test_lines_are_counted_right(text: str) -> None:
 
 
 def _parquet(items: list[Made], compression: str, **columns: list[str]) -> bytes:
-    import pyarrow as pa
-
-    texts: dict[str, Any] = dict(columns) or {
-        "question": [i.stem for i in items],
-        "choices": [i.choices for i in items],
-    }
-    return _written(pa.table({**texts, "answer": [i.key for i in items]}), compression=compression)
-
-
-def _written(table: Any, **settings: Any) -> bytes:
-    import pyarrow.parquet as pq
-
-    out = io.BytesIO()
-    pq.write_table(table, out, **settings)
-    return out.getvalue()
+    item = {"question": [i.stem for i in items], "choices": [i.choices for i in items]}
+    texts: dict[str, Any] = dict(columns) or item
+    return written(pa.table({**texts, "answer": [i.key for i in items]}), compression=compression)
 
 
 @pytest.mark.parametrize("compression", ["none", "snappy", "gzip", "zstd", "brotli", "lz4"])
@@ -263,8 +234,6 @@ def test_our_own_answers_are_read_and_a_list_of_keyed_ids_in_them_is_refused() -
 
 
 def test_texts_in_lists_structs_and_maps_of_a_parquet_file_are_read() -> None:
-    import pyarrow as pa
-
     stem = LEAK.stem
     for column in (
         pa.array([[[stem]]]),
@@ -274,16 +243,14 @@ def test_texts_in_lists_structs_and_maps_of_a_parquet_file_are_read() -> None:
         pa.array([stem], pa.large_string()),
         pa.array([stem, stem]).dictionary_encode(),
     ):
-        assert rules(_written(pa.table({"note": column}))) == {"RBG301"}
+        assert rules(written(pa.table({"note": column}))) == {"RBG301"}
 
 
 @pytest.mark.parametrize("rows", [2_000_000, 5_000_000])
 def test_a_parquet_file_that_repeats_a_text_costs_little(rows: int) -> None:
-    import pyarrow as pa
-
     text = pa.DictionaryArray.from_arrays(pa.array([0]).take(pa.array([0] * rows)), ["a word " * 10_000])
     begin = time.process_time()
-    data = _written(pa.table({"note": text}), row_group_size=rows)
+    data = written(pa.table({"note": text}), row_group_size=rows)
     assert rules(data) == (set() if rows < 4_000_000 else {"RBG503"})
     assert time.process_time() - begin < 5
 
@@ -308,8 +275,6 @@ def test_a_damaged_parquet_file_is_refused(at: float) -> None:
 
 
 def test_an_arrow_file_is_refused_and_its_words_are_looked_at() -> None:
-    import pyarrow as pa
-
     out = io.BytesIO()
     table = pa.table({"note": [item.stem for item in mock_items()[:5]]})
     with pa.ipc.new_file(out, table.schema) as writer:
