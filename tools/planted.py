@@ -1,8 +1,8 @@
 """The demo's own check: which planted shortcuts were removed, and which clean items with them.
 
-The kinds of the planted items stand in a file that the pipeline never reads; only this module does, after
-the run. Whoever writes both the cues and the probe's features measures the pipeline here, not its recall on
-natural shortcuts.
+The kinds of the planted items are in a file that the pipeline never reads; only this module does, after the run. The
+planted cues and the probe's features have one author, so this measures the pipeline and not its recall on natural
+shortcuts.
 """
 
 import json
@@ -53,10 +53,10 @@ def found(run: Run, screen: ScreenRules, kind: Mapping[str, str]) -> dict[str, R
 
 def compared(run: Run) -> list[str]:
     """The closing lines: recall of planted items and false flags on clean ones, for every rule of the run."""
-    told = rules(parse(run.manifest["config"], "run.json config"))
+    rules_of_run = rules(parse(run.manifest["config"], "run.json config"))
     kind = kinds()
     lines = ["planted items removed, and clean ones with them (share, n, 95 % interval):"]
-    for screen in (told.screen, *told.alternatives):
+    for screen in (rules_of_run.screen, *rules_of_run.alternatives):
         shares = found(run, screen, kind)
         lines.append(f"  {name(screen)}")
         lines += [f"    {label:22} {_worded(r)}" for label, r in _ordered(shares)]

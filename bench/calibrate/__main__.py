@@ -13,7 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from bench.calibrate.arms import Cell, all_cells
-from bench.calibrate.gather import gathered, told
+from bench.calibrate.gather import closing_lines, gathered
 from bench.calibrate.plots import draw_all
 from bench.calibrate.trial import Trial, trial
 from robustify.files import write_json
@@ -34,10 +34,10 @@ def main(arguments: list[str]) -> int:
     trials = list(_watched(run(cells, given.jobs), sum(c.repeats for c in cells)))
     files = gathered(cells, trials)
     given.out.mkdir(parents=True, exist_ok=True)
-    for name, held in files.items():
-        write_json(given.out / f"{name}.json", held)
+    for name, content in files.items():
+        write_json(given.out / f"{name}.json", content)
     draw_all(given.out)
-    print("\n".join(told(files)))
+    print("\n".join(closing_lines(files)))
     print(f"{(time.monotonic() - start) / 60:.1f} minutes on {given.jobs} cores", file=sys.stderr)
     return 0
 

@@ -1,4 +1,4 @@
-"""Which made-up benchmarks are judged: the grid, the power curves, correlated errors, and worlds that break the rules.
+"""Which made-up benchmarks are judged: the grid, the power curves, correlated errors, and violated assumptions.
 
 Fixed before anybody looked at a result. A world that an estimator does not survive stays in.
 """
@@ -55,7 +55,7 @@ def grid() -> Iterator[Cell]:
 
 
 def power() -> Iterator[Cell]:
-    """How large a set must be before its shortcuts are told from luck."""
+    """How large a set must be before the excess of its shortcuts is significant."""
     sizes, rates = (50, 100, 200, 300, 500, 1000, 2000), (0.02, 0.05, 0.1, 0.2, 0.3)
     for n, s, c in product(sizes, rates, CORRELATION):
         sim = Simulation(items=n, shortcut_rate=s, correlation=CORRELATION[c], outside=0, tested=0)
@@ -101,7 +101,7 @@ STRESS: dict[str, tuple[Depth, dict[str, Any]]] = {
 
 
 def stress() -> Iterator[Cell]:
-    """Worlds that leave what the estimators assume, one thing at a time, at two sizes."""
+    """Benchmarks that violate what the estimators assume, one thing at a time, at two sizes."""
     for (says, (depth, changed)), n in product(STRESS.items(), (300, 1000)):
         settings = {"items": n, **({} if depth == "whole" else {"outside": 0, "tested": 0}), **changed}
         if n == 300 or "items" not in changed:
@@ -116,5 +116,5 @@ def stress() -> Iterator[Cell]:
 
 def all_cells(scale: float = 1.0) -> list[Cell]:
     """Every cell; `scale` multiplies the number of benchmarks (at least one each)."""
-    held = [*grid(), *power(), *correlated(), *stress()]
-    return [Cell(c.arm, c.depth, c.labels, c.sim, max(1, round(scale * c.repeats))) for c in held]
+    cells = [*grid(), *power(), *correlated(), *stress()]
+    return [Cell(c.arm, c.depth, c.labels, c.sim, max(1, round(scale * c.repeats))) for c in cells]

@@ -5,7 +5,7 @@ BAND = (0.93, 0.97)
 ALARM = 0.05
 
 ESTIMANDS: dict[str, str] = {
-    "flagged_rate": "the probability that an item of this world is flagged by these voters",
+    "flagged_rate": "the probability that an item of this kind of benchmark is flagged by these voters",
     "expected_flags": "the number of flags on a set without shortcuts (an interval of prediction, whole numbers)",
     "excess_over_chance": "P(flagged) less P(flagged, were the key drawn anew)",
     "latent_shortcut_rate": "the excess over the mean of 1 - 1/k: the shortcut rate, where voters see every shortcut",
@@ -16,8 +16,8 @@ ESTIMANDS: dict[str, str] = {
     "d4_latent_shortcut_rate": "as the latent rate, first order only",
     "majority_flagged": "as flagged_rate, by majority (a row of the sensitivity table)",
     "majority_excess": "as the excess, by majority",
-    "excess_over_chance_by_place": "as the excess, keys drawn anew where the keys of the world stand",
-    "latent_shortcut_rate_by_place": "that excess over what such luck leaves",
+    "excess_over_chance_by_place": "as the excess, keys drawn anew where the keys of the benchmark are",
+    "latent_shortcut_rate_by_place": "that excess over what the same null leaves to see",
     "majority_excess_by_place": "as the excess by place, by majority",
     "accuracy_full_all": "P(right) with the question",
     "accuracy_full_robust": "P(right given kept), items and answers drawn anew",
@@ -62,7 +62,7 @@ ESTIMANDS: dict[str, str] = {
 
 TESTS: dict[str, str] = {
     "excess_p": "p of the excess at most 0.05",
-    "excess_told_from_luck": "the report says that the filter found more than luck",
+    "excess_told_from_luck": "the report says that the filter found more than chance",
     "d4_excess_p": "p of D.4's rule at most 0.05",
     "d4_excess_told_from_luck": "the same with an interval above zero",
     "majority_excess_p": "p by majority at most 0.05",

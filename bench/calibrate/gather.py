@@ -19,37 +19,37 @@ from robustify.stats.intervals import wilson
 SURE = 0.99
 """The level at which a cell is said not to hold: many cells are looked at."""
 PLACED_EVENLY_ONLY = ("heuristics_holm_all", "heuristics_holm_robust", "position_bias_holm")
-"""Where keys favour a place, a blind rule of places rightly beats chance, and even errors are rightly told from
+"""Where keys favour a place, a blind rule of places rightly beats chance, and even errors rightly differ from
 the keys: no false alarms."""
 FEWEST = 20
 """Benchmarks below which a cell is not said to hold or not to hold."""
 POWER_ONLY = ("residual_certified",)
 
-Held = list[tuple[Cell, Trial]]
+Pairs = list[tuple[Cell, Trial]]
 
 
 def gathered(cells: Sequence[Cell], trials: Iterable[Trial]) -> dict[str, dict[str, Any]]:
     """The files by name: `calibration`, `power`, `correlated`, `stress`."""
-    by_arm: dict[str, Held] = defaultdict(list)
+    by_arm: dict[str, Pairs] = defaultdict(list)
     for t in trials:
         by_arm[cells[t.cell].arm].append((cells[t.cell], t))
     return {
         "calibration": calibration(by_arm["grid"]),
-        "power": {"format": 1, "points": [_powered(c, held) for c, held in _by_cell(by_arm["power"])]},
-        "correlated": {"format": 1, "points": [_correlated(c, held) for c, held in _by_cell(by_arm["correlated"])]},
-        "stress": {"format": 1, "worlds": [_stressed(c, held) for c, held in _by_cell(by_arm["stress"])]},
+        "power": {"format": 1, "points": [_powered(c, pairs) for c, pairs in _by_cell(by_arm["power"])]},
+        "correlated": {"format": 1, "points": [_correlated(c, pairs) for c, pairs in _by_cell(by_arm["correlated"])]},
+        "stress": {"format": 1, "worlds": [_stressed(c, pairs) for c, pairs in _by_cell(by_arm["stress"])]},
     }  # fmt: skip
 
 
-def calibration(held: Held) -> dict[str, Any]:
+def calibration(pairs: Pairs) -> dict[str, Any]:
     """The main file: coverage and false alarms over the grid, then by its dimensions and where they do not hold."""
-    clean = [(c, t) for c, t in held if not c.sim.shortcut_rate]
-    covered, alarmed = coverage(held), false_alarms(clean)
-    depths = sorted({c.depth for c, _ in held})
+    clean = [(c, t) for c, t in pairs if not c.sim.shortcut_rate]
+    covered, alarmed = coverage(pairs), false_alarms(clean)
+    depths = sorted({c.depth for c, _ in pairs})
     return {
         "format": 1,
-        "benchmarks": len(held),
-        "benchmarks_by_depth": {d: sum(c.depth == d for c, _ in held) for d in depths},
+        "benchmarks": len(pairs),
+        "benchmarks_by_depth": {d: sum(c.depth == d for c, _ in pairs) for d in depths},
         "band": list(BAND),
         "coverage": {name: row["share"] for name, row in covered.items()},
         "false_alarms": {name: row["share"] for name, row in alarmed.items()},
@@ -59,19 +59,20 @@ def calibration(held: Held) -> dict[str, Any]:
             label: {str(v): {n: r["share"] for n, r in false_alarms(part).items()} for v, part in _split(clean, label)}
             for label in ("items", "voters", "correlation", "places")
         },
-        "latent": [_latent(dict(labels), part) for labels, part in _cells(held, ("items", "shortcut_rate", "correlation"))],
-        "audit": [_audited(dict(labels), part) for labels, part in _cells(held, ("items", "shortcut_rate"))],
-        "clean_items_lost": [_lost(dict(labels), part) for labels, part in _cells(held, ("shortcut_rate", "correlation"))],
-        "does_not_hold": does_not_hold(held),
-        "worlds": _worlds(held),
+        "latent": [_latent(dict(labels), part) for labels, part
+                   in _cells(pairs, ("items", "shortcut_rate", "correlation"))],
+        "audit": [_audited(dict(labels), part) for labels, part in _cells(pairs, ("items", "shortcut_rate"))],
+        "clean_items_lost": [_lost(dict(labels), part) for labels, part in _cells(pairs, ("shortcut_rate", "correlation"))],
+        "does_not_hold": does_not_hold(pairs),
+        "worlds": _label_values(pairs),
     }  # fmt: skip
 
 
-def coverage(held: Held) -> dict[str, Any]:
+def coverage(pairs: Pairs) -> dict[str, Any]:
     """By estimator the share of intervals that hold the truth, its interval, bias and width."""
     rows: dict[str, Any] = {}
-    by = {label: {str(v): _shares(part) for v, part in _split(held, label)} for label in held[0][0].labels}
-    for name, found in sorted(_intervals(held).items()):
+    by = {label: {str(v): _shares(part) for v, part in _split(pairs, label)} for label in pairs[0][0].labels}
+    for name, found in sorted(_intervals(pairs).items()):
         inside = np.array([i.inside for _, i in found])
         error, width = (np.array([getattr(i, part) for _, i in found]) for part in ("error", "width"))
         benchmarks = len({b for b, _ in found})
@@ -93,8 +94,8 @@ def coverage(held: Held) -> dict[str, Any]:
     return rows
 
 
-def false_alarms(clean: Held) -> dict[str, Any]:
-    """By test the share of sets without a shortcut on which it said yes."""
+def false_alarms(clean: Pairs) -> dict[str, Any]:
+    """By test the share of sets without a shortcut on which it was positive."""
     said: dict[str, list[bool]] = defaultdict(list)
     for cell, t in clean:
         for name, yes in t.alarms.items():
@@ -111,11 +112,11 @@ def false_alarms(clean: Held) -> dict[str, Any]:
     }
 
 
-def does_not_hold(held: Held) -> list[dict[str, Any]]:
+def does_not_hold(pairs: Pairs) -> list[dict[str, Any]]:
     """Where coverage is outside the band beyond doubt: by size and rate, and cell by cell of the grid."""
     out = []
-    for labels in (("items", "shortcut_rate"), tuple(held[0][0].labels)):
-        for where, part in _cells(held, labels):
+    for labels in (("items", "shortcut_rate"), tuple(pairs[0][0].labels)):
+        for where, part in _cells(pairs, labels):
             for name, found in sorted(_intervals(part).items()):
                 benchmarks = len({b for b, _ in found})
                 if benchmarks < FEWEST:
@@ -131,64 +132,68 @@ def does_not_hold(held: Held) -> list[dict[str, Any]]:
     return out
 
 
-def _latent(labels: dict[str, Any], held: Held) -> dict[str, Any]:
-    found = [t.numbers for _, t in held if "latent" in t.numbers]
+def _latent(labels: dict[str, Any], pairs: Pairs) -> dict[str, Any]:
+    found = [t.numbers for _, t in pairs if "latent" in t.numbers]
     s = float(labels["shortcut_rate"])
     error = np.array([f["latent"] - s for f in found])
     alone = np.array([f["latent_by_independence"] - s for f in found])
     return {
         **labels, "benchmarks": len(found), "bias": _r(float(error.mean())),
         "bias_ci": _around(error), "sd": _r(float(error.std())),
-        "coverage": _r(_shares(held)["latent_shortcut_rate"]),
+        "coverage": _r(_shares(pairs)["latent_shortcut_rate"]),
         "bias_by_independence": _r(float(alone.mean())),
     }  # fmt: skip
 
 
-def _lost(labels: dict[str, Any], held: Held) -> dict[str, Any]:
+def _lost(labels: dict[str, Any], pairs: Pairs) -> dict[str, Any]:
     """Clean items that were flagged, beside two ways to estimate their share."""
-    found = [t.numbers for _, t in held if "clean_flagged" in t.numbers]
+    found = [t.numbers for _, t in pairs if "clean_flagged" in t.numbers]
     names = ("clean_flagged", "expected_share", "found_beyond_latent")
     return {**labels, **{name: _r(float(np.mean([f[name] for f in found]))) for name in names}}
 
 
-def _audited(labels: dict[str, Any], held: Held) -> dict[str, Any]:
+def _audited(labels: dict[str, Any], pairs: Pairs) -> dict[str, Any]:
     names = ("residual_certified", "residual_not_certified")
-    return {**labels, **{name: _yes(held, name) for name in names}}
+    return {**labels, **{name: _yes(pairs, name) for name in names}}
 
 
-def _powered(cell: Cell, held: Held) -> dict[str, Any]:
-    return {**cell.labels, "told_from_luck": _yes(held, "excess_told_from_luck"), "p": _yes(held, "excess_p")}
+def _powered(cell: Cell, pairs: Pairs) -> dict[str, Any]:
+    return {
+        **cell.labels,
+        "told_from_luck": _yes(pairs, "excess_told_from_luck"),
+        "p": _yes(pairs, "excess_p"),
+    }
 
 
-def _correlated(cell: Cell, held: Held) -> dict[str, Any]:
-    out: dict[str, Any] = {**cell.labels, "shortcut_rate": cell.sim.shortcut_rate, "benchmarks": len(held)}
+def _correlated(cell: Cell, pairs: Pairs) -> dict[str, Any]:
+    out: dict[str, Any] = {**cell.labels, "shortcut_rate": cell.sim.shortcut_rate, "benchmarks": len(pairs)}
     for name in ("latent", "latent_by_independence"):
-        found = np.array([t.numbers[name] for _, t in held])
+        found = np.array([t.numbers[name] for _, t in pairs])
         out[name] = {"mean": _r(float(found.mean())), "sd": _r(float(found.std()))}
     return out
 
 
-def _stressed(cell: Cell, held: Held) -> dict[str, Any]:
+def _stressed(cell: Cell, pairs: Pairs) -> dict[str, Any]:
     true = true_values(cell.sim)
-    numbers = [t.numbers for _, t in held if t.numbers]
+    numbers = [t.numbers for _, t in pairs if t.numbers]
     return {
         **cell.labels,
         "shortcut_rate": cell.sim.shortcut_rate,
         "latent_truth": _r(true["screen/latent_shortcut_rate"]) if "screen/latent_shortcut_rate" in true else None,
         "latent_mean": _r(float(np.mean([n["latent"] for n in numbers]))) if numbers else None,
-        "benchmarks": len(held),
-        "coverage": {n: {k: r[k] for k in ("share", "ci", "intervals")} for n, r in coverage(held).items()},
-        "alarms": {name: _yes(held, name) for name in sorted({n for _, t in held for n in t.alarms})},
+        "benchmarks": len(pairs),
+        "coverage": {n: {k: r[k] for k in ("share", "ci", "intervals")} for n, r in coverage(pairs).items()},
+        "alarms": {name: _yes(pairs, name) for name in sorted({n for _, t in pairs for n in t.alarms})},
     }  # fmt: skip
 
 
-def _worlds(held: Held) -> dict[str, list[Any]]:
-    labels = held[0][0].labels
-    return {label: sorted({c.labels[label] for c, _ in held}, key=str) for label in labels}
+def _label_values(pairs: Pairs) -> dict[str, list[Any]]:
+    labels = pairs[0][0].labels
+    return {label: sorted({c.labels[label] for c, _ in pairs}, key=str) for label in labels}
 
 
-def _yes(held: Held, name: str) -> dict[str, Any] | None:
-    said = [t.alarms[name] for _, t in held if name in t.alarms]
+def _yes(pairs: Pairs, name: str) -> dict[str, Any] | None:
+    said = [t.alarms[name] for _, t in pairs if name in t.alarms]
     if not said:
         return None
     return {
@@ -198,35 +203,35 @@ def _yes(held: Held, name: str) -> dict[str, Any] | None:
     }
 
 
-def _shares(held: Held) -> dict[str, float]:
-    return {name: float(np.mean([i.inside for _, i in found])) for name, found in _intervals(held).items()}
+def _shares(pairs: Pairs) -> dict[str, float]:
+    return {name: float(np.mean([i.inside for _, i in found])) for name, found in _intervals(pairs).items()}
 
 
-def _intervals(held: Held) -> dict[str, list[tuple[int, Any]]]:
+def _intervals(pairs: Pairs) -> dict[str, list[tuple[int, Any]]]:
     out: dict[str, list[tuple[int, Any]]] = defaultdict(list)
-    for benchmark, (_, t) in enumerate(held):
+    for benchmark, (_, t) in enumerate(pairs):
         for i in t.intervals:
             out[i.estimator].append((benchmark, i))
     return out
 
 
-def _split(held: Held, label: str) -> list[tuple[Any, Held]]:
-    return [(where[0][1], part) for where, part in _cells(held, (label,))]
+def _split(pairs: Pairs, label: str) -> list[tuple[Any, Pairs]]:
+    return [(where[0][1], part) for where, part in _cells(pairs, (label,))]
 
 
-def _cells(held: Held, labels: Sequence[str]) -> list[tuple[tuple[tuple[str, Any], ...], Held]]:
-    return _grouped(held, lambda c: tuple((label, c.labels[label]) for label in labels))
+def _cells(pairs: Pairs, labels: Sequence[str]) -> list[tuple[tuple[tuple[str, Any], ...], Pairs]]:
+    return _grouped(pairs, lambda c: tuple((label, c.labels[label]) for label in labels))
 
 
-def _by_cell(held: Held) -> list[tuple[Cell, Held]]:
+def _by_cell(pairs: Pairs) -> list[tuple[Cell, Pairs]]:
     return [
-        (part[0][0], part) for _, part in _grouped(held, lambda c: tuple(sorted(c.labels.items(), key=str)))
+        (part[0][0], part) for _, part in _grouped(pairs, lambda c: tuple(sorted(c.labels.items(), key=str)))
     ]
 
 
-def _grouped(held: Held, by: Callable[[Cell], tuple[Any, ...]]) -> list[tuple[tuple[Any, ...], Held]]:
-    out: dict[tuple[Any, ...], Held] = {}
-    for cell, t in held:
+def _grouped(pairs: Pairs, by: Callable[[Cell], tuple[Any, ...]]) -> list[tuple[tuple[Any, ...], Pairs]]:
+    out: dict[tuple[Any, ...], Pairs] = {}
+    for cell, t in pairs:
         out.setdefault(by(cell), []).append((cell, t))
     return list(out.items())
 
@@ -240,7 +245,7 @@ def _r(value: float) -> float:
     return round(value, 4)
 
 
-def told(files: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def closing_lines(files: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """The closing lines of a calibration."""
     main = files["calibration"]
     off = [f"{n} {r['share']:.3f}" for n, r in main["coverage_detail"].items() if not r["in_band"]]

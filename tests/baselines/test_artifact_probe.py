@@ -32,6 +32,8 @@ from robustify.baselines.features import (
 )
 from robustify.item import Item
 
+SETTINGS = ProbeSettings()
+
 Cue = str
 CUES: tuple[Cue, ...] = ("longer_key", "absolutes", "repeated_phrase", "format")
 NOUNS = [
@@ -74,12 +76,12 @@ def a_set(seed: int, n: int, share: float = 0.0) -> tuple[list[Item], npt.NDArra
 
 
 def right(items: list[Item]) -> npt.NDArray[np.float64]:
-    return np.array([row.correct for row in probe(items, ProbeSettings())], dtype=np.float64)
+    return np.array([row.correct for row in probe(items, SETTINGS)], dtype=np.float64)
 
 
 def test_planted_cues_are_found_and_clean_items_are_not() -> None:
     items, planted = a_set(1, 360, share=0.35)
-    rows = probe(items, ProbeSettings())
+    rows = probe(items, SETTINGS)
     won = np.array([row.correct for row in rows], dtype=np.float64)
     sure = np.array([max(row.scores) >= np.log(0.5) for row in rows])
     assert won[planted].mean() > 0.6
@@ -123,41 +125,38 @@ def test_near_duplicates_share_a_fold() -> None:
         )
         for i in items
     ]
-    fold = folds(items + reworded, ProbeSettings())
+    fold = folds(items + reworded, SETTINGS)
     assert (fold[:120] == fold[120:]).all()
     assert len(set(fold.tolist())) == 5
+    grouped = [replace(i, group=f"passage {n // 30}") for n, i in enumerate(items)]
+    fold = folds(grouped, SETTINGS)
+    assert all(len(set(fold[n : n + 30].tolist())) == 1 for n in (0, 30, 60)), "items of one passage"
 
 
 def test_a_fold_depends_on_its_item_alone() -> None:
     items, _ = a_set(3, 100)
-    fold = dict(zip((i.id for i in items), folds(items, ProbeSettings()).tolist(), strict=True))
+    fold = dict(zip((i.id for i in items), folds(items, SETTINGS).tolist(), strict=True))
     fewer = items[::3]
-    assert folds(fewer, ProbeSettings()).tolist() == [fold[i.id] for i in fewer]
+    assert folds(fewer, SETTINGS).tolist() == [fold[i.id] for i in fewer]
     other = folds(items, ProbeSettings(seed=1)).tolist()
     assert other != list(fold.values())
 
 
 def test_rows_are_answer_rows() -> None:
     items, _ = a_set(4, 80)
-    rows = probe(items, ProbeSettings())
+    rows = probe(items, SETTINGS)
     assert [r.item for r in rows] == [i.id for i in items]
     assert {(r.view, r.model, r.template) for r in rows} == {(VIEW, NAME, TEMPLATE)}
     assert all(np.exp(r.scores).sum() == pytest.approx(1) for r in rows)
     assert all(r.pick == int(np.argmax(r.scores)) for r in rows)
     assert all(r.order == tuple(range(i.k)) and r.key == i.key for r, i in zip(rows, items, strict=True))
-    assert rows == probe(items, ProbeSettings())
+    assert rows == probe(items, SETTINGS)
 
 
-def test_the_stem_is_never_read() -> None:
+def test_neither_stem_nor_place_is_read() -> None:
     items, _ = a_set(5, 80, share=0.5)
     blind = [replace(i, stem="?", topic="t") for i in items]
-    assert [r.scores for r in probe(items, ProbeSettings())] == [
-        r.scores for r in probe(blind, ProbeSettings())
-    ]
-
-
-def test_the_place_is_never_read() -> None:
-    items, _ = a_set(6, 80, share=0.5)
+    assert [r.scores for r in probe(items, SETTINGS)] == [r.scores for r in probe(blind, SETTINGS)]
     first = [i.permuted([i.key, *(j for j in range(i.k) if j != i.key)]) for i in items]
     assert right(first) == pytest.approx(right(items))
 
@@ -165,7 +164,7 @@ def test_the_place_is_never_read() -> None:
 def test_different_numbers_of_choices_go_together() -> None:
     rng = np.random.default_rng(8)
     items = [made_up(rng, f"v{i}", "longer_key", k=2 + i % 5) for i in range(100)]
-    rows = probe(items, ProbeSettings())
+    rows = probe(items, SETTINGS)
     assert [len(r.scores) for r in rows] == [i.k for i in items]
     assert right(items).mean() > 0.9
 
@@ -173,30 +172,23 @@ def test_different_numbers_of_choices_go_together() -> None:
 def test_choices_that_do_not_differ_tie() -> None:
     items, _ = a_set(9, 80)
     same = replace(items[0], id="same", choices=("balan", "balan", "balan", "balan"))
-    row = probe([*items, same], ProbeSettings())[-1]
+    row = probe([*items, same], SETTINGS)[-1]
     assert (row.tie, row.correct) == (4, 0.25)
 
 
 def test_too_few_items_are_unanswered_with_a_reason() -> None:
     items, _ = a_set(10, FEWEST_ITEMS - 1)
-    rows = probe(items, ProbeSettings())
+    rows = probe(items, SETTINGS)
     assert all(r.pick is None and r.correct is None and not r.scores for r in rows)
     assert rows[0].error == f"{FEWEST_ITEMS - 1} items; the probe needs {FEWEST_ITEMS}"
-    assert probe([], ProbeSettings()) == []
+    assert probe([], SETTINGS) == []
 
 
-def test_one_family_of_duplicates_cannot_be_cross_fitted() -> None:
+def test_near_duplicates_alone_cannot_be_cross_fitted() -> None:
     items = [Item(f"t{i}", "True?", ("yes", "no"), i % 2) for i in range(80)]
-    rows = probe(items, ProbeSettings())
+    rows = probe(items, SETTINGS)
     assert all(r.pick is None for r in rows)
     assert "near-duplicates" in (rows[0].error or "")
-
-
-def test_items_of_one_passage_share_a_fold() -> None:
-    items, _ = a_set(12, 90)
-    grouped = [replace(i, group=f"passage {n // 30}") for n, i in enumerate(items)]
-    fold = folds(grouped, ProbeSettings())
-    assert all(len(set(fold[n : n + 30].tolist())) == 1 for n in (0, 30, 60))
 
 
 @pytest.mark.parametrize("given", [{"method": "aflite"}, {"method": "aflite", "partitions": 8}])
@@ -224,7 +216,7 @@ bags = st.lists(st.lists(st.sampled_from("abcdefgh"), min_size=2, max_size=7), m
 
 @settings(max_examples=150, deadline=None)
 @given(bags)
-def test_kin_finds_every_near_pair(choices: list[list[str]]) -> None:
+def test_every_near_pair_is_found(choices: list[list[str]]) -> None:
     items = [Item(f"i{n}", "?", tuple(c), 0) for n, c in enumerate(choices)]
     found = near_duplicate_groups(items)
     sets = [frozenset(c) for c in choices]
@@ -234,7 +226,7 @@ def test_kin_finds_every_near_pair(choices: list[list[str]]) -> None:
     assert found.tolist() == [int(np.flatnonzero(row)[0]) for row in graph]
 
 
-def test_kin_of_symbols_compares_texts() -> None:
+def test_choices_of_symbols_compare_by_their_texts() -> None:
     items = [Item("a", "?", ("+", "-"), 0), Item("b", "?", ("-", "+"), 0), Item("c", "?", ("*", "/"), 0)]
     assert near_duplicate_groups(items).tolist() == [0, 0, 2]
 
@@ -276,15 +268,17 @@ def test_words_and_likeness() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["All of the above", "none of the above.", "Both of these", "two of the above", "All of them"]
+    ("points", "texts"),
+    [
+        (
+            True,
+            ["All of the above", "none of the above.", "Both of these", "two of the above", "All of them"],
+        ),
+        (False, ["all of them are red", "above all", "both sides", "The above-ground part"]),
+    ],
 )
-def test_choices_that_point_elsewhere(text: str) -> None:
-    assert points_elsewhere(text)
-
-
-@pytest.mark.parametrize("text", ["all of them are red", "above all", "both sides", "The above-ground part"])
-def test_choices_that_do_not(text: str) -> None:
-    assert not points_elsewhere(text)
+def test_choices_that_speak_of_the_others(points: bool, texts: list[str]) -> None:
+    assert {points_elsewhere(text) for text in texts} == {points}
 
 
 @settings(deadline=None)

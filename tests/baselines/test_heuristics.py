@@ -1,4 +1,4 @@
-"""Blind rules: tie-fair credit by hand, luck against enumeration, and published figures of ARC-Challenge."""
+"""Heuristics: tie-fair credit by hand, p against enumeration, and published figures of ARC-Challenge."""
 
 import itertools
 from collections.abc import Sequence
@@ -87,7 +87,7 @@ def test_most_common_position_by_hand() -> None:
     assert all(row.tie == 2 for row in found)
 
 
-def test_the_table_has_the_promised_shape() -> None:
+def test_the_table_has_the_promised_shape_and_agrees_with_the_rows() -> None:
     items = [item(["aaaa", "bbbb", "c", "d"], key, f"i{key}") for key in range(4)]
     found = table(items)
     assert list(found) == ["n", "chance_accuracy", "heuristics"]
@@ -100,24 +100,14 @@ def test_the_table_has_the_promised_shape() -> None:
     assert set(longest) == {"value", "n", "ci", "ties"}
     assert (longest["value"], longest["n"], longest["ties"]) == (0.25, 4, 4)
     assert longest["ci"][0] < 0.25 < longest["ci"][1]
-
-
-def test_the_table_and_the_rows_agree() -> None:
     rng = np.random.default_rng(3)
     items = [_made_up(rng, n) for n in range(60)]
-    answers = guess(items)
-    from_rows = heuristic_scores(answers, np.ones(len(items), dtype=bool))
+    from_rows = heuristic_scores(guess(items), np.ones(len(items), dtype=bool))
     from_items = table(items)["heuristics"]
     assert isinstance(from_items, dict)
     for name, row in from_items.items():
         assert from_rows[name]["value"] == pytest.approx(row["value"])
         assert from_rows[name]["ties"] == row["ties"]
-
-
-def test_no_items_is_no_number() -> None:
-    found = table([])
-    assert (found["n"], found["chance_accuracy"]) == (0, None)
-    assert heuristic_scores(Answers.of([]), np.zeros(0, dtype=bool)) == {}
 
 
 texts = st.text(st.characters(codec="utf-8"), max_size=12)
@@ -149,21 +139,14 @@ def test_rules_of_text_do_not_see_places(choices: list[str], random: Random) -> 
             assert after == pytest.approx([before[j] for j in order])
 
 
-def test_names_are_unique_and_described() -> None:
-    assert len({h.name for h in HEURISTICS}) == len(HEURISTICS) >= 14
-    assert all(h.says for h in HEURISTICS)
-
-
-# --- luck ---
+# --- p ---
 
 
 def test_no_p_is_smaller_than_the_rounding_of_its_transform() -> None:
     one, k = np.ones(400, dtype=np.int64), np.full(400, 4)
     assert credit_p(400.0, one, k) == LEAST_LATTICE_P
-    assert (
-        credit_p(float(LATTICE + 1), np.ones(LATTICE + 1, dtype=np.int64), np.full(LATTICE + 1, 4))
-        == LEAST_LATTICE_P
-    )
+    many = np.ones(LATTICE + 1, dtype=np.int64)
+    assert credit_p(float(LATTICE + 1), many, 4 * many) == LEAST_LATTICE_P
 
 
 def _by_enumeration(total: float, tie: Sequence[int], k: Sequence[int]) -> float:
@@ -176,7 +159,7 @@ def _by_enumeration(total: float, tie: Sequence[int], k: Sequence[int]) -> float
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 5), st.integers(0, 3)), min_size=1, max_size=9), st.data())
-def test_luck_equals_enumeration(shapes: list[tuple[int, int]], data: st.DataObject) -> None:
+def test_p_equals_enumeration(shapes: list[tuple[int, int]], data: st.DataObject) -> None:
     tie = np.array([t for t, _ in shapes])
     k = np.array([max(t + more, 2) for t, more in shapes])
     won = data.draw(st.lists(st.booleans(), min_size=len(shapes), max_size=len(shapes)))
@@ -186,11 +169,12 @@ def test_luck_equals_enumeration(shapes: list[tuple[int, int]], data: st.DataObj
     )
 
 
-def test_luck_without_ties_is_the_binomial_tail() -> None:
+def test_p_without_ties_is_the_binomial_tail() -> None:
     n = 500
     tie, k = np.ones(n, dtype=int), np.full(n, 4)
     for x in (100, 125, 150, 200):
         assert credit_p(x, tie, k) == pytest.approx(binom.sf(x - 1, n, 0.25), abs=1e-12)
+    assert credit_p(500.0, np.full(2_000, 4), np.full(2_000, 4)) == pytest.approx(1), "all ties prove nothing"
 
 
 def test_the_normal_limit_takes_over_smoothly() -> None:
@@ -200,11 +184,6 @@ def test_the_normal_limit_takes_over_smoothly() -> None:
     limit[:2] = [3, 4]  # a common denominator of 12 makes the lattice too large
     total = n / 4 + 1.6 * np.sqrt(n * 3 / 16)
     assert credit_p(total, exact, k) == pytest.approx(credit_p(total, limit, k), abs=2e-3)
-
-
-def test_all_ties_prove_nothing() -> None:
-    tie = k = np.full(2_000, 4)
-    assert credit_p(500.0, tie, k) == pytest.approx(1)
 
 
 # --- measured ---
@@ -252,7 +231,7 @@ def _kept_by_voters(rng: np.random.Generator) -> tuple[Answers, np.ndarray[Any, 
     return guess(items), ~picked[np.arange(150), key], ~picked
 
 
-def test_on_what_a_filter_kept_p_is_against_the_luck_that_the_filter_left() -> None:
+def test_on_what_a_filter_kept_p_is_against_what_the_filter_left() -> None:
     """Against 1/k the shortest answer is an alarm on clean sets, because the voters took the longest one."""
     rng = np.random.default_rng(7)
     alarms, without = 0, 0
@@ -262,7 +241,7 @@ def test_on_what_a_filter_kept_p_is_against_the_luck_that_the_filter_left() -> N
         alarms += min(row["p_holm"] for row in found.values()) < 0.05  # type: ignore[type-var, operator]
         without += min(row["p_holm"] for row in heuristic_scores(answers, kept).values()) < 0.05  # type: ignore[type-var, operator]
     assert alarms <= 6  # P(more | 5 %) = 0.3 %
-    assert without >= 10, "the world must be one in which 1/k would not do"
+    assert without >= 10, "the sets must be such that 1/k would not do"
     shortest, longest = found["shortest_answer"], found["longest_answer"]
     assert shortest["chance"] == 0.25
     assert 0.32 < shortest["luck"] < 0.34  # type: ignore[operator]
@@ -270,7 +249,7 @@ def test_on_what_a_filter_kept_p_is_against_the_luck_that_the_filter_left() -> N
     assert longest["p"] == pytest.approx(1.0)
 
 
-def test_luck_after_a_selection_is_exact() -> None:
+def test_p_after_a_selection_is_exact() -> None:
     """Two items; the key may be one of `of` choices, of which `hit` are among the `tie` that share the pick."""
     tie, of, hit = np.array([2, 1]), np.array([3, 2]), np.array([1, 1])
     # Credits: 1/2 with 1/3, else 0; 1 with 1/2, else 0.
@@ -285,7 +264,7 @@ def test_a_shortcut_left_in_what_was_kept_is_still_found() -> None:
     rng = np.random.default_rng(9)
     answers, kept, could = _kept_by_voters(rng)
     shortest = answers.block("heuristic", "shortest_answer")
-    # Most items where it is wrong are gone: it is right far more often than the filter's luck allows.
+    # Most items where it is wrong are gone: it is right far more often than the filter leaves to chance.
     found = heuristic_scores(answers, kept & ((shortest.correct == 1) | (np.arange(150) % 4 == 0)), could)
     assert found["shortest_answer"]["p_holm"] < 1e-3  # type: ignore[operator]
 
@@ -298,7 +277,10 @@ def test_a_rule_chosen_by_the_keys_pays_for_it() -> None:
     assert common["p"] == pytest.approx(min(1, 4 * first["p"]))  # type: ignore[operator]
 
 
-def test_an_empty_split_has_no_p() -> None:
+def test_no_items_have_no_number_and_no_p() -> None:
+    none = table([])
+    assert (none["n"], none["chance_accuracy"]) == (0, None)
+    assert heuristic_scores(Answers.of([]), np.zeros(0, dtype=bool)) == {}
     items = [item("abcd", n % 4, f"i{n}") for n in range(8)]
     found = heuristic_scores(guess(items), np.zeros(8, dtype=bool))
     assert found["longest_answer"] == {
@@ -315,9 +297,9 @@ def test_arc_challenge_agrees_with_the_figures_others_published(data: Path) -> N
     assert len(four) == 1165
     found = table(four)["heuristics"]
     assert isinstance(found, dict)
-    figures = {name: round(100 * found[name]["value"], 1) for name in found}
-    assert figures["longest_answer"] == pytest.approx(27.3, abs=0.11)
-    assert figures["shortest_answer"] == pytest.approx(19.8, abs=0.11)
-    assert figures["alphabetical_first"] == pytest.approx(27.1, abs=0.11)
-    assert figures["first_option"] == pytest.approx(22.6, abs=0.11)
-    assert figures["last_option"] == pytest.approx(24.4, abs=0.11)
+    published = {
+        "longest_answer": 27.3, "shortest_answer": 19.8, "alphabetical_first": 27.1, "first_option": 22.6,
+        "last_option": 24.4,
+    }  # fmt: skip
+    figures = {name: round(100 * found[name]["value"], 1) for name in published}
+    assert figures == pytest.approx(published, abs=0.11)

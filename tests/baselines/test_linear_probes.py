@@ -1,4 +1,4 @@
-"""Linear heads: they find what vectors give away, nothing in noise, and stay on few axes."""
+"""Linear probes: they find what vectors give away, nothing in noise, and stay on few axes."""
 
 from dataclasses import replace
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from robustify.answers import Answer
 from robustify.arrays import Floats
 from robustify.baselines.artifact_probe import FEWEST_ITEMS
 from robustify.baselines.features import standardised
@@ -36,18 +37,22 @@ def made_up(
     return items, vectors
 
 
-def right(items: list[Item], vectors: Floats, settings: LinearProbeSettings = SETTINGS) -> Floats:
-    return np.array([r.correct for r in linear_probe(items, vectors, "m", settings)], dtype=np.float64)
+def fitted(items: list[Item], vectors: Floats) -> list[Answer]:
+    return linear_probe(items, vectors, "m", SETTINGS)
+
+
+def right(items: list[Item], vectors: Floats) -> Floats:
+    return np.array([r.correct for r in fitted(items, vectors)], dtype=np.float64)
 
 
 def test_rows_are_answer_rows() -> None:
     items, vectors = made_up(80, 12, options=(2, 4, 5))
-    rows = linear_probe(items, vectors, "m", SETTINGS)
+    rows = fitted(items, vectors)
     assert [r.item for r in rows] == [i.id for i in items]
     assert {(r.view, r.model, r.template) for r in rows} == {(VIEW, "m", TEMPLATE)}
     assert all(len(r.scores) == i.k and r.key == i.key for r, i in zip(rows, items, strict=True))
     assert all(np.exp(r.scores).sum() == pytest.approx(1) for r in rows)
-    assert rows == linear_probe(items, vectors, "m", SETTINGS)
+    assert rows == fitted(items, vectors)
     assert rows != linear_probe(items, vectors, "m", LinearProbeSettings(seed=1))
 
 
@@ -67,63 +72,54 @@ def test_near_duplicates_are_on_one_side() -> None:
     """Each item five times, with vectors that identify it: seen on both sides, it is learnt by heart."""
     items, vectors = made_up(40, 32)
     copies = [replace(i, id=f"{i.id}-{n}") for n in range(5) for i in items]
-    told_apart = [replace(i, choices=tuple(f"{c} {n}{j}x" for j, c in enumerate(i.choices)))
+    distinct = [replace(i, choices=tuple(f"{c} {n}{j}x" for j, c in enumerate(i.choices)))
                   for n, i in enumerate(copies)]  # fmt: skip
     repeated = np.concatenate([vectors] * 5)
     assert right(copies, repeated).mean() < 0.35
-    assert right(told_apart, repeated).mean() > 0.4, "the control: a leak would show"
+    assert right(distinct, repeated).mean() > 0.4, "the control: a leak would show"
 
 
 def test_what_all_choices_share_and_their_scale_are_nothing() -> None:
     items, vectors = made_up(100, 12, signal=2.0)
     shift = np.repeat(np.random.default_rng(1).normal(size=(100, 12)), 4, axis=0)
     assert right(items, 7 * vectors + 100 * shift) == pytest.approx(right(items, vectors))
-
-
-def test_single_precision_is_read_as_it_is() -> None:
-    items, vectors = made_up(80, 8, signal=2.0)
     single = vectors.astype(np.float32)
-    rows = linear_probe(items, single, "m", SETTINGS)
-    assert rows == linear_probe(items, single.astype(np.float64), "m", SETTINGS)
+    assert fitted(items, single) == fitted(items, single.astype(np.float64)), "nor is their precision"
 
 
 def test_an_item_without_vectors_is_unanswered_and_nobody_else() -> None:
     items, vectors = made_up(80, 8, signal=2.0)
     vectors[4 * 7 + 2] = np.nan
-    rows = linear_probe(items, vectors, "m", SETTINGS)
+    rows = fitted(items, vectors)
     assert [r.item for r in rows if r.pick is None] == [items[7].id]
     assert rows[7].error == "empty_choice"
     less = [i for n, i in enumerate(items) if n != 7]
-    alone = linear_probe(less, np.delete(vectors, range(28, 32), axis=0), "m", SETTINGS)
+    alone = fitted(less, np.delete(vectors, range(28, 32), axis=0))
     assert [r for r in rows if r.pick is not None] == alone
 
 
 def test_too_few_items_are_unanswered_with_a_reason() -> None:
     items, vectors = made_up(FEWEST_ITEMS - 1, 8)
-    rows = linear_probe(items, vectors, "m", SETTINGS)
+    rows = fitted(items, vectors)
     assert {(r.pick, r.error) for r in rows} == {
         (None, f"{FEWEST_ITEMS - 1} items; a head needs {FEWEST_ITEMS}")
     }
-    assert linear_probe([], np.zeros((0, 8)), "m", SETTINGS) == []
+    assert fitted([], np.zeros((0, 8))) == []
     same = [Item(f"t{i}", "True?", ("yes", "no"), i % 2) for i in range(80)]
-    family = linear_probe(same, np.zeros((160, 3)), "m", SETTINGS)
+    family = fitted(same, np.zeros((160, 3)))
     assert all("near-duplicates" in (r.error or "") for r in family)
 
 
 def test_vectors_of_equal_choices_tie() -> None:
     items, vectors = made_up(80, 8)
     vectors[:4] = vectors[0]
-    assert (linear_probe(items, vectors, "m", SETTINGS)[0].tie, right(items, vectors)[0]) == (4, 0.25)
-    flat = linear_probe(items, np.ones_like(vectors), "m", SETTINGS)
+    assert (fitted(items, vectors)[0].tie, right(items, vectors)[0]) == (4, 0.25)
+    flat = fitted(items, np.ones_like(vectors))
     assert {(r.tie, r.correct) for r in flat} == {(4, 0.25)}
-    many = linear_probe(items, np.ones((len(vectors), 300)), "m", SETTINGS)
+    many = fitted(items, np.ones((len(vectors), 300)))
     assert {(r.tie, r.correct) for r in many} == {(4, 0.25)}
-
-
-def test_vectors_and_choices_must_go_together() -> None:
-    items, vectors = made_up(80, 8)
     with pytest.raises(ValueError, match=r"319, 8.*320 choices"):
-        linear_probe(items, vectors[:-1], "m", SETTINGS)
+        fitted(items, vectors[:-1])
 
 
 # the axes
@@ -159,7 +155,7 @@ def test_no_more_axes_than_there_is_variance() -> None:
     assert np.abs(test[:, 0]) == pytest.approx(np.abs(x[:4, 3]) / np.sqrt((x[:, 3] ** 2).mean()))
 
 
-def test_heads_are_named_once_and_the_control_by_no_model() -> None:
+def test_models_are_named_once_and_the_control_by_no_model() -> None:
     from robustify.engines import HFModel
 
     with pytest.raises(ValidationError, match="twice"):

@@ -21,7 +21,7 @@ from robustify.screen.independence import (
 from robustify.screen.key_positions import key_places, key_shares, ordinal, where_keys_stand
 from robustify.screen.screen_rules import ScreenRules
 from robustify.screen.votes import collect_votes
-from tests.support.fake_answers import Bench, Bools, Ints, ballot_of, bench, own_rows, placed_bench
+from tests.support.fake_answers import Bench, Bools, Ints, bench, own_rows, placed_bench, votes_of
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "predictions"
 UNANIMOUS = ScreenRules()
@@ -32,7 +32,7 @@ PLACED = 120
 
 def judged(rules: ScreenRules, **made: object) -> list[Chance]:
     return [
-        screen_chance(ballot_of(bench(300, 3 if rules is MAJORITY else 2, seed=seed, **made)), rules)  # type: ignore[arg-type]
+        screen_chance(votes_of(bench(300, 3 if rules is MAJORITY else 2, seed=seed, **made)), rules)  # type: ignore[arg-type]
         for seed in range(BENCHMARKS)
     ]
 
@@ -83,21 +83,21 @@ def test_the_latent_rate_is_unbiased_and_its_interval_covers(
 
 def test_the_expected_number_is_that_of_keys_drawn_again() -> None:
     b = bench(250, 3, s=0.2, agree=0.6, options=(2, 4, 5), seed=9)
-    luck = screen_chance(ballot_of(b), MAJORITY)
+    luck = screen_chance(votes_of(b), MAJORITY)
     rng = np.random.default_rng(0)
     drawn = []
     for _ in range(4000):
         again = Bench(b.picks, rng.integers(0, b.k), b.k, b.shortcut)
-        drawn.append(int((outcome(ballot_of(again), MAJORITY) == 1).sum()))
+        drawn.append(int((outcome(votes_of(again), MAJORITY) == 1).sum()))
     assert luck.expected == pytest.approx(np.mean(drawn), abs=4 * float(np.std(drawn)) / math.sqrt(4000))
     assert luck.expected_ci == pytest.approx(tuple(np.quantile(drawn, [0.025, 0.975])), abs=1)
 
 
 def test_the_p_value_is_that_of_keys_drawn_again() -> None:
     b = bench(120, 2, s=0.03, agree=0.7, seed=10)
-    luck = screen_chance(ballot_of(b), UNANIMOUS)
+    luck = screen_chance(votes_of(b), UNANIMOUS)
     rng = np.random.default_rng(1)
-    would = would_flag(ballot_of(b), UNANIMOUS)
+    would = would_flag(votes_of(b), UNANIMOUS)
     drawn = np.array([would[np.arange(120), rng.integers(0, b.k)].sum() for _ in range(20_000)])
     assert luck.p == pytest.approx(float(np.mean(drawn >= luck.flagged)), abs=0.012)
     assert luck.p is not None
@@ -107,8 +107,8 @@ def test_the_p_value_is_that_of_keys_drawn_again() -> None:
 def test_independence_would_have_blamed_luck_on_the_items() -> None:
     """Two correlated voters that know nothing: the product formula expects far too few flags."""
     b = bench(2000, 2, s=0.0, agree=0.8, seed=11)
-    luck = screen_chance(ballot_of(b), UNANIMOUS)
-    by_accuracy, by_luck = independence(ballot_of(b).credit().mean(axis=0), b.k)
+    luck = screen_chance(votes_of(b), UNANIMOUS)
+    by_accuracy, by_luck = independence(votes_of(b).credit().mean(axis=0), b.k)
     assert by_luck == pytest.approx(1 / 16)
     assert by_accuracy is not None
     assert luck.flagged / luck.n > 2 * by_accuracy
@@ -121,7 +121,7 @@ def test_undecided_items_bias_neither_side() -> None:
     for seed in range(BENCHMARKS):
         b = bench(200, 2, agree=0.6, seed=seed)
         holes = np.where(rng.random(b.picks.shape) < 0.15, -1, b.picks)
-        luck = screen_chance(ballot_of(Bench(holes, b.key, b.k, b.shortcut)), UNANIMOUS)
+        luck = screen_chance(votes_of(Bench(holes, b.key, b.k, b.shortcut)), UNANIMOUS)
         assert luck.n < 200
         over.append(luck.flagged - luck.expected)
     assert abs(np.mean(over)) < 3 * np.std(over) / math.sqrt(BENCHMARKS)
@@ -132,7 +132,7 @@ def test_a_confident_probe_that_flags_alone_is_luck_too() -> None:
     for seed in range(BENCHMARKS):
         b = bench(200, 2, agree=0.3, seed=seed)
         probe = np.random.default_rng(seed + 1000).integers(-2, 4, 200)
-        luck = screen_chance(ballot_of(b, probe), ScreenRules(probe_vote="alone"))
+        luck = screen_chance(votes_of(b, probe), ScreenRules(probe_vote="alone"))
         over.append(luck.flagged - luck.expected)
     assert abs(np.mean(over)) < 3 * np.std(over) / math.sqrt(BENCHMARKS)
 
@@ -151,8 +151,8 @@ def test_naming_the_options_otherwise_changes_no_number(
     k = np.full(len(drawn), 4)
     there = np.array([*names, -2, -1])
     none = np.zeros(len(drawn), dtype=bool)
-    one = screen_chance(ballot_of(Bench(drawn[:, :2], drawn[:, 2], k, none)), UNANIMOUS)
-    other = screen_chance(ballot_of(Bench(there[drawn[:, :2]], there[drawn[:, 2]], k, none)), UNANIMOUS)
+    one = screen_chance(votes_of(Bench(drawn[:, :2], drawn[:, 2], k, none)), UNANIMOUS)
+    other = screen_chance(votes_of(Bench(there[drawn[:, :2]], there[drawn[:, 2]], k, none)), UNANIMOUS)
     assert one == other
 
 
@@ -160,7 +160,7 @@ def test_naming_the_options_otherwise_changes_no_number(
 @given(PICKS)
 def test_the_numbers_hang_together(rows: list[tuple[int, int, int]]) -> None:
     drawn = np.array(rows, dtype=np.int64)
-    held = ballot_of(
+    held = votes_of(
         Bench(drawn[:, :2], drawn[:, 2], np.full(len(drawn), 4), np.zeros(len(drawn), dtype=bool))
     )
     luck = screen_chance(held, UNANIMOUS)
@@ -194,7 +194,7 @@ def test_where_none_is_flagged_the_latent_rate_has_an_upper_bound() -> None:
 
 
 def test_too_few_groups_give_no_interval_and_nothing_is_told_from_luck() -> None:
-    b = ballot_of(bench(300, 2, s=0.4, seed=3))
+    b = votes_of(bench(300, 2, s=0.4, seed=3))
     one = screen_chance(b, UNANIMOUS, np.zeros(300, dtype=np.int64))
     assert (one.excess_ci, one.latent_ci, one.significant_at()) == (None, None, False)
     assert one.excess == screen_chance(b, UNANIMOUS).excess
@@ -208,8 +208,8 @@ def test_items_that_share_a_passage_widen_the_interval() -> None:
     ten = Bench(
         np.repeat(b.picks, 10, axis=0), np.repeat(b.key, 10), np.repeat(b.k, 10), np.repeat(b.shortcut, 10)
     )
-    alone = screen_chance(ballot_of(ten), UNANIMOUS)
-    together = screen_chance(ballot_of(ten), UNANIMOUS, np.repeat(np.arange(40), 10))
+    alone = screen_chance(votes_of(ten), UNANIMOUS)
+    together = screen_chance(votes_of(ten), UNANIMOUS, np.repeat(np.arange(40), 10))
     assert alone.excess == together.excess
     assert alone.excess_ci is not None
     assert together.excess_ci is not None
@@ -218,9 +218,9 @@ def test_items_that_share_a_passage_widen_the_interval() -> None:
 
 
 def test_the_sentence_says_when_the_excess_is_luck() -> None:
-    clean = screen_chance(ballot_of(bench(300, 2, s=0.0, agree=0.7, seed=1)), UNANIMOUS)
+    clean = screen_chance(votes_of(bench(300, 2, s=0.0, agree=0.7, seed=1)), UNANIMOUS)
     assert "cannot be told from luck" in sentence(clean)
-    gamed = screen_chance(ballot_of(bench(300, 2, s=0.3, agree=0.7, seed=1)), UNANIMOUS)
+    gamed = screen_chance(votes_of(bench(300, 2, s=0.3, agree=0.7, seed=1)), UNANIMOUS)
     assert "more than luck" in sentence(gamed)
     assert f"{gamed.flagged} of 300 items" in sentence(gamed)
     nothing = chance(np.zeros(0, dtype=bool), np.zeros((0, 4), dtype=bool), np.zeros(0, dtype=np.int64))
@@ -298,7 +298,7 @@ def test_twelve_of_twelve_do_not_prove_that_every_item_is_flagged() -> None:
 
 
 def test_one_level_tells_from_luck_everywhere() -> None:
-    luck = replace(screen_chance(ballot_of(bench(300, 2, s=0.3, agree=0.7, seed=1)), UNANIMOUS), p=0.0137)
+    luck = replace(screen_chance(votes_of(bench(300, 2, s=0.3, agree=0.7, seed=1)), UNANIMOUS), p=0.0137)
     assert (luck.significant_at(0.05), luck.significant_at(0.005)) == (True, False)
     assert "found more than luck" in sentence(luck)
     assert "cannot be told from luck (p = 0.014, at most 0.005 asked for)" in sentence(luck, 0.005)
@@ -310,7 +310,7 @@ def test_independence_without_voters_is_absent() -> None:
 
 
 def test_all_flagged_and_none_flagged_are_both_answers() -> None:
-    every = screen_chance(ballot_of(bench(50, 2, s=1.0, seed=1)), UNANIMOUS)
+    every = screen_chance(votes_of(bench(50, 2, s=1.0, seed=1)), UNANIMOUS)
     assert (every.flagged, every.latent) == (50, 1.0)
     # 50 of 50 by Clopper-Pearson is at least 0.025^(1/50); an item without a shortcut has 3 in 4 left.
     unseen = 1 - 0.025 ** (1 / 50)
@@ -319,20 +319,20 @@ def test_all_flagged_and_none_flagged_are_both_answers() -> None:
     assert every.expected == pytest.approx(50 / 4)
     picks = np.column_stack([np.zeros(50), np.ones(50)]).astype(np.int64)
     none = screen_chance(
-        ballot_of(Bench(picks, np.zeros(50, dtype=np.int64), np.full(50, 4), np.zeros(50, bool))), UNANIMOUS
+        votes_of(Bench(picks, np.zeros(50, dtype=np.int64), np.full(50, 4), np.zeros(50, bool))), UNANIMOUS
     )
     assert (none.flagged, none.expected, none.p, none.latent) == (0, 0.0, 1.0, 0.0)
 
 
 def test_one_voter_that_guesses_is_all_luck_and_no_voter_is_nothing() -> None:
     one = [
-        screen_chance(ballot_of(bench(200, 1, options=(2, 5), seed=seed)), UNANIMOUS)
+        screen_chance(votes_of(bench(200, 1, options=(2, 5), seed=seed)), UNANIMOUS)
         for seed in range(BENCHMARKS)
     ]
     over = np.array([c.flagged - c.expected for c in one])
     assert abs(over.mean()) < 3 * over.std() / math.sqrt(BENCHMARKS)
     assert np.mean([c.significant_at() for c in one]) <= 0.05
-    none = screen_chance(ballot_of(Bench(np.zeros((9, 0), dtype=np.int64), *_keys(9))), UNANIMOUS)
+    none = screen_chance(votes_of(Bench(np.zeros((9, 0), dtype=np.int64), *_keys(9))), UNANIMOUS)
     assert (none.n, none.p, none.by_place) == (0, None, None)
     assert "Nothing was screened" in sentence(none)
 
@@ -345,7 +345,7 @@ def _keys(n: int) -> tuple[Ints, Ints, Bools]:
 def test_luck_is_exact_for_k_of_n(criterion: str) -> None:
     rules = ScreenRules(criterion=criterion)
     found = [
-        screen_chance(ballot_of(bench(150, 3, agree=0.4, seed=seed)), rules) for seed in range(BENCHMARKS)
+        screen_chance(votes_of(bench(150, 3, agree=0.4, seed=seed)), rules) for seed in range(BENCHMARKS)
     ]
     over = np.array([c.flagged - c.expected for c in found])
     assert abs(over.mean()) < 3 * over.std() / math.sqrt(BENCHMARKS)
@@ -360,7 +360,7 @@ FIRST, LIKED = (0.5, 0.2, 0.2, 0.1, 0.05), (0.6, 0.2, 0.1, 0.1, 0.3)
 
 def seen(b: Bench, rules: ScreenRules = UNANIMOUS) -> Chance:
     """Measured as if every voter had seen each choice at its own place."""
-    luck = screen_chance(replace(ballot_of(b), placed=True), rules)
+    luck = screen_chance(replace(votes_of(b), placed=True), rules)
     assert luck.by_place is not None
     return luck
 
@@ -429,7 +429,7 @@ def test_the_expected_number_by_place_is_that_of_the_keys_dealt_anew() -> None:
     b = placed_bench(200, 3, keys=FIRST, liking=LIKED, s=0.1, agree=0.6, options=(3, 4), seed=4)
     luck = seen(b, MAJORITY).by_place
     assert luck is not None
-    would = would_flag(ballot_of(b), MAJORITY)
+    would = would_flag(votes_of(b), MAJORITY)
     rng, drawn = np.random.default_rng(0), []
     for _ in range(4000):
         dealt = b.key.copy()
@@ -473,7 +473,7 @@ def test_where_all_keys_stand_at_one_place_nothing_can_be_told() -> None:
 
 def test_voters_that_could_not_see_places_are_not_held_to_them() -> None:
     b = placed_bench(300, keys=(1, 0), liking=(0.5, 0.5), s=0.5, options=(2,), seed=7)
-    luck = screen_chance(ballot_of(b), UNANIMOUS)
+    luck = screen_chance(votes_of(b), UNANIMOUS)
     assert (luck.by_place, luck.places, luck.deciding) == (None, None, luck)
     assert luck.significant_at()
 
@@ -494,9 +494,9 @@ def test_naming_the_places_otherwise_changes_no_number_by_place(
     drawn = np.array(rows, dtype=np.int64)
     k, none = np.full(len(drawn), 4), np.zeros(len(drawn), dtype=bool)
     there = np.array([*names, -2, -1])
-    one = screen_chance(replace(ballot_of(Bench(drawn[:, :2], drawn[:, 2], k, none)), placed=True), UNANIMOUS)
+    one = screen_chance(replace(votes_of(Bench(drawn[:, :2], drawn[:, 2], k, none)), placed=True), UNANIMOUS)
     other = screen_chance(
-        replace(ballot_of(Bench(there[drawn[:, :2]], there[drawn[:, 2]], k, none)), placed=True), UNANIMOUS
+        replace(votes_of(Bench(there[drawn[:, :2]], there[drawn[:, 2]], k, none)), placed=True), UNANIMOUS
     )
     if one.by_place is None or other.by_place is None:
         assert one.n == other.n == 0

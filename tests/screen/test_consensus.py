@@ -1,5 +1,6 @@
 """Votes become verdicts: rotations are averaged, ties are no votes, and a missing answer is never robust."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -16,10 +17,11 @@ from robustify.screen.consensus import d4_rule, outcome, screen_verdicts, weighe
 from robustify.screen.item_index import item_index
 from robustify.screen.screen_rules import Rotation, ScreenRules, TextNorm, same_model, votes_needed
 from robustify.screen.votes import TIED, UNANSWERED, cast_by_rotation, cast_votes, collect_votes
-from tests.support.fake_answers import Bench, ballot_of, bench, own_rows, rows, text_rows, turned_rows
+from tests.support.fake_answers import Bench, bench, own_rows, rows, text_rows, turned_rows, votes_of
 
 Criterion = Literal["unanimous", "majority", "counted"]
 CRITERIA: tuple[Criterion, ...] = ("unanimous", "majority", "counted")
+MAJORITY = ScreenRules(criterion="majority")
 RULE = {"shortcut": 1, "undecided": 0, "robust": -1}
 
 
@@ -29,67 +31,54 @@ def voted(picks: list[list[int]], key: int = 0, k: int = 4) -> Bench:
     return Bench(p, np.full(n, key), np.full(n, k), np.zeros(n, dtype=bool))
 
 
+def picked(rows: Iterable[Answer], rules: ScreenRules, ids: Sequence[str]) -> list[list[int]]:
+    return collect_votes(Answers.of(rows), rules, ids).choice.tolist()  # type: ignore[no-any-return]
+
+
 def words(b: Bench, rules: ScreenRules, probe: list[int] | None = None) -> list[str]:
-    held = ballot_of(b, None if probe is None else np.array(probe, dtype=np.int64))
-    return [v.verdict for v in screen_verdicts(held, rules)]
+    votes = votes_of(b, None if probe is None else np.array(probe, dtype=np.int64))
+    return [v.verdict for v in screen_verdicts(votes, rules)]
 
 
 def test_all_voters_right_is_a_shortcut_and_one_wrong_is_not() -> None:
     b = voted([[0, 0, 0], [0, 0, 1], [1, 2, 3]])
     assert words(b, ScreenRules()) == ["shortcut", "robust", "robust"]
-    assert words(b, ScreenRules(criterion="majority")) == ["shortcut", "shortcut", "robust"]
-
-
-def test_a_majority_is_more_than_half() -> None:
-    b = voted([[0, 0, 1, 1], [0, 0, 0, 1]])
-    assert words(b, ScreenRules(criterion="majority")) == ["robust", "shortcut"]
+    assert words(b, MAJORITY) == ["shortcut", "shortcut", "robust"]
+    assert words(voted([[0, 0, 1, 1], [0, 0, 0, 1]]), MAJORITY) == ["robust", "shortcut"], "more than half"
 
 
 def test_a_missing_answer_leaves_undecided_only_what_it_could_turn() -> None:
     b = voted([[0, -1, 0], [1, -1, 0], [-1, -1, -1], [0, 0, -1]])
     assert words(b, ScreenRules()) == ["undecided", "robust", "undecided", "undecided"]
-    assert words(b, ScreenRules(criterion="majority")) == ["shortcut", "undecided", "undecided", "shortcut"]
-    said = screen_verdicts(ballot_of(b), ScreenRules())
+    assert words(b, MAJORITY) == ["shortcut", "undecided", "undecided", "shortcut"]
+    said = screen_verdicts(votes_of(b), ScreenRules())
     assert said[0].reason == "2 of 3 voters right, 1 of 3 unanswered"
     assert (said[0].votes, said[0].of) == (2, 3)
 
 
-def test_a_tie_is_an_answer_but_no_vote() -> None:
+def test_a_tie_is_an_answer_but_no_vote_and_without_voters_nothing_is_decided() -> None:
     assert words(voted([[0, -2], [-2, -2]]), ScreenRules()) == ["robust", "robust"]
-
-
-def test_without_voters_nothing_is_decided() -> None:
     b = voted([[], []])
     assert words(b, ScreenRules()) == ["undecided", "undecided"]
-    assert not weighed(ballot_of(b), ScreenRules()).any()
+    assert not weighed(votes_of(b), ScreenRules()).any()
 
 
 def test_the_probe_votes_with_the_others_or_alone() -> None:
     b = voted([[0, 0], [0, 0], [0, 0], [1, 0], [1, 0]])
     probe = [0, 1, -2, 0, -1]
-    assert words(b, ScreenRules(probe_vote="with"), probe) == [
-        "shortcut",
-        "robust",
-        "robust",
-        "robust",
-        "robust",
-    ]
+    assert words(b, ScreenRules(probe_vote="with"), probe) == ["shortcut", *["robust"] * 4]
     alone = words(b, ScreenRules(probe_vote="alone"), probe)
     assert alone == ["shortcut", "shortcut", "shortcut", "shortcut", "undecided"]
     assert words(voted([[], []]), ScreenRules(probe_vote="alone"), [0, 2]) == ["shortcut", "robust"]
 
 
 def test_what_would_be_flagged_were_another_option_the_key() -> None:
-    would = would_flag(ballot_of(voted([[0, 0], [2, 2], [1, 3], [-2, 1], [1, -1]])), ScreenRules())
+    would = would_flag(votes_of(voted([[0, 0], [2, 2], [1, 3], [-2, 1], [1, -1]])), ScreenRules())
     assert would.sum(axis=1).tolist() == [1, 1, 0, 0, 0]
     assert would[1].tolist() == [False, False, True, False]
 
 
-def test_a_model_cannot_vote_twice() -> None:
-    with pytest.raises(ValidationError, match="twice"):
-        ScreenRules(voters=("a", "a"))
-
-
+Case = tuple[list[list[int]], int, Criterion, str, int]
 VOTES = st.integers(1, 5).flatmap(
     lambda m: st.lists(st.lists(st.integers(-2, 3), min_size=m, max_size=m), min_size=1, max_size=12)
 )
@@ -102,7 +91,7 @@ KEYED = st.tuples(
 )
 
 
-def _case(case: tuple[list[list[int]], int, Criterion, str, int]) -> tuple[Bench, ScreenRules, list[int]]:
+def _case(case: Case) -> tuple[Bench, ScreenRules, list[int]]:
     picks, key, kind, vote, seed = case
     votes = len(picks[0]) + (vote == "with")
     criterion = f"{seed % votes + 1}-of-{votes}" if kind == "counted" else kind
@@ -112,7 +101,7 @@ def _case(case: tuple[list[list[int]], int, Criterion, str, int]) -> tuple[Bench
 
 @given(KEYED)
 def test_one_more_right_vote_never_turns_a_shortcut_into_robust(
-    case: tuple[list[list[int]], int, Criterion, str, int],
+    case: Case,
 ) -> None:
     b, rules, probe = _case(case)
     before = words(b, rules, probe)
@@ -125,7 +114,7 @@ def test_one_more_right_vote_never_turns_a_shortcut_into_robust(
 
 @given(KEYED)
 def test_a_missing_answer_that_arrives_never_contradicts_a_decided_verdict(
-    case: tuple[list[list[int]], int, Criterion, str, int],
+    case: Case,
 ) -> None:
     b, rules, probe = _case(case)
     before = words(b, rules, probe)
@@ -136,37 +125,35 @@ def test_a_missing_answer_that_arrives_never_contradicts_a_decided_verdict(
 
 
 @given(KEYED, st.permutations(range(4)))
-def test_naming_the_options_otherwise_changes_nothing(
-    case: tuple[list[list[int]], int, Criterion, str, int], names: list[int]
-) -> None:
+def test_naming_the_options_otherwise_changes_nothing(case: Case, names: list[int]) -> None:
     b, rules, probe = _case(case)
     there = np.array([*names, TIED, UNANSWERED])
     other = Bench(there[b.picks], there[b.key], b.k, b.shortcut)
-    held, moved = ballot_of(b, np.array(probe)), ballot_of(other, there[np.array(probe)])
-    assert screen_verdicts(held, rules) == screen_verdicts(moved, rules)
-    assert (would_flag(moved, rules)[:, names] == would_flag(held, rules)).all()
+    votes, moved = votes_of(b, np.array(probe)), votes_of(other, there[np.array(probe)])
+    assert screen_verdicts(votes, rules) == screen_verdicts(moved, rules)
+    assert (would_flag(moved, rules)[:, names] == would_flag(votes, rules)).all()
 
 
 @given(KEYED)
 def test_every_item_has_one_verdict_and_the_flagged_are_those_that_would_be(
-    case: tuple[list[list[int]], int, Criterion, str, int],
+    case: Case,
 ) -> None:
     b, rules, probe = _case(case)
-    held = ballot_of(b, np.array(probe))
-    code = outcome(held, rules)
-    assert len(screen_verdicts(held, rules)) == len(b.key)
+    votes = votes_of(b, np.array(probe))
+    code = outcome(votes, rules)
+    assert len(screen_verdicts(votes, rules)) == len(b.key)
     assert set(code.tolist()) <= {-1, 0, 1}
-    flagged = np.take_along_axis(would_flag(held, rules), b.key[:, None], axis=1)[:, 0]
+    flagged = np.take_along_axis(would_flag(votes, rules), b.key[:, None], axis=1)[:, 0]
     assert ((code == 1) == flagged).all()
-    assert (weighed(held, rules) >= flagged).all()
+    assert (weighed(votes, rules) >= flagged).all()
 
 
 def test_averaging_rotations_cancels_a_liking_for_a_letter() -> None:
     b = bench(60, 2, s=0.3, seed=3)
     table = Answers.of(rows(b, bias=50.0))
-    held = collect_votes(table, ScreenRules(), b.ids)
-    assert (held.choice == b.picks).all()
-    assert held.rotations == 4
+    votes = collect_votes(table, ScreenRules(), b.ids)
+    assert (votes.choice == b.picks).all()
+    assert votes.rotations == 4
     one = collect_votes(Answers.of(rows(b, bias=50.0, rotations=False)), ScreenRules(), b.ids)
     first = np.array([orders.base(i, 4)[0] for i in b.ids])
     assert (one.choice == first[:, None]).all(), "one order alone shows nothing but the liking"
@@ -179,8 +166,7 @@ def test_a_rotation_counts_by_its_contrasts_and_not_by_its_level() -> None:
         answer("x", "choices_only", "v", order[0], "t", 0, (-1.0, -3.0)),
         answer("x", "choices_only", "v", order[1], "t", 0, (-101.0, -100.0)),
     ]
-    held = collect_votes(Answers.of(table), ScreenRules(), ["x"])
-    assert held.choice.tolist() == [[0]]
+    assert picked(table, ScreenRules(), ["x"]) == [[0]]
 
 
 def test_a_voter_that_left_one_rotation_unanswered_is_unanswered() -> None:
@@ -189,15 +175,9 @@ def test_a_voter_that_left_one_rotation_unanswered_is_unanswered() -> None:
     some[2] = unanswered(
         some[2].item, some[2].view, some[2].model, some[2].order, some[2].template, 0, "lost"
     )
-    held = collect_votes(Answers.of(some), ScreenRules(), b.ids)
-    assert held.choice.tolist() == [[UNANSWERED, 0]]
-    assert np.isnan(held.credit()[0, 0])
-
-
-def test_scores_with_a_hole_are_no_answer() -> None:
-    row = answer("x", "choices_only", "v", (0, 1, 2), "t", 0, (-1.0, -2.0, -3.0))
-    held = collect_votes(Answers.of([replace(row, scores=(-1.0, float("nan"), -3.0))]), ScreenRules(), ["x"])
-    assert held.choice.tolist() == [[UNANSWERED]]
+    votes = collect_votes(Answers.of(some), ScreenRules(), b.ids)
+    assert votes.choice.tolist() == [[UNANSWERED, 0]]
+    assert np.isnan(votes.credit()[0, 0])
 
 
 def test_an_imported_pick_without_scores_is_a_vote() -> None:
@@ -205,23 +185,26 @@ def test_an_imported_pick_without_scores_is_a_vote() -> None:
         Answer("x", "choices_only", "v", (0, 1, 2), "t", 1, 2, 0.0, ()),
         Answer("y", "choices_only", "v", (0, 1, 2), "t", 1, 0, 0.5, (), tie=2),
     ]
-    held = collect_votes(Answers.of(bare), ScreenRules(), ["x", "y"])
-    assert held.choice.tolist() == [[2], [TIED]]
+    assert picked(bare, ScreenRules(), ["x", "y"]) == [[2], [TIED]]
 
 
 def test_text_mode_compares_by_character() -> None:
     b = bench(40, 2, s=0.3, options=(2, 3, 5), seed=4)
-    held = collect_votes(Answers.of(text_rows(b)), ScreenRules(mode="text"), b.ids)
-    assert (held.choice == b.picks).all()
-    assert held.template == "answer-v1"
+    votes = collect_votes(Answers.of(text_rows(b)), ScreenRules(mode="text"), b.ids)
+    assert (votes.choice == b.picks).all()
+    assert votes.template == "answer-v1"
 
 
 def test_a_model_that_missed_an_item_is_unanswered_there() -> None:
     b = voted([[0, 0], [0, 0]])
     some = [r for r in rows(b) if (r.item, r.model) != ("i00001", "v1")]
-    held = collect_votes(Answers.of(some), ScreenRules(), [*b.ids, "never asked"])
-    assert held.choice.tolist() == [[0, 0], [0, UNANSWERED], [UNANSWERED, UNANSWERED]]
-    assert [v.verdict for v in screen_verdicts(held, ScreenRules())] == ["shortcut", "undecided", "undecided"]
+    votes = collect_votes(Answers.of(some), ScreenRules(), [*b.ids, "never asked"])
+    assert votes.choice.tolist() == [[0, 0], [0, UNANSWERED], [UNANSWERED, UNANSWERED]]
+    assert [v.verdict for v in screen_verdicts(votes, ScreenRules())] == [
+        "shortcut",
+        "undecided",
+        "undecided",
+    ]
 
 
 def test_the_first_template_asked_is_the_screen_and_others_can_be_named() -> None:
@@ -229,12 +212,8 @@ def test_the_first_template_asked_is_the_screen_and_others_can_be_named() -> Non
     table = Answers.of([*rows(b), *rows(other, template="balepur-v1")])
     assert collect_votes(table, ScreenRules(), b.ids).choice.tolist() == [[0, 0]]
     assert collect_votes(table, ScreenRules(template="balepur-v1"), b.ids).choice.tolist() == [[1, 1]]
-
-
-def test_named_voters_alone_vote() -> None:
-    b = voted([[0, 1]])
-    held = collect_votes(Answers.of(rows(b)), ScreenRules(voters=("v1",)), b.ids)
-    assert (held.voters, held.choice.tolist()) == (("v1",), [[1]])
+    named = collect_votes(table, ScreenRules(voters=("v1",)), b.ids)
+    assert (named.voters, named.choice.tolist()) == (("v1",), [[0]])
 
 
 def test_a_probe_below_its_confidence_casts_no_vote() -> None:
@@ -249,9 +228,9 @@ def test_a_probe_below_its_confidence_casts_no_vote() -> None:
             *probes,
         ]
     )
-    held = collect_votes(table, ScreenRules(probe_vote="alone"), ["sure", "unsure", "absent"])
-    assert held.probe is not None
-    assert held.probe.tolist() == [0, TIED, UNANSWERED]
+    votes = collect_votes(table, ScreenRules(probe_vote="alone"), ["sure", "unsure", "absent"])
+    assert votes.probe is not None
+    assert votes.probe.tolist() == [0, TIED, UNANSWERED]
     lower = collect_votes(table, ScreenRules(probe_vote="alone", probe_confidence=0.3), ["sure", "unsure"])
     assert lower.probe is not None
     assert lower.probe.tolist() == [0, 0]
@@ -270,9 +249,9 @@ def test_d4_counts_the_first_order_only() -> None:
     table = Answers.of(rows(b, bias=0.0))
     found = d4_rule(table, b.voters, None, b.ids)
     assert found is not None
-    luck, template = found
+    chance, template = found
     assert template == "d4-like-v1"
-    assert luck.flagged == int((b.picks == b.key[:, None]).all(axis=1).sum())
+    assert chance.flagged == int((b.picks == b.key[:, None]).all(axis=1).sum())
     liked = d4_rule(Answers.of(rows(b, bias=50.0)), b.voters, None, b.ids)
     assert liked is not None
     first = np.array([orders.base(i, 4)[0] for i in b.ids])
@@ -289,9 +268,9 @@ def test_d4_takes_the_votes_as_they_are_where_each_item_was_asked_once() -> None
     b = bench(120, 2, s=0.2, seed=6)
     for some in (rows(b, rotations=False), own_rows(b), rows(b)):
         table = Answers.of(some)
-        held = item_index(table, b.ids)
-        own = cast_votes(table, ScreenRules(), held)
-        assert d4_rule(table, b.voters, None, held, own) == d4_rule(table, b.voters, None, held)
+        votes = item_index(table, b.ids)
+        own = cast_votes(table, ScreenRules(), votes)
+        assert d4_rule(table, b.voters, None, votes, own) == d4_rule(table, b.voters, None, votes)
 
 
 # k of n
@@ -300,9 +279,9 @@ def test_d4_takes_the_votes_as_they_are_where_each_item_was_asked_once() -> None
 def test_k_of_n_asks_for_so_many_right_votes() -> None:
     b = voted([[0, 0, 0], [0, 1, 0], [0, 1, 2], [1, 2, 3]])
     assert words(b, ScreenRules(criterion="3-of-3")) == words(b, ScreenRules())
-    assert words(b, ScreenRules(criterion="2-of-3")) == words(b, ScreenRules(criterion="majority"))
+    assert words(b, ScreenRules(criterion="2-of-3")) == words(b, MAJORITY)
     assert words(b, ScreenRules(criterion="1-of-3")) == ["shortcut", "shortcut", "shortcut", "robust"]
-    said = screen_verdicts(ballot_of(b), ScreenRules(criterion="2-of-3"))
+    said = screen_verdicts(votes_of(b), ScreenRules(criterion="2-of-3"))
     assert [v.reason for v in said] == [f"{n} of 3 voters right" for n in (3, 2, 1, 0)]
 
 
@@ -333,19 +312,21 @@ def test_a_criterion_that_cannot_be_met_is_refused_at_birth(criterion: str, said
     assert "\n" not in fault["msg"]
 
 
-def test_one_rule_has_one_spelling() -> None:
+def test_one_rule_has_one_spelling_and_a_model_one_vote() -> None:
     assert ScreenRules(criterion="02-of-03") == ScreenRules(criterion="2-of-3")
+    with pytest.raises(ValidationError, match="twice"):
+        ScreenRules(voters=("a", "a"))
 
 
 def test_k_of_n_for_another_number_of_voters_is_refused_by_both_numbers() -> None:
-    held = ballot_of(voted([[0, 0]]))
+    votes = votes_of(voted([[0, 0]]))
     with pytest.raises(
         UsageError, match="2-of-3, but the number of voters is 2; expected k-of-2, or 3 voters"
     ) as refused:
-        screen_verdicts(held, ScreenRules(criterion="2-of-3"))
+        screen_verdicts(votes, ScreenRules(criterion="2-of-3"))
     assert refused.value.exit_code == 2
     with pytest.raises(UsageError, match="2-of-3, but the number of voters is 1"):
-        outcome(ballot_of(voted([[0]])), ScreenRules(criterion="2-of-3"))
+        outcome(votes_of(voted([[0]])), ScreenRules(criterion="2-of-3"))
     assert words(voted([[], []]), ScreenRules(criterion="2-of-3")) == ["undecided", "undecided"]
 
 
@@ -357,8 +338,8 @@ def test_a_probe_that_votes_with_the_others_is_one_of_the_n() -> None:
 
 
 def test_a_voter_left_out_for_an_audit_leaves_k_of_those_that_remain() -> None:
-    held = ballot_of(voted([[0, 0, 1], [0, 1, 0], [1, 0, 0]]))
-    two = held.without("v2")
+    votes = votes_of(voted([[0, 0, 1], [0, 1, 0], [1, 0, 0]]))
+    two = votes.without("v2")
     assert outcome(two, ScreenRules(criterion="2-of-3")).tolist() == [1, 0, 0]
     assert outcome(two, ScreenRules(criterion="1-of-3")).tolist() == [1, 1, 1]
     assert outcome(two, ScreenRules(criterion="3-of-3")).tolist() == outcome(two, ScreenRules()).tolist()
@@ -400,9 +381,9 @@ T, U = TIED, UNANSWERED
 )
 def test_the_rule_for_rotations(rotation: Rotation, choice: list[int]) -> None:
     table = Answers.of(turned_rows(TURNS))
-    held = collect_votes(table, ScreenRules(rotation=rotation), table.items)
-    assert held.choice[:, 0].tolist() == choice
-    assert (held.best == collect_votes(table, ScreenRules(), table.items).best).all(), (
+    votes = collect_votes(table, ScreenRules(rotation=rotation), table.items)
+    assert votes.choice[:, 0].tolist() == choice
+    assert (votes.best == collect_votes(table, ScreenRules(), table.items).best).all(), (
         "the pick itself is averaged"
     )
 
@@ -410,8 +391,8 @@ def test_the_rule_for_rotations(rotation: Rotation, choice: list[int]) -> None:
 def test_half_of_the_orders_is_not_most_of_them() -> None:
     table = Answers.of(turned_rows([[1, 1], [1, 0]], k=2, key=1))
     for rotation in ("every", "most"):
-        held = collect_votes(table, ScreenRules(rotation=rotation), table.items)
-        assert held.choice[:, 0].tolist() == [1, TIED]
+        votes = collect_votes(table, ScreenRules(rotation=rotation), table.items)
+        assert votes.choice[:, 0].tolist() == [1, TIED]
 
 
 def test_a_liking_for_a_letter_is_never_the_same_pick_in_every_order() -> None:
@@ -452,10 +433,10 @@ def test_a_voter_without_a_vote_leaves_the_item_robust_and_the_luck_exact() -> N
         [*turned_rows([[0, 0, 0, 0], [0, 0, 0, 1]]), *turned_rows([[0] * 4, [0] * 4], voter="v1")]
     )
     rules = ScreenRules(rotation="every")
-    held = collect_votes(table, rules, table.items)
-    assert [v.verdict for v in screen_verdicts(held, rules)] == ["shortcut", "robust"]
-    assert would_flag(held, rules).sum(axis=1).tolist() == [1, 0]
-    assert weighed(held, rules).all()
+    votes = collect_votes(table, rules, table.items)
+    assert [v.verdict for v in screen_verdicts(votes, rules)] == ["shortcut", "robust"]
+    assert would_flag(votes, rules).sum(axis=1).tolist() == [1, 0]
+    assert weighed(votes, rules).all()
 
 
 # Norms
@@ -464,17 +445,11 @@ LENGTHS = {"n_chars": (10, 40), "n_bytes": (40, 10), "n_tokens": (4, 10)}
 
 
 @pytest.mark.parametrize(("norm", "pick"), [("chars", 1), ("tokens", 1), ("bytes", 0), ("sum", 0)])
-def test_text_mode_divides_by_what_it_is_told(norm: TextNorm, pick: int) -> None:
+def test_text_mode_divides_by_what_the_rule_says(norm: TextNorm, pick: int) -> None:
     row = answer("x", "choices_only_text", "v", (0, 1), "t", 0, (-10.0, -20.0), **LENGTHS)
-    assert collect_votes(Answers.of([row]), ScreenRules(mode="text", norm=norm), ["x"]).choice.tolist() == [
-        [pick]
-    ]
-
-
-def test_letter_mode_has_nothing_to_divide() -> None:
-    row = answer("x", "choices_only", "v", (0, 1), "t", 0, (-10.0, -20.0), **LENGTHS)
-    for norm in ("chars", "tokens", "bytes", "sum"):
-        assert collect_votes(Answers.of([row]), ScreenRules(norm=norm), ["x"]).choice.tolist() == [[0]]
+    assert picked([row], ScreenRules(mode="text", norm=norm), ["x"]) == [[pick]]
+    letter = replace(row, view="choices_only")
+    assert picked([letter], ScreenRules(norm=norm), ["x"]) == [[0]], "letter mode has nothing to divide"
 
 
 def test_a_pick_without_lengths_stands_for_characters_only() -> None:
@@ -499,9 +474,9 @@ def test_a_score_that_is_no_finite_number_is_no_answer(bad: float, mode: Literal
     scores = (-1.0, bad, -3.0)
     row = answer("x", view, "v", (0, 1, 2), "t", 0, (-1.0, -2.0, -3.0), n_chars=(1, 1, 1))
     table = Answers.of([replace(row, scores=scores), replace(row, item="y")])
-    held = collect_votes(table, ScreenRules(mode=mode), ["x", "y"])
-    assert held.choice.tolist() == [[UNANSWERED], [0]]
-    assert [v.verdict for v in screen_verdicts(held, ScreenRules(mode=mode))] == ["undecided", "shortcut"]
+    votes = collect_votes(table, ScreenRules(mode=mode), ["x", "y"])
+    assert votes.choice.tolist() == [[UNANSWERED], [0]]
+    assert [v.verdict for v in screen_verdicts(votes, ScreenRules(mode=mode))] == ["undecided", "shortcut"]
 
 
 def test_an_asking_that_stands_twice_is_refused_by_item_model_and_view() -> None:
@@ -546,10 +521,10 @@ def test_orders_of_up_to_26_options_are_told_apart() -> None:
 def test_voters_see_places_only_by_letter_and_in_the_own_order_alone() -> None:
     b = bench(40, 2, seed=2)
     assert collect_votes(Answers.of(own_rows(b)), ScreenRules(), b.ids).placed
-    assert not collect_votes(Answers.of(rows(b)), ScreenRules(), b.ids).placed, "rotations cancel places"
-    assert not collect_votes(Answers.of(rows(b, rotations=False)), ScreenRules(), b.ids).placed, (
-        "hashed orders"
-    )
+    for unplaced in (rows(b), rows(b, rotations=False)):
+        assert not collect_votes(Answers.of(unplaced), ScreenRules(), b.ids).placed, (
+            "rotated or hashed orders"
+        )
     assert not collect_votes(Answers.of(text_rows(b)), ScreenRules(mode="text"), b.ids).placed
     mixed = Answers.of([*own_rows(b, voters=["a", "b"]), *rows(b, voters=["c", "d"])])
     assert collect_votes(mixed, ScreenRules(), b.ids).placed, "one voter that sees places is enough"
@@ -578,6 +553,6 @@ def test_one_model_under_two_names_is_found_whatever_it_was_computed_on() -> Non
 
 def test_models_of_which_nothing_is_known_are_not_said_to_be_one() -> None:
     assert same_model({"a": {"dtype": "float32"}, "b": {"dtype": "float32"}}, ["a", "b", "imported"]) is None
-    wire = {"engine": "openai-1", "model": "m-large", "base_url": "one"}
-    assert same_model({"a": wire, "b": dict(wire)}, ["a", "b"]) == ("a", "b")
-    assert same_model({"a": wire, "b": {**wire, "base_url": "two"}}, ["a", "b"]) is None
+    server = {"engine": "openai-1", "model": "m-large", "base_url": "one"}
+    assert same_model({"a": server, "b": dict(server)}, ["a", "b"]) == ("a", "b")
+    assert same_model({"a": server, "b": {**server, "base_url": "two"}}, ["a", "b"]) is None

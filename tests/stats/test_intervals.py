@@ -19,25 +19,16 @@ COUNTS = st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.j
 
 
 @given(COUNTS, st.sampled_from([0.8, 0.95, 0.99]))
-def test_wilson_is_scipys(counts: tuple[int, int], level: float) -> None:
+def test_wilson_and_clopper_pearson_are_scipys(counts: tuple[int, int], level: float) -> None:
     x, n = counts
-    theirs = scipy_stats.binomtest(x, n).proportion_ci(level, method="wilson")
-    assert wilson(x, n, level) == pytest.approx((theirs.low, theirs.high), abs=1e-9)
+    for ours, method in ((wilson, "wilson"), (clopper_pearson, "exact")):
+        theirs = scipy_stats.binomtest(x, n).proportion_ci(level, method=method)
+        assert ours(x, n, level) == pytest.approx((theirs.low, theirs.high), abs=1e-9)
 
 
-@given(COUNTS, st.sampled_from([0.8, 0.95, 0.99]))
-def test_clopper_pearson_is_scipys(counts: tuple[int, int], level: float) -> None:
-    x, n = counts
-    theirs = scipy_stats.binomtest(x, n).proportion_ci(level, method="exact")
-    assert clopper_pearson(x, n, level) == pytest.approx((theirs.low, theirs.high), abs=1e-9)
-
-
-def test_the_papers_interval_of_405_in_1273() -> None:
+def test_known_intervals_and_bounds_at_the_ends() -> None:
     low, high = wilson(405, 1273)
-    assert (round(100 * low, 1), round(100 * high, 1)) == (29.3, 34.4)
-
-
-def test_bounds_stay_in_the_unit_interval_at_the_ends() -> None:
+    assert (round(100 * low, 1), round(100 * high, 1)) == (29.3, 34.4), "Deep Ignorance's own"
     assert wilson(0, 7)[0] == 0.0
     assert wilson(7, 7)[1] == 1.0
     assert wilson(0, 0) == clopper_pearson(0, 0) == (0.0, 1.0)
@@ -58,6 +49,8 @@ def test_the_poisson_binomial_is_the_sum_over_all_outcomes(p: list[float]) -> No
     for outcome in itertools.product((0, 1), repeat=len(p)):
         brute[sum(outcome)] += math.prod(q if hit else 1 - q for q, hit in zip(p, outcome, strict=True))
     assert poisson_binomial(np.array(p)) == pytest.approx(brute, abs=1e-12)
+    with pytest.raises(ValueError, match="outside"):
+        poisson_binomial(np.array([0.5, 1.2]))
 
 
 def test_the_poisson_binomial_of_many_trials_has_the_right_moments_and_tails() -> None:
@@ -72,11 +65,6 @@ def test_the_poisson_binomial_of_many_trials_has_the_right_moments_and_tails() -
     assert upper_tail(pmf, round(mean + 3 * math.sqrt(variance))) == pytest.approx(
         normal.sf(3 * math.sqrt(variance) + mean - 0.5), rel=0.05
     )
-
-
-def test_a_chance_outside_the_unit_interval_is_refused() -> None:
-    with pytest.raises(ValueError, match="outside"):
-        poisson_binomial(np.array([0.5, 1.2]))
 
 
 def test_the_central_interval_leaves_at_most_half_of_the_rest_on_each_side() -> None:
@@ -156,9 +144,6 @@ def test_items_that_share_a_passage_are_drawn_together() -> None:
     assert (together[1] - together[0]) / (alone[1] - alone[0]) == pytest.approx(math.sqrt(10), rel=0.1)
     each = bootstrap(values, groups=np.arange(600), seed=1)
     assert each == pytest.approx(alone, abs=0.01)
-
-
-def test_nothing_to_resample_has_no_interval() -> None:
     assert all(map(math.isnan, bootstrap(np.zeros(0))))
 
 

@@ -60,8 +60,8 @@ def bench(
     return Bench(np.where(shortcut[:, None], key[:, None], picks), key, k, shortcut)
 
 
-def ballot_of(b: Bench, probe: Ints | None = None) -> Votes:
-    """The same votes as a ballot; pick -1 is unanswered, -2 a tie of all options."""
+def votes_of(b: Bench, probe: Ints | None = None) -> Votes:
+    """The same as votes; pick -1 is unanswered, -2 a tie of all options."""
     options = np.arange(int(b.k.max()))
     best = b.picks[:, :, None] == options
     best |= (b.picks == -2)[:, :, None] & (options < b.k[:, None, None])

@@ -12,7 +12,7 @@ from bench.calibrate.estimands import BAND, ESTIMANDS, TESTS
 RESULTS = Path(__file__).parents[2] / "results" / "calibration"
 _PLOTS = {
     "coverage": "Share of 95 % intervals that hold the true value, by estimator",
-    "power": "How often the shortcuts of a set are told from luck, by its size and rate",
+    "power": "How often the shortcuts of a set are significant, by its size and rate",
     "latent_bias": "Mean error of the latent shortcut rate by size, rate and correlation",
     "correlated": "The latent rate as voters err more and more alike, beside the product formula",
 }
@@ -58,7 +58,7 @@ def validity_made() -> str:
     if found is None:
         return _absent("calibration")
     grid = "; ".join(
-        f"{name.replace('_', ' ')} {', '.join(map(str, held))}" for name, held in found["worlds"].items()
+        f"{name.replace('_', ' ')} {', '.join(map(str, values))}" for name, values in found["worlds"].items()
     )
     depth = found["benchmarks_by_depth"]
     return (
@@ -198,12 +198,12 @@ def validity_stress() -> str:
     head = (
         "world | items | shortcuts | latent rate to be found | found (mean) | "
         + " | ".join(f"`{name}` covers" for name in _STRESSED)
-        + " | told from luck"
+        + " | significant"
     )
     n = found["worlds"][0]["benchmarks"]
     return (
         _table(head, rows)
-        + f"\n{n} benchmarks a row: a share of 95 % may come out between 88 and 99 % by luck.\n"
+        + f"\n{n} benchmarks a row: a share of 95 % may come out between 88 and 99 % by chance.\n"
     )
 
 
@@ -223,7 +223,7 @@ def validity_places() -> str:
         ])  # fmt: skip
     head = (
         "world | items | excess covers, keys drawn evenly | excess covers, keys drawn by place | p at most 0.05, evenly | "
-        "p at most 0.05, by place | told from luck"
+        "p at most 0.05, by place | significant"
     )
     return _table(head, rows)
 
