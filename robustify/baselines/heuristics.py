@@ -24,7 +24,6 @@ from robustify.stats.tests import holm
 VIEW = "heuristic"
 TEMPLATE = "heuristic-v1"
 
-Scores = tuple[float, ...]
 Rule = Callable[[SurfaceFeatures], Floats | Ints]
 
 
@@ -39,14 +38,6 @@ class Heuristic:
     says: str
     rule: Rule
     fitted: bool = False
-
-    def scores(self, items: Sequence[Item]) -> list[Scores]:
-        """The numbers of each item's choices."""
-        features = surface_features(items)
-        flat = np.asarray(self.rule(features), dtype=np.float64).tolist()
-        return [
-            tuple(flat[a : a + k]) for a, k in zip(features.starts.tolist(), features.k.tolist(), strict=True)
-        ]
 
 
 def _common_place(features: SurfaceFeatures) -> Ints:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from robustify.answers import Answers
 from robustify.arrays import Bools, Ints
 from robustify.screen.chance import Chance, chance, chance_by_place
-from robustify.screen.item_index import ItemIndex, item_index
+from robustify.screen.item_index import ItemIndex
 from robustify.screen.key_positions import where_keys_stand
 from robustify.screen.screen_rules import ScreenRules, require_voters, votes_needed
 from robustify.screen.votes import TIED, UNANSWERED, Votes, cast_votes, models_asked
@@ -138,7 +138,7 @@ def d4_rule(
     answers: Answers,
     voters: Sequence[str],
     template: str | None,
-    order: Sequence[str] | ItemIndex,
+    index: ItemIndex,
     own: Votes | None = None,
     groups: Ints | None = None,
 ) -> tuple[Chance, str] | None:
@@ -148,7 +148,6 @@ def d4_rule(
     under this template, which are taken as they are where each item was asked in one order. `groups` (n,) of items
     that are resampled together.
     """
-    index = order if isinstance(order, ItemIndex) else item_index(answers, order)
     rules = ScreenRules(voters=tuple(voters), template=template)
     single = own is not None and own.rotations == 1 and own.voters == rules.voters
     votes = own if own is not None and single else cast_votes(answers, rules, index, plain=True)

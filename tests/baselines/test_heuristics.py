@@ -16,6 +16,7 @@ from robustify.answers import Answer, Answers
 from robustify.baselines.heuristics import HEURISTICS, Heuristic, credit_p, guess, heuristic_scores, table
 from robustify.item import Item
 from robustify.stats.distributions import LATTICE, LEAST_LATTICE_P
+from tests.support.fake_answers import heuristic_numbers
 
 
 def item(choices: Sequence[str], key: int = 0, name: str = "i", stem: str = "Which?") -> Item:
@@ -75,7 +76,7 @@ def test_stem_overlap_by_hand() -> None:
         ["the boiling of milk", "a cold wind", "the boiling point of water"],
         stem="Water has what boiling point?",
     )
-    assert named("stem_overlap").scores([one]) == [(0.5, 0.0, 1.0)]
+    assert heuristic_numbers(named("stem_overlap"), [one]) == [(0.5, 0.0, 1.0)]
 
 
 def test_most_common_position_by_hand() -> None:
@@ -135,7 +136,7 @@ def test_rules_of_text_do_not_see_places(choices: list[str], random: Random) -> 
     one = item(choices)
     for h in HEURISTICS:
         if h.name not in PLACES:
-            (before,), (after,) = h.scores([one]), h.scores([one.permuted(order)])
+            (before,), (after,) = heuristic_numbers(h, [one]), heuristic_numbers(h, [one.permuted(order)])
             assert after == pytest.approx([before[j] for j in order])
 
 

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from robustify import orders
 from robustify.answers import Answer, Answers, answer, unanswered
 from robustify.errors import DataError, UsageError
+from robustify.screen.chance import Chance
 from robustify.screen.consensus import d4_rule, outcome, screen_verdicts, weighed, would_flag
 from robustify.screen.item_index import item_index
 from robustify.screen.screen_rules import Rotation, ScreenRules, TextNorm, same_model, votes_needed
@@ -29,6 +30,10 @@ def voted(picks: list[list[int]], key: int = 0, k: int = 4) -> Bench:
     p = np.array(picks, dtype=np.int64)
     n = len(p)
     return Bench(p, np.full(n, key), np.full(n, k), np.zeros(n, dtype=bool))
+
+
+def of_d4(answers: Answers, b: Bench) -> tuple[Chance, str] | None:
+    return d4_rule(answers, b.voters, None, item_index(answers, b.ids))
 
 
 def picked(rows: Iterable[Answer], rules: ScreenRules, ids: Sequence[str]) -> list[list[int]]:
@@ -247,12 +252,12 @@ def test_rows_that_disagree_on_the_key_are_refused_by_name() -> None:
 def test_d4_counts_the_first_order_only() -> None:
     b = bench(200, 2, s=0.2, agree=0.3, seed=5)
     table = Answers.of(rows(b, bias=0.0))
-    found = d4_rule(table, b.voters, None, b.ids)
+    found = of_d4(table, b)
     assert found is not None
     chance, template = found
     assert template == "d4-like-v1"
     assert chance.flagged == int((b.picks == b.key[:, None]).all(axis=1).sum())
-    liked = d4_rule(Answers.of(rows(b, bias=50.0)), b.voters, None, b.ids)
+    liked = of_d4(Answers.of(rows(b, bias=50.0)), b)
     assert liked is not None
     first = np.array([orders.base(i, 4)[0] for i in b.ids])
     assert liked[0].flagged == int((first == b.key).sum()), "one order is all letter bias"
@@ -260,17 +265,17 @@ def test_d4_counts_the_first_order_only() -> None:
 
 def test_d4_is_absent_where_a_voter_was_not_asked_by_letter() -> None:
     b = voted([[0, 0]])
-    assert d4_rule(Answers.of(text_rows(b)), b.voters, None, b.ids) is None
-    assert d4_rule(Answers.of(rows(b, voters=["v0", "other"])), b.voters, None, b.ids) is None
+    assert of_d4(Answers.of(text_rows(b)), b) is None
+    assert of_d4(Answers.of(rows(b, voters=["v0", "other"])), b) is None
 
 
 def test_d4_takes_the_votes_as_they_are_where_each_item_was_asked_once() -> None:
     b = bench(120, 2, s=0.2, seed=6)
     for some in (rows(b, rotations=False), own_rows(b), rows(b)):
         table = Answers.of(some)
-        votes = item_index(table, b.ids)
-        own = cast_votes(table, ScreenRules(), votes)
-        assert d4_rule(table, b.voters, None, votes, own) == d4_rule(table, b.voters, None, votes)
+        index = item_index(table, b.ids)
+        own = cast_votes(table, ScreenRules(), index)
+        assert d4_rule(table, b.voters, None, index, own) == d4_rule(table, b.voters, None, index)
 
 
 # k of n

@@ -8,6 +8,8 @@ import numpy as np
 from robustify import orders
 from robustify.answers import Answer, answer, unanswered
 from robustify.arrays import Bools, Ints
+from robustify.baselines.features import surface_features
+from robustify.baselines.heuristics import Heuristic
 from robustify.item import Item
 from robustify.screen.votes import Votes
 
@@ -215,3 +217,12 @@ def placed_bench(
     shortcut = rng.random(n) < s
     picks = np.where(rng.random((n, m)) < agree, favourite[:, None], alone)
     return Bench(np.where(shortcut[:, None], key[:, None], picks), key, k, shortcut)
+
+
+def heuristic_numbers(heuristic: Heuristic, items: Sequence[Item]) -> list[tuple[float, ...]]:
+    """The number that a heuristic gives each choice of each item."""
+    features = surface_features(items)
+    flat = np.asarray(heuristic.rule(features), dtype=np.float64).tolist()
+    return [
+        tuple(flat[a : a + k]) for a, k in zip(features.starts.tolist(), features.k.tolist(), strict=True)
+    ]
