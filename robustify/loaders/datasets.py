@@ -11,7 +11,16 @@ from string import ascii_uppercase
 from robustify.errors import ItemError
 from robustify.item import FEWEST, MOST
 from robustify.loaders.fields import read_fields
-from robustify.loaders.rows import Cells, RawItem, Read, json_kind, label_of, text_list, text_of, value_of
+from robustify.loaders.rows import (
+    Cells,
+    RawItem,
+    Read,
+    cell_label,
+    cell_text,
+    cell_value,
+    json_kind,
+    text_list,
+)
 from robustify.loaders.source import FieldMap, KeyKind
 
 Recognise = Callable[[Cells], bool]
@@ -53,17 +62,17 @@ def _flat(
     columns = [choices] if isinstance(choices, str) else [*choices]
 
     def read(cells: Cells) -> RawItem:
-        shared = text_of(cells, passage) if passage else ""
-        own = text_of(cells, stem)
+        shared = cell_text(cells, passage) if passage else ""
+        own = cell_text(cells, stem)
         return RawItem(
             stem=f"{shared}\n\n{own}" if passage else own,
-            choices=text_list(value_of(cells, choices), f"`{choices}`")
+            choices=text_list(cell_value(cells, choices), f"`{choices}`")
             if isinstance(choices, str)
-            else tuple(text_of(cells, column) for column in columns),
-            key=0 if key is None else value_of(cells, key),
+            else tuple(cell_text(cells, column) for column in columns),
+            key=0 if key is None else cell_value(cells, key),
             key_is=key_is,
-            id=label_of(cells, more.get("id")),
-            topic=label_of(cells, more.get("topic")),
+            id=cell_label(cells, more.get("id")),
+            topic=cell_label(cells, more.get("topic")),
             passage=shared,
         )
 
@@ -76,20 +85,20 @@ def _by_map(fields: FieldMap) -> Read:
 
 
 def _own(cells: Cells) -> RawItem:
-    key = value_of(cells, "key")
+    key = cell_value(cells, "key")
     if isinstance(key, str):
         raise ItemError("key is text; expected a whole number, counted from 0")
-    name = label_of(cells, "id")
+    name = cell_label(cells, "id")
     if not name:
         raise ItemError("id is empty; expected a name that no other item has")
     return RawItem(
-        stem=text_of(cells, "stem"),
-        choices=text_list(value_of(cells, "choices"), "`choices`"),
+        stem=cell_text(cells, "stem"),
+        choices=text_list(cell_value(cells, "choices"), "`choices`"),
         key=key,
         key_is="index",
         id=name,
-        topic=label_of(cells, "topic"),
-        group=label_of(cells, "group"),
+        topic=cell_label(cells, "topic"),
+        group=cell_label(cells, "group"),
     )
 
 
@@ -103,32 +112,32 @@ def _has_question(cells: Cells, *, concept: bool) -> bool:
 
 
 def _truthfulqa_mc1(cells: Cells) -> RawItem:
-    wrong = [part.strip() for part in text_of(cells, "Incorrect Answers").split(";") if part.strip()]
-    choices = (text_of(cells, "Best Answer"), *wrong)
-    return RawItem(text_of(cells, "Question"), choices, 0, "index", topic=label_of(cells, "Category"))
+    wrong = [part.strip() for part in cell_text(cells, "Incorrect Answers").split(";") if part.strip()]
+    choices = (cell_text(cells, "Best Answer"), *wrong)
+    return RawItem(cell_text(cells, "Question"), choices, 0, "index", topic=cell_label(cells, "Category"))
 
 
 def _truthfulqa_hub(cells: Cells) -> RawItem:
-    targets = value_of(cells, "mc1_targets")
+    targets = cell_value(cells, "mc1_targets")
     if not isinstance(targets, Mapping):
         raise ItemError(f"`mc1_targets` is {json_kind(targets)}; expected an object")
-    labels = value_of(targets, "labels")
+    labels = cell_value(targets, "labels")
     if not isinstance(labels, list) or labels.count(1) != 1:
         raise ItemError("`mc1_targets.labels` does not hold exactly one 1")
-    choices = text_list(value_of(targets, "choices"), "`choices`")
-    return RawItem(text_of(cells, "question"), choices, labels.index(1), "index")
+    choices = text_list(cell_value(targets, "choices"), "`choices`")
+    return RawItem(cell_text(cells, "question"), choices, labels.index(1), "index")
 
 
 def _arct(cells: Cells) -> RawItem:
-    stem = f"Reason: {text_of(cells, 'reason')}\nClaim: {text_of(cells, 'claim')}"
-    choices = (text_of(cells, "warrant0"), text_of(cells, "warrant1"))
-    key = value_of(cells, "correctLabelW0orW1")
+    stem = f"Reason: {cell_text(cells, 'reason')}\nClaim: {cell_text(cells, 'claim')}"
+    choices = (cell_text(cells, "warrant0"), cell_text(cells, "warrant1"))
+    key = cell_value(cells, "correctLabelW0orW1")
     # One reason and claim come with several pairs of warrants: those items belong together.
-    return RawItem(stem, choices, key, "index", id=label_of(cells, "#id"), passage=stem)
+    return RawItem(stem, choices, key, "index", id=cell_label(cells, "#id"), passage=stem)
 
 
 def _winogrande_contexts(cells: Cells) -> RawItem:
-    contexts = text_list(value_of(cells, "context_options"), "`context_options`")
+    contexts = text_list(cell_value(cells, "context_options"), "`context_options`")
     if len(contexts) != 2:
         raise ItemError(f"`context_options` has {len(contexts)} contexts; expected 2")
     # Split at single spaces: joining gives every space back.
@@ -143,8 +152,8 @@ def _winogrande_contexts(cells: Cells) -> RawItem:
         raise ItemError(
             "the two contexts differ by no word, or one holds the other; expected two fillers of one gap"
         )
-    stem = " ".join([*one[:front], "_", *one[len(one) - back :], text_of(cells, "continuation")])
-    return RawItem(stem, fillers, value_of(cells, "gold"), "index")
+    stem = " ".join([*one[:front], "_", *one[len(one) - back :], cell_text(cells, "continuation")])
+    return RawItem(stem, fillers, cell_value(cells, "gold"), "index")
 
 
 def _is_prose(pattern: re.Pattern[str], times: int) -> Recognise:
@@ -157,7 +166,7 @@ def _is_prose(pattern: re.Pattern[str], times: int) -> Recognise:
 
 def _prose_lettered(cells: Cells) -> RawItem:
     """Choices inside a running text; labels out of order could be cut in two ways and are refused."""
-    prose = text_of(cells, "instruction")
+    prose = cell_text(cells, "instruction")
     start = _LETTERED_START.search(prose)
     if start is None:
         raise ItemError("no `Answer Choices: (A)` in `instruction`")
@@ -169,19 +178,19 @@ def _prose_lettered(cells: Cells) -> RawItem:
             "the labels (A), (B) ... do not come once each and in order; the choices cannot be separated"
         )
     return RawItem(
-        prose[: start.start()].strip(), _between(tail, labels), value_of(cells, "answer"), "letter"
+        prose[: start.start()].strip(), _between(tail, labels), cell_value(cells, "answer"), "letter"
     )
 
 
 def _prose_numbered(cells: Cells) -> RawItem:
-    prose = _FORMAT_NOTE.sub("", text_of(cells, "instruction"))
+    prose = _FORMAT_NOTE.sub("", cell_text(cells, "instruction"))
     labels = list(_NUMBERED.finditer(prose))
     numbers = [int(label[2]) for label in labels]
     if not FEWEST <= len(numbers) <= MOST or numbers != list(range(1, len(numbers) + 1)):
         raise ItemError(
             "the numbers 1, 2 ... do not come once each and in order; the choices cannot be separated"
         )
-    key = _NUMBERED_KEY.fullmatch(text_of(cells, "answer"))
+    key = _NUMBERED_KEY.fullmatch(cell_text(cells, "answer"))
     if key is None:
         raise ItemError(f"`answer` is not of the form answer1 to answer{len(numbers)}")
     stem = _LEAD.sub("", prose[: labels[0].start()].strip())

@@ -16,13 +16,13 @@ from robustify.loaders.answer_keys import key_index
 from robustify.loaders.rows import (
     Cells,
     RawItem,
+    cell_label,
+    cell_text,
+    cell_value,
     has,
     json_kind,
-    label_of,
     require_text,
     text_list,
-    text_of,
-    value_of,
 )
 from robustify.loaders.source import FieldMap
 
@@ -82,17 +82,17 @@ def read_fields(cells: Cells, fields: FieldMap, *, literals: bool) -> RawItem:
         ItemError: a field is missing or holds another type.
     """
     choices, labels = choice_texts(cells, fields.choices or "choices", literals=literals)
-    stem, passage = text_of(cells, fields.stem or "stem"), ""
+    stem, passage = cell_text(cells, fields.stem or "stem"), ""
     if fields.passage is not None and has(cells, fields.passage):
-        passage = text_of(cells, fields.passage)
+        passage = cell_text(cells, fields.passage)
     raw = RawItem(
         stem=f"{passage}\n\n{stem}" if passage.strip() else stem,
         choices=choices,
-        key=value_of(cells, fields.key or "key"),
+        key=cell_value(cells, fields.key or "key"),
         key_is=fields.key_is,
         labels=labels,
-        id=label_of(cells, fields.id),
-        topic=label_of(cells, fields.topic),
+        id=cell_label(cells, fields.id),
+        topic=cell_label(cells, fields.topic),
         passage=passage,
     )
     _require_one_key(raw, cells, fields)
@@ -156,7 +156,7 @@ def shape(cells: Cells, choices: str | Sequence[str], *, literals: bool) -> str:
     """The name of the layout that a choices field makes: what `validate` prints and `layout:` takes."""
     if not isinstance(choices, str):
         return "choice_columns"
-    value = value_of(cells, choices) if has(cells, choices) else None
+    value = cell_value(cells, choices) if has(cells, choices) else None
     match value:
         case str() if literals:
             return "choices_literal"
@@ -195,7 +195,7 @@ def choice_texts(cells: Cells, choices: str | Sequence[str], *, literals: bool) 
     """
     if not isinstance(choices, str):
         return _from_columns(cells, choices)
-    value, what = value_of(cells, choices), f"`{choices}`"
+    value, what = cell_value(cells, choices), f"`{choices}`"
     if isinstance(value, str) and literals:
         value = _literal(value, what)
     match value:
@@ -231,7 +231,7 @@ def _labelled(texts: tuple[str, ...], names: object, what: str) -> Labelled:
 
 def _from_columns(cells: Cells, names: Sequence[str]) -> Labelled:
     """One choice a column. Empty columns at the end are choices this item does not have."""
-    values = [value_of(cells, name) for name in names]
+    values = [cell_value(cells, name) for name in names]
     while values and (values[-1] is None or values[-1] == ""):
         values.pop()
     texts = tuple(require_text(value, f"`{name}`") for value, name in zip(values, names, strict=False))

@@ -116,7 +116,7 @@ def name_like(cell: str) -> bool:
     return bool(cell.strip()) and len(cell) <= 40 and len(cell.split()) <= 3 and cell.isprintable()
 
 
-def value_of(cells: Cells, name: str) -> object:
+def cell_value(cells: Cells, name: str) -> object:
     """The cell called `name`; where there is none, a dot steps into an object.
 
     Raises:
@@ -129,7 +129,7 @@ def value_of(cells: Cells, name: str) -> object:
 
 
 def has(cells: Cells, name: str) -> bool:
-    """Whether there is a field of this name, as `value_of` looks for it."""
+    """Whether there is a field of this name, as `cell_value` looks for it."""
     return _value(cells, name) is not _MISSING
 
 
@@ -159,12 +159,12 @@ def require_text(value: object, what: str) -> str:
     return value
 
 
-def text_of(cells: Cells, name: str) -> str:
+def cell_text(cells: Cells, name: str) -> str:
     """The text in a field, unchanged."""
-    return require_text(value_of(cells, name), f"`{name}`")
+    return require_text(cell_value(cells, name), f"`{name}`")
 
 
-def label_of(cells: Cells, name: str | None) -> str:
+def cell_label(cells: Cells, name: str | None) -> str:
     """An id or topic, "" where the field is missing, null or empty. Numbers are taken as written.
 
     Raises:

@@ -25,12 +25,12 @@ from robustify.logs.gathered import (
     unread,
 )
 from robustify.logs.log import Log, LoggedItem, LogReply
-from robustify.logs.match import Catalogue, Match
+from robustify.logs.match import Catalogue, MatchedItem
 from robustify.logs.prompts import BLIND
 from robustify.orders import own
 
 Row = tuple[Log, LogReply]
-MatchedRow = tuple[Log, LogReply, Match]
+MatchedRow = tuple[Log, LogReply, MatchedItem]
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from typing import Any
 from robustify.errors import ItemError
 from robustify.item import FEWEST, MOST
 from robustify.loaders.layouts import bare_stems
-from robustify.loaders.rows import Cells, RawItem, SourceTable, has, rows_or_faults, value_of
+from robustify.loaders.rows import Cells, RawItem, SourceTable, cell_value, has, rows_or_faults
 from robustify.logs.log import Log, LoggedItem, LogOptions, LogReply, plain_model
 from robustify.logs.naming import are_letters
 from robustify.logs.prompts import assumed
@@ -62,16 +62,16 @@ def read_lighteval(path: Path, table: SourceTable, sha256: str, options: LogOpti
 
 
 def _raw_and_key(cells: Cells, place: int) -> tuple[RawItem, int]:
-    query, said = value_of(cells, "doc.query"), value_of(cells, "doc.choices")
+    query, said = cell_value(cells, "doc.query"), cell_value(cells, "doc.choices")
     if not isinstance(query, str) or not isinstance(said, list) or not all(isinstance(c, str) for c in said):
         raise ItemError("`doc` has no `query` and `choices`; expected a multiple-choice task")
     if not FEWEST <= len(said) <= MOST:
         raise ItemError(f"{len(said)} choices; expected {FEWEST} to {MOST}")
-    key = value_of(cells, "doc.gold_index")
+    key = cell_value(cells, "doc.gold_index")
     key = key[0] if isinstance(key, list) and len(key) == 1 else key
     if isinstance(key, bool) or not isinstance(key, int) or not 0 <= key < len(said):
         raise ItemError(f"`doc.gold_index` names no one choice of {len(said)}")
-    name = str(value_of(cells, "doc.id")) if has(cells, "doc.id") else str(place)
+    name = str(cell_value(cells, "doc.id")) if has(cells, "doc.id") else str(place)
     stem, choices = query, tuple(c.removeprefix(" ") for c in said)
     if are_letters(said):
         stem, choices = _lettered(query, len(said))
@@ -97,7 +97,7 @@ def _rank(name: str) -> tuple[int, str]:
 
 
 def _by_letter(cells: Cells) -> bool:
-    said = value_of(cells, "doc.choices")
+    said = cell_value(cells, "doc.choices")
     return isinstance(said, list) and are_letters([str(c) for c in said])
 
 

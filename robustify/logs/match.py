@@ -23,7 +23,7 @@ Asking = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class MatchedItem:
     """The item's place in the catalogue, the order in which it was shown, and what identified it."""
 
     at: int
@@ -48,7 +48,7 @@ class Catalogue:
             texts = tuple(map(unspaced, item.choices))
             self._add(item, texts, _digest("content", item.stem, texts))
 
-    def find(self, logged: LoggedItem, asking: Asking, task: str, *, blind: bool) -> Match:
+    def find(self, logged: LoggedItem, asking: Asking, task: str, *, blind: bool) -> MatchedItem:
         """The item that a row shows. `blind`: asked without its question, which the log may then lack.
 
         A second row of one asking finds its item too; `refuse_repeats` refuses it.
@@ -63,7 +63,7 @@ class Catalogue:
             self._called[asking, match.at] = logged.name
         return match
 
-    def _by_text(self, logged: LoggedItem, asking: Asking, task: str, blind: bool) -> Match:
+    def _by_text(self, logged: LoggedItem, asking: Asking, task: str, blind: bool) -> MatchedItem:
         texts, digest = self._read(logged)
         known = self._named.get((asking, logged.name)) if logged.name else None
         for kind in READINGS if blind else READINGS[:-1]:
@@ -74,7 +74,9 @@ class Catalogue:
             at_hand = (
                 [known] if known in places else [at for at in places if self._may_be(logged, at, asking)]
             )
-            matches = [Match(at, _order(texts, self._texts[at]), kind) for at in at_hand if at is not None]
+            matches = [
+                MatchedItem(at, _order(texts, self._texts[at]), kind) for at in at_hand if at is not None
+            ]
             free = [m for m in matches if (asking, m.at, m.order) not in self._shown]
             if free:
                 # An item shown in its own order comes before one that would have been shuffled.
@@ -86,13 +88,13 @@ class Catalogue:
         if not self.grows:
             other = ", though one has this id" if logged.id in self._ids else ""
             raise ItemError(f"no item of the data has this content{other}")
-        return Match(self._add(_item(logged, self._free(logged, task)), texts, digest), own(logged.k))
+        return MatchedItem(self._add(_item(logged, self._free(logged, task)), texts, digest), own(logged.k))
 
     def _may_be(self, logged: LoggedItem, at: int, asking: Asking) -> bool:
         """Whether a row may show this item: not where a log is all that is known and calls it otherwise."""
         return not self.grows or self._called.get((asking, at), logged.name) == logged.name
 
-    def _by_id(self, logged: LoggedItem) -> Match:
+    def _by_id(self, logged: LoggedItem) -> MatchedItem:
         at = self._ids.get(logged.id)
         if at is None:
             raise ItemError("no item of the data has this id, and the row has no text to be matched by")
@@ -102,7 +104,7 @@ class Catalogue:
                 "has another key or number of choices than the item of its id; expected the same, as the row has "
                 "no text"
             )
-        return Match(at, own(item.k), "id")
+        return MatchedItem(at, own(item.k), "id")
 
     def _read(self, logged: LoggedItem) -> tuple[tuple[str, ...], bytes]:
         # The rows of many models may show one and the same item.

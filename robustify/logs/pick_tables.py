@@ -17,12 +17,12 @@ from robustify.loaders.rows import (
     Cells,
     SourceRow,
     SourceTable,
+    cell_label,
+    cell_text,
+    cell_value,
     json_kind,
-    label_of,
     name_like,
     rows_or_faults,
-    text_of,
-    value_of,
 )
 from robustify.logs.log import Log, LoggedItem, LogOptions, LogReply
 from robustify.logs.naming import Naming, naming, whole_number
@@ -198,15 +198,15 @@ def _item(cells: Cells, reading: TableReading) -> LoggedItem:
         key = reading.keys.place(said, k, choices)
         if key is None:
             raise ItemError(f"key is {json_kind(said)} that names none of {k} choices, or several")
-    name, topic = (label_of(cells, c) if (c := parts.get(p)) else "" for p in ("id", "topic"))
-    stem = text_of(cells, parts["stem"]) if "stem" in parts and choices else ""
+    name, topic = (cell_label(cells, c) if (c := parts.get(p)) else "" for p in ("id", "topic"))
+    stem = cell_text(cells, parts["stem"]) if "stem" in parts and choices else ""
     return LoggedItem(k, stem, choices, key, name, id=name, topic=topic.strip())
 
 
 def _said(cells: Cells, column: str | None) -> str:
     if column is None:
         return ""
-    return column[1:] if column.startswith("=") else str(value_of(cells, column))
+    return column[1:] if column.startswith("=") else str(cell_value(cells, column))
 
 
 def _numbers(cells: Cells, names: Sequence[str]) -> list[float]:

@@ -50,98 +50,55 @@ def one(path: Path, **said: object) -> Item:
     return loaded.items[0]
 
 
-def house(items: Sequence[Item]) -> str:
-    return lines(
-        [
-            {
-                "id": i.id,
-                "stem": i.stem,
-                "choices": list(i.choices),
-                "key": i.key,
-                "topic": i.topic,
-                "group": i.group,
-            }
-            for i in items
-        ]
-    )
+def own(items: Sequence[Item]) -> str:
+    fields = ("id", "stem", "choices", "key", "topic", "group")
+    return lines([{name: getattr(item, name) for name in fields} for item in items])
 
 
 # ---- the layouts, one row each; every key is choice 2 ("blue") unless said otherwise ----
 
 LABELLED = [{"text": text, "label": label} for text, label in zip(COLOURS, "ABCD", strict=True)]
 NUMBERED = [{"text": text, "label": label} for text, label in zip(COLOURS, "1234", strict=True)]
+LAMP = {"question": "Which lamp?"}
+BY_LETTER = dict(zip("ABCD", COLOURS, strict=True))
 ROWS: dict[str, tuple[str, dict[str, object]]] = {
-    "house": (
-        "robustify",
-        {"id": "x", "stem": "Which lamp?", "choices": COLOURS, "key": 2, "topic": "lamps"},
-    ),
-    "arc, letters": (
-        "arc",
-        {"id": "x", "question": {"stem": "Which lamp?", "choices": LABELLED}, "answerKey": "C"},
-    ),
-    "arc, numbers": (
-        "arc",
-        {"id": "x", "question": {"stem": "Which lamp?", "choices": NUMBERED}, "answerKey": "3"},
-    ),
+    "own": ("robustify", {"id": "x", "stem": "Which lamp?", "choices": COLOURS, "key": 2, "topic": "lamps"}),
+    "arc, letters": ("arc", {"id": "x", "question": {"stem": "Which lamp?", "choices": LABELLED}, "answerKey": "C"}),
+    "arc, numbers": ("arc", {"id": "x", "question": {"stem": "Which lamp?", "choices": NUMBERED}, "answerKey": "3"}),
     "commonsenseqa": (
         "commonsenseqa",
         {
-            "id": "x",
             "question": {"question_concept": "lamp", "stem": "Which lamp?", "choices": LABELLED},
-            "answerKey": "C",
+            "id": "x", "answerKey": "C",
         },
     ),
     "choices query gold": ("query_gold", {"query": "Which lamp?", "choices": COLOURS, "gold": 2}),
-    "question choices answer, index": (
-        "choices_list",
-        {"question": "Which lamp?", "choices": COLOURS, "answer": 2},
-    ),
-    "letter": ("choices_list", {"question": "Which lamp?", "options": COLOURS, "answer": "C"}),
-    "letter with blanks": ("choices_list", {"question": "Which lamp?", "options": COLOURS, "answer": " c "}),
-    "letter in brackets": ("choices_list", {"question": "Which lamp?", "options": COLOURS, "answer": "(C)"}),
-    "written index": ("choices_list", {"question": "Which lamp?", "options": COLOURS, "answer": "2"}),
-    "text": ("choices_list", {"question": "Which lamp?", "options": COLOURS, "answer": "blue"}),
+    "question choices answer, index": ("choices_list", {**LAMP, "choices": COLOURS, "answer": 2}),
+    **{
+        f"answer {answer!r}": ("choices_list", {**LAMP, "options": COLOURS, "answer": answer})
+        for answer in ("C", " c ", "(C)", "2", "blue")
+    },
     "key in another field": ("choices_list", {"stem": "Which lamp?", "options": COLOURS, "answer_idx": 2}),
-    "index and letter": (
-        "choices_list",
-        {"question": "Which lamp?", "options": COLOURS, "answer": "C", "answer_index": 2},
-    ),
-    "hub list of objects": ("text_label", {"question": "Which lamp?", "choices": LABELLED, "answerKey": "C"}),
+    "index and letter": ("choices_list", {**LAMP, "options": COLOURS, "answer": "C", "answer_index": 2}),
+    "hub list of objects": ("text_label", {**LAMP, "choices": LABELLED, "answerKey": "C"}),
     "hub object of lists": (
         "text_label",
-        {
-            "question_stem": "Which lamp?",
-            "choices": {"text": COLOURS, "label": list("1234")},
-            "answerKey": "3",
-        },
+        {"question_stem": "Which lamp?", "choices": {"text": COLOURS, "label": list("1234")}, "answerKey": "3"},
     ),
     "label as a number": (
-        "text_label",
-        {"question": "Which lamp?", "choices": {"text": COLOURS, "label": list("1234")}, "answerKey": 3},
+        "text_label", {**LAMP, "choices": {"text": COLOURS, "label": list("1234")}, "answerKey": 3},
     ),
-    "object by letter": (
-        "choices_by_letter",
-        {"question": "Which lamp?", "choices": dict(zip("ABCD", COLOURS, strict=True)), "answer": "C"},
-    ),
-    "object by letter, key as text": (
-        "choices_by_letter",
-        {"question": "Which lamp?", "options": dict(zip("ABCD", COLOURS, strict=True)), "answer": "blue"},
-    ),
-    "columns": (
-        "choice_columns",
-        {"question": "Which lamp?", **dict(zip("ABCD", COLOURS, strict=True)), "answer": "C"},
-    ),
+    "object by letter": ("choices_by_letter", {**LAMP, "choices": BY_LETTER, "answer": "C"}),
+    "object by letter, key as text": ("choices_by_letter", {**LAMP, "options": BY_LETTER, "answer": "blue"}),
+    "columns": ("choice_columns", {**LAMP, **BY_LETTER, "answer": "C"}),
     "numbered columns": (
-        "choice_columns",
-        {"question": "Which lamp?", **{f"option{n}": c for n, c in enumerate(COLOURS, 1)}, "answer": "3"},
+        "choice_columns", {**LAMP, **{f"option{n}": c for n, c in enumerate(COLOURS, 1)}, "answer": "3"},
     ),
     "prose with letters": (
         "prose_lettered",
         {
             "instruction": "Which lamp? Answer Choices: (A) red (B) green (C) blue (D) grey",
-            "input": "",
-            "output": "",
-            "answer": "C",
+            "input": "", "output": "", "answer": "C",
         },
     ),
     "prose with numbers": (
@@ -152,15 +109,9 @@ ROWS: dict[str, tuple[str, dict[str, object]]] = {
             "answer": "answer3",
         },
     ),
-    "hellaswag": (
-        "hellaswag",
-        {"ctx": "Which lamp?", "endings": COLOURS, "label": "2", "activity_label": "lamps"},
-    ),
-    "mc1_targets": (
-        "truthfulqa_hub",
-        {"question": "Which lamp?", "mc1_targets": {"choices": COLOURS, "labels": [0, 0, 1, 0]}},
-    ),
-}
+    "hellaswag": ("hellaswag", {"ctx": "Which lamp?", "endings": COLOURS, "label": "2", "activity_label": "lamps"}),
+    "mc1_targets": ("truthfulqa_hub", {**LAMP, "mc1_targets": {"choices": COLOURS, "labels": [0, 0, 1, 0]}}),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("layout", "row"), ROWS.values(), ids=ROWS)
@@ -175,79 +126,46 @@ def test_a_row_is_read_by_its_content(write: Write, layout: str, row: dict[str, 
     assert loaded.lines == (1,)
 
 
+WRONG = ("red", "green", "grey")
 OTHERS: dict[str, tuple[dict[str, object], str, tuple[str, ...], int]] = {
     "sciq": (
         {
-            "question": "Which lamp?",
-            "correct_answer": "blue",
-            "distractor1": "red",
-            "distractor2": "green",
-            "distractor3": "grey",
-            "support": "A text about lamps.",
+            **LAMP, "correct_answer": "blue", "support": "A text about lamps.",
+            **{f"distractor{n}": text for n, text in enumerate(WRONG, 1)},
         },
-        "Which lamp?",
-        ("blue", "red", "green", "grey"),
-        0,
+        "Which lamp?", ("blue", *WRONG), 0,
     ),
     "gpqa": (
         {
-            "Record ID": "rec1",
-            "Question": "Which lamp?",
-            "Correct Answer": "blue",
-            "Incorrect Answer 1": "red",
-            "Incorrect Answer 2": "green",
-            "Incorrect Answer 3": "grey",
-            "Explanation": "It is blue.",
-            "High-level domain": "Lamps",
+            "Record ID": "rec1", "Question": "Which lamp?", "Correct Answer": "blue",
+            **{f"Incorrect Answer {n}": text for n, text in enumerate(WRONG, 1)},
+            "Explanation": "It is blue.", "High-level domain": "Lamps",
         },
-        "Which lamp?",
-        ("blue", "red", "green", "grey"),
-        0,
+        "Which lamp?", ("blue", *WRONG), 0,
     ),
     "piqa": (
         {"goal": "Light a room.", "sol1": "a lamp", "sol2": "a spoon", "label": 0},
-        "Light a room.",
-        ("a lamp", "a spoon"),
-        0,
+        "Light a room.", ("a lamp", "a spoon"), 0,
     ),
     "siqa": (
         {
-            "context": "Ann lit a lamp.",
-            "question": "Why?",
-            "answerA": "to eat",
-            "answerB": "to read",
-            "answerC": "to sleep",
-            "label": "2",
+            "context": "Ann lit a lamp.", "question": "Why?", "label": "2",
+            "answerA": "to eat", "answerB": "to read", "answerC": "to sleep",
         },
-        "Ann lit a lamp.\n\nWhy?",
-        ("to eat", "to read", "to sleep"),
-        1,
+        "Ann lit a lamp.\n\nWhy?", ("to eat", "to read", "to sleep"), 1,
     ),
     "winogrande": (
-        {
-            "sentence": "The lamp lit the box so _ was bright.",
-            "option1": "lamp",
-            "option2": "box",
-            "answer": "2",
-        },
-        "The lamp lit the box so _ was bright.",
-        ("lamp", "box"),
-        1,
+        {"sentence": "The lamp lit the box so _ was bright.", "option1": "lamp", "option2": "box", "answer": "2"},
+        "The lamp lit the box so _ was bright.", ("lamp", "box"), 1,
     ),
     "winogrande_contexts": (
         {
-            "context_options": [
-                "Red lamps outshine blue  lamps as the red",
-                "Red lamps outshine blue  lamps as the blue",
-            ],
-            "continuation": "ones are new.",
-            "gold": 0,
+            "context_options": [f"Red lamps outshine blue  lamps as the {colour}" for colour in ("red", "blue")],
+            "continuation": "ones are new.", "gold": 0,
         },
-        "Red lamps outshine blue  lamps as the _ ones are new.",
-        ("red", "blue"),
-        0,
+        "Red lamps outshine blue  lamps as the _ ones are new.", ("red", "blue"), 0,
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -611,7 +529,7 @@ def test_a_pinned_digest_must_fit(write: Write) -> None:
 
 def test_our_own_layout_keeps_stems_that_look_like_a_prompt(write: Write) -> None:
     found = Item("x", "Question: Which?\nAnswer:", ("red", "blue"), 1)
-    assert one(write("robust.jsonl", house([found]))) == found
+    assert one(write("robust.jsonl", own([found]))) == found
 
 
 def test_a_prompt_around_every_stem_is_taken_off_and_around_some_it_is_not(write: Write) -> None:
@@ -751,6 +669,7 @@ def _is_trap(found: Sequence[Item]) -> bool:
 _SETTINGS = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
+_MANY = settings(_SETTINGS, max_examples=150)
 
 
 @_SETTINGS
@@ -759,11 +678,11 @@ def test_items_written_in_our_own_layout_come_back_equal(tmp_path: Path, found: 
     assume(not _is_trap(found))
     path = tmp_path / "run" / "robust.jsonl"
     path.parent.mkdir(exist_ok=True)
-    for text in (house(found), house(found).replace("\n", "\r\n"), "\ufeff" + house(found)):
+    for text in (own(found), own(found).replace("\n", "\r\n"), "\ufeff" + own(found)):
         path.write_bytes(text.encode("utf-8"))
         assert load(Source(path=str(path))).items == tuple(found)
     raw = "".join(
-        json.dumps(json.loads(line), ensure_ascii=False) + "\n" for line in house(found).split("\n") if line
+        json.dumps(json.loads(line), ensure_ascii=False) + "\n" for line in own(found).split("\n") if line
     )
     path.write_bytes(raw.encode("utf-8"))
     assert load(Source(path=str(path))).items == tuple(found)
@@ -781,24 +700,12 @@ def _survives(path: Path, data: bytes, **said: object) -> Loaded | None:
 
 
 HEADS = [
-    b"",
-    b"{",
-    b"[",
-    b"[{",
-    b'{"question": ',
-    b"PAR1",
-    b"ARROW1",
-    b"\xff\xff\xff\xff",
-    b"question,choices,answer\n",
-    b"#id\twarrant0\n",
-    b"\na\n",
-    b"\xef\xbb\xbf",
-    b"PK\x03\x04",
-    b"\x1f\x8b",
-]
+    b"", b"{", b"[", b"[{", b'{"question": ', b"PAR1", b"ARROW1", b"\xff\xff\xff\xff", b"question,choices,answer\n",
+    b"#id\twarrant0\n", b"\na\n", b"\xef\xbb\xbf", b"PK\x03\x04", b"\x1f\x8b",
+]  # fmt: skip
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@_MANY
 @given(head=st.sampled_from(HEADS), tail=st.binary(max_size=200), skip=st.booleans())
 def test_random_bytes_are_refused_in_our_own_words(
     tmp_path: Path, head: bytes, tail: bytes, skip: bool
@@ -806,37 +713,10 @@ def test_random_bytes_are_refused_in_our_own_words(
     _survives(tmp_path / "x.bin", head + tail, skip_bad=skip)
 
 
+_SHAPES = [row for _, row in ROWS.values()] + [row for row, *_ in OTHERS.values()]
 _NAMES = [
-    "id",
-    "stem",
-    "question",
-    "query",
-    "choices",
-    "options",
-    "key",
-    "answer",
-    "answerKey",
-    "gold",
-    "label",
-    "topic",
-    "passage",
-    "A",
-    "B",
-    "text",
-    "doc",
-    "doc_id",
-    "resps",
-    "target",
-    "samples",
-    "eval",
-    "instruction",
-    "endings",
-    "ctx",
-    "context_options",
-    "continuation",
-    "mc1_targets",
-    "labels",
-    "input",
+    *sorted({name for row in _SHAPES for name in row}),
+    *("passage", "text", "doc", "doc_id", "resps", "target", "samples", "eval", "labels"),
 ]
 _LEAVES = (
     st.none()
@@ -852,7 +732,7 @@ _VALUES = st.recursive(
 )
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@_MANY
 @given(
     rows=st.lists(st.dictionaries(st.sampled_from(_NAMES), _VALUES, max_size=8), max_size=4),
     as_list=st.booleans(),
@@ -866,10 +746,7 @@ def test_any_json_gives_items_or_an_error_of_ours(
     assert loaded is None or len({i.id for i in loaded.items}) == len(loaded.items) > 0
 
 
-_SHAPES = [row for _, row in ROWS.values()] + [row for row, *_ in OTHERS.values()]
-
-
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@_MANY
 @given(row=st.sampled_from(_SHAPES), field=st.integers(0, 20), value=_VALUES, drop=st.booleans())
 def test_a_known_row_with_one_field_spoilt(
     tmp_path: Path, row: dict[str, object], field: int, value: object, drop: bool

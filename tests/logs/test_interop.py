@@ -15,9 +15,9 @@ import pytest
 from robustify.cli import cli
 from robustify.item import Item
 from robustify.run import open_run, read_items
-from tools.docs import interop as docs_interop
-from tools.docs.interop import PAGE, ROOT, blocks, write_inputs
+from tools.docs.interop import PAGE, ROOT, blocks, pick_of, write_inputs
 
+pytestmark = pytest.mark.slow
 BLOCKS = blocks()
 HAS_LM_EVAL = importlib.util.find_spec("lm_eval") is not None
 SHIM = '#!/bin/sh\nexec "{python}" -m {module} "$@"\n'
@@ -126,17 +126,13 @@ def test_what_the_logs_say_is_what_the_run_says(ran: Ran, run: str, model: str, 
         for r in open_run(ran.folder / "runs" / run).answers.table.to_pylist()
         if r["view"] == "full" and r["model"].endswith(model)
     ]
-    assert {r["item"]: r["pick"] for r in rows} == {
-        n: docs_interop._pick(*told, step) for n, told in items.items()
-    }
+    assert {r["item"]: r["pick"] for r in rows} == {n: pick_of(*place, step) for n, place in items.items()}
 
 
 @pytest.mark.parametrize(("run", "steps"), [("lm_eval", (1, 2)), ("picks", (1, 2)), ("replay", (1, 2))])
 def test_the_screen_is_that_of_the_picks(ran: Ran, run: str, steps: tuple[int, ...]) -> None:
     items: list[Item] = list(read_items(ran.folder / "items.jsonl"))
-    flagged = {
-        i.id for at, i in enumerate(items) if all(docs_interop._pick(at, i, step) == i.key for step in steps)
-    }
+    flagged = {i.id for at, i in enumerate(items) if all(pick_of(at, i, step) == i.key for step in steps)}
     with (ran.folder / "runs" / run / "verdicts.csv").open(newline="") as file:
         verdicts = {row["item"]: row["verdict"] for row in csv.DictReader(file)}
     assert {name for name, verdict in verdicts.items() if verdict == "shortcut"} == flagged

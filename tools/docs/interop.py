@@ -90,7 +90,7 @@ def write_inputs(folder: Path) -> None:
     write_items(folder / "items.jsonl", items)
     logs = folder / "logs"
     for model, step in (("alpha", 1), ("beta", 2)):
-        picks = [_pick(at, item, step) for at, item in enumerate(items)]
+        picks = [pick_of(at, item, step) for at, item in enumerate(items)]
         scores = scores_for(picks)
         place = logs / "lm_eval" / model
         for task, hidden in (("boxes", False), ("boxes_choices_only", True)):
@@ -99,18 +99,18 @@ def write_inputs(folder: Path) -> None:
             ]
             jsonl(place / f"samples_{task}_2026-01-31T10-00-00.jsonl", rows)
         results(place, "2026-01-31T10-00-00", "boxes", model, len(items))
-    samples = [inspect_sample(item, "ABCD"[_pick(at, item, 1)]) for at, item in enumerate(items)]
+    samples = [inspect_sample(item, "ABCD"[pick_of(at, item, 1)]) for at, item in enumerate(items)]
     tree = inspect_tree(samples, model="openai-api/lab/gamma")
     (logs / "inspect").mkdir()
     (logs / "inspect" / "boxes.json").write_text(json.dumps(tree), encoding="utf-8")
     eval_zip(logs / "inspect" / "boxes.eval", tree, method=93)
-    picks = [_pick(at, item, 2) for at, item in enumerate(items)]
+    picks = [pick_of(at, item, 2) for at, item in enumerate(items)]
     details = logs / "lighteval" / "details" / "delta" / "2026-01-31T10-00-00"
     lighteval_parquet(details / "details_boxes.parquet", items, scores_for(picks), letters=True)
     _write_picks(logs / "picks.csv", items)
 
 
-def _pick(at: int, item: Item, step: int) -> int:
+def pick_of(at: int, item: Item, step: int) -> int:
     """Every fifth item is answered right by all; of the others each model gets its own ones wrong."""
     return item.key if at % 5 == 0 or at % 7 == step else (item.key + step) % item.k
 
@@ -119,7 +119,7 @@ def _write_picks(path: Path, items: list[Item]) -> None:
     lines = ["item,model,view,key,pick"]
     for model, step in (("epsilon", 1), ("zeta", 2)):
         for at, item in enumerate(items):
-            pick = "ABCD"[_pick(at, item, step)]
+            pick = "ABCD"[pick_of(at, item, step)]
             lines.append(f"{item.id},{model},choices_only,{'ABCD'[item.key]},{pick}")
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
