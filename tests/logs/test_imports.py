@@ -20,7 +20,7 @@ from robustify.export import writing as exporting
 from robustify.importing import import_logs
 from robustify.item import Item
 from robustify.loaders import Source, load
-from robustify.logs import LogOptions, LogPath, gather, parse_log_path, read_log, read_logs
+from robustify.logs import LogPath, parse_log_path
 from robustify.logs.replay import ReplayModel, replayed
 from robustify.run import Run, open_run, write_items
 from robustify.views import template
@@ -89,6 +89,12 @@ def rows(run: Run, view: str = "full") -> list[tuple[object, ...]]:
     ]
 
 
+def import_one(folder: Path, items: list[Item], picks: list[int] | None = None, *data: Path) -> Run:
+    """A run of the logged answers of model "one", by default its usual picks."""
+    log = logged(folder / "logs", "one", items, PICKS["one"] if picks is None else picks)
+    return import_logs([LogPath(log)], folder / "out", data=data)
+
+
 # Matching
 
 
@@ -102,8 +108,7 @@ def test_rows_are_matched_by_content_whatever_their_order_and_that_of_their_choi
     by_stem = {item.stem: item for item in items}
     wanted = [draw.randrange(4) for _ in shown]
     picks = [order[by_stem[i.stem].id].index(w) for i, w in zip(shown, wanted, strict=True)]
-    log = logged(tmp_path / "logs", "one", shown, picks)
-    run = import_logs([LogPath(log)], tmp_path / "out", data=[data])
+    run = import_one(tmp_path, shown, picks, data)
     expected = {by_stem[i.stem].id: w for i, w in zip(shown, wanted, strict=True)}
     found = rows(run)
     assert [r[1] for r in found] == [item.id for item in items]
@@ -119,9 +124,7 @@ def test_white_space_and_the_case_of_a_stem_do_not_part_an_item_from_itself(
 ) -> None:
     items[1] = replace(items[1], stem=f"  {items[1].stem}\n")
     items[2] = replace(items[2], stem=items[2].stem.upper())
-    run = import_logs(
-        [LogPath(logged(tmp_path / "logs", "one", items, PICKS["one"]))], tmp_path / "out", data=[data]
-    )
+    run = import_one(tmp_path, items, None, data)
     assert run.manifest["data"]["n_items"] == 8
     assert any("folded stem" in note and note.endswith(": 1") for note in run.manifest["config"]["notes"])
 
@@ -143,8 +146,7 @@ def test_what_matches_no_item_is_listed_by_line_and_counted(
     tmp_path: Path, items: list[Item], data: Path
 ) -> None:
     items[3] = replace(items[3], stem=f"Which {SECRET} is it?")
-    log = logged(tmp_path / "logs", "one", items, PICKS["one"])
-    run = import_logs([LogPath(log)], tmp_path / "out", data=[data])
+    run = import_one(tmp_path, items, None, data)
     assert [json.loads(line) for line in (run.folder / "quarantine.jsonl").read_text().splitlines()] == [
         {"file": "samples_boxes.jsonl", "line": 4, "reason": "no item of the data has this content"}
     ]
@@ -157,9 +159,8 @@ def test_what_matches_no_item_is_listed_by_line_and_counted(
 
 def test_a_log_of_another_data_set_is_refused(tmp_path: Path, data: Path) -> None:
     others = [replace(i, stem=f"{SECRET} {n}") for n, i in enumerate(boxes(4))]
-    log = logged(tmp_path / "logs", "one", others, [0, 0, 0, 0])
     with pytest.raises(DataError, match=r"none of its 4 rows shows an item of boxes") as error:
-        import_logs([LogPath(log)], tmp_path / "out", data=[data])
+        import_one(tmp_path, others, [0, 0, 0, 0], data)
     assert SECRET not in str(error.value)
     assert not (tmp_path / "out").exists()
 
@@ -178,9 +179,7 @@ def test_a_row_at_the_index_of_an_item_but_with_another_content_is_set_aside_and
     shown = [*items[:5], *(replace(i, stem=f"{SECRET} {n}") for n, i in enumerate(items[5:]))]
     # Rows that stand at each other's index are told by their content too.
     shown[0], shown[1] = shown[1], shown[0]
-    run = import_logs(
-        [LogPath(logged(tmp_path / "logs", "one", shown, PICKS["one"]))], tmp_path / "out", data=[data]
-    )
+    run = import_one(tmp_path, shown, None, data)
     assert {r[1]: r[3] for r in rows(run)} == {
         items[1].id: 0, items[0].id: 1, items[2].id: 2, items[3].id: 3, items[4].id: 0,
     }  # fmt: skip
@@ -198,8 +197,7 @@ def test_another_key_in_the_data_is_counted_and_the_data_s_own_is_taken(
     tmp_path: Path, items: list[Item], data: Path
 ) -> None:
     write_items(data, [replace(items[0], key=3), *items[1:]])
-    log = logged(tmp_path / "logs", "one", items, PICKS["one"])
-    run = import_logs([LogPath(log)], tmp_path / "out", data=[data])
+    run = import_one(tmp_path, items, None, data)
     assert (
         "samples_boxes.jsonl: rows with another key than the data's, which was taken: 1"
         in (run.manifest["config"]["notes"])
@@ -337,48 +335,46 @@ VOTES: dict[str, list[int | None]] = {
 NO_TEXT = {"robust.jsonl", "shortcut.jsonl", "undecided.jsonl", "cloze.jsonl", "lm_eval_tasks"}
 
 
-def test_a_run_without_items_is_judged_and_says_what_is_absent(tmp_path: Path) -> None:
-    run = import_logs([LogPath(blind(tmp_path, VOTES, KEYS))], tmp_path / "out")
-    assert not NO_TEXT & {p.name for p in run.folder.iterdir()}
-    assert (run.items, run.holds_text) == (None, False)
-    summary = run.summary
+@pytest.fixture
+def textless(tmp_path: Path) -> Run:
+    return import_logs([LogPath(blind(tmp_path, VOTES, KEYS))], tmp_path / "out")
+
+
+def test_a_run_without_items_is_judged_and_says_what_is_absent(textless: Run, tmp_path: Path) -> None:
+    assert not NO_TEXT & {p.name for p in textless.folder.iterdir()}
+    assert (textless.items, textless.holds_text) == (None, False)
+    summary = textless.summary
     assert summary["splits"]["shortcut"] == 3
-    assert (summary["heuristics"], summary["splits"]["cloze"], summary["residual"]["probe"]) == (
-        None,
-        None,
-        None,
-    )
+    assert summary["heuristics"] is summary["splits"]["cloze"] is summary["residual"]["probe"] is None
     assert summary["benchmark"]["topics"] == {"bank 0": 4, "bank 1": 4}
     assert summary["screen"]["voters"]["two"]["unanswered"] == 1
     assert summary["screen"]["voters"]["two"]["choices_only_accuracy"]["n"] == 7
-    assert any("no text of the 8 items is known" in note for note in run.manifest["config"]["notes"])
-    assert "no text of the 8 items" in (run.folder / "report.md").read_text()
+    assert any("no text of the 8 items is known" in note for note in textless.manifest["config"]["notes"])
+    assert "no text of the 8 items" in (textless.folder / "report.md").read_text()
 
 
-def test_a_run_without_items_is_opened_checked_judged_and_printed_again(tmp_path: Path) -> None:
-    run = import_logs([LogPath(blind(tmp_path, VOTES, KEYS))], tmp_path / "out")
-    assert open_run(run.folder).changed() == []
-    assert pipeline.rejudge(run, {}, tmp_path / "again").manifest == run.manifest
-    other = pipeline.rejudge(run, {"screen.criterion": "majority"}, tmp_path / "other")
+def test_a_run_without_items_is_opened_checked_judged_and_printed_again(
+    textless: Run, tmp_path: Path
+) -> None:
+    assert open_run(textless.folder).changed() == []
+    assert pipeline.rejudge(textless, {}, tmp_path / "again").manifest == textless.manifest
+    other = pipeline.rejudge(textless, {"screen.criterion": "majority"}, tmp_path / "other")
     assert other.summary["splits"]["shortcut"] == 5
-    assert other.summary["benchmark"]["topics"] == run.summary["benchmark"]["topics"]
+    assert other.summary["benchmark"]["topics"] == textless.summary["benchmark"]["topics"]
     assert not NO_TEXT & {p.name for p in other.folder.iterdir()}
-    (run.folder / "report.html").unlink()
-    assert pipeline.reprint(run).changed() == []
+    (textless.folder / "report.html").unlink()
+    assert pipeline.reprint(textless).changed() == []
 
 
-def test_a_run_without_items_cannot_be_exported(tmp_path: Path) -> None:
-    run = import_logs([LogPath(blind(tmp_path, VOTES, KEYS))], tmp_path / "out")
+def test_a_run_without_items_is_not_exported_and_not_judged_once_its_topics_were_changed(
+    textless: Run, tmp_path: Path
+) -> None:
     with pytest.raises(DataError, match="holds no text of its items"):
-        exporting.export_lm_eval(run, tmp_path / "tasks", force=True)
-
-
-def test_topics_that_were_changed_by_hand_are_found(tmp_path: Path) -> None:
-    run = import_logs([LogPath(blind(tmp_path, VOTES, KEYS))], tmp_path / "out")
-    path = run.folder / "verdicts.csv"
+        exporting.export_lm_eval(textless, tmp_path / "tasks", force=True)
+    path = textless.folder / "verdicts.csv"
     path.write_text(path.read_text().replace("bank 0", "bank 9"))
     with pytest.raises(DataError, match=r"verdicts\.csv"):
-        pipeline.rejudge(run, {}, tmp_path / "again")
+        pipeline.rejudge(textless, {}, tmp_path / "again")
 
 
 def test_a_run_without_items_takes_the_place_of_one_with_items(tmp_path: Path, logs: list[LogPath]) -> None:
@@ -395,27 +391,16 @@ def config(data: Path, monkeypatch: pytest.MonkeyPatch, logs: list[LogPath]) -> 
     """A config of one fake model; the answers of another are replayed."""
 
     @contextlib.contextmanager
-    def fake(model: Any, _cache: Path) -> Iterator[FakeScorer]:
+    def fake(model: Any, _cache: Path, **_: object) -> Iterator[FakeScorer]:
         yield FakeScorer(finds("red"), name=model.name)
 
     monkeypatch.setattr(pipeline, "open_scorer", fake)
     monkeypatch.setattr(pipeline, "check_model", lambda *_: None)
 
     def make(**replay: object) -> Config:
-        replayed_ = {
-            "name": "logged",
-            "engine": "replay",
-            "logs": str(logs[1].path),
-            "view": "full",
-            **replay,
-        }
-        tree = {
-            "name": "boxes",
-            "sensitivity": "public",
-            "data": [{"path": str(data)}],
-            "models": ["asked", replayed_],
-        }
-        return parse(tree, "test")
+        model = {"name": "logged", "engine": "replay", "logs": str(logs[1].path), "view": "full", **replay}
+        tree = {"name": "boxes", "sensitivity": "public", "data": [{"path": str(data)}]}
+        return parse({**tree, "models": ["asked", model]}, "test")
 
     return make
 
@@ -642,10 +627,11 @@ def test_one_model_does_not_vote_under_two_names(tmp_path: Path, items: list[Ite
     assert not (tmp_path / "out").exists()
 
 
-def test_two_models_of_one_table_are_two_models(tmp_path: Path) -> None:
-    run = import_logs([LogPath(blind(tmp_path, VOTES, KEYS))], tmp_path / "out")
-    assert {name: told["model"] for name, told in run.manifest["models"].items()} == {m: m for m in VOTES}
-    assert len(run.summary["screen"]["voters"]) == 3
+def test_two_models_of_one_table_are_two_models(textless: Run) -> None:
+    assert {name: told["model"] for name, told in textless.manifest["models"].items()} == {
+        m: m for m in VOTES
+    }
+    assert len(textless.summary["screen"]["voters"]) == 3
 
 
 def test_provenance_is_kept_for_every_model(tmp_path: Path, items: list[Item]) -> None:
@@ -663,8 +649,3 @@ def test_provenance_is_kept_for_every_model(tmp_path: Path, items: list[Item]) -
         f"1/samples_boxes_{date}.jsonl", f"2/samples_boxes_{date}.jsonl",
     ]  # fmt: skip
     assert b"/home/me" not in (run.folder / "run.json").read_bytes()
-
-
-def test_reading_and_gathering_need_no_run(tmp_path: Path, logs: list[LogPath]) -> None:
-    assert read_log(logs[0].path, LogOptions()).task == "boxes"
-    assert len(gather(read_logs(logs, LogOptions()), None).answers) == 24
