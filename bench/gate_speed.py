@@ -80,9 +80,9 @@ def speed(files: Sequence[Path], folder: Path, items: Sequence[Made], runs: int)
         "detect_secrets_version": version,
         "load": loads,
         "goal_import_seconds": GOAL_IMPORT,
-        "import": _told([_imported(env, folder) for _ in range(runs)]),
+        "import": _summary([_imported(env, folder) for _ in range(runs)]),
         "hook_first_seconds": hook(folder),
-        **{name: _told(held) for name, held in timed.items()},
+        **{name: _summary(runs_of) for name, runs_of in timed.items()},
     }
 
 
@@ -96,7 +96,7 @@ def _timed(command: Sequence[str], env: dict[str, str], folder: Path) -> tuple[f
 
 
 def _imported(env: dict[str, str], folder: Path) -> tuple[float, float]:
-    """The same for the loading of the gate's modules alone, told by the process itself."""
+    """The same for the loading of the gate's modules alone, measured by the process itself."""
     command = [sys.executable, "-c", _IMPORT]
     done = subprocess.run(
         command, env={**env, "PYTHONPATH": str(ROOT)}, check=True, capture_output=True, text=True, cwd=folder
@@ -126,11 +126,11 @@ def hook(folder: Path) -> float | None:
     return round(time.perf_counter() - begin, 2)
 
 
-def _told(held: Sequence[tuple[float, float]]) -> dict[str, Any]:
-    clock = [seconds for seconds, _ in held]
+def _summary(timings: Sequence[tuple[float, float]]) -> dict[str, Any]:
+    clock = [seconds for seconds, _ in timings]
     return {
-        "runs": len(held),
+        "runs": len(timings),
         "median": round(statistics.median(clock), 3),
         "range": [round(min(clock), 3), round(max(clock), 3)],
-        "processor_median": round(statistics.median(used for _, used in held), 3),
+        "processor_median": round(statistics.median(used for _, used in timings), 3),
     }

@@ -234,12 +234,6 @@ def test_a_huge_file_is_refused_without_being_read(repo: Repo, capsys: pytest.Ca
     assert rules(capsys, "--staged") == (4, {("huge", "RBG503")})
 
 
-@pytest.mark.parametrize("kind", ["missing", "folder", "pipe"])
-def test_what_is_no_file_is_a_usage_error(repo: Repo, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
-    place = repo.place / "thing"
-    if kind == "folder":
-        place.mkdir()
-    elif kind == "pipe":
-        os.mkfifo(place)
+def test_a_file_that_is_not_there_is_a_usage_error(repo: Repo, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["thing"]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1

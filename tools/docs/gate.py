@@ -85,30 +85,32 @@ def _goal(case: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _arranged(found: Mapping[str, Any]) -> str:
-    told = ", ".join(f"{name.replace('_', ' ')} {_rate(case)}" for name, case in found.items())
-    return f"Refused in the same files: {told}.\n"
+    rates = ", ".join(f"{name.replace('_', ' ')} {_rate(case)}" for name, case in found.items())
+    return f"Refused in the same files: {rates}.\n"
 
 
 def _disguises(found: Mapping[str, Any]) -> str:
-    held = found["recall"]["disguises"]
-    missed = [name for name, case in held.items() if min(case["item"]["value"], case["stem"]["value"]) < 1]
-    n = sum(case[form]["n"] for case in held.values() for form in ("item", "stem"))
-    names = ", ".join(name.replace("_", " ") for name in held)
+    disguises = found["recall"]["disguises"]
+    missed = [
+        name for name, case in disguises.items() if min(case["item"]["value"], case["stem"]["value"]) < 1
+    ]
+    n = sum(case[form]["n"] for case in disguises.values() for form in ("item", "stem"))
+    names = ", ".join(name.replace("_", " ") for name in disguises)
     verdict = "all are refused" if not missed else f"**not all are refused: {', '.join(missed)}**"
-    leaks = f"{len(held)} kinds, {n:,} leaks of whole items and of stems alone"
+    leaks = f"{len(disguises)} kinds, {n:,} leaks of whole items and of stems alone"
     return f"Disguises ({leaks}): {verdict}. They are: {names}.\n"
 
 
 def _layouts(found: Mapping[str, Any]) -> str:
-    told = []
+    rates = []
     for name, case in found.items():
         missed = ", ".join(f"{key.replace('_', ' ')} {n}" for key, n in case["missed"].items())
         size = name.removesuffix("_items")
-        told.append(
+        rates.append(
             f"files of {'one item' if size == '1' else f'{size} items'} {_rate(case)}"
             + (f" (missed: {missed})" if missed else "")
         )
-    return f"Structure alone, in every layout and style of key: {'; '.join(told)}.\n"
+    return f"Structure alone, in every layout and style of key: {'; '.join(rates)}.\n"
 
 
 def _false(found: Mapping[str, Any]) -> str:

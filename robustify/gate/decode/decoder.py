@@ -21,7 +21,6 @@ from robustify.gate.decode.unpack import (
     unpacked,
 )
 
-_FEW = 8
 _NEWLINE = re.compile("\n")
 _ARMOUR = re.compile(r"^-----BEGIN (?:PGP MESSAGE|AGE ENCRYPTED FILE)-----\s*$", re.MULTILINE)
 NOISE = 4096
@@ -56,18 +55,14 @@ class Unreadable:
 
 
 class Lines:
-    """The lines of one text. After a few calls its newlines are found once for all."""
+    """The lines of one text, whose newlines are found once."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._calls = 0
         self._ends: list[int] | None = None
 
     def of(self, offset: int) -> int:
         """The line, from 1, of an offset."""
-        self._calls += 1
-        if self._calls <= _FEW:
-            return self._text.count("\n", 0, offset) + 1
         if self._ends is None:
             self._ends = [match.start() for match in _NEWLINE.finditer(self._text)]
         return bisect_left(self._ends, offset) + 1

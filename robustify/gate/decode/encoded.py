@@ -117,25 +117,18 @@ def _decoded(bare: str) -> Iterator[bytes]:
         yield bytes.fromhex(bare.removeprefix("0x"))
         return
     if _BASE32.match(bare):
-        data = _tried(base64.b32decode, bare.upper(), 8)
-        if data is not None:
-            yield data
-    standard = bare.replace("-", "+").replace("_", "/")
-    data = _tried(base64.b64decode, standard, 4)
-    if data is not None:
-        yield data
+        yield from _tried(base64.b32decode, bare.upper(), 8)
+    yield from _tried(base64.b64decode, bare.replace("-", "+").replace("_", "/"), 4)
 
 
-def _tried(decode: Callable[[str], bytes], bare: str, group: int) -> bytes | None:
+def _tried(decode: Callable[[str], bytes], bare: str, group: int) -> Iterator[bytes]:
     """The decoded run; where its length fits no whole group, without the characters past the last one."""
-    try:
-        return decode(bare + "=" * (-len(bare) % group))
-    except (binascii.Error, ValueError):
-        less = bare[: len(bare) // group * group]
-    try:
-        return decode(less)
-    except (binascii.Error, ValueError):
-        return None
+    for form in (bare + "=" * (-len(bare) % group), bare[: len(bare) // group * group]):
+        try:
+            yield decode(form)
+        except (binascii.Error, ValueError):
+            continue
+        return
 
 
 BREAK = "\x0b"

@@ -79,23 +79,39 @@ def build_index(
         read += sorted((_item(item, tagger) for item in items), key=lambda item: item.digest)
     n = len(read)
     ordinary = _ordinary(tagger, {tag for item in read for tag in item.tags}, background, library)
-    shared = _shared(read)
-    kept, thin, blind = _kept(read, ordinary, shared)
+    common = ordinary | _shared(read)
+    owners_of: dict[int, list[int]] = {}
+    wholes: list[tuple[int, int, int, bytes]] = []
+    thin = blind = 0
+    for owner, item in enumerate(read):
+        # A templated item would be left with nothing: it keeps the shingles that it shares with its likes.
+        left_out = common if _cover(item.tags, common) >= COVER + SPAN else ordinary
+        for tag in set(item.tags) - left_out:
+            owners = owners_of.setdefault(tag, [])
+            if len(owners) < _SHARED:  # a leak of any other item with this shingle is found by the first few
+                owners.append(owner)
+        whole = [
+            (tags[0], size, owner, mac) for tags, size, mac in item.wholes if not common.issuperset(tags)
+        ]
+        wholes += whole
+        if _cover(item.tags, left_out) < COVER + 1:
+            thin += bool(whole)
+            blind += not whole and _cover(item.tags, left_out) < COVER
     if blind == n:
         raise DataError(
             f"{n} items, but none has enough text to be recognised; expected questions of {COVER} words or more"
         )
-    pairs = sorted((tag, owner) for tag, owners in kept.tags.items() for owner in owners)
+    pairs = sorted((tag, owner) for tag, owners in owners_of.items() for owner in owners)
+    starts, lengths, whole_owners, macs = zip(*wholes, strict=True) if wholes else ((), (), (), ())
     tables = Tables(
         sets=tuple(firsts),
         tags=array("Q", [tag for tag, _ in pairs]),
         owners=array("I", [owner for _, owner in pairs]),
-        starts=array("Q", [start for start, _, _, _ in kept.wholes]),
-        lengths=array("I", [length for _, length, _, _ in kept.wholes]),
-        whole_owners=array("I", [owner for _, _, owner, _ in kept.wholes]),
+        starts=array("Q", starts),
+        lengths=array("I", lengths),
+        whole_owners=array("I", whole_owners),
         marks=array("I", sorted({mark for item in read for mark in item.marks})),
-        wholes=b"".join(whole for _, _, _, whole in kept.wholes),
-        counts={"items": n, "thin": thin, "blind": blind},
+        wholes=b"".join(macs),
     )
     return Built(tables, n, len(pairs), len(ordinary), thin, blind)
 
@@ -132,9 +148,8 @@ def _background(places: Iterable[Path], library: bool) -> Iterator[str]:
         left -= path.stat().st_size
         if left >= 0:
             yield path.read_text(encoding="utf-8", errors="replace")
-    for place in places:
-        for path in _files(place):
-            yield path.read_text(encoding="utf-8", errors="replace")
+    for path in (path for place in places for path in _files(place)):
+        yield path.read_text(encoding="utf-8", errors="replace")
 
 
 def _files(place: Path) -> list[Path]:
@@ -142,37 +157,6 @@ def _files(place: Path) -> list[Path]:
         return [place]
     paths = (path for path in place.rglob("*") if path.suffix in _TEXTS and path.is_file())
     return sorted(path for path in paths if "site-packages" not in path.parts)
-
-
-@dataclass(slots=True)
-class _Kept:
-    """What goes into the index: the owners of each tag, and (start, length, owner, HMAC) of whole texts."""
-
-    tags: dict[int, list[int]]
-    wholes: list[tuple[int, int, int, bytes]]
-
-
-def _kept(read: Sequence[_Read], ordinary: set[int], shared: set[int]) -> tuple[_Kept, int, int]:
-    kept = _Kept({}, [])
-    thin = blind = 0
-    common = ordinary | shared
-    for owner, item in enumerate(read):
-        # A templated item would be left with nothing: it keeps the shingles that it shares with its likes.
-        left_out = common if _cover(item.tags, common) >= COVER + SPAN else ordinary
-        for tag in set(item.tags) - left_out:
-            owners = kept.tags.setdefault(tag, [])
-            if len(owners) < _SHARED:  # a leak of any other item with this shingle is found by the first few
-                owners.append(owner)
-        wholes = [
-            (tags[0], length, owner, whole)
-            for tags, length, whole in item.wholes
-            if not common.issuperset(tags)
-        ]
-        kept.wholes += wholes
-        if _cover(item.tags, left_out) < COVER + 1:
-            thin += bool(wholes)
-            blind += not wholes and _cover(item.tags, left_out) < COVER
-    return kept, thin, blind
 
 
 def _cover(tags: Sequence[int], left_out: set[int]) -> int:

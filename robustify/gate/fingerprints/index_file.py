@@ -36,11 +36,9 @@ _MOST = 256 << 20
 class Tables:
     """What an index holds. `tags[i]` is a shingle of item `owners[i]`, sorted; `starts` are the first three words
     of each whole text, with its number of words, its item and its 16-byte HMAC. `marks` are those of every registered
-    word. `sets` are (name, first item) pairs, `counts` the numbers of items, of those that are recognised only whole
-    (`thin`) and of those that are not recognised (`blind`)."""
+    word. `sets` are (name, first item) pairs."""
 
     sets: tuple[tuple[str, int], ...]
-    counts: dict[str, int]
     tags: "array[int]"
     owners: "array[int]"
     starts: "array[int]"
@@ -120,7 +118,7 @@ def _packed(tables: Tables) -> bytes:
     fields: dict[str, Any] = asdict(tables)
     parts = {name: _little(value) for name, value in fields.items() if isinstance(value, array)}
     parts["wholes"] = fields["wholes"]
-    head = {"format": FORMAT, "sets": tables.sets, "counts": tables.counts}
+    head = {"format": FORMAT, "sets": tables.sets}
     sizes = {name: len(part) for name, part in parts.items()}
     return json.dumps(head | {"sizes": sizes}).encode() + b"\n" + b"".join(parts.values())
 
@@ -137,7 +135,7 @@ def _unpacked(body: bytes) -> Tables:
         name: _native(array("Q" if name in ("tags", "starts") else "I", part)) for name, part in parts.items()
     }
     sets = tuple((str(name), int(first)) for name, first in head["sets"])
-    return Tables(sets=sets, counts=head["counts"], wholes=wholes, **arrays)
+    return Tables(sets=sets, wholes=wholes, **arrays)
 
 
 def _little(values: "array[int]") -> bytes:

@@ -71,42 +71,41 @@ class Fingerprints:
 
     def matches(self, text: str, *, disguised: bool = True) -> Iterator[Match]:
         """What a text shares with the registered sets; disguised: also spaced out, in ROT13 and backwards."""
-        turned = False
+        rotates = False
         for stream in streams(text):
             words = stream.kept()
             kinds = self._kinds_of(stream, words)
-            yield from self._judged(stream, words, self._hits(words, kinds))
+            yield from self._judged(stream, words, kinds)
             if disguised:
-                hits = self._hits_backwards(words, kinds)
-                yield from self._judged(stream, words[::-1], hits, backwards=True)
+                if _RUN_BACKWARDS.search(kinds):
+                    turned = [word[::-1] for word in reversed(words)]
+                    yield from self._judged(
+                        stream, turned, bytes(k >> 1 for k in reversed(kinds)), backwards=True
+                    )
                 yield from self._in(joined_letters(stream))
-                turned = turned or _RUN_ROTATED.search(kinds) is not None
-        for stream in rotated(text) if turned else ():
+                rotates = rotates or _RUN_ROTATED.search(kinds) is not None
+        for stream in rotated(text) if rotates else ():
             yield from self._in(stream)
 
     def _in(self, stream: Stream | None) -> Iterator[Match]:
         if stream is not None:
             words = stream.kept()
-            yield from self._judged(stream, words, self._hits(words, self._kinds_of(stream, words)))
+            yield from self._judged(stream, words, self._kinds_of(stream, words))
 
     def _judged(
-        self, stream: Stream, words: list[bytes], hits: list[Hit], *, backwards: bool = False
+        self, stream: Stream, words: list[bytes], kinds: bytes, *, backwards: bool = False
     ) -> Iterator[Match]:
+        """The strongest match with each set. `words`: those of the stream that count, in the order of reading."""
+        hits = self._hits(words, kinds)
         if not hits:
             return
-        places = stream.places()
-        if backwards:
-            words, places = (
-                [word[::-1] for word in words],
-                [len(stream.parts) - 1 - place for place in reversed(places)],
-            )
+        places = stream.places()[::-1] if backwards else stream.places()
         best: dict[str, tuple[tuple[bool, int], int]] = {}
         for name, place, cover, whole in (*self._wholes(words, hits), *self._covers(words, hits, places)):
             if name not in best or (whole, cover) > best[name][0]:
                 best[name] = ((whole, cover), place)
         for name, ((whole, cover), place) in best.items():
-            at = len(stream.parts) - 1 - places[place] if backwards else places[place]
-            yield Match(name, stream.line_of(at), cover, whole)
+            yield Match(name, stream.line_of(places[place]), cover, whole)
 
     def _kinds_of(self, stream: Stream, words: list[bytes]) -> bytes:
         """For each word whether the vocabulary holds it, and in which disguise; a new word is looked up once."""
@@ -123,25 +122,12 @@ class Fingerprints:
 
     def _hits(self, words: list[bytes], kinds: bytes) -> list[Hit]:
         """The registered shingles of a text: only runs of words of the vocabulary are tagged at all."""
-        return [
-            hit
-            for run in _RUN.finditer(kinds)
-            for hit in self._tagged(words[run.start() : run.end()], run.start())
-        ]
-
-    def _hits_backwards(self, words: list[bytes], kinds: bytes) -> list[Hit]:
-        """The same for the text read from its end; places count from there."""
         hits: list[Hit] = []
-        for run in _RUN_BACKWARDS.finditer(kinds):
-            part = [word[::-1] for word in reversed(words[run.start() : run.end()])]
-            hits += self._tagged(part, len(words) - run.end())
-        return sorted(hits)
-
-    def _tagged(self, words: list[bytes], start: int) -> list[Hit]:
-        tags = self._tagger.tags(words)
-        if self._known.isdisjoint(tags):
-            return []
-        return [(start + i, tag) for i, tag in enumerate(tags) if tag in self._known]
+        for run in _RUN.finditer(kinds):
+            tags = self._tagger.tags(words[run.start() : run.end()])
+            if not self._known.isdisjoint(tags):
+                hits += ((run.start() + i, tag) for i, tag in enumerate(tags) if tag in self._known)
+        return hits
 
     def _wholes(self, words: list[bytes], hits: list[Hit]) -> Iterator[Seen]:
         for place, tag in hits:
@@ -180,7 +166,7 @@ def _covered(hits: "deque[Hit]", places: list[int]) -> int:
     """How many words the hits cover, a repeated shingle counted once, one lone letter within a shingle too."""
     out: set[int] = set()
     for place in {tag: place for place, tag in hits}.values():
-        first, last = places[place], places[place + SPAN - 1]
+        first, last = sorted((places[place], places[place + SPAN - 1]))
         out |= set(range(first, last + 1)) if last - first <= SPAN else set(places[place : place + SPAN])
     return len(out)
 
