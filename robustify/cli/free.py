@@ -203,7 +203,7 @@ def grade(
 ) -> int:
     """Grade answers: rules first, the judge for what they cannot decide.
 
-    What nobody could decide has no score. Exit 7 when that is more than --max-unscored; the grades are on disk.
+    What neither decides has no score. Exit 7 when that is more than --max-unscored; the grades are on disk.
 
     \b
     Example:

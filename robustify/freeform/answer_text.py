@@ -152,7 +152,7 @@ def squash(text: str) -> str:
 
 
 def is_symbolic(text: str) -> bool:
-    """Whether a text has an operator, an arrow, an index or braces, so that its words are not all it says."""
+    """Whether a text has an operator, an arrow, an index or braces, so that its words alone do not give its meaning."""
     return _SYMBOLIC.search(plain_text(text)) is not None
 
 
@@ -186,7 +186,7 @@ def final_segment(text: str) -> str:
 
 
 def _last_box(text: str) -> str | None:
-    """What the last balanced box holds."""
+    """The content of the last balanced box."""
     for opened in reversed(list(_BOXED.finditer(text))[-20:]):
         depth = 1
         for brace in re.finditer(r"[{}]", text[opened.end() : opened.end() + 2000]):
@@ -241,7 +241,7 @@ def no_answer(reason: str) -> Finding:
 
 
 def undecided(reason: str, extracted: str | None = None, flags: tuple[str, ...] = ()) -> Finding:
-    """The rules cannot tell; a judge may."""
+    """The rules do not decide; a judge may."""
     return Finding("needs_judge", None, None, reason, extracted, flags)
 
 

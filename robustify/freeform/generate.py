@@ -35,7 +35,7 @@ BY_KIND: Mapping[str, str] = {
 class Generation:
     """How a model is asked: one template for all items or one by kind, a language, and the length of a reply.
 
-    `max_tokens` 512 suits short answers; a model that thinks aloud needs 4,096.
+    `max_tokens` 512 suits short answers; a model that writes its reasoning needs 4,096.
     """
 
     template: str | None = None

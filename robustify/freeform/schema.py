@@ -114,7 +114,7 @@ class FreeItem(KeptHere):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AnswerRow(KeptHere):
-    """What a model wrote. `error` says why there is no text: the question was never put to it."""
+    """A model's answer. `error`: why there is no text, where the model was not asked."""
 
     item_id: str
     model: str

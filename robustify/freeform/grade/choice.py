@@ -114,10 +114,10 @@ def _by_text(text: str, options: Sequence[str], correct: int, aliases: tuple[str
         return right("equal", text) if same else _undecided_or_refused(text, "symbolic")
     mine = normalize_tokens(options[correct])
     if not mine or any(normalize_tokens(o) == mine for i, o in enumerate(options) if i != correct):
-        # Only case or signs tell such options apart, and words have neither.
+        # Such options differ only in case or signs, and words have neither.
         exact = plain_text(text).rstrip(".") == plain_text(options[correct]).rstrip(".")
         return right("equal", text) if exact else _undecided_or_refused(text, "options_fold_alike")
-    # What stands around a result in marks (a box, a tag) is no part of the answer's words.
+    # The marks around a result (a box, a tag) are no part of the answer's words.
     for part in dict.fromkeys((segment, segment if is_symbolic(text) else text)):
         found = _equal(part, options, correct, aliases) or _contained(part, options, correct, aliases)
         if found is not None:
@@ -175,6 +175,6 @@ def _outermost(tokens: tuple[str, ...], wordings: Sequence[tuple[int, tuple[str,
 
 
 def _denied(tokens: tuple[str, ...], match: _Match) -> bool:
-    # What comes before may deny from afar ("not, as many think, caused by ..."); what comes after speaks of its own.
+    # A negation before may be far off ("not, as many think, caused by ..."); one after must be near.
     around = tokens[: match.start] + tokens[match.end : match.end + _AFTER]
     return any(token in _NEGATIONS for token in around)

@@ -1,4 +1,8 @@
-"""Where in an answer the number stands, and what around it makes it something else than a plain number."""
+"""Whether a number is right, without a judge: decimal, exact, with the tolerance relative to the reference alone.
+
+The number must be certain: one in the final segment, or the one after its last equals sign. A range, a bound or two
+numbers are wrong; an expression, an unknown unit or a scale that is off by a power of ten is left to a judge.
+"""
 
 import math
 import re
@@ -77,7 +81,7 @@ def expression(segment: str, inside: Sequence[Quantity], scope: tuple[int, int] 
 
 Percent = Literal["auto", "face", "strict"]
 _CONTEXT = Context(prec=60)
-_SPEAKS_OF_PERCENT = re.compile(r"%|\bper\s?cent(?:age)?s?\b", re.IGNORECASE)
+_NAMES_PERCENT = re.compile(r"%|\bper\s?cent(?:age)?s?\b", re.IGNORECASE)
 _CELSIUS, _COULOMB, _DEGREE = (("degree_Celsius", 1),), (("coulomb", 1),), (("degree", 1),)
 _FAHRENHEIT, _FARAD = (("degree_Fahrenheit", 1),), (("farad", 1),)
 
@@ -105,13 +109,13 @@ class Tolerance:
             raise UsageError(f"tolerance {rel}, {absolute}: expected finite numbers")
         return cls(Decimal(str(rel)), Decimal(str(absolute)))
 
-    def holds(self, answer: Decimal, reference: Decimal) -> bool:
+    def accepts(self, answer: Decimal, reference: Decimal) -> bool:
         """Whether an answer is within the tolerance, its edge included."""
         with localcontext(_CONTEXT):
             return abs(answer - reference) <= max(self.rel * abs(reference), self.abs)
 
     def json(self) -> dict[str, str]:
-        """As it stands in a grade."""
+        """As written in a grade."""
         return {"rel": str(self.rel), "abs": str(self.abs)}
 
 
@@ -133,9 +137,9 @@ class NumericRule:
         if self.percent not in ("auto", "face", "strict"):
             raise UsageError(f"percent {self.percent!r}: expected auto, face or strict")
 
-    def holds(self, answer: Decimal, reference: Decimal) -> bool:
+    def accepts(self, answer: Decimal, reference: Decimal) -> bool:
         """Whether an answer is within the tolerance, and nearer to no rival."""
-        if not self.tolerance.holds(answer, reference):
+        if not self.tolerance.accepts(answer, reference):
             return False
         with localcontext(_CONTEXT):
             off = abs(answer - reference)
@@ -220,7 +224,7 @@ def _one(
 
 
 def _compared(quantity: Quantity, reference: Quantity, rule: NumericRule, question: str) -> Finding:
-    if quantity.bullet and rule.holds(-quantity.value, reference.value):
+    if quantity.bullet and rule.accepts(-quantity.value, reference.value):
         return undecided("sign_or_bullet", quantity.raw)
     if percent(reference.unit) or percent(quantity.unit):
         return _by_percent(quantity, reference, rule, question)
@@ -239,7 +243,7 @@ def _compared(quantity: Quantity, reference: Quantity, rule: NumericRule, questi
         return undecided("unknown_unit", quantity.raw)
     else:
         flags = ("unit_assumed",)
-    if rule.holds(value, reference.value):
+    if rule.accepts(value, reference.value):
         return right("within_tolerance", quantity.raw, flags)
     if flags and _off_by_tens(value, reference.value, rule.tolerance):
         return undecided("unit_scale_mismatch", quantity.raw, flags)
@@ -265,22 +269,21 @@ def _meant(unit: Unit | None, wanted: Unit | None) -> Unit | None:
 
 def _by_percent(quantity: Quantity, reference: Quantity, rule: NumericRule, question: str) -> Finding:
     """Face value or fraction: both for a reference in per cent; for another one the question decides."""
-    holds, face = rule.holds, quantity.value
+    face = quantity.value
     if percent(reference.unit):
         if quantity.unit is not None and not percent(quantity.unit):
             return wrong("unit_mismatch", quantity.raw)
         if quantity.unknown:
             return undecided("unknown_unit", quantity.raw)
-        ok = holds(face, reference.value) or (
-            not percent(quantity.unit) and holds(face * 100, reference.value)
-        )
+        values = [face] if percent(quantity.unit) else [face, face * 100]
+        ok = any(rule.accepts(value, reference.value) for value in values)
         return right("within_tolerance", quantity.raw) if ok else _missed(quantity, reference, rule, ())
     if reference.unit is not None:
         return wrong("unit_mismatch", quantity.raw)
     readings = {"face": [face], "strict": [face / 100]}.get(rule.percent)
     if readings is None:
-        readings = [face / 100, face] if _SPEAKS_OF_PERCENT.search(question) else [face / 100]
-    if any(holds(reading, reference.value) for reading in readings):
+        readings = [face / 100, face] if _NAMES_PERCENT.search(question) else [face / 100]
+    if any(rule.accepts(reading, reference.value) for reading in readings):
         return right("within_tolerance", quantity.raw, ("percent",))
     return _missed(quantity, reference, rule, ("percent",))
 
@@ -291,6 +294,6 @@ def _off_by_tens(value: Decimal, reference: Decimal, tolerance: Tolerance) -> bo
         return False
     shift = reference.adjusted() - value.adjusted()
     return any(
-        s != 0 and tolerance.holds(value.scaleb(s, _CONTEXT), reference)
+        s != 0 and tolerance.accepts(value.scaleb(s, _CONTEXT), reference)
         for s in (shift - 1, shift, shift + 1)
     )

@@ -1,7 +1,8 @@
-"""Numbers as people and models write them, brought into one notation: plain digits, `.`, `-`, `^`, `a/b`.
+"""Numbers with units in a text: decimal, exact, and only what is certainly a number.
 
-Superscripts, other scripts' digits, minus signs, vulgar fractions, LaTeX and Markdown emphasis are rewritten; nothing
-is computed, and what has no plain form is left as it is, so that a reader of numbers sees an expression.
+Superscripts, digits of other scripts, minus signs, vulgar fractions, LaTeX and Markdown emphasis are first rewritten in
+plain notation (plain digits, `.`, `-`, `^`, `a/b`); nothing is computed. A digit run inside a word, a version, a power
+or an index is no number. Ranges, lists and expressions are not resolved here: every number is given with its place.
 """
 
 import re

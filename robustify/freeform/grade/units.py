@@ -148,7 +148,7 @@ def _product(written: str) -> Unit | None:
             last = ""
         else:
             name = unit_name(word)
-            # After `a/b` another factor may belong above or below the line: nobody can tell.
+            # After `a/b` another factor may belong above or below the line: it is not certain.
             if name is None or name in exponents or (divided and sign > 0):
                 return None
             exponents[name], last, fresh = sign, name, False

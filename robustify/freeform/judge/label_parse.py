@@ -1,4 +1,4 @@
-"""A judge's reply as labels: which structure is the answer, and whether every label stands with its own nugget.
+"""A judge's reply as labels: which structure is the answer, and whether every label belongs to its own nugget.
 
 Labels are structural: no word is mined from prose, nothing inside reasoning is read, and the last structure wins only
 where nothing contradicts it. Where it is not certain which nugget a label belongs to, there is no label.
@@ -24,7 +24,7 @@ MANY_TAGS = 100_000
 """The same for tags before the reasoning is cut off, which may be long and quote much."""
 LONG = 100_000
 _BESIDE = 300
-"""Characters on either side that say whether a structure stands on lines of its own."""
+"""Characters on either side that decide whether a structure is on lines of its own."""
 _INVISIBLE = re.compile("[\u200b-\u200f\u2060\u2063\ufeff]")
 _FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[ \t]*[\w+-]*[ \t]*$", re.MULTILINE)
 _WORD = re.compile(r"\w")
@@ -35,9 +35,9 @@ _INTRO = re.compile(
 
 
 class LabelParse(NamedTuple):
-    """What a reply says of `expected_count` nuggets.
+    """The labels of a reply for `expected_count` nuggets.
 
-    `labels` stand in the order of the nuggets, None where a nugget has none; the whole is None where nothing can be
+    `labels` are in the order of the nuggets, None where a nugget has none; the whole is None where nothing can be
     aligned. `count` is how many valid labels (or, where nothing is aligned, entries) were found.
     """
 
@@ -132,7 +132,7 @@ def _candidates(text: str, expected: int, labels: LabelSet) -> list[Candidate]:
 
 
 def _ambiguous(text: str, found: Sequence[Candidate], expected: int) -> bool:
-    """Whether an earlier structure of the right length contradicts the last one, which does not stand for itself."""
+    """Whether an earlier structure of the right length contradicts the last one, which is not on its own at the end."""
     last = found[-1]
     others = [c for c in found[:-1] if len(c.labels) == expected and _differs(c, last)]
     if not others:
@@ -150,7 +150,7 @@ def _differs(a: Candidate, b: Candidate) -> bool:
 
 
 def inline(text: str, structure: Candidate | Span) -> bool:
-    """Whether words stand on the lines of a structure besides it."""
+    """Whether there are other words on the lines of a structure."""
     # A reply of one long line must not be read once for each of its structures.
     before = text[max(0, structure.start - _BESIDE) : structure.start].rpartition("\n")[2]
     after = text[structure.end : structure.end + _BESIDE].partition("\n")[0]

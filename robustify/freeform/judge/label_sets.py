@@ -1,4 +1,8 @@
-"""One structure in a reply that may be the list of labels: where it stands, what it holds, how it was written."""
+"""The closed sets of labels that a judge may give, how one written label is read, and a list of labels in a reply.
+
+A label is read from a whole entry, never from a word inside prose: "does not support" is a synonym of one label,
+"supportive of the claim" is none. What is not in the table is unknown; nothing is guessed.
+"""
 
 import re
 import unicodedata

@@ -51,7 +51,7 @@ def prompt_sha256(messages: Sequence[Message]) -> str:
 
 
 def sealed_digest(seal: bytes, what: str, digest: str) -> str:
-    """A digest under a subkey, so that nobody without the key can tell which text has it."""
+    """A digest under a subkey, so that the text cannot be found without the key."""
     return hmac.digest(seal, f"{what}\0{digest}".encode(), "sha256").hex()
 
 

@@ -1,7 +1,9 @@
-"""Balanced brackets in prose, found in one pass that knows about strings.
+"""Balanced brackets in a reply, found in one pass, and the values written in them; nothing is evaluated.
 
-`spans` gives every outermost `[...]` and `{...}` and what was left open at the end. It decodes nothing. A quotation
-mark opens a string only where a value can stand, so that inches and apostrophes in prose swallow nothing.
+`spans` gives every outermost `[...]` and `{...}` and what was left open at the end. A quotation mark opens a string
+only where a value can begin, so that inches and apostrophes in prose are skipped. A span is decoded as JSON, then in
+spellings that models write for it. Objects are `Pairs`, so that a key given twice is seen. Spans that are too deep are
+refused, and lenient spellings are tried only within a budget, so that the time for any reply is bounded.
 """
 
 import ast
@@ -12,7 +14,7 @@ from collections import deque
 from typing import Any, NamedTuple
 
 DEEPEST = 12
-"""Nesting past which a span is no honest reply; it is found, and not decoded."""
+"""Nesting past which a span is not decoded."""
 _TOKENS = re.compile(r"[\[\]{}\"']")
 _CLOSES = {"]": "[", "}": "{"}
 _OPENS_A_STRING = "[{,:("
