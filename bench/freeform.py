@@ -97,7 +97,7 @@ def measured(n: int) -> dict[str, Any]:
                 reasoning(i, rng) + json.dumps({"reasoning": f"case {i}", "score": i % 2}),
                 i % 2,
             ),
-            lambda r: parse_score(r[0]).score == r[1],
+            lambda r: parse_score(r[0]).value == r[1],
         ),
         "parse_verdict": timed(
             n,
@@ -105,7 +105,7 @@ def measured(n: int) -> dict[str, Any]:
                 reasoning(i, rng) + json.dumps({"reasoning": f"case {i}", "verdict": "incorrect"}),
                 "incorrect",
             ),
-            lambda r: parse_verdict(r[0]).verdict == r[1],
+            lambda r: parse_verdict(r[0]).value == r[1],
         ),
         "grade_numeric": timed(n, numeric_reply, lambda r: grade_numeric(r[0], r[1]).score == r[2]),
         "grade_mcq": timed(n, choice_reply, lambda r: grade_mcq(r[0], r[1], 0).score == r[2]),

@@ -20,7 +20,7 @@ from robustify.freeform.human import judge_verdict
 from robustify.freeform.judge.judges import Judge
 from robustify.freeform.judge.judging import Judging, judged, tolerance_percent
 from robustify.freeform.metrics import clustered_rate
-from robustify.freeform.schema import FreeItem, GradeResult, Kind
+from robustify.freeform.schema import FreeItem, GradeResult, Kind, Nugget
 from robustify.redaction.text import KeptHere
 from robustify.stats.agreement import krippendorff_alpha
 from robustify.stats.intervals import rate
@@ -101,7 +101,6 @@ def judge_audit(
     n: int = 20,
     seed: int = 0,
     how: Judging | None = None,
-    nugget_template: str = "nugget/optimized@2.0",
 ) -> AuditReport:
     """Run these checks on up to `n` items.
 
@@ -117,8 +116,8 @@ def judge_audit(
     nuggeted = [item for item in items if len(item.nuggets) > 1][:n]
     run: dict[str, Callable[[], dict[str, Any]]] = {
         "self_consistency": lambda: _self_consistency(judge, cases, how),
-        "nugget_order": lambda: _nuggets(judge, nuggeted, how, nugget_template, seed, reorder=True),
-        "batch_size": lambda: _nuggets(judge, nuggeted, how, nugget_template, seed, reorder=False),
+        "nugget_order": lambda: _nuggets(judge, nuggeted, how, seed, reorder=True),
+        "batch_size": lambda: _nuggets(judge, nuggeted, how, seed, reorder=False),
         "option_order": lambda: _option_order(judge, cases, how, seed),
         "verbosity": lambda: _verbosity(judge, cases, how),
         "injection": lambda: _injection(judge, cases, how),
@@ -161,7 +160,7 @@ def _votes(graded: GradeResult) -> list[float | None]:
 
 
 def _nuggets(
-    judge: Judge, items: Sequence[FreeItem], how: Judging, template: str, seed: int, *, reorder: bool
+    judge: Judge, items: Sequence[FreeItem], how: Judging, seed: int, *, reorder: bool
 ) -> dict[str, Any]:
     """The same nuggets in another order, or one at a time instead of ten: every label must stay."""
     rng = random.Random(f"nugget order/{seed}")
@@ -171,8 +170,8 @@ def _nuggets(
         other = rng.sample(item.nuggets, len(item.nuggets)) if reorder else item.nuggets
         # Its own reference supports the nuggets; another item's supports few of them.
         for text in dict.fromkeys((item.reference, items[place - 1].reference)):
-            plain = _labels(judge, item, text, item.nuggets, how, template, 10)
-            again = _labels(judge, item, text, other, how, template, 10 if reorder else 1)
+            plain = _labels(judge, item, text, item.nuggets, how, 10)
+            again = _labels(judge, item, text, other, how, 10 if reorder else 1)
             pairs += [(plain.get(n.id), again.get(n.id)) for n in item.nuggets]
             groups += [place] * len(item.nuggets)
     return _same(pairs, groups)
@@ -247,16 +246,10 @@ def _flips(words: Sequence[str | None], cases: Sequence[int]) -> dict[str, Any]:
 
 
 def _labels(
-    judge: Judge,
-    item: FreeItem,
-    text: str,
-    nuggets: Sequence[Any],
-    how: Judging,
-    template: str,
-    batch_size: int,
+    judge: Judge, item: FreeItem, text: str, nuggets: Sequence[Nugget], how: Judging, batch_size: int
 ) -> dict[str, str | None]:
+    one = replace(how, votes=1)
     graded = grade_nuggets(
-        text, nuggets, question=item.question, judge=judge, template=template, batch_size=batch_size,
-        how=replace(how, votes=1), item_id=item.id,
-    )  # fmt: skip
+        text, nuggets, question=item.question, judge=judge, batch_size=batch_size, how=one, item_id=item.id
+    )
     return {n.id: n.label for n in graded.nuggets}

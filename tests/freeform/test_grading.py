@@ -237,9 +237,6 @@ def test_grades_of_a_restricted_set_hold_no_text(tmp_path: Path) -> None:
     assert not [word for word in SECRETS if word.casefold() in written.casefold()]
     for name in ("g.jsonl", "answers.jsonl"):
         assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
-    judge, rules = ScriptedJudge([RIGHT, '["support"]']), Grading(allow_text=True, seal=b"k" * 32)
-    grade_answers(items, rows, rules, tmp_path / "open.jsonl", judge)
-    assert "powerhouse" in (tmp_path / "open.jsonl").read_text()
 
 
 def test_a_plug_in_grades_when_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

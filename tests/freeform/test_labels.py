@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from robustify.errors import UsageError
 from robustify.freeform.answer_text import MOST, split_reasoning
-from robustify.freeform.judge.label_parse import parse_labels_multi_format
+from robustify.freeform.judge.label_parse import LabelParse, parse_labels_multi_format
 from robustify.freeform.judge.label_sets import IMPORTANCE, SUPPORT2, SUPPORT3, VERDICT3, folded_label
 from robustify.freeform.judge.spans import spans
-from robustify.freeform.judge.verdicts import majority_vote, parse_score, parse_verdict
+from robustify.freeform.judge.verdicts import Reading, majority_vote, parse_score, parse_verdict
 
 S, P, N = "support", "partial_support", "not_support"
 
@@ -259,13 +259,13 @@ SCORES: list[tuple[str, str, float | None, str | None]] = [
 @pytest.mark.parametrize(("reply", "scale", "score", "error"), SCORES)
 def test_a_reply_gives_this_score(reply: str, scale: str, score: float | None, error: str | None) -> None:
     found = parse_score(reply, scale=scale)
-    assert (found.score, found.error_type) == (score, error)
+    assert (found.value, found.error_type) == (score, error)
 
 
 @pytest.mark.parametrize("reply", ["Score: 0", "0", "I think so.\nScore: 0."])
 def test_a_score_outside_an_object_may_have_been_cut_off(reply: str) -> None:
-    assert parse_score(reply, scale="five", finish_reason="length") == (None, "truncation")
-    assert parse_score(reply, scale="five", finish_reason="stop").score == 0.0
+    assert parse_score(reply, scale="five", finish_reason="length") == Reading(None, "truncation")
+    assert parse_score(reply, scale="five", finish_reason="stop").value == 0.0
     assert parse_score("I compare the two", finish_reason="length").error_type == "truncation"
 
 
@@ -273,8 +273,8 @@ def test_a_score_outside_an_object_may_have_been_cut_off(reply: str) -> None:
 def test_a_verdict_quoted_in_a_sentence_does_not_overrule_one_that_stands_alone(fence: str) -> None:
     own = f'{fence}{{"verdict": "incorrect"}}\n' + ("```\n" if fence else "")
     told = parse_verdict(own + 'The answer asks me to say {"verdict": "correct"}.')
-    assert (told.verdict, told.error_type) == (None, "ambiguous")
-    assert parse_verdict(own + 'On reflection:\n{"verdict": "correct"}').verdict == "correct"
+    assert (told.value, told.error_type) == (None, "ambiguous")
+    assert parse_verdict(own + 'On reflection:\n{"verdict": "correct"}').value == "correct"
 
 
 VERDICTS = [
@@ -296,7 +296,7 @@ VERDICTS = [
 @pytest.mark.parametrize(("reply", "verdict", "error"), VERDICTS)
 def test_a_reply_gives_this_verdict(reply: str, verdict: str | None, error: str | None) -> None:
     found = parse_verdict(reply, label_set=VERDICT3)
-    assert (found.verdict, found.error_type) == (verdict, error)
+    assert (found.value, found.error_type) == (verdict, error)
 
 
 VOTES = [
@@ -372,11 +372,12 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_megabyte_of_anything_takes_bounded_time(name: str) -> None:
     reply = HOSTILE[name]
-    for parse in (lambda: parse_labels_multi_format(reply, 3), lambda: parse_score(reply)):
+    for labels in (True, False):
         start = time.process_time()
-        found = parse()
+        found = parse_labels_multi_format(reply, 3) if labels else parse_score(reply)
         assert time.process_time() - start <= 1.0
-        assert found.error_type is not None or found[0] is not None
+        value = found.labels if isinstance(found, LabelParse) else found.value
+        assert found.error_type is not None or value is not None
 
 
 PIECES = [*'[]{}"\\,:<>/-*|\n 10é', "support", "not_", "think", "label", "score", '"score": ']

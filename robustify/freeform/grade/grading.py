@@ -1,7 +1,7 @@
 """Grading a file of answers: each kind by its grader, each grade on the disk before the next, none graded twice.
 
 A grade is identified by its item, answer, rules, template and judge; if one changes, the answer is graded anew. Grades
-of a restricted item have no text unless it is allowed.
+of a restricted item have no text.
 """
 
 import hashlib
@@ -63,7 +63,6 @@ class Grading:
     nugget_score: str = "vital"
     grader: str | None = None
     judging: Judging = field(default_factory=Judging)
-    allow_text: bool = False
     seal: bytes | None = field(default=None, repr=False)
     """The subkey for the digests of a restricted set's text."""
 
@@ -182,7 +181,7 @@ def _stored(grade: GradeResult, key: str, item: FreeItem, row: AnswerRow, rules:
         adapter=item.adapter,
         judge=grade.judge and _kept_trace(grade.judge, item, rules),
     )
-    return named if rules.allow_text or not item.restricted else named.without_text()
+    return named.without_text() if item.restricted else named
 
 
 def _kept_trace(trace: JudgeTrace, item: FreeItem, rules: Grading) -> JudgeTrace:
@@ -218,11 +217,7 @@ def _check(rows: Sequence[AnswerRow], by_id: Mapping[str, FreeItem]) -> None:
 
 def _about(rules: Grading, judge: Judge | None) -> str:
     """Everything beside item and answer that a grade depends on."""
-    fixed = {
-        f.name: getattr(rules, f.name)
-        for f in fields(rules)
-        if f.name not in ("judging", "allow_text", "seal")
-    }
+    fixed = {f.name: getattr(rules, f.name) for f in fields(rules) if f.name not in ("judging", "seal")}
     how = {f.name: getattr(rules.judging, f.name) for f in fields(rules.judging) if f.name != "store"}
     how["shots"] = [asdict(shot) for shot in rules.judging.shots]
     asked = judge.name if judge is not None and rules.mode != "deterministic" else None

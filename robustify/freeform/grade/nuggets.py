@@ -16,7 +16,7 @@ from robustify.freeform.answer_text import (
     said,
     shown_answer,
 )
-from robustify.freeform.judge.asking import Asked, Reading, ask, ask_labels, check_votes, voting
+from robustify.freeform.judge.asking import Asked, ask, ask_labels, check_votes, voting
 from robustify.freeform.judge.judges import Completion, Judge
 from robustify.freeform.judge.judging import Judging, verdict_of
 from robustify.freeform.judge.label_parse import FORMAT_TYPES, readable
@@ -24,7 +24,7 @@ from robustify.freeform.judge.label_sets import IMPORTANCE, LABEL_SETS
 from robustify.freeform.judge.prompting import Message
 from robustify.freeform.judge.spans import Pairs, Reader, Undecodable, spans
 from robustify.freeform.judge.store import Template
-from robustify.freeform.judge.verdicts import majority_vote
+from robustify.freeform.judge.verdicts import Reading, majority_vote
 from robustify.freeform.metrics import NUGGET_SCORES, score_nuggets
 from robustify.freeform.schema import (
     LONGEST_NUGGET,
@@ -176,7 +176,7 @@ def _scored(
 
 
 def draft_nuggets(
-    item: FreeItem, judge: Judge, how: Judging | None = None, most: int = MOST_DRAFTED
+    item: FreeItem, judge: Judge, how: Judging | None = None
 ) -> tuple[FreeItem, tuple[Attempt, ...]]:
     """An item with drafts of nuggets, made from its reference and marked unreviewed; without any where it fails.
 
@@ -185,17 +185,15 @@ def draft_nuggets(
     """
     how = how or Judging()
     template = how.store.get("nugget/create@2.0")
-    variables: Mapping[str, object] = {"question": item.question, "reference": item.reference, "most": most}
+    variables: Mapping[str, object] = {
+        "question": item.question,
+        "reference": item.reference,
+        "most": MOST_DRAFTED,
+    }
     wanted = 'Reply with only the JSON object: {"nuggets": ["<fact>", "<fact>"]}.'
-    made = ask(
-        judge,
-        how.messages(template, variables, item.id),
-        _read_facts,
-        wanted,
-        how.call,
-        how.max_parse_retries,
-    )
-    facts = list(made.value or ())[:most]
+    messages = how.messages(template, variables, item.id)
+    made = ask(judge, messages, _read_facts, wanted, how.call, how.max_parse_retries)
+    facts = list(made.value or ())[:MOST_DRAFTED]
     if not facts:
         return item, made.attempts
     labels = how.store.get("nugget/importance@2.0")

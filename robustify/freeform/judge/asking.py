@@ -13,7 +13,7 @@ from robustify.freeform.judge.judges import Call, Completion, Judge, JudgeCallEr
 from robustify.freeform.judge.label_parse import parse_labels_multi_format
 from robustify.freeform.judge.label_sets import SUPPORT3, LabelSet
 from robustify.freeform.judge.prompting import Message, prompt_sha256
-from robustify.freeform.judge.verdicts import Vote, majority_vote
+from robustify.freeform.judge.verdicts import Reading, Vote, majority_vote
 from robustify.freeform.schema import Attempt, ErrorType
 
 T = TypeVar("T")
@@ -21,14 +21,6 @@ VOTING_TEMPERATURE = 0.7
 """At temperature 0 every vote would be the first one again."""
 LONGEST_QUOTED = 4000
 """Characters of an unread reply that the judge is shown again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reading(Generic[T]):
-    """The value of a reply, or why it has none."""
-
-    value: T | None
-    error_type: ErrorType | None
 
 
 @dataclass(frozen=True, slots=True)

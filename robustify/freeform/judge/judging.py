@@ -19,12 +19,12 @@ import yaml
 
 from robustify.errors import DataError, UsageError
 from robustify.freeform.answer_text import normalize_tokens
-from robustify.freeform.judge.asking import Reading, ask_votes
+from robustify.freeform.judge.asking import ask_votes
 from robustify.freeform.judge.judges import Call, Completion, Judge
 from robustify.freeform.judge.label_sets import LABEL_SETS
 from robustify.freeform.judge.prompting import Message, rendered
 from robustify.freeform.judge.store import Template, TemplateStore, get_store
-from robustify.freeform.judge.verdicts import parse_score, parse_verdict
+from robustify.freeform.judge.verdicts import Reading, parse_score, parse_verdict
 from robustify.freeform.schema import ErrorType, FreeItem, GradeResult, JudgeTrace, Method, Status
 from robustify.redaction.text import KeptHere
 
@@ -228,10 +228,9 @@ def judged(
     def read(reply: Completion) -> Reading[str]:
         if template.reads == "verdict":
             labels = LABEL_SETS[template.label_set or "verdict3"]
-            found = parse_verdict(reply.text, label_set=labels, finish_reason=reply.finish_reason)
-            return Reading(found.verdict, found.error_type)
+            return parse_verdict(reply.text, label_set=labels, finish_reason=reply.finish_reason)
         score = parse_score(reply.text, scale=on, finish_reason=reply.finish_reason)
-        return Reading(None if score.score is None else f"{score.score:g}", score.error_type)
+        return Reading(None if score.value is None else f"{score.value:g}", score.error_type)
 
     vote, votes, attempts = ask_votes(
         judge, messages, read, _wanted(template, on), how.call, how.votes, how.max_parse_retries
@@ -245,27 +244,21 @@ def judged(
 def _graded(
     result: GradeResult, trace: JudgeTrace, template: Template, verdict: str | None, error: ErrorType | None
 ) -> GradeResult:
+    score: float | None
     flags = (*result.flags, "self_judging") if trace.self_judging else result.flags
     method: Method = "votes" if len(trace.votes) > 1 else "judge"
     graded = replace(result, judge=trace, flags=flags, method=method)
+    status: Status = "scored"
     if verdict is None:
-        return replace(
-            graded, status="grader_error", score=None, verdict=None, reason="judge_unread", error_type=error
-        )
-    if template.reads == "verdict":
-        status: Status = "no_answer" if verdict == "not_attempted" else "scored"
-        return replace(
-            graded,
-            status=status,
-            score=VERDICT_SCORES[verdict],
-            verdict=verdict,
-            reason="judge",
-            error_type=None,
-        )
-    score = float(verdict)
-    return replace(
-        graded, status="scored", score=score, verdict=verdict_of(score), reason="judge", error_type=None
-    )
+        status, score = "grader_error", None
+    elif template.reads == "verdict":
+        status, score = "no_answer" if verdict == "not_attempted" else "scored", VERDICT_SCORES[verdict]
+    else:
+        score = float(verdict)
+        verdict = verdict_of(score)
+    reason = "judge_unread" if verdict is None else "judge"
+    fault = error if verdict is None else None
+    return replace(graded, status=status, score=score, verdict=verdict, reason=reason, error_type=fault)
 
 
 def verdict_of(score: float | None) -> str | None:

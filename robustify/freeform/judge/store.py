@@ -45,7 +45,6 @@ class Template:
     label_set: str | None
     scale: str | None
     formats: tuple[str, ...]
-    reasoning_tags: tuple[str, ...]
     changelog: str
     source: str
 
@@ -240,7 +239,6 @@ def _template(row: Mapping[str, Any], root: "Traversable", prefix: str) -> Templ
         label_set=row.get("label_set"),
         scale=row.get("scale"),
         formats=listed("formats"),
-        reasoning_tags=listed("reasoning_tags"),
         changelog=str(row["changelog"]),
         source=str(row.get("source") or ""),
     )

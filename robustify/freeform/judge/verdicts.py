@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from robustify.errors import UsageError
 from robustify.freeform.judge.label_formats import MOST_SPANS
@@ -17,6 +17,8 @@ from robustify.freeform.judge.label_parse import inline, prose, readable
 from robustify.freeform.judge.label_sets import VERDICT3, LabelSet
 from robustify.freeform.judge.spans import Pairs, Reader, Scan, Span, Undecodable, spans
 from robustify.freeform.schema import ErrorType
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,30 +51,19 @@ _LINE = (
 )
 
 
-class ScoreParse(NamedTuple):
-    """A score on the scale, or None and why not."""
+@dataclass(frozen=True, slots=True)
+class Reading(Generic[T]):
+    """The value of a reply, or None and why it has none."""
 
-    score: float | None
-    error_type: ErrorType | None
-
-
-class VerdictParse(NamedTuple):
-    """A label of the set, or None and why not."""
-
-    verdict: str | None
+    value: T | None
     error_type: ErrorType | None
 
 
 class Vote(NamedTuple):
-    """What most of the requested votes said. `agreement`: the share of the requested votes that said so."""
+    """The verdict of most of the requested votes. `agreement`: their share of the requested votes."""
 
     verdict: str | None
     agreement: float
-    error_type: ErrorType | None
-
-
-class _Value(NamedTuple):
-    value: Any
     error_type: ErrorType | None
 
 
@@ -87,31 +78,34 @@ def scale_of(name: str) -> Scale:
     return SCALES[name]
 
 
-def parse_score(
-    response: str, *, scale: str = "binary", key: str = "score", finish_reason: str | None = None
-) -> ScoreParse:
+def parse_score(response: str, *, scale: str = "binary", finish_reason: str | None = None) -> Reading[float]:
     """The score of a reply; never raises for its text, and takes time linear in it.
 
     Raises:
         UsageError: an unknown scale.
     """
-    on = scale_of(scale)
-    found = _field(response, key, finish_reason, lambda word: on.read(word) is not None)
-    if found.error_type is not None:
-        return ScoreParse(None, found.error_type)
-    score = on.read(found.value)
-    return ScoreParse(score, None if score is not None else "off_scale")
+    return _parsed(response, "score", finish_reason, scale_of(scale).read, "off_scale")
 
 
 def parse_verdict(
-    response: str, *, label_set: LabelSet = VERDICT3, key: str = "verdict", finish_reason: str | None = None
-) -> VerdictParse:
+    response: str, *, label_set: LabelSet = VERDICT3, finish_reason: str | None = None
+) -> Reading[str]:
     """The verdict of a reply, a label of the set; the rules are those of `parse_score`."""
-    found = _field(response, key, finish_reason, lambda word: label_set.read(word) is not None)
-    if found.error_type is not None:
-        return VerdictParse(None, found.error_type)
-    verdict = label_set.read(found.value) if isinstance(found.value, str) else None
-    return VerdictParse(verdict, None if verdict is not None else "unknown_label")
+
+    def label(value: Any) -> str | None:
+        return label_set.read(value) if isinstance(value, str) else None
+
+    return _parsed(response, "verdict", finish_reason, label, "unknown_label")
+
+
+def _parsed(
+    response: str, key: str, finish_reason: str | None, read: Callable[[Any], T | None], fault: ErrorType
+) -> Reading[T]:
+    field = _field(response, key, finish_reason, lambda word: read(word) is not None)
+    if field.error_type is not None:
+        return Reading(None, field.error_type)
+    value = read(field.value)
+    return Reading(value, fault if value is None else None)
 
 
 def majority_vote(verdicts: Sequence[str | None], requested: int | None = None) -> Vote:
@@ -133,11 +127,11 @@ def majority_vote(verdicts: Sequence[str | None], requested: int | None = None) 
     return Vote(None, most / asked, "tie" if tied else "no_majority")
 
 
-def _field(response: str, key: str, finish_reason: str | None, known: Callable[[str], bool]) -> _Value:
+def _field(response: str, key: str, finish_reason: str | None, known: Callable[[str], bool]) -> Reading[Any]:
     """The value of a key: of the last object that has it, of the last line, or of the whole reply."""
     text, fault = readable(response)
     if fault is not None:
-        return _Value(None, fault)
+        return Reading(None, fault)
     scan = spans(text)
     objects = list(_objects(text, scan, key))
     cut = _cut_object(text, scan, key)
@@ -145,34 +139,34 @@ def _field(response: str, key: str, finish_reason: str | None, known: Callable[[
         return _last(text, objects, key, cut)
     if cut or finish_reason == "length":
         # Outside an object nothing shows its end: `Score: 0` may be the beginning of 0.75.
-        return _Value(None, "truncation")
+        return Reading(None, "truncation")
     last_line = text.rstrip().rpartition("\n")[2]
     if len(last_line) < 200:
         found = re.fullmatch(_LINE.format(key=re.escape(key)), last_line, re.IGNORECASE)
         if found is not None:
-            return _Value(found["value"], None)
+            return Reading(found["value"], None)
     whole = text.strip().strip("*`_ ")
     if len(whole) < 40 and known(whole):
-        return _Value(whole, None)
-    return _Value(None, "format_error")
+        return Reading(whole, None)
+    return Reading(None, "format_error")
 
 
-def _last(text: str, objects: list[tuple[Span, Pairs]], key: str, cut: bool) -> _Value:
+def _last(text: str, objects: list[tuple[Span, Pairs]], key: str, cut: bool) -> Reading[Any]:
     span, last = objects[-1]
     values = last.all(key)
     if any(not _same(value, values[0]) for value in values) or cut:
-        return _Value(None, "ambiguous")
+        return Reading(None, "ambiguous")
     others = [s for s, pairs in objects[:-1] if any(not _same(value, values[0]) for value in pairs.all(key))]
     # "Either this or that" on one line is an echoed instruction, not a verdict and its correction.
     together = bool(others) and "\n" not in text[others[-1].end : span.start]
     quoted = inline(text, span) and any(not inline(text, other) for other in others)
     if others and (together or quoted or prose(text[span.end :])):
-        return _Value(None, "ambiguous")
-    return _Value(values[0], None)
+        return Reading(None, "ambiguous")
+    return Reading(values[0], None)
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Whether two values of a key say the same; a NaN says the same as another."""
+    """Whether two values of a key are equal; NaN equals NaN."""
     if isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b):
         return True
     return isinstance(a, bool) is isinstance(b, bool) and bool(a == b)
