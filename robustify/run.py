@@ -72,9 +72,9 @@ class Run:
         """All items of a public run, in the order in which they were asked; None where it holds no text."""
         if not self.holds_text:
             return None
-        held = [item for name in SPLIT_FILES for item in read_items(self.folder / name)]
+        items = [item for name in SPLIT_FILES for item in read_items(self.folder / name)]
         place = {item: i for i, item in enumerate(self.answers.items)}
-        return tuple(sorted(held, key=lambda item: place.get(item.id, len(place))))
+        return tuple(sorted(items, key=lambda item: place.get(item.id, len(place))))
 
     @property
     def topics(self) -> dict[str, str]:
@@ -184,14 +184,14 @@ def refuse_foreign(folder: Path) -> None:
     """
     if not folder.is_dir() or any((folder / name).is_file() for name in (MANIFEST, _WRITING)):
         return
-    held = [
+    others = [
         p.name
         for p in folder.iterdir()
         if p.name != "run.lock" and not p.name.startswith((".run", ".staging-"))
     ]
-    if held:
+    if others:
         raise ResourceError(
-            f"{folder}: holds {len(held)} files and no {MANIFEST}; expected an empty folder or an earlier run (-o DIR)"
+            f"{folder}: holds {len(others)} files and no {MANIFEST}; expected an empty folder or an earlier run (-o DIR)"
         )
 
 
@@ -291,7 +291,7 @@ def write_verdicts(
 
 
 def write_quarantine(path: Path, rows: Sequence[Quarantined]) -> None:
-    """Where each set-aside row stood and why; not what it held."""
+    """Where each set-aside row stood and why; not its content."""
     write_text(
         path, "".join(json.dumps({"file": q.file, "line": q.line, "reason": q.reason}) + "\n" for q in rows)
     )

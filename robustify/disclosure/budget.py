@@ -1,8 +1,8 @@
-"""How much the numbers that leave may tell of which items were flagged, in bits.
+"""How much released numbers may reveal of which items were flagged, in bits.
 
-A part of n items of which m were kept can be any of C(n, m) sets. Numbers that tell less than half of that leave so
+A part of n items of which m were kept can be any of C(n, m) sets. Numbers that reveal less than half of that fit so
 many sets that no arithmetic finds the one; what does not fit is made coarser, and then withheld. The decision looks
-at how many numbers there are and never at what they are, so that it tells nothing itself.
+at how many numbers there are and never at what they are, so that it reveals nothing itself.
 """
 
 import math
@@ -30,14 +30,14 @@ def log2_choose(n: int, m: int) -> float:
 
 
 def available(cells: Iterable[tuple[int, int]]) -> float:
-    """The bits that may be told of cells (items, items kept), whose counts are told: half of what the sets hold."""
+    """The bits that may be spent on cells (items, items kept), whose counts are shown: half of what the sets hold."""
     return SHARE * sum(log2_choose(n, m) for n, m in cells)
 
 
 def spend(groups: Mapping[str, Mapping[float, float]], bits: float, *, owed: float = 0.0) -> Spending:
     """Steps for the groups, in their order: as fine as still fits, else the next coarser one, else withheld.
 
-    `groups`: by name the bits of all its numbers at each step of `STEPS`; `owed`: bits that are told in any case.
+    `groups`: by name the bits of all its numbers at each step of `STEPS`; `owed`: bits that are spent in any case.
     A group is shown whole or not at all, so that nobody can choose among its numbers.
     """
     steps: dict[str, float | None] = {}

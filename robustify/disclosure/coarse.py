@@ -1,17 +1,15 @@
 """Numbers made coarse before they leave: whole percents, three digits, p upwards to one, small cells as "< k".
 
 What is rounded here is rounded for good: intervals of rates about flags are computed again from the rounded rate,
-so that they say nothing that it does not. How many values a number could have had is what it may tell (`values`).
+so that they add nothing to it. How many values a number could have had bounds what it may reveal (`values`).
 """
 
 import math
 from collections.abc import Mapping
-from typing import Literal
 
 from robustify.stats.intervals import wilson
+from robustify.summary.quantity import Kind
 
-Kind = Literal["rate", "difference", "share", "number", "p", "count", "cell", "setting", "word", "truth"]
-"""A `cell` is a count that may be too small, a `word` one of our own."""
 FINEST = 0.01
 COARSER = 0.05
 MOST_MISSING = 0.1
@@ -61,7 +59,7 @@ def plain_rate(node: Mapping[str, object], k: int, step: float = FINEST) -> dict
 def flagged_rate(node: Mapping[str, object], n_split: int | None, k: int, step: float) -> dict[str, object]:
     """A rate on a part that the flags made: the size of the part stands for n.
 
-    `n_split` None: the part is told by nobody else, so its size is rounded down to a multiple of k. Fewer than k
+    `n_split` None: nothing else gives the size of the part, so it is rounded down to a multiple of k. Fewer than k
     right or wrong answers are "< k", for none and all would say it of every item.
     """
     value, n = node.get("value"), node.get("n")
@@ -87,7 +85,7 @@ def few_withheld(shown: dict[str, object], node: Mapping[str, object], k: int) -
 
 
 def values(kind: Kind, step: float, ends: int = 0) -> float:
-    """In bits, what a number of this kind can tell at most: log2 of the values it may have, and of the reasons why it
+    """In bits, what a number of this kind can reveal at most: log2 of the values it may have, and of the reasons why it
     may be withheld.
 
     `ends`: how many numbers stand beside it that the value does not give: ends of an interval, a size.

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from robustify.disclosure.coarse import FINEST, plain_rate, rounded
-from robustify.disclosure.shown import CUES
+from robustify.disclosure.remade import FEATURE_CLASSES
 from robustify.loaders import Loaded
 
 
@@ -36,7 +36,7 @@ def feature_classes(table: Mapping[str, Any], k: int) -> dict[str, Any]:
     rows = table["heuristics"]
     best = {
         name: max((rows[cue] for cue in members if cue in rows), key=lambda row: row["value"] or 0.0)
-        for name, members in CUES.items()
+        for name, members in FEATURE_CLASSES.items()
         if any(cue in rows for cue in members)
     }
     chance = table["chance_accuracy"]

@@ -7,8 +7,6 @@ subtraction. A topic's name goes out only with at least k items in each of its c
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from robustify.judge.topics import TAKEN
-
 LONGEST, MOST_WORDS = 60, 8
 """A longer topic is no name but perhaps a text, and is numbered instead."""
 
@@ -29,11 +27,11 @@ class Part:
 
 
 def counts(rows: Mapping[str, object]) -> list[Part]:
-    """The topics of summary.json with both counts; what else stands there (the divergence) is passed over."""
+    """The topics of summary.json with both counts; rows without both are passed over."""
     out = []
     for name, row in rows.items():
         before, after = (row.get(end) if isinstance(row, Mapping) else None for end in ("before", "after"))
-        if isinstance(before, int) and isinstance(after, int) and name not in TAKEN:
+        if isinstance(before, int) and isinstance(after, int):
             out.append(Part(name, before, after))
     return out
 

@@ -1,7 +1,7 @@
 """What a result may show, and to whom: the one place that decides it. Writers ask; they do not choose.
 
-`released` turns the exact summary of a restricted run into one that may be shown. It refuses by leaving out: only
-what is on the list of shown places comes through, at whole percents, in cells of k items or more, and for
+`released` turns the exact summary of a restricted run into one that may be shown. Only fields whose declaration
+(`robustify/summary`) says that they are shown come through, at whole percents, in cells of k items or more, and for
 publication within a bit budget.
 """
 
@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from robustify.disclosure import remade
-from robustify.disclosure.budget import STEPS as STEPS
-from robustify.disclosure.budget import Spending, available, spend, unlimited
+from robustify.disclosure.budget import STEPS, Spending, available, spend, unlimited
 from robustify.disclosure.coarse import COARSER, values
 from robustify.disclosure.partition import Part, counts, partition
-from robustify.disclosure.select import Measure, Tree, places, selected
-from robustify.disclosure.shown import CUES, GROUPS, SHOWN
+from robustify.disclosure.select import Measure, Tree, ends, places, selected
 from robustify.errors import AuthorisationError
+from robustify.summary.quantity import GROUPS
+from robustify.summary.result import FORMAT, PLACES, Summary
 
 Level = Literal["evaluator", "published"]
 PRINTED: tuple[Level, ...] = ("evaluator", "published")
@@ -36,9 +36,9 @@ TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("rates of none or all of a part", "yes", "`< k`", "the same"),
     ("divergence, calibration, expected numbers", "all digits", "three digits", "the same"),
     ("p values", "three decimals", "one digit, rounded upwards", "the same"),
-    ("cues", "each of them", "by class, the strongest member", "the same"),
+    ("surface features", "each of them", "by class, the strongest member", "the same"),
     ("items that deserve a second look, items found in texts", "listed", "counted", "counted"),
-    ("sentences with exact numbers", "yes", "none", "none"),
+    ("reasons with exact numbers", "yes", "none", "none"),
     ("tasks for lm-eval", "text", "loader and keyed ids; key and data at run time", "the same"),
 )  # fmt: skip
 """What each level shows (reference/safety.md, section 3.6); the documentation prints this table."""
@@ -65,17 +65,21 @@ def cell_of(min_cell: int | None) -> int:
     return k
 
 
-def released(summary: Mapping[str, object], level: Level, min_cell: int | None = None) -> Tree:
+def released(summary: Summary, level: Level, min_cell: int | None = None) -> Summary:
     """The summary as this level may show it; `release` in it says at which level, and what was withheld.
 
     Raises:
         AuthorisationError: `min_cell` below the floor.
     """
-    k = cell_of(min_cell)
+    return Summary.model_validate(released_tree(summary.tree(), level, cell_of(min_cell)))
+
+
+def released_tree(summary: Mapping[str, object], level: Level, k: int) -> Tree:
+    """The same of the content of `summary.json` in the current format."""
     plan = budgeted(summary, level, k)
     if plan.parts is None:
         return _too_small(summary, level, k)
-    out = selected(summary, SHOWN, plan.measure)
+    out = selected(summary, PLACES, plan.measure)
     table = remade.topic_table(plan.parts) if _mapping(summary, "topics") else None
     bench, screen, splits = (_tree(out, name) for name in ("benchmark", "screen", "splits"))
     splits |= {name: plan.measure.sizes[name] for name in ("robust", "shortcut")}
@@ -84,14 +88,20 @@ def released(summary: Mapping[str, object], level: Level, min_cell: int | None =
         screen["flagged"] = remade.flagged(screen.get("answered"), plan.measure.sizes["shortcut"], k)
         for rule in (screen, screen.get("d4_rule"), *_rows(out.get("sensitivity"))):
             remade.expect(rule, rule.get("flagged") if isinstance(rule, dict) else None)
+    else:
+        out["screen"] = None
     out["topics"] = table
-    out["heuristics"] = remade.cues(summary.get("heuristics"), plan.measure)
-    for at, found in places(summary, ("calibration", "*", "*", "bins")):
+    out["heuristics"] = remade.features(summary.get("heuristics"), plan.measure)
+    for at, rows in places(summary, ("calibration", "*", "*", "bins")):
         if len(at) == 4:
-            _tree(_tree(_tree(out, "calibration"), str(at[1])), str(at[2]))["bins"] = remade.bins(found, k)
+            _tree(_tree(_tree(out, "calibration"), str(at[1])), str(at[2]))["bins"] = remade.bins(rows, k)
     checks = remade.guardrails(out.get("guardrails"), summary.get("guardrails"), table)
     out["guardrails"] = checks
     _tree(out, "certificate")["reasons"] = remade.failed(checks)
+    noise = _tree(out, "label_noise") if _mapping(out, "label_noise") else {}
+    if _mapping(noise, "reason").get("code") == "sentence":
+        # Of a file of format 1: its text is not released.
+        noise["reason"] = None
     remade.few_without_cloze(out, _count(_mapping(summary, "splits").get("all")), k)
     out["release"] = _said(level, k, plan, summary)
     return out
@@ -101,16 +111,18 @@ def budgeted(summary: Mapping[str, object], level: Level, k: int) -> Budgeted:
     """The partition of the topics and the step of each group of numbers; looks at counts and at no other value."""
     splits = _mapping(summary, "splits")
     sizes = {name: _count(splits.get(name)) for name in ("all", "robust", "shortcut")}
-    topics = counts(_mapping(summary, "topics")) or [Part("all", sizes["all"], sizes["robust"])]
+    topics = counts(_mapping(_mapping(summary, "topics"), "by_topic")) or [
+        Part("all", sizes["all"], sizes["robust"])
+    ]
     if _mapping(summary, "screen"):
         small = min(sizes["robust"], sizes["shortcut"]) < k
         parts = None if small else partition(topics, k)
     else:
-        # Without a screen there are no flags to tell of.
+        # Without a screen there are no flags.
         parts = [Part("all", sizes["all"], 0)] if sizes["all"] >= k else None
-    told = [(p.before, p.after) for p in parts or []]
+    cells = [(p.before, p.after) for p in parts or []]
     costs = {group: {step: cost(summary, group, step) for step in STEPS} for group in GROUPS}
-    bits, owed = available(told), _owed(summary)
+    bits, owed = available(cells), _owed(summary)
     spending = unlimited(GROUPS) if level == "evaluator" else spend(costs, bits, owed=owed)
     if level == "published" and owed > bits and _mapping(summary, "screen"):
         # Not even the outcomes of the guardrails fit.
@@ -120,20 +132,21 @@ def budgeted(summary: Mapping[str, object], level: Level, k: int) -> Budgeted:
 
 
 def cost(summary: Mapping[str, object], group: str, step: float) -> float:
-    """In bits, what the numbers of a group may tell at this step, however they come out."""
+    """In bits, what the numbers of a group may reveal at this step, however they come out."""
     total = 0.0
-    for entry in SHOWN:
+    for entry in PLACES:
         if entry.group == group:
-            # A null at the end counts too: whether a number is null may hang on what it would be.
-            there = sum(len(at) == len(entry.steps) for at, _ in places(summary, entry.steps))
-            total += there * values(entry.kind, step, entry.ends)
-    if group == "cues" and _mapping(summary, "heuristics"):
-        total += 2 * len(CUES) * values("rate", step)
+            steps = entry.path.split(".")
+            # A null at the end counts too: whether a number is null may depend on what it would be.
+            there = sum(len(at) == len(steps) for at, _ in places(summary, steps))
+            total += there * values(entry.kind, step, ends(entry))
+    if group == "surface features" and _mapping(summary, "heuristics"):
+        total += 2 * len(remade.FEATURE_CLASSES) * values("rate", step)
     return total
 
 
 def _owed(summary: Mapping[str, object]) -> float:
-    """Told in any case: the outcome of each guardrail and the two verdicts, of three words each."""
+    """Shown in any case: the outcome of each guardrail and the two verdicts, of three words each."""
     outcomes = sum(len(at) == 2 for at, _ in places(summary, ("guardrails", "[]")))
     return outcomes * values("truth", COARSER) + 2 * math.log2(3)
 
@@ -161,10 +174,10 @@ def _too_small(summary: Mapping[str, object], level: Level, k: int) -> Tree:
     bench = _mapping(summary, "benchmark")
     name, n = bench.get("name"), bench.get("n_items")
     # The evaluator's commands must still end as the guardrails say.
-    shown = [entry for entry in SHOWN if entry.steps[0] == "guardrails"]
+    shown = [entry for entry in PLACES if entry.path.startswith("guardrails.")]
     checks = selected(summary, shown, Measure(k, {}, {}))
     return {
-        "format": 1,
+        "format": FORMAT,
         "benchmark": {"name": name if isinstance(name, str) else None, "n_items": _count(n)},
         "guardrails": []
         if level == "published"
@@ -175,15 +188,15 @@ def _too_small(summary: Mapping[str, object], level: Level, k: int) -> Tree:
 
 
 def _mapping(summary: Mapping[str, object], name: str) -> Mapping[str, object]:
-    found = summary.get(name)
-    return found if isinstance(found, Mapping) else {}
+    part = summary.get(name)
+    return part if isinstance(part, Mapping) else {}
 
 
 def _tree(out: Tree, name: str) -> Tree:
-    found = out.get(name)
-    if not isinstance(found, dict):
-        found = out[name] = {}
-    return found
+    part = out.get(name)
+    if not isinstance(part, dict):
+        part = out[name] = {}
+    return part
 
 
 def _rows(x: object) -> list[object]:

@@ -1,10 +1,11 @@
 """The parts of a summary that are made anew for a release, from counts that are released anyway.
 
-Topics are counted again after the small ones were merged, so that no divergence, p or guardrail tells of a topic
-that is not shown; cues go out by class; sentences are not passed on, for they name topics and exact numbers.
+Topics are counted again after the small ones were merged, so that no divergence, p or guardrail describes a topic
+that is not shown; surface features are released by class; reasons are replaced, because they name topics and exact numbers.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -19,33 +20,64 @@ from robustify.disclosure.coarse import (
 )
 from robustify.disclosure.partition import Part
 from robustify.disclosure.select import Measure, Tree
-from robustify.disclosure.shown import CUES
-from robustify.judge.topics import TAKEN, topics
+from robustify.judge.topics import topics
 from robustify.stats.intervals import wilson
 
-REASON = "judged on the exact numbers, which this release level does not show"
-UNJUDGED = "not judged: this run holds nothing to judge it by"
+FIXED = ("kl_nats", "kl_null", "p")
+"""What of the topic table is not a row of a topic."""
+FEATURE_CLASSES = {
+    "length": ("longest_answer", "shortest_answer", "longest_words", "shortest_words"),
+    "place": ("first_option", "last_option", "most_common_position"),
+    "alphabet": ("alphabetical_first",),
+    "numbers": ("most_numeric",),
+    "likeness of options": ("odd_one_out", "most_overlap", "least_overlap"),
+    "words of the question": ("stem_overlap", "least_stem_overlap"),
+    "wording": ("fewest_absolutes", "most_hedges", "all_of_the_above"),
+}
+"""The classes of surface features. Of each the strongest member on all items is shown, under the name of the class."""
+REMADE = {
+    "benchmark.topics": "the topics with their items, by the one partition",
+    "heuristics": "one row a class of surface features",
+    "topics": "counted again from the merged topics",
+    "splits.robust": "if every cell of the totals is large enough",
+    "splits.shortcut": "if every cell of the totals is large enough",
+    "splits.cloze": "unless fewer than k items cannot be asked so; n of numbers on it is then rounded down to a multiple "
+    "of k",
+    "screen.flagged": "the shortcuts over the items answered",
+    "expected flags of a rule": "what is flagged less the excess, both as they are shown",
+    "calibration.*.*.bins": "bins of k items or more",
+    "guardrails.[].reason": "never the reason of the judgement, which holds topics and exact numbers",
+    "certificate.reasons": "the names of the guardrails that failed",
+}
+"""What is made anew for a release from what else is released."""
 
 
 def topic_table(parts: Sequence[Part]) -> Tree:
     """`topics` of the summary for these parts: a function of their counts alone."""
     topic_of = [p.name for p in parts for _ in range(p.before)]
     kept = [i < p.after for p in parts for i in range(p.before)]
-    out: Tree = {}
-    for name, row in topics(topic_of, np.array(kept, dtype=bool)).items():
-        if name in TAKEN:
-            out[name] = None if row is None else _taken(name, row)
-        elif isinstance(row, dict):
-            out[name] = {
-                **{end: row[end] for end in ("before", "after")},
-                "retention": _percents(row["before"], row["after"]),
-                **{p: None if row[p] is None else one_digit_up(row[p]) for p in ("p", "p_bh")},
-            }
-    return out
+    table = _gathered(topics(topic_of, np.array(kept, dtype=bool)))
+    rows = {
+        name: {
+            **{end: row[end] for end in ("before", "after")},
+            "retention": _percents(row["before"], row["after"]),
+            **{p: None if row[p] is None else one_digit_up(row[p]) for p in ("p", "p_bh")},
+        }
+        for name, row in table["by_topic"].items()
+    }
+    return {"by_topic": rows, **{name: _fixed(name, table[name]) for name in FIXED}}
 
 
-def cues(found: object, measure: Measure) -> Tree | None:
-    """`heuristics` of the summary by class of cue; each class by its strongest member on all items.
+def _gathered(table: Any) -> dict[str, Any]:
+    """The table of the judge as it is in `summary.json`."""
+    if not isinstance(table, dict):
+        return dict(table.tree())
+    rows = {name: row for name, row in table.items() if name not in FIXED}
+    return {"by_topic": rows, **{name: table[name] for name in FIXED}}
+
+
+def features(found: object, measure: Measure) -> Tree | None:
+    """`heuristics` of the summary by class; each class by its strongest member on all items.
 
     The strongest is the one with the smallest p after Holm over all cues, so that the choice is paid for.
     """
@@ -56,7 +88,7 @@ def cues(found: object, measure: Measure) -> Tree | None:
     return {
         split: None
         if not isinstance(rows, Mapping)
-        else {c: _cue(rows[name], str(split), measure) for c, name in best.items() if name in rows}
+        else {c: _feature(rows[name], str(split), measure) for c, name in best.items() if name in rows}
         for split, rows in found.items()
         if split in ("all", "robust", "shortcut", "cloze")
     }
@@ -64,10 +96,10 @@ def cues(found: object, measure: Measure) -> Tree | None:
 
 def _strongest(rows: Mapping[str, object]) -> dict[str, str]:
     out = {}
-    for cue, members in CUES.items():
+    for name, members in FEATURE_CLASSES.items():
         there = [(_rarity(rows[m]), i, m) for i, m in enumerate(members) if m in rows]
         if there:
-            out[cue] = min(there)[2]
+            out[name] = min(there)[2]
     return out
 
 
@@ -76,14 +108,14 @@ def _rarity(row: object) -> float:
     return float(p) if isinstance(p, int | float) else 2.0
 
 
-def _cue(row: object, split: str, measure: Measure) -> Tree | None:
+def _feature(row: object, split: str, measure: Measure) -> Tree | None:
     if not isinstance(row, Mapping):
         return None
     if split in ("all", "cloze"):
         p = row.get("p_holm")
         rare = one_digit_up(float(p)) if isinstance(p, int | float) else None
         return {**plain_rate(row, measure.k), "ties": row.get("ties"), "p_holm": rare}
-    step = measure.steps["cues"]
+    step = measure.steps["surface features"]
     if step is None:
         return withheld("bit budget")
     size = measure.sizes["robust" if split == "robust" else "shortcut"]
@@ -98,7 +130,7 @@ def flagged(answered: object, n_shortcut: int, k: int) -> Tree:
 
 
 def expect(rule: object, flagged: object) -> None:
-    """Put the flags that luck explains into a released rule: those flagged less the excess, both as shown."""
+    """Put the flags expected under the null into a released rule: those flagged less the excess, both as shown."""
     if not isinstance(rule, dict) or not isinstance(flagged, dict):
         return
     for node in (rule, rule.get("by_place")):
@@ -110,7 +142,7 @@ def expect(rule: object, flagged: object) -> None:
             if isinstance(share, float) and isinstance(n, int) and isinstance(above, float):
                 node[expected] = {"value": max(0, round((share - above) * n)), "ci": None}
             else:
-                node[expected] = withheld(str(over.get("withheld") or flagged.get("withheld") or "not told"))
+                node[expected] = withheld(str(over.get("withheld") or flagged.get("withheld") or "not shown"))
 
 
 def bins(found: object, k: int) -> list[Tree]:
@@ -161,32 +193,44 @@ def _round_down(node: object, every: int, k: int, *, inside: bool) -> None:
 def guardrails(shown: object, exact: object, table: Mapping[str, object] | None) -> list[Tree]:
     """The outcome of each guardrail; of the topics the lowest share kept that the table shows.
 
-    `exact` are those of the summary, which say whether there was anything to judge.
+    `exact` are those of the summary, whose reason says whether there was anything to judge.
     """
     rows = [row for row in shown if isinstance(row, dict)] if isinstance(shown, list) else []
-    told = [row for row in exact if isinstance(row, Mapping)] if isinstance(exact, list) else []
+    reasons = (
+        [row.get("reason") for row in exact if isinstance(row, Mapping)] if isinstance(exact, list) else []
+    )
     return [
         {
             **row,
             "value": _lowest(table) if row.get("name") == "topic_collapse" else None,
-            "reason": UNJUDGED if str(was.get("reason")).startswith("not judged") else REASON,
+            "reason": {"code": "not_judged" if _unjudged(reason) else "not_shown"},
         }
-        for row, was in zip(rows, told, strict=False)
+        for row, reason in zip(rows, reasons, strict=False)
     ]
 
 
-def failed(checks: Sequence[Mapping[str, object]]) -> list[str]:
-    """The reasons of a released certificate: which guardrails said no."""
-    return [f"guardrail {row.get('name')} said no" for row in checks if row.get("passed") is False]
+def failed(checks: Sequence[Mapping[str, object]]) -> list[Tree]:
+    """The reasons of a released certificate: which guardrails failed."""
+    return [
+        {"code": "guardrail_failed", "name": row.get("name")} for row in checks if row.get("passed") is False
+    ]
+
+
+def _unjudged(reason: object) -> bool:
+    """Also of an older file, whose reasons are sentences."""
+    if not isinstance(reason, Mapping):
+        return False
+    return reason.get("code") == "not_judged" or str(reason.get("text")).startswith("not judged")
 
 
 def _lowest(table: Mapping[str, object] | None) -> float | None:
-    found = [
-        float(row["retention"]["value"])
-        for row in (table or {}).values()
-        if isinstance(row, dict) and isinstance(row["retention"], dict)
-    ]
+    found = [float(row["retention"]["value"]) for row in _rows(table) if isinstance(row["retention"], dict)]
     return min(found, default=None)
+
+
+def _rows(table: Mapping[str, object] | None) -> list[Tree]:
+    rows = (table or {}).get("by_topic")
+    return list(rows.values()) if isinstance(rows, dict) else []
 
 
 def _percents(n: int, x: int) -> Tree:
@@ -194,7 +238,7 @@ def _percents(n: int, x: int) -> Tree:
     return {"value": rounded(x / n, FINEST), "n": n, "ci": [rounded(end, FINEST) for end in ci]}
 
 
-def _taken(name: str, x: object) -> float | None:
+def _fixed(name: str, x: object) -> float | None:
     if not isinstance(x, int | float):
         return None
     return one_digit_up(x) if name == "p" else three_digits(x)

@@ -1,6 +1,6 @@
-"""Takes out of a summary what the list of shown places names, each number made as coarse as its kind demands.
+"""Takes out of a summary the places whose fields are declared as shown, each number as coarse as its kind demands.
 
-Nothing is copied that is not named: a new key of the summary stays inside until somebody puts it on the list.
+Nothing else is copied: a field of the summary is released only where its declaration (`robustify/summary`) says so.
 """
 
 import re
@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from robustify.disclosure import coarse
-from robustify.disclosure.shown import Base, Shown
+from robustify.summary.quantity import Base, Place
 
 Tree = dict[str, object]
-Place = tuple[str | int, ...]
+At = tuple[str | int, ...]
 WORD = re.compile(r"[A-Za-z0-9 ,;:./@_+%()-]{1,120}")
 """Words of ours: of models, rules and templates. Anything else in their place stays inside."""
 NAME = re.compile(r"[!-~]{1,80}( vs [!-~]{1,80})?")
@@ -27,7 +27,7 @@ class Measure:
     steps: Mapping[str, float | None]
 
 
-def places(node: object, steps: Sequence[str], at: Place = ()) -> Iterator[tuple[Place, object]]:
+def places(node: object, steps: Sequence[str], at: At = ()) -> Iterator[tuple[At, object]]:
     """Every place of the tree that this path names, with what stands there; nothing (null, an empty mapping or list)
     ends it on the way.
     """
@@ -39,16 +39,29 @@ def places(node: object, steps: Sequence[str], at: Place = ()) -> Iterator[tuple
         for i, inner in enumerate(node):
             yield from places(inner, rest, (*at, i))
     elif isinstance(node, Mapping) and step != "[]":
-        held = [n for n in node if isinstance(n, str) and NAME.fullmatch(n)]
-        for name in held if step == "*" else [step] * (step in node):
+        names = [n for n in node if isinstance(n, str) and NAME.fullmatch(n)]
+        for name in names if step == "*" else [step] * (step in node):
             yield from places(node[name], rest, (*at, name))
 
 
-def selected(summary: Mapping[str, object], shown: Sequence[Shown], measure: Measure) -> Tree:
+def ends(place: Place) -> int:
+    """How many numbers stand beside a value that it does not give: the ends of an interval, or the size of its part."""
+    match place.kind, place.base:
+        case "rate", "robust" | "shortcut":
+            return 0
+        case "rate", "own":
+            return 1
+        case "rate" | "difference", _:
+            return 2
+        case _:
+            return 0
+
+
+def selected(summary: Mapping[str, object], shown: Sequence[Place], measure: Measure) -> Tree:
     """A new tree of the shown places alone."""
     out: dict[str | int, object] = {}
     for entry in shown:
-        for at, found in places(summary, entry.steps):
+        for at, found in places(summary, entry.path.split(".")):
             nothing = found is None or found in ({}, [])
             _put(out, at, found if nothing else made(found, entry, measure))
     listed = _listed(out)
@@ -56,7 +69,7 @@ def selected(summary: Mapping[str, object], shown: Sequence[Shown], measure: Mea
     return listed
 
 
-def made(found: object, entry: Shown, measure: Measure) -> object:
+def made(found: object, entry: Place, measure: Measure) -> object:
     """One value as it may be shown; None where it is of no kind that this place holds."""
     step = measure.steps[entry.group] if entry.group else coarse.FINEST
     if step is None:
@@ -75,7 +88,7 @@ def made(found: object, entry: Shown, measure: Measure) -> object:
     return None
 
 
-def _rate(found: Mapping[str, object], entry: Shown, measure: Measure, step: float) -> dict[str, object]:
+def _rate(found: Mapping[str, object], entry: Place, measure: Measure, step: float) -> dict[str, object]:
     match entry.base:
         case "robust" | "shortcut":
             return coarse.flagged_rate(found, measure.sizes.get(entry.base, 0), measure.k, step)
@@ -88,7 +101,7 @@ def _rate(found: Mapping[str, object], entry: Shown, measure: Measure, step: flo
 
 
 def _difference(
-    found: Mapping[str, object], entry: Shown, measure: Measure, step: float
+    found: Mapping[str, object], entry: Place, measure: Measure, step: float
 ) -> dict[str, object]:
     shown = coarse.plain_rate(found, measure.k, step)
     if entry.base:
@@ -98,7 +111,7 @@ def _difference(
     return shown
 
 
-def _number(x: float, entry: Shown, measure: Measure, step: float) -> object:
+def _number(x: float, entry: Place, measure: Measure, step: float) -> object:
     match entry.kind:
         case "share":
             return coarse.rounded(x, step)
@@ -115,18 +128,18 @@ def _number(x: float, entry: Shown, measure: Measure, step: float) -> object:
     return None
 
 
-def _put(out: dict[str | int, object], at: Place, value: object) -> None:
+def _put(out: dict[str | int, object], at: At, value: object) -> None:
     node = out
     for step in at[:-1]:
         inner = node.get(step)
         if not isinstance(inner, dict):
             inner = node[step] = {}
         node = inner
-    held = node.get(at[-1])
+    before = node.get(at[-1])
     # What an earlier entry put here (a rate whose p comes after it) is kept; a null never takes its place.
-    if isinstance(held, dict) and isinstance(value, dict):
-        held |= value
-    elif held is None:
+    if isinstance(before, dict) and isinstance(value, dict):
+        before |= value
+    elif before is None:
         node[at[-1]] = value
 
 
@@ -134,5 +147,7 @@ def _listed(node: object) -> object:
     if not isinstance(node, dict):
         return node
     if node and all(isinstance(key, int) for key in node):
-        return [_listed(node[key]) for key in sorted(node)]
+        rows = [_listed(node[key]) for key in sorted(node)]
+        # An interval that is withheld is null, not two nulls.
+        return None if all(row is None for row in rows) else rows
     return {key: _listed(value) for key, value in node.items()}

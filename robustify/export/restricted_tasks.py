@@ -33,13 +33,13 @@ def write_restricted_tasks(
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for task in _tasks(profile):
-        held = [name for name in task.splits if name in there]
-        if not held or set(task.splits) - set(held) - {"undecided"}:
+        present = [name for name in task.splits if name in there]
+        if not present or set(task.splits) - set(present) - {"undecided"}:
             continue
         name = task_name(benchmark, task.ending)
         tree = task_tree(name, task, [], tag=task_name(benchmark, "robustify"))
         # The place of `dataset_path`: lm-eval calls the loader with these arguments.
-        kwargs = {"splits": [f"splits/{s}.json" for s in held]}
+        kwargs = {"splits": [f"splits/{s}.json" for s in present]}
         asked = {
             "custom_dataset": LOADER,
             "dataset_kwargs": kwargs | ({"cloze": profile} if task.view == "cloze" else {}),
@@ -50,8 +50,8 @@ def write_restricted_tasks(
         )
         says = (
             task.says
-            if len(held) == len(task.splits)
-            else f"{task.says}, but for the undecided, too few to be told"
+            if len(present) == len(task.splits)
+            else f"{task.says}, but for the undecided, too few to be shown"
         )
         head = Heading(benchmark, signature).lines(f"{says}.", *HEAD, run)
         written.append(write_yaml(folder / f"{name}.yaml", head, {**tree, **asked}))

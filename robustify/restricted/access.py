@@ -94,7 +94,7 @@ class Access:
 
     def _require_all(self, bench: Loaded) -> None:
         counts = Counter([*bench.files, *(q.file for q in bench.quarantined)])
-        # Files of one name in several folders cannot be told apart here: their sum is pinned.
+        # Files of one name in several folders cannot be distinguished here: their sum is pinned.
         pinned: dict[str, int | None] = {}
         for file in self.manifest.data.files:
             name, before = Path(file.path).name, pinned.get(Path(file.path).name, 0)

@@ -89,7 +89,7 @@ def prefixed(part: str) -> bytes:
 def keyed(bench: Loaded, key: bytes, dataset: str, version: str, *, skip_bad: bool = False) -> Loaded:
     """The benchmark with keyed ids in the place of its own, also in its defects; passages are only numbered.
 
-    Two items with one id cannot be told apart in a split. `skip_bad`: later ones of them are set aside, and so
+    Two items with one id cannot be distinguished in a split. `skip_bad`: later ones of them are set aside, and so
     are items without a canonical form.
 
     Raises:

@@ -33,8 +33,14 @@ from robustify.restricted.confinement import confined
 from robustify.restricted.hashed_split import NAMES, Split, hashed, read_split, require_apart, separable
 from robustify.restricted.secret_key import require_seal, sealed
 from robustify.run import FORMAT, Run, open_run, replacing, versions
+from robustify.summary.format_1 import read
+from robustify.summary.result import Summary
 from robustify.writers.public import Asked, signature
 
+REASONS = {
+    "not_shown": "judged on the exact numbers, which this release level does not show",
+    "not_judged": "not judged: this run holds nothing to judge it by",
+}
 PLACES: dict[Level, str] = {"evaluator": ".", "published": "published"}
 LOG = "log_hmac_sha256"
 SETTINGS = ("name", "sensitivity", "adapter", "asking", "screen", "alternatives", "cloze", "probe", "heads",
@@ -195,7 +201,43 @@ def private(folder: Path) -> Iterator[None]:
 
 
 def _released(judgement: Judgement, level: Level, k: int, signed: str) -> Tree:
-    return {**released(judgement.summary, level, k), "signature": signed}
+    exact: Any = judgement.summary
+    summary = exact if isinstance(exact, Summary) else read(exact)
+    return {**as_format_1(released(summary, level, k)), "signature": signed}
+
+
+def as_format_1(summary: Summary) -> Tree:
+    """A released summary with the names of format 1, in which the report reads it."""
+    tree: dict[str, Any] = without_nulls(summary.tree())
+    for name, gathered in (("topics", "by_topic"), ("permutation", "by_model")):
+        if isinstance(tree.get(name), dict):
+            tree[name] |= tree[name].pop(gathered, None) or {}
+    for model in tree.get("accuracy", {}).values():
+        for view in model.values():
+            if isinstance(view, dict) and "significant" in (view.get("all") or {}):
+                view["all"]["told_from_chance"] = view["all"].pop("significant")
+    for row in ((tree.get("contamination") or {}).get("memorisation") or {}).values():
+        row["told"] = row.pop("significant", None)
+    if "non_voters" in (tree.get("residual") or {}):
+        tree["residual"]["held_out"] = tree["residual"].pop("non_voters")
+    for row in tree.get("guardrails", []):
+        row |= {"reason": REASONS[row["reason"]["code"]], "value": row.get("value")}
+    if "certificate" in tree:
+        failed = tree["certificate"].get("reasons") or []
+        tree["certificate"]["reasons"] = [f"guardrail {one['name']} said no" for one in failed]
+    return {**tree, "format": 1}
+
+
+def without_nulls(node: Any) -> Any:
+    """A copy without what is null, but for the parts of a quantity or of a bin."""
+    match node:
+        case dict():
+            quantity = "n" in node and ("value" in node or "confidence" in node)
+            kept = {"value", "n", "ci", "confidence", "accuracy"} if quantity else set()
+            return {k: without_nulls(v) for k, v in node.items() if v is not None or k in kept}
+        case list():
+            return [without_nulls(one) for one in node]
+    return node
 
 
 def _print(place: Path, summary: Tree, manifest: Mapping[str, Any]) -> None:

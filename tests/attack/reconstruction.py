@@ -92,8 +92,8 @@ def solved(told: Facts, seconds: float = 20.0) -> Bools | None:
 
 
 def _counts(summary: Mapping[str, Any]) -> list[tuple[str, float, float]]:
-    rows = summary["topics"] or {}
-    return [(t, r["after"], r["after"]) for t, r in rows.items() if isinstance(r, dict)]
+    rows = (summary["topics"] or {}).get("by_topic") or {}
+    return [(t, r["after"], r["after"]) for t, r in rows.items()]
 
 
 def _told(

@@ -9,11 +9,12 @@ import pytest
 
 from robustify.disclosure.coarse import COARSER, FINEST
 from robustify.disclosure.release import Level, released
-from robustify.disclosure.shown import CUES, VIEW_GROUPS
+from robustify.disclosure.remade import FEATURE_CLASSES
 from robustify.judge.accuracy import credits, everyone
 from robustify.restricted.hashed_split import hashed
 from robustify.restricted.ids import item_id
 from robustify.screen.item_index import item_index
+from robustify.summary.result import PLACES
 from tests.attack import dictionary
 from tests.attack.reconstruction import Facts, Known, another, facts, solved
 from tests.support import restricted_run
@@ -97,9 +98,9 @@ def knowledge(inside: Inside, topics: dict[str, str], *, by_class: bool) -> Know
         for view, credit in credits(answers, held, model, None).items():
             if credit is not None and not view.startswith("choices_only"):
                 out["accuracy", model, view] = credit
-    summary: Any = inside.judgement.summary
+    summary: Any = inside.summary.tree()
     shown = summary["heuristics"]["all"]
-    for cue, members in CUES.items():
+    for cue, members in FEATURE_CLASSES.items():
         best = min((m for m in members if m in shown), key=lambda m: shown[m]["p_holm"])
         for name in [best] if by_class else [m for m in members if m in shown]:
             block = answers.block("heuristic", name).first()
@@ -110,7 +111,7 @@ def knowledge(inside: Inside, topics: dict[str, str], *, by_class: bool) -> Know
 
 def merged(inside: Inside, told: Any) -> dict[str, str]:
     """Each topic by the name under which the release shows it."""
-    names = [name for name, row in told["topics"].items() if isinstance(row, dict)]
+    names = list(told["topics"]["by_topic"])
     (other,) = [n for n in names if n.startswith("Other (")] or [""]
     assert inside.asked.items is not None
     return {item.topic: item.topic if item.topic in names else other for item in inside.asked.items}
@@ -118,13 +119,17 @@ def merged(inside: Inside, told: Any) -> dict[str, str]:
 
 def steps(told: Any, known: Known) -> dict[tuple[str, ...], float]:
     """The step of each number, which a release says itself."""
-    group = {path: "cues" if path[0] == "heuristics" else VIEW_GROUPS[path[2]] for path in known.credits}
+    groups = {place.path: place.group for place in PLACES}
+    group = {
+        path: "surface features" if path[0] == "heuristics" else groups[f"accuracy.*.{path[2]}.robust"]
+        for path in known.credits
+    }
     return {path: COARSER if g in told["release"]["coarser"] else FINEST for path, g in group.items()}
 
 
 def attacked(inside: Inside, level: Level, min_cell: int) -> tuple[Known, Facts]:
     """What is known, and what a release says of it; the true set fits, or the attack would prove nothing."""
-    told: Any = released(inside.judgement.summary, level, min_cell)
+    told: Any = released(inside.summary, level, min_cell).tree()
     known = knowledge(inside, merged(inside, told), by_class=True)
     all_facts = facts(told, known, steps(told, known))
     assert bool((all_facts.matrix @ known.kept >= all_facts.low - 1e-6).all())
@@ -152,7 +157,7 @@ def test_whole_percents_without_the_budget_give_a_small_set_away(small: Inside) 
 
 
 def test_exact_numbers_of_the_same_run_give_the_flagged_set_away(small: Inside) -> None:
-    summary: Any = small.judgement.summary
+    summary: Any = small.summary.tree()
     assert small.asked.items is not None
     own = {item.topic: item.topic for item in small.asked.items}
     known = knowledge(small, own, by_class=False)

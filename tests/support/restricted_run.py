@@ -15,6 +15,8 @@ from robustify.config import Config, parse
 from robustify.engines.protocols import Logprob, Progress, no_progress
 from robustify.judge.judgement import Judgement
 from robustify.run import Run
+from robustify.summary.format_1 import read
+from robustify.summary.result import Summary
 from robustify.views import Request
 from robustify.writers.public import Asked
 from robustify.writers.restricted import RestrictedWriter
@@ -88,6 +90,12 @@ class Inside:
 
     asked: Asked
     judgement: Judgement
+
+    @property
+    def summary(self) -> Summary:
+        """The exact summary."""
+        exact: Any = self.judgement.summary
+        return exact if isinstance(exact, Summary) else read(exact)
 
 
 def audited(folder: Path, n: int = 200, told: Mapping[str, Any] | None = None, **changes: Any) -> Inside:

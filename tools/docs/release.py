@@ -7,7 +7,10 @@ from typing import Any
 
 from robustify.disclosure.budget import STEPS
 from robustify.disclosure.release import LEAST_CELL, LEVELS, TABLE, USUAL_CELL, budgeted, cost
-from robustify.disclosure.shown import CUES, GROUPS, MADE, SHOWN
+from robustify.disclosure.remade import FEATURE_CLASSES, REMADE
+from robustify.summary.format_1 import read
+from robustify.summary.quantity import GROUPS
+from robustify.summary.result import PLACES
 
 DEMO = Path(__file__).parents[2] / "results" / "benign_demo" / "summary.json"
 
@@ -20,7 +23,7 @@ def release_levels() -> str:
 
 
 def release_budget() -> str:
-    summary: dict[str, Any] = json.loads(DEMO.read_text(encoding="utf-8"))
+    summary: dict[str, Any] = read(json.loads(DEMO.read_text(encoding="utf-8"))).tree()
     plan = budgeted(summary, "published", USUAL_CELL)
     fine, coarse = STEPS
     rows = []
@@ -30,12 +33,12 @@ def release_budget() -> str:
             plan.spending.steps[group]
         ]
         rows.append(f"| {group} | {bits:.0f} | {shown if bits else 'not in this run'} |")
-    told = (
+    head = (
         f"Were the demo's {summary['splits']['all']} items a restricted set, {plan.spending.available:.0f} bits could be "
-        f"told of them and {plan.spending.spent:.0f} would be:\n\n"
+        f"spent on them and {plan.spending.spent:.0f} would be:\n\n"
     )
     return (
-        told
+        head
         + "| group, in the order of the budget | bits in whole percents | shown |\n|---|---|---|\n"
         + "\n".join(rows)
         + "\n"
@@ -43,12 +46,14 @@ def release_budget() -> str:
 
 
 def release_list() -> str:
-    made = "".join(f"| `{place}` | {how} |\n" for place, how in MADE.items())
-    cues = "; ".join(f"{cue} ({', '.join(f'`{m}`' for m in members)})" for cue, members in CUES.items())
-    plain, flagged = (sum(bool(e.group) is with_group for e in SHOWN) for with_group in (False, True))
+    made = "".join(f"| `{place}` | {how} |\n" for place, how in REMADE.items())
+    classes = "; ".join(
+        f"{name} ({', '.join(f'`{m}`' for m in members)})" for name, members in FEATURE_CLASSES.items()
+    )
+    plain, flagged = (sum(bool(e.group) is with_group for e in PLACES) for with_group in (False, True))
     return (
-        f"The list names {plain} places of the summary that depend on no flag and {flagged} that do. Made anew are:\n\n"
-        f"| place | from what |\n|---|---|\n{made}\nClasses of cues: {cues}.\n"
+        f"The summary declares {plain} shown places that depend on no flag and {flagged} that do. Made anew are:\n\n"
+        f"| place | from what |\n|---|---|\n{made}\nClasses of surface features: {classes}.\n"
     )
 
 
