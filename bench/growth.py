@@ -111,7 +111,7 @@ def measure(series: str, x: int, *, quick: bool) -> dict[str, Any]:
     """One point, in this process: the model loaded and warm, no score cache."""
     from transformers import AutoTokenizer
 
-    from robustify.engines.local.hf import HF
+    from robustify.engines.local.engine import HF
     from robustify.models import cache_folder
     from robustify.models.locate import locate
 

@@ -5,7 +5,7 @@ import time
 from typing import Any
 
 from bench.cases import CASES
-from robustify.engines.local.hf import HF
+from robustify.engines.local.engine import HF
 from robustify.engines.plan import plan
 from robustify.engines.tokens import encode
 from robustify.models import cache_folder, locate
@@ -62,8 +62,8 @@ def matrix_rate(model: str) -> dict[str, Any]:
 def _needed(engine: HF, requests: Any) -> tuple[float, int]:
     import torch
 
-    model = engine._loaded().model
-    encoded = list(dict.fromkeys(encode(engine._speller, requests)))
+    model = engine.opened().model
+    encoded = list(dict.fromkeys(encode(engine.speller, requests)))
     planned = plan(encoded)
     scored = {(i, want.node) for i, batch in enumerate(planned.batches) for want in batch.wants}
     layers = [m for m in model.get_decoder().modules() if isinstance(m, torch.nn.Linear)]

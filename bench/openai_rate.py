@@ -44,7 +44,7 @@ def measured(model: OpenAIModel, blocks: Sequence[Sequence[Request]], rounds: in
     Engine and client take turns at every block, so that a machine that grows busier is unjust to neither.
     """
     with OpenAIServer(model, Path()) as engine:
-        engine.found()
+        engine.fingerprint()
         bodies = [_recorded(engine, block) for block in blocks]
         for sent in bodies:
             _client_seconds(model, sent)
@@ -126,7 +126,7 @@ def main() -> None:
     before = os.getloadavg()
     n, rounds = measured(model, blocks, given.rounds)
     share = sum(1 / r.client for r in rounds) / sum(1 / r.engine for r in rounds)
-    told = {
+    result = {
         "what": "requests a second of the engine openai and of a plain asyncio client, by turns, one server",
         "goal": GOAL,
         "share": share,
@@ -139,9 +139,9 @@ def main() -> None:
         "machine": {"cores": os.cpu_count(), "python": platform.python_version()},
         "load": {"before": before, "after": os.getloadavg()},
     }
-    print(json.dumps(told, indent=2))
+    print(json.dumps(result, indent=2))
     if given.write:
-        RESULT.write_text(json.dumps(told, indent=2) + "\n")
+        RESULT.write_text(json.dumps(result, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.cases import CASES
-from robustify.engines.local import hf, layout, local, tree
-from robustify.engines.local.hf import HF
+from robustify.engines.local import engine as local
+from robustify.engines.local import layout, paths, tree
+from robustify.engines.local.engine import HF
 from robustify.models import cache_folder, locate
 
 ROOT = Path(__file__).parents[1]
@@ -26,9 +27,9 @@ MODEL = "smollm2-135m"
 RUNS = 3
 TIMED = """
 import sys, time
-from robustify.engines.base import Request
-from robustify.engines.hf import HF
+from robustify.engines.local.engine import HF
 from robustify.models import cache_folder, locate
+from robustify.views import Request
 import json
 requests = [Request(*pair) for pair in json.load(sys.stdin)]
 with HF("m", locate("smollm2-135m", cache_folder())) as engine:
@@ -94,8 +95,8 @@ def _watched(engine: HF) -> Iterator[dict[str, float]]:
         return spent
 
     places: list[tuple[Any, str, str]] = [
-        (hf, "encode", "tokenisation"),
-        (local, "plan", "planning"),
+        (local, "encode", "tokenisation"),
+        (paths, "plan", "planning"),
         (tree, "laid_out", "layout of the batches"),
         (layout.Layout, "attend", "attention over the blocks"),
         (tree.Head, "logprobs", "output head"),
@@ -106,7 +107,7 @@ def _watched(engine: HF) -> Iterator[dict[str, float]]:
             before = getattr(home, attribute)
             setattr(home, attribute, timed(name, before))
             put_back.callback(setattr, home, attribute, before)
-        for layer in engine._loaded().model.get_decoder().modules():
+        for layer in engine.opened().model.get_decoder().modules():
             if isinstance(layer, torch.nn.Linear):
                 put_back.callback(
                     layer.register_forward_pre_hook(lambda *_: began.append(time.perf_counter())).remove

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.cases import arc, asked
-from robustify.engines.local.hf import HF
+from robustify.engines.local.engine import HF
 from robustify.engines.ray.settings import RayModel
 from robustify.models import cache_folder, locate
 
@@ -136,7 +136,7 @@ def _engine(side: str, folder: Path) -> HF:
 
 
 def _all_ready(engine: HF) -> None:
-    pool = engine._loaded()._pool  # type: ignore[attr-defined]
+    pool = engine.opened()._pool  # type: ignore[attr-defined]
     while len(pool.greetings) < WORKERS:
         pool._wait({})
 

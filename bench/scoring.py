@@ -24,7 +24,7 @@ from typing import Any
 from bench.cases import CASES, Case
 from bench.matrix import matrix_rate
 from bench.warm import warm
-from robustify.engines.local.hf import HF
+from robustify.engines.local.engine import HF
 from robustify.models import cache_folder, locate
 from robustify.views import Request
 

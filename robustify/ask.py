@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from robustify import orders
 from robustify.answers import Answer, answer, unanswered
 from robustify.baselines.linear_probes import CONTROL, LinearProbeSettings, linear_probe
-from robustify.engines import HFModel
+from robustify.engines.local.settings import HFModel
 from robustify.engines.protocols import UNSEEN, Logprob, Progress, Scorer, no_progress
 from robustify.errors import DataError, RequestError, UnaskableError
 from robustify.item import Item
@@ -128,9 +128,9 @@ def _counted(planned: Sequence[Planned], faults: Mapping[int, str], model: str) 
     items: dict[str, set[str]] = {}
     for place in faults:
         items.setdefault(owners[place].template.view, set()).add(owners[place].item.id)
-    said = ", ".join(f"{len(ids):,} in the view {view}" for view, ids in items.items()) or "some"
+    counts = ", ".join(f"{len(ids):,} in the view {view}" for view, ids in items.items()) or "some"
     return (
-        f"{model}: items that it cannot be asked, because they are too long for it or have no tokens: {said}; "
+        f"{model}: items that it cannot be asked, because they are too long for it or have no tokens: {counts}; "
         "expected a model with a longer context, or fewer shots"
     )
 
@@ -211,7 +211,7 @@ def linear_probe_answers(
 ) -> list[Answer]:
     """The rows of a model's head and, if `settings` ask for it, of its control, the head on random weights.
 
-    Vectors are computed in float32, whatever the model's dtype is. `progress` is told choices as they are done,
+    Vectors are computed in float32, whatever the model's dtype is. `progress` counts choices as they are done,
     those of the control too. `keep`: write the vectors to the cache folder.
 
     Raises:

@@ -15,7 +15,8 @@ from robustify.ask import ask, linear_probe_answers, plan
 from robustify.baselines.artifact_probe import probe
 from robustify.baselines.heuristics import guess
 from robustify.config import Config, parse
-from robustify.engines import HFModel, check_model, open_scorer
+from robustify.engines import check_model, open_scorer
+from robustify.engines.local.settings import HFModel
 from robustify.engines.protocols import Metered, Progress, no_progress
 from robustify.errors import AuthorisationError, ResourceError, UsageError
 from robustify.judge.cloze import read_labels

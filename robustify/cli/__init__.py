@@ -20,7 +20,6 @@ from click_default_group import DefaultGroup
 
 from robustify import __version__
 from robustify.cli.adapter import adapter
-from robustify.cli.cache import cache
 from robustify.cli.data import heuristics, validate
 from robustify.cli.export import export
 from robustify.cli.free import free
@@ -29,7 +28,7 @@ from robustify.cli.import_logs import import_
 from robustify.cli.judging import check, compare, judge, report
 from robustify.cli.key import key
 from robustify.cli.licence import licence
-from robustify.cli.models import models
+from robustify.cli.models import cache, models
 from robustify.cli.options import printable
 from robustify.cli.run import run
 from robustify.cli.simulate import simulate

@@ -1,6 +1,7 @@
-"""`robustify models`: what models there are, where they come from, under which licence."""
+"""`robustify models` and `robustify cache`: the models, and the score cache."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -52,6 +53,51 @@ def info(name: str, cache_dir: Path | None, json_: bool) -> int:
     """Where a model comes from, its licence, and the digests of its files."""
     from robustify.models import info as model_info
 
-    told = model_info(name, default_cache(cache_dir))
-    click.echo(json.dumps(told, indent=None if json_ else 2, ensure_ascii=False))
+    facts = model_info(name, default_cache(cache_dir))
+    click.echo(json.dumps(facts, indent=None if json_ else 2, ensure_ascii=False))
+    return 0
+
+
+@click.group()
+def cache() -> None:
+    """The score cache: log-probabilities that need not be computed again."""
+
+
+@cache.command("info")
+@cache_dir
+@as_json
+def cache_info(cache_dir: Path | None, json_: bool) -> int:
+    """Where the cache lies, how many scores it holds, how large it is."""
+    return _show(cache_dir, json_, verify=False)
+
+
+@cache.command()
+@cache_dir
+@as_json
+def verify(cache_dir: Path | None, json_: bool) -> int:
+    """Read every score and compare it with its checksum; damaged ones are computed again when they are needed."""
+    return _show(cache_dir, json_, verify=True)
+
+
+@cache.command()
+@cache_dir
+def clear(cache_dir: Path | None) -> int:
+    """Forget every score, also those of restricted sets; models stay."""
+    from robustify.engines.cache import every
+
+    with every(default_cache(cache_dir)) as caches:
+        click.echo(f"{sum(scores.clear() for scores in caches)} scores forgotten")
+    return 0
+
+
+def _show(cache_dir: Path | None, json_: bool, *, verify: bool) -> int:
+    from robustify.engines.cache import every
+
+    with every(default_cache(cache_dir)) as caches:
+        facts = [asdict(scores.info(verify=verify)) for scores in caches]
+    parts = [{name: value for name, value in one.items() if value is not None} for one in facts]
+    if json_:
+        click.echo(json.dumps({**parts[0], **({"restricted": parts[1]} if len(parts) > 1 else {})}))
+    else:
+        click.echo("\n".join(f"{name}: {value}" for part in parts for name, value in part.items()))
     return 0

@@ -5,56 +5,23 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict, Field
-
-from robustify.engines.openai import settings as openai_model
-from robustify.engines.openai.settings import Asked, OpenAIModel
+from robustify.engines.local.settings import HFModel
+from robustify.engines.openai.settings import OpenAIModel, host_of
 from robustify.engines.protocols import Scorer
-from robustify.engines.ray.settings import RayModel, cluster_host
+from robustify.engines.ray.settings import RayModel
 from robustify.engines.vllm.settings import VLLMModel
 
 if TYPE_CHECKING:
     from robustify.engines.cache import Cache
-
-
-class HFModel(BaseModel):
-    """A model run here with transformers.
-
-    `model` is a known name (`robustify models list`), `hf:owner/name@revision`, a folder or a GGUF file;
-    `role` says whether it votes in the screen or is only evaluated. `max_batch_tokens` bounds one forward pass;
-    without it 2,048 tokens on a CPU and 8,192 elsewhere. `section`: batches after which a shared beginning is computed
-    anew, as in the engine ray, whose numbers are the same to the bit where this is the same.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
-    engine: Literal["hf"] = "hf"
-    model: str = ""
-    role: Literal["voter", "under_test"] = "voter"
-    device: str = "cpu"
-    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
-    max_batch_tokens: int | None = Field(default=None, ge=64)
-    section: int = Field(default=64, ge=1, le=4096, strict=True)
-
-    @property
-    def budget(self) -> int:
-        """Tokens of one forward pass."""
-        return self.max_batch_tokens or (2048 if self.device == "cpu" else 8192)
-
-    @property
-    def reference(self) -> str:
-        """What `robustify.models` looks up."""
-        return self.model or self.name
-
+    from robustify.views import Template
 
 Runnable = HFModel | OpenAIModel | VLLMModel | RayModel
 """The models that are asked, each by its engine."""
 
 
-def check_model(model: Runnable, cache: Path, told: Sequence[Asked] = ()) -> dict[str, str]:
+def check_model(model: Runnable, cache: Path, templates: "Sequence[Template]" = ()) -> dict[str, str]:
     """Make sure that the model can be opened later and can serve these templates: its name is known and its files are
     here and whole, or its server answers and scores.
 
@@ -65,22 +32,22 @@ def check_model(model: Runnable, cache: Path, told: Sequence[Asked] = ()) -> dic
         ModelError: files missing, damaged or refused, a package not installed, a server that cannot be trusted.
     """
     match model:
-        case HFModel():
-            return _files(model.reference, cache)
+        case OpenAIModel():
+            from robustify.engines.openai.engine import check_server
+
+            return check_server(model, cache, templates)
         case VLLMModel():
             from robustify.engines.vllm.engine import require_vllm
 
             require_vllm(model.name)
-            return _files(model.reference, cache)
         case RayModel():
             from robustify.engines.ray.cluster import require_ray
 
             require_ray(model.name)
-            return _files(model.reference, cache)
-        case OpenAIModel():
-            from robustify.engines.openai.engine import check_server
+    from robustify.engines.recipe import file_digests
+    from robustify.models import locate
 
-            return check_server(model, cache, told)
+    return file_digests(locate(model.reference, cache))
 
 
 @contextmanager
@@ -92,11 +59,12 @@ def open_scorer(model: Runnable, cache: Path, seal: bytes | None = None) -> Iter
     Raises:
         ModelError: files missing, damaged or refused, or the engine's package not installed.
     """
+    from robustify.models import locate
+
     with _scores(cache, seal) as scores:
         match model:
             case HFModel():
-                from robustify.engines.local.hf import HF
-                from robustify.models import locate
+                from robustify.engines.local.engine import HF
 
                 folder = locate(model.reference, cache)
                 with HF(
@@ -105,13 +73,11 @@ def open_scorer(model: Runnable, cache: Path, seal: bytes | None = None) -> Iter
                     yield local
             case RayModel():
                 from robustify.engines.ray.engine import open_remote
-                from robustify.models import locate
 
                 with open_remote(model, locate(model.reference, cache), scores) as remote:
                     yield remote
             case VLLMModel():
                 from robustify.engines.vllm.engine import VLLM
-                from robustify.models import locate
 
                 with VLLM(model, locate(model.reference, cache), scores) as offline:
                     yield offline
@@ -128,16 +94,9 @@ def remote_host(model: Runnable) -> str | None:
         case HFModel() | VLLMModel():
             return None
         case RayModel():
-            return cluster_host(model)
+            return model.host
         case OpenAIModel():
-            return openai_model.remote_host(model.base_url)
-
-
-def _files(reference: str, cache: Path) -> dict[str, str]:
-    from robustify.engines.recipe import file_digests
-    from robustify.models import locate
-
-    return file_digests(locate(reference, cache))
+            return host_of(model.base_url)
 
 
 @contextmanager

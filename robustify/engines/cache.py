@@ -2,11 +2,11 @@
 
 A row's key is a digest over the model's fingerprint and the exact context and continuation tokens; its value
 is the sum and the number of tokens. There is no text, no token and no item id in the file. Every row carries
-a checksum, because SQLite pages have none. A value is never overwritten, because the claim of byte-identical runs
-stands on it; one that comes back further off than rounding is an error.
+a checksum, because SQLite pages have none. A value is never overwritten, because byte-identical runs
+depend on it; one that comes back further off than rounding is an error.
 
 Scores of a restricted set lie in a file of their own, for its owner alone, and their keys are HMACs under a subkey of
-the evaluator's key: whoever has the file and the questions, but not the key, cannot ask it whether one was scored.
+the evaluator's key: with the file and the questions, but without the key, one cannot find out whether one was scored.
 """
 
 import hashlib
@@ -19,10 +19,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
 from robustify.engines.plan import Encoded
-from robustify.engines.protocols import Logprob
+from robustify.engines.protocols import Closing, Logprob
 from robustify.engines.recipe import near
 from robustify.errors import ModelError, ResourceError
 
@@ -41,7 +40,7 @@ _MANY = 500
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """What `robustify cache info` tells: rows, bytes on disk, rows whose checksum does not match."""
+    """What `robustify cache info` prints: rows, bytes on disk, rows whose checksum does not match."""
 
     path: str
     rows: int
@@ -49,7 +48,7 @@ class Info:
     damaged: int | None = None
 
 
-class Cache:
+class Cache(Closing):
     """One SQLite file, shared by any number of runs.
 
     `seal`: the subkey of a restricted set's owner, under which the keys of its rows are HMACs.
@@ -62,14 +61,6 @@ class Cache:
         self.file = folder / (FILE if seal is None else SEALED_FILE)
         self._seal = seal
         self._db = _opened(self.file, private=seal is not None)
-
-    def __enter__(self) -> "Cache":
-        return self
-
-    def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Let go of the file."""
@@ -86,13 +77,15 @@ class Cache:
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Logprob]:
         """The values that are there and whole; a damaged row counts as absent and is computed again."""
-        found: dict[bytes, Logprob] = {}
+        values: dict[bytes, Logprob] = {}
         for start in range(0, len(keys), _MANY):
             part = keys[start : start + _MANY]
             marks = ",".join("?" * len(part))
             rows = self._db.execute(f"SELECT key, value, checksum FROM score WHERE key IN ({marks})", part)
-            found |= {key: _read(value) for key, value, checksum in rows if checksum == _checksum(key, value)}
-        return found
+            values |= {
+                key: _read(value) for key, value, checksum in rows if checksum == _checksum(key, value)
+            }
+        return values
 
     def put(self, rows: Mapping[bytes, Logprob], model: str, near: float) -> dict[bytes, Logprob]:
         """Keep these values, all in one transaction, and return what is there now: of a key that was there
@@ -224,7 +217,7 @@ def _add(digest: "hashlib._Hash", part: bytes) -> None:
 
 
 def _alike(kept: Logprob, fresh: Logprob, near: float) -> bool:
-    # Equal: two numbers that were never told (minus infinity) have no difference.
+    # Equal: two numbers that were not shown (minus infinity) have no difference.
     return kept == fresh or (kept.n_tokens == fresh.n_tokens and abs(kept.total - fresh.total) <= near)
 
 
@@ -248,7 +241,7 @@ def _opened(path: Path, *, private: bool) -> sqlite3.Connection:
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError):
                 raise
-            aside = _set_aside(path)
+            aside = set_aside(path)
             print(
                 f"robustify: {path.name} is damaged: set aside as {aside.name}, starting a new one",
                 file=sys.stderr,
@@ -288,7 +281,12 @@ def _connected(path: Path, *, private: bool) -> sqlite3.Connection:
     return db
 
 
-def _set_aside(path: Path) -> Path:
+def set_aside(path: Path) -> Path:
+    """Rename a damaged file; what its name is then.
+
+    Raises:
+        OSError: it cannot be renamed.
+    """
     n = 1
     while (aside := path.with_name(f"{path.name}.corrupt-{n}")).exists():
         n += 1

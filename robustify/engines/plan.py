@@ -81,11 +81,6 @@ class Plan:
         """Every batch, in the order of the walk."""
         return tuple(itertools.chain.from_iterable(self.sections))
 
-    def padding(self, budget: int) -> float:
-        """The share of the rows that carry no token, if every batch were filled up to the budget."""
-        rows = budget * len(self.batches)
-        return 1 - self.planned / rows if rows else 0.0
-
 
 @dataclass(slots=True)
 class _Trie:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from robustify.views import Request
 
@@ -11,14 +11,31 @@ Progress = Callable[[int], None]
 
 
 def no_progress(_: int) -> None:
-    """The progress of work that nobody watches."""
+    """Progress that is not shown."""
+
+
+C = TypeVar("C", bound="Closing")
+
+
+class Closing:
+    """Something with a `close`, which is called on leaving a `with` block."""
+
+    def close(self) -> None:
+        """Give back memory and connections. Closing twice does nothing."""
+        raise NotImplementedError
+
+    def __enter__(self: C) -> C:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 @dataclass(frozen=True, slots=True)
 class Logprob:
     """The sum of the continuation's token log-probabilities (natural log), and how many tokens it has.
 
-    A total of minus infinity is no number: the engine was not told it (`UNSEEN`). Such an asking is unanswered.
+    A total of minus infinity is no number: the server did not show it (`UNSEEN`). Such an asking is unanswered.
     """
 
     total: float
@@ -26,7 +43,7 @@ class Logprob:
 
 
 UNSEEN = Logprob(float("-inf"), 1)
-"""A letter that is not among the likeliest tokens that a server shows; how likely it is, nobody can say."""
+"""A letter that is not among the likeliest tokens that a server shows; its probability is unknown."""
 
 
 @runtime_checkable

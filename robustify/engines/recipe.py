@@ -1,4 +1,4 @@
-"""What a model's numbers depend on, told without opening the model: files, precision, software, batch size."""
+"""What a model's numbers depend on, known without opening the model: files, precision, software, batch size."""
 
 import hashlib
 import os
@@ -41,8 +41,8 @@ def recipe(
 
 def tokenizer_key(parts: Mapping[str, str]) -> str:
     """A name for what tokenisation depends on."""
-    said = "\n".join(f"{name} {parts[name]}" for name in ("engine", "config", "tokenizer", "transformers"))
-    return hashlib.sha256(said.encode()).hexdigest()[:32]
+    lines = "\n".join(f"{name} {parts[name]}" for name in ("engine", "config", "tokenizer", "transformers"))
+    return hashlib.sha256(lines.encode()).hexdigest()[:32]
 
 
 def near(dtype: str) -> float:
@@ -53,22 +53,22 @@ def near(dtype: str) -> float:
 
 def threads() -> int:
     """As many threads as there are cores for this process, unless OMP_NUM_THREADS says otherwise."""
-    wished = os.environ.get("OMP_NUM_THREADS", "")
-    if wished.isdigit() and int(wished):
-        return int(wished)
+    value = os.environ.get("OMP_NUM_THREADS", "")
+    if value.isdigit() and int(value):
+        return int(value)
     return (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()) or 1
 
 
 def file_digests(folder: Path) -> dict[str, str]:
     """One digest each for weights, config and tokenizer: everything in the folder that numbers depend on."""
     names = sorted(p.name for p in folder.iterdir() if p.is_file() and not p.name.startswith("."))
-    found = digests(
+    known = digests(
         folder, [n for n in names if n.endswith(_WEIGHTS) or n.startswith(("config.json", *_TOKENIZER))]
     )
     return {
-        "weights": _joint({n: d for n, d in found.items() if n.endswith(_WEIGHTS)}),
-        "config": found["config.json"],
-        "tokenizer": _joint({n: d for n, d in found.items() if n.startswith(_TOKENIZER)}),
+        "weights": _joint({n: d for n, d in known.items() if n.endswith(_WEIGHTS)}),
+        "config": known["config.json"],
+        "tokenizer": _joint({n: d for n, d in known.items() if n.startswith(_TOKENIZER)}),
     }
 
 

@@ -113,7 +113,8 @@ def open_writer(reference: str, cache: Path, device: str = "cpu") -> Iterator[Wr
         ModelError: missing, damaged or refused.
         UsageError: an engine that only scores.
     """
-    from robustify.engines import HFModel, open_scorer
+    from robustify.engines import open_scorer
+    from robustify.engines.local.settings import HFModel
 
     name = engine_name(Path(reference).name)
     with open_scorer(HFModel(name=name, model=reference, device=device), cache) as model:

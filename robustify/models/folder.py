@@ -1,19 +1,17 @@
-"""A model's folder: where it lies, what record stands beside the weights, and whether the files still match it.
+"""A model's folder: where it is, the record beside its weights, and whether the files still match it.
 
 It refuses pickled weights, custom model code and files that differ from the record. It loads no model.
 """
 
-import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from robustify.errors import ModelError, ResourceError
-from robustify.files import sha256
+from robustify.errors import ModelError
+from robustify.files import sha256, write_atomic
 
 RECORD = "robustify-model.json"
 LOCAL_GGUF = "a local GGUF file"
@@ -72,7 +70,7 @@ def check(folder: Path) -> None:
     config = folder / "config.json"
     weights = sorted(folder.glob("*.safetensors"))
     if not weights:
-        if any(found for pattern in _PICKLES for found in folder.glob(pattern)):
+        if any(path for pattern in _PICKLES for path in folder.glob(pattern)):
             raise ModelError(f"{folder}: pickled weights are never loaded; convert to safetensors")
         raise ModelError(f"{folder}: has no *.safetensors; expected a model's folder")
     if not config.is_file():
@@ -85,7 +83,7 @@ def check(folder: Path) -> None:
 
 
 def has_chat_template(folder: Path) -> bool:
-    """Whether the model's tokenizer brings a chat template, told from its files: nothing is loaded."""
+    """Whether the model's tokenizer brings a chat template, by its files: nothing is loaded."""
     if any((folder / name).is_file() for name in ("chat_template.jinja", "chat_template.json")):
         return True
     try:
@@ -116,25 +114,6 @@ def mark_seen(folder: Path, files: dict[str, str]) -> None:
     _write_seen(folder, {name: {"stamp": _stamp(folder / name), "sha256": d} for name, d in files.items()})
 
 
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold the lock file at `path`; another process that wants it waits.
-
-    Raises:
-        ResourceError: the folder cannot be written.
-    """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle = path.open("w", encoding="utf-8")
-    except OSError as e:
-        raise ResourceError(
-            f"{path.parent}: cannot be written ({e.strerror}); choose another with --cache-dir"
-        ) from e
-    with handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-
-
 def _check_no_code(path: Path) -> None:
     if not path.is_file():
         return
@@ -152,11 +131,11 @@ def _check_digests(folder: Path, record: Record) -> None:
     missing = [name for name in sorted(record.files) if not (folder / name).is_file()]
     if missing:
         raise ModelError(f"{folder}: {', '.join(missing)} missing; {_mend(folder, record)}")
-    found = digests(folder, sorted(record.files))
+    sums = digests(folder, sorted(record.files))
     wrong = [
-        f"{folder / name}: sha256 {found[name][:12]}..., expected {digest[:12]}...; {_mend(folder, record)}"
+        f"{folder / name}: sha256 {sums[name][:12]}..., expected {digest[:12]}...; {_mend(folder, record)}"
         for name, digest in sorted(record.files.items())
-        if found[name] != digest
+        if sums[name] != digest
     ]
     if wrong:
         raise ModelError(*wrong)
@@ -191,10 +170,8 @@ def _read_seen(folder: Path) -> dict[str, dict[str, str]]:
 
 def _write_seen(folder: Path, entries: dict[str, dict[str, str]]) -> None:
     place = _seen_file(folder)
-    partial = place.with_suffix(f".{os.getpid()}")
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(json.dumps(entries, sort_keys=True), encoding="utf-8")
-        os.replace(partial, place)
+        write_atomic(place, json.dumps(entries, sort_keys=True).encode(), sync=False)
     except OSError:
         return  # a cache that cannot be written costs time, not truth: the files are hashed each time

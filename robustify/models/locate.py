@@ -4,24 +4,19 @@ It fetches nothing from the package registry: a missing embedded model is an err
 model is taken from the local hub cache, else from the hub, safetensors and tokenizer only.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from robustify.errors import ModelError
-from robustify.models.folder import LOCAL_GGUF, RECORD, check, digests, locked, read_record
-from robustify.models.install import check_can_convert, install, models_folder, room
+from robustify.models.folder import LOCAL_GGUF, RECORD, check, digests, read_record
 from robustify.models.names import KNOWN, Folder, Gguf, Hub, Known, known, parse
+from robustify.models.pull import Say, install, models_folder
 
 # What a model needs, and nothing that could be run: no *.py, no pickles.
 _HUB_FILES = ["*.safetensors", "*.json", "tokenizer.model", "merges.txt", "vocab.txt", "*.jinja"]
 
 
-def _silent(_: str) -> None:
-    """Nobody listens."""
-
-
-def locate(reference: str, cache: Path, say: Callable[[str], None] = _silent) -> Path:
+def locate(reference: str, cache: Path, say: Say = lambda _: None) -> Path:
     """The folder of a model, checked: safetensors, no custom code, digests as recorded.
 
     Raises:
@@ -84,18 +79,18 @@ def _row(model: Known, cache: Path) -> dict[str, Any]:
     }
 
 
-def _converted(gguf: Path, cache: Path, say: Callable[[str], None]) -> Path:
+def _converted(gguf: Path, cache: Path, say: Say) -> Path:
     digest = digests(gguf.parent, [gguf.name])[gguf.name]
-    name = f"gguf-{digest[:16]}"
-    folder = models_folder(cache) / name
-    with locked(models_folder(cache) / f".{name}.lock"):
-        if (folder / RECORD).is_file():
-            return folder
-        check_can_convert(gguf.name)
-        with room(cache, name):
-            return install(
-                gguf, folder, name=name, source=LOCAL_GGUF, licence="unknown", digest=digest, say=say
-            )
+    return install(
+        f"gguf-{digest[:16]}",
+        cache,
+        lambda folder: (folder / RECORD).is_file(),
+        lambda _: gguf,
+        source=LOCAL_GGUF,
+        licence="unknown",
+        digest=digest,
+        say=say,
+    )
 
 
 def _snapshot(hub: Hub) -> Path:

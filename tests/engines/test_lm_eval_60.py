@@ -42,7 +42,7 @@ def accuracies(planned: list[Planned], totals: list[float]) -> dict[tuple[str, s
 @pytest.mark.parametrize("shots", [0, 5])
 @pytest.mark.parametrize("name", ["smollm2-135m", "gemma3-270m"])
 def test_sixty_items_are_scored_as_lm_eval_does(name: str, shots: int, data: Path) -> None:
-    from robustify.engines.local.hf import HF
+    from robustify.engines.local.engine import HF
 
     items = load(Source(path=str(data / "arc" / "ARC-Challenge-Test.jsonl"))).items[:N_ITEMS]
     planned = plan(items, Asking(views=("full", "cloze"), orders=1, shots=shots))

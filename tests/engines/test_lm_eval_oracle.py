@@ -49,7 +49,7 @@ def pair(
 
 
 def ours(name: str, folder: Path, asked: list[tuple[int, Request]]) -> list[Any]:
-    from robustify.engines.local.hf import HF
+    from robustify.engines.local.engine import HF
 
     with HF(name, folder) as engine:
         return list(engine.loglikelihoods([request for _, request in asked]))

@@ -24,8 +24,8 @@ from robustify.engines.openai import client as openai_client
 from robustify.engines.openai import thread_pool
 from robustify.engines.openai.client import retry_after
 from robustify.engines.openai.engine import OpenAIServer, check_server, is_same_probe
-from robustify.engines.openai.replies import PART, Token, Unreadable, covers, following
-from robustify.engines.openai.scoring import _tokens_of
+from robustify.engines.openai.logprobs import PART, Token, Unreadable, covers, following
+from robustify.engines.openai.scoring import tokens_of
 from robustify.engines.openai.settings import OpenAIModel
 from robustify.engines.protocols import Logprob
 from robustify.errors import DataError, ModelError, RequestError, UsageError
@@ -95,7 +95,7 @@ def test_numbers_are_those_of_the_model(manner: dict[str, Any], tmp_path: Path) 
 
 def test_the_letters_of_one_context_are_one_request(server: Stub, tmp_path: Path) -> None:
     with OpenAIServer(model(server), tmp_path) as engine:
-        engine.found()
+        engine.fingerprint()
         before = server.completions
         engine.loglikelihoods(LETTERS)
     assert server.completions - before == 1
@@ -126,10 +126,10 @@ def test_a_prompt_is_cut_where_its_continuation_begins(pieces: list[str], data: 
     tokens = [Token(piece, -1.0 if i else None) for i, piece in enumerate(pieces)]
     text, n = "".join(pieces), data.draw(st.integers(1, len(pieces) - 1))
     assert covers(tokens, text)
-    assert _tokens_of("".join(pieces[-n:]), tokens) == n
+    assert tokens_of("".join(pieces[-n:]), tokens) == n
     inside = "".join(pieces[-n:])[1:]
     ends = {"".join(pieces[-k:]) for k in range(1, len(pieces))}
-    assert inside == "" or inside in ends or _tokens_of(inside, tokens) is None
+    assert inside == "" or inside in ends or tokens_of(inside, tokens) is None
 
 
 @given(st.text(min_size=2, max_size=30).filter(lambda t: PART not in t and not t.isspace()), st.data())
@@ -194,7 +194,7 @@ def test_a_letter_that_nobody_can_see_is_unanswered_and_not_asked_again(tmp_path
     with stub(echo="none") as server:
         for _ in range(2):
             with Cache(tmp_path) as cache, OpenAIServer(model(server), tmp_path, cache) as engine:
-                engine.found()
+                engine.fingerprint()
                 before = server.completions
                 four, six = ask(planned, engine)
         assert server.completions == before
@@ -269,7 +269,7 @@ def test_what_goes_wrong_later_ends_the_run_and_keeps_what_was_right(
 
 def test_another_model_in_the_middle_is_refused(server: Stub, tmp_path: Path) -> None:
     with OpenAIServer(model(server), tmp_path) as engine:
-        engine.found()
+        engine.fingerprint()
         server.manner.says = "cheaper-model"
         with pytest.raises(ModelError, match="answered as 'cheaper-model'"):
             engine.loglikelihoods(REQUESTS)
@@ -308,7 +308,7 @@ def test_a_tokenizer_of_another_model_is_found_out(tmp_path: Path) -> None:
 
 def test_a_busy_server_is_left_alone_for_as_long_as_it_wishes(server: Stub, tmp_path: Path) -> None:
     with OpenAIServer(model(server, concurrency=4), tmp_path) as engine:
-        engine.found()
+        engine.fingerprint()
         n = server.completions
         server.manner.faults, server.manner.service = [(429, {"Retry-After": "1"})], 0.05
         found = engine.loglikelihoods(MANY)
@@ -356,7 +356,7 @@ def test_pauses_double_and_are_bounded(server: Stub, tmp_path: Path, monkeypatch
     monkeypatch.setattr(openai_client, "FIRST_PAUSE", 0.01)
     monkeypatch.setattr(openai_client, "LONGEST_PAUSE", 0.03)
     with OpenAIServer(model(server, retries=4), tmp_path) as engine:
-        engine.found()
+        engine.fingerprint()
         waited: list[float] = []
         monkeypatch.setattr(engine._client._stop, "wait", waited.append)
         server.manner.faults = [(500, {})] * 4
@@ -367,7 +367,7 @@ def test_pauses_double_and_are_bounded(server: Stub, tmp_path: Path, monkeypatch
 
 def test_a_server_that_fails_for_good_is_given_up(server: Stub, tmp_path: Path) -> None:
     with OpenAIServer(model(server, concurrency=1), tmp_path) as engine:
-        engine.found()
+        engine.fingerprint()
         before = server.completions
         server.manner.faults = [(500, {})] * 100
         with pytest.raises(ModelError, match=r"answered 500 \(3 tries\)") as e:
@@ -378,7 +378,7 @@ def test_a_server_that_fails_for_good_is_given_up(server: Stub, tmp_path: Path) 
 
 def test_a_server_that_hangs_is_given_up_in_time(server: Stub, tmp_path: Path) -> None:
     with OpenAIServer(model(server, timeout=0.3, retries=1, concurrency=2), tmp_path) as engine:
-        engine.found()
+        engine.fingerprint()
         server.manner.spoil = "hang"
         start = time.monotonic()
         with pytest.raises(ModelError, match=r"gave no reply within 0\.3 s"):

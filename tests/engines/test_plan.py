@@ -91,12 +91,5 @@ def test_a_new_section_begins_where_the_path_above_is_short() -> None:
     assert planned.planned == planned.distinct + len(planned.sections) - 1
 
 
-def test_padding_is_the_share_of_empty_rows() -> None:
-    planned = plan([Encoded(tuple(range(75)), (1,))], budget=50)
-    assert [len(b.tokens) for b in planned.batches] == [50, 25]
-    assert planned.padding(50) == 0.25
-    assert plan([]).padding(50) == 0.0
-
-
 def test_no_requests_make_no_batches() -> None:
     assert plan([]).batches == ()

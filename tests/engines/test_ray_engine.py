@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from robustify import config as configs
 from robustify.engines import check_model, remote_host
 from robustify.engines.cache import Cache
-from robustify.engines.local.paths import _Sums
+from robustify.engines.local.paths import Sums
 from robustify.engines.plan import Encoded
 from robustify.engines.protocols import Logprob
 from robustify.engines.ray import engine as ray_remote
-from robustify.engines.ray.pool import MOST, Pool
+from robustify.engines.ray.pool import MOST, RESTARTS, Pool
 from robustify.engines.ray.settings import RayModel
 from robustify.errors import ModelError, ResourceError, UsageError
 from robustify.views import Request
@@ -45,7 +45,7 @@ class Adder:
 
 
 def pool_of(ray: FakeRay, n: int) -> Pool:
-    make = ray.remote()(Adder)
+    make = ray.remote(**RESTARTS)(Adder)
     return Pool(ray, make.remote, lambda greeting: greeting, n, "m", 9.0)
 
 
@@ -166,7 +166,7 @@ def test_without_the_package_the_error_names_it(monkeypatch: pytest.MonkeyPatch,
 torch = pytest.importorskip("torch", reason="the engine needs torch: the hf extra is not installed")
 
 from robustify.engines.local import tree  # noqa: E402
-from robustify.engines.local.hf import HF  # noqa: E402
+from robustify.engines.local.engine import HF  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -245,7 +245,7 @@ def test_a_total_is_summed_in_the_order_of_the_walk_whichever_section_comes_firs
     pieces = [(0, [(0, 1e16)]), (1, [(0, 1.0)]), (2, [(0, -1e16)])]
     wanted = {request: (1e16 + 1.0) - 1e16}
     for order in itertools.permutations(pieces):
-        sums = _Sums([request])
+        sums = Sums([request])
         assert [sums.completed_by(one) for one in order] == [{}, {}, wanted]
     assert wanted[request] != (1e16 - 1e16) + 1.0
 
@@ -254,7 +254,7 @@ def _encoded(folder: Path, requests: list[Request]) -> list[Encoded]:
     with HF("tiny", folder) as engine:
         from robustify.engines.tokens import encode
 
-        return encode(engine._speller, requests)
+        return encode(engine.speller, requests)
 
 
 @pytest.mark.parametrize(
@@ -400,7 +400,8 @@ def test_a_lost_worker_s_units_are_run_again(llama: Path, joined: FakeRay) -> No
 
     joined.dies = dies
     assert remotely(model_at(llama), llama, REQUESTS) == locally(llama, REQUESTS)
-    assert len(joined.actors) == 2 + len(doomed)
+    assert len(joined.actors) == 2
+    assert joined.restarts == len(doomed)
 
 
 def test_replies_come_in_the_order_of_their_prompts(llama: Path, joined: FakeRay) -> None:

@@ -75,9 +75,9 @@ def test_a_judge_that_was_cut_off_is_told_so() -> None:
     ],
 )
 def test_a_server_s_reason_is_kept(reply: dict[str, object], how: str, told: tuple[str, str | None]) -> None:
-    from robustify.engines.openai.chat import _text
+    from robustify.engines.openai.engine import read_reply
 
-    found = _text({"choices": [reply]}, how, "server")
+    found = read_reply({"choices": [reply]}, how, "server")
     assert (found, found.finish_reason) == told
 
 
@@ -86,7 +86,7 @@ def test_a_chat_template_is_found_where_transformers_finds_one(tmp_path: Path, c
     pytest.importorskip("torch", reason="the engine needs torch: the hf extra is not installed")
     from transformers import AutoTokenizer
 
-    from robustify.engines.local.hf import HF
+    from robustify.engines.local.engine import HF
     from tests.support.model_cache import tiny_llama
 
     folder = tiny_llama(tmp_path, chat=chat)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pytest
 
 from robustify.baselines.linear_probes import CONTROL, LinearProbeSettings, linear_probe
-from robustify.engines import HFModel
+from robustify.engines.local.settings import HFModel
 from robustify.errors import DataError, ModelError, ResourceError
 from robustify.item import Item
 from tests.support.model_cache import (
@@ -223,7 +223,7 @@ def test_a_cache_that_cannot_be_written_costs_time_only(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("robustify.engines.local.vectors.os.replace", full)
+    monkeypatch.setattr("os.replace", full)
     found = asked(llama, items, tmp_path)
     assert found == pytest.approx(one_by_one(llama, items), abs=1e-5)
     assert "vectors are not kept (No space left on device)" in capsys.readouterr().err

@@ -65,7 +65,7 @@ def requests(items: tuple[Item, ...]) -> list[Request]:
 
 @pytest.fixture(scope="module")
 def reference(requests: list[Request]) -> list[Logprob]:
-    from robustify.engines.local.hf import HF
+    from robustify.engines.local.engine import HF
 
     with HF("smollm2-135m", model_folder("smollm2-135m")) as engine:
         return engine.loglikelihoods(requests)

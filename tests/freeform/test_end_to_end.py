@@ -51,7 +51,7 @@ def by_length(messages: Sequence[Message]) -> str:
 @pytest.mark.model
 def test_a_real_model_answers_and_is_graded_without_a_live_judge(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="the engine needs torch: the hf extra is not installed")
-    from robustify.engines.local.hf import HF
+    from robustify.engines.local.engine import HF
 
     items = demo_items()
     assert len(items) == N

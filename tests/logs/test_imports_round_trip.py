@@ -14,7 +14,8 @@ import pytest
 
 from robustify.ask import Planned, ask
 from robustify.config import parse, shipped
-from robustify.engines import HFModel, open_scorer
+from robustify.engines import open_scorer
+from robustify.engines.local.settings import HFModel
 from robustify.export.writing import export_lm_eval
 from robustify.importing import import_logs
 from robustify.logs import LogPath

@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from robustify.cli import cli
-from robustify.engines import HFModel
 from robustify.engines.cache import FILE, SEALED_FILE, Cache, Kept, every
 from robustify.engines.local import vectors
+from robustify.engines.local.settings import HFModel
 from robustify.engines.plan import Encoded
 from robustify.engines.protocols import Logprob
 from robustify.item import Item

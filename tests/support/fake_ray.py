@@ -1,4 +1,5 @@
-"""Ray without Ray: actors in this process, whose results come in an order of its choice, and which die on demand.
+"""Ray without Ray: actors in this process, whose results come in an order of its choice, and which die on demand and are
+started again as their options say.
 
 What is given to an actor and what it returns is pickled and unpickled, as between processes.
 """
@@ -28,6 +29,7 @@ class Ref:
     actor: "Actor"
     method: str
     given: bytes
+    retries: int = 0
     done: bool = False
     result: bytes = b""
     error: Exception | None = None
@@ -38,14 +40,14 @@ class Method:
         self._actor, self._name = actor, name
 
     def remote(self, *given: Any) -> Ref:
-        ref = Ref(self._actor, self._name, pickle.dumps(given))
+        ref = Ref(self._actor, self._name, pickle.dumps(given), self._actor.retries)
         self._actor.queue.append(ref)
         return ref
 
 
 class Actor:
-    def __init__(self, made: Callable[[], Any]) -> None:
-        self.made, self.object = made, None
+    def __init__(self, made: Callable[[], Any], retries: int) -> None:
+        self.made, self.object, self.retries = made, None, retries
         self.alive = True
         self.queue: list[Ref] = []
 
@@ -65,6 +67,7 @@ class FakeRay:
     actors: list[Actor] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
     options: dict[str, Any] = field(default_factory=dict)
+    restarts: int = 0
     exceptions: Any = field(
         default_factory=lambda: SimpleNamespace(RayError=RayError, RayTaskError=RayTaskError)
     )
@@ -77,8 +80,9 @@ class FakeRay:
         return lambda kind: SimpleNamespace(remote=lambda *given: self._made(kind, given))
 
     def _made(self, kind: type, given: tuple[Any, ...]) -> Actor:
-        held = pickle.dumps(given)
-        self.actors.append(Actor(lambda: kind(*pickle.loads(held))))
+        assert self.options["max_restarts"] == -1
+        copy = pickle.dumps(given)
+        self.actors.append(Actor(lambda: kind(*pickle.loads(copy)), self.options["max_task_retries"]))
         return self.actors[-1]
 
     def wait(self, refs: list[Ref], num_returns: int, timeout: float | None) -> tuple[list[Ref], list[Ref]]:
@@ -86,7 +90,7 @@ class FakeRay:
         done = [ref for ref in refs if ref.done]
         if not done:
             actors = [a for a in dict.fromkeys(ref.actor for ref in refs) if a.queue]
-            assert actors, "waits for ever"
+            assert actors, "waits for ever"  # no timeout is simulated
             while not done:
                 self._step(self._random.choice([a for a in actors if a.queue]))
                 done = [ref for ref in refs if ref.done]
@@ -99,15 +103,23 @@ class FakeRay:
 
     def kill(self, actor: Actor, no_restart: bool) -> None:
         assert no_restart
-        self._died(actor)
+        actor.alive = False
+        for ref in actor.queue:
+            ref.done, ref.error = True, ActorDiedError()
+        actor.queue.clear()
 
     def _step(self, actor: Actor) -> None:
         ref = actor.queue.pop(0)
         given = pickle.loads(ref.given)
         self.calls.append(ref.method)
-        if not actor.alive or self.dies(ref.method, given):
-            actor.queue.insert(0, ref)
-            self._died(actor)
+        if self.dies(ref.method, given):
+            actor.object = None
+            self.restarts += 1
+            if ref.retries:
+                ref.retries -= 1
+                actor.queue.insert(0, ref)
+            else:
+                ref.done, ref.error = True, ActorDiedError()
             return
         if actor.object is None:
             actor.object = actor.made()
@@ -116,9 +128,3 @@ class FakeRay:
         except Exception as error:
             ref.error = RayTaskError(str(error))
         ref.done = True
-
-    def _died(self, actor: Actor) -> None:
-        actor.alive = False
-        for ref in actor.queue:
-            ref.done, ref.error = True, ActorDiedError()
-        actor.queue.clear()

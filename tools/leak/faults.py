@@ -58,7 +58,7 @@ def _targets(name: str, text: str, fired: Fired) -> Iterator[tuple[str, Callable
         case "site":
             yield rest, lambda _: _raising(ValueError(f"cannot use {text!r}"), fired)
         case "engine":
-            yield "robustify.engines.local.hf:HF.loglikelihoods", lambda real: _engine(rest, real, fired)
+            yield "robustify.engines.local.engine:HF.loglikelihoods", lambda real: _engine(rest, real, fired)
         case "move" | "sync":
             number = getattr(errno, rest)
             target = "os:replace" if kind == "move" else "os:fsync"

@@ -1,27 +1,33 @@
 """The paths by which a model can be scored: trees, shared prefixes, plain rows; the fastest that is exact is used.
 
-What is exact is found by trial: the first results of a model are held to scoring one by one, and again the first
+What is exact is found by trial: the first results of a model are compared with scoring one by one, and again the first
 ones of rows longer than a sliding window. Where the computing is done, here or on other machines, is not known here.
+Pure: no torch.
 """
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol, TypeVar
+from itertools import groupby
+from typing import Any, Protocol, TypeVar
 
-from robustify.engines.plan import SECTION, Encoded, Plan, plan
+from robustify.engines.plan import SECTION, Encoded, Plan, Tokens, plan
 from robustify.engines.recipe import near
 
 _LOG = logging.getLogger(__name__)
-_WORDS = {
+_NAMES = {
     "prefixes untried": ("trees", "shared prefixes, which is slower"),
     "rows": ("shared prefixes", "plain rows, which is slower still"),
 }
-_HELD_TO = 4
+_CHECKED = 4
 """Requests of a batch that are scored one by one as well."""
 Scored = dict[Encoded, float]
 """Requests and their summed log-probabilities."""
 Pieces = tuple[int, list[tuple[int, float]]]
 """The number of a section, and of some of its batches in a row (request, log-probability of one token)."""
+Same = tuple[Tokens, tuple[Encoded, ...]]
+"""A context and its requests, or a row and its requests."""
+Together = tuple[Same, ...]
+"""A batch: contexts of one length, or rows of like length."""
 T = TypeVar("T")
 
 
@@ -30,45 +36,48 @@ class Refused(Exception):
 
 
 class Work(Protocol):
-    """A model that computes what it is told. What it refuses to do it raises as `Refused`."""
+    """A model that can be asked now: in this process (`Local`), or on workers (`Remote`).
+
+    What it refuses to do it raises as `Refused`. The properties: the model's class; torch's name of its precision;
+    whether trees are worth a trial; its sliding window and its context in tokens; its tokenizer as transformers loads it.
+    """
 
     @property
-    def kind(self) -> str:
-        """The model's class."""
-        ...
-
+    def kind(self) -> str: ...  # noqa: D102
     @property
-    def dtype(self) -> str:
-        """In which precision it computes, by torch's name."""
-        ...
-
+    def dtype(self) -> str: ...  # noqa: D102
     @property
-    def fits(self) -> bool:
-        """Whether trees are worth a trial."""
-        ...
-
+    def fits(self) -> bool: ...  # noqa: D102
     @property
-    def window(self) -> int | None:
-        """The sliding window in tokens."""
-        ...
+    def window(self) -> int | None: ...  # noqa: D102
+    @property
+    def max_length(self) -> int: ...  # noqa: D102
+    @property
+    def tokenizer(self) -> Any: ...  # noqa: D102
 
     def trees(self, planned: Plan, needed: Sequence[bool], budget: int) -> Iterator[Pieces]:
         """The pieces of every section that is `needed` (a flag a batch of the plan). Those of a section come in
         their order, sections in any."""
         ...
 
-    def prefixes(
-        self, requests: Sequence[Encoded], known: frozenset[Encoded], budget: int
-    ) -> Iterator[Scored]:
-        """Requests that are not `known`, by shared prefixes, batch by batch."""
+    def prefixes(self, batches: Iterator[Together]) -> Iterator[Scored]:
+        """The totals of batches of contexts, by shared prefixes, batch by batch."""
         ...
 
-    def rows(self, requests: Sequence[Encoded], known: frozenset[Encoded], budget: int) -> Iterator[Scored]:
-        """Requests that are not `known`, in plain rows, batch by batch."""
+    def rows(self, batches: Iterator[Together]) -> Iterator[Scored]:
+        """The totals of batches of plain rows, batch by batch."""
         ...
 
     def alone(self, requests: Sequence[Encoded]) -> list[float]:
         """Each request all by itself, without any shortcut of ours."""
+        ...
+
+    def replies(self, prompts: Sequence[Sequence[int]], max_tokens: int) -> list[str]:
+        """What the model says next after each prompt, given in tokens."""
+        ...
+
+    def close(self) -> None:
+        """Give its memory back."""
         ...
 
 
@@ -80,7 +89,7 @@ class Paths:
         self._work, self._section = work, section
         self.path = path or ("untried" if work.fits else "prefixes untried")
         self._untried = {False, True}
-        """Kinds of requests whose first results are still to be held to scoring one by one."""
+        """Kinds of requests whose first results are still to be compared with scoring one by one."""
 
     def score(self, requests: Sequence[Encoded], known: frozenset[Encoded], budget: int) -> Iterator[Scored]:
         """Requests that are not `known`, in batches of about `budget` tokens.
@@ -91,24 +100,24 @@ class Paths:
         if self.path in ("untried", "trees"):
             yield from self._by_trees(requests, known, budget)
         if self.path in ("prefixes untried", "prefixes"):
-            yield from self._by_prefixes(requests, known, budget)
+            yield from self._by_prefixes(context_batches(requests, known, budget))
         if self.path == "rows":
-            yield from self._work.rows(requests, known, budget)
+            yield from self._work.rows(row_batches(requests, known, budget))
 
     def _by_trees(
         self, requests: Sequence[Encoded], known: frozenset[Encoded], budget: int
     ) -> Iterator[Scored]:
         planned = plan(requests, budget, self._section)
         needed = [any(requests[want.request] not in known for want in b.wants) for b in planned.batches]
-        sums = _Sums(requests)
+        sums = Sums(requests)
         units = self._work.trees(planned, needed, budget)
         for unit in _tried(units, lambda: self.path == "untried"):
             if unit is None:
                 break
             fresh = sums.completed_by(unit)
-            if not self._holds(fresh, self._is_deep):
+            if not self._is_exact(fresh, self._is_deep):
                 break
-            # The end of one long continuation may be all that some batches hold.
+            # The end of one long continuation may be all that some batches have.
             if fresh:
                 self.path = "trees"
                 yield fresh
@@ -116,13 +125,10 @@ class Paths:
             return
         self._go_on_with("prefixes untried")
 
-    def _by_prefixes(
-        self, requests: Sequence[Encoded], known: frozenset[Encoded], budget: int
-    ) -> Iterator[Scored]:
-        batches = self._work.prefixes(requests, known, budget)
+    def _by_prefixes(self, batches: Iterator[Together]) -> Iterator[Scored]:
         # Some models take a context and then have no cache to go on from.
-        for fresh in _tried(batches, lambda: True in self._untried):
-            if fresh is None or not self._holds(fresh, lambda request: len(request.continuation) > 1):
+        for fresh in _tried(self._work.prefixes(batches), lambda: True in self._untried):
+            if fresh is None or not self._is_exact(fresh, lambda request: len(request.continuation) > 1):
                 break
             self.path = "prefixes"
             yield fresh
@@ -132,11 +138,11 @@ class Paths:
 
     def _go_on_with(self, path: str) -> None:
         _LOG.warning("%s: %s are not exact for this model or refused by it; going on with %s",
-                     self._work.kind, *_WORDS[path])  # fmt: skip
+                     self._work.kind, *_NAMES[path])  # fmt: skip
         self.path = path
         self._untried = {False, True}
 
-    def _holds(self, fresh: Scored, kind: Callable[[Encoded], bool]) -> bool:
+    def _is_exact(self, fresh: Scored, kind: Callable[[Encoded], bool]) -> bool:
         """Whether the first results of either kind are what scoring one by one gives."""
         for one in sorted(self._untried & {kind(request) for request in fresh}):
             if not self._agrees({r: total for r, total in fresh.items() if kind(r) == one}):
@@ -145,34 +151,36 @@ class Paths:
         return True
 
     def _agrees(self, fresh: Scored) -> bool:
-        held = list(fresh)[:: max(1, len(fresh) // _HELD_TO)][:_HELD_TO]
-        alone = self._work.alone(held)
+        checked = list(fresh)[:: max(1, len(fresh) // _CHECKED)][:_CHECKED]
+        alone = self._work.alone(checked)
         # NaN is near nothing, and then the fault is the model's, not the path's.
-        return all(not (abs(a - fresh[r]) > near(self._work.dtype)) for a, r in zip(alone, held, strict=True))
+        return all(
+            not (abs(a - fresh[r]) > near(self._work.dtype)) for a, r in zip(alone, checked, strict=True)
+        )
 
     def _is_deep(self, request: Encoded) -> bool:
         """Whether a row is longer than the sliding window, where there is one."""
         return self._work.window is not None and len(request.row) > self._work.window
 
 
-class _Sums:
+class Sums:
     """The totals of requests, whose tokens come in several batches, and maybe in several sections."""
 
     def __init__(self, requests: Sequence[Encoded]) -> None:
         self._requests = requests
-        self._held: dict[int, list[tuple[int, float]]] = {}
+        self._pieces: dict[int, list[tuple[int, float]]] = {}
 
     def completed_by(self, pieces: Pieces) -> Scored:
         """The requests that have all their tokens now."""
-        section, found = pieces
+        section, logprobs = pieces
         fresh = {}
-        for number, logprob in found:
-            held = self._held.setdefault(number, [])
-            held.append((section, logprob))
-            if len(held) == len(self._requests[number].continuation):
+        for number, logprob in logprobs:
+            own = self._pieces.setdefault(number, [])
+            own.append((section, logprob))
+            if len(own) == len(self._requests[number].continuation):
                 # In the order of the walk, whichever section came first: sums of floats depend on it.
-                held.sort(key=lambda piece: piece[0])
-                fresh[self._requests[number]] = _sum(logprob for _, logprob in self._held.pop(number))
+                own.sort(key=lambda piece: piece[0])
+                fresh[self._requests[number]] = _sum(logprob for _, logprob in self._pieces.pop(number))
         return fresh
 
 
@@ -184,11 +192,58 @@ def _sum(values: Iterator[float]) -> float:
     return total
 
 
-def _tried(batches: Iterator[T], still: Callable[[], bool]) -> Iterator[T | None]:
-    """The batches; None where a model that is `still` on trial refuses to be run in this way."""
+def _tried(batches: Iterator[T], on_trial: Callable[[], bool]) -> Iterator[T | None]:
+    """The batches; None where a model that is still `on_trial` refuses to be run in this way."""
     try:
         yield from batches
     except Refused as refusal:
-        if not still():
+        if not on_trial():
             raise (refusal.__cause__ or refusal) from None
         yield None
+
+
+def context_batches(
+    requests: Sequence[Encoded], known: frozenset[Encoded], most_tokens: int
+) -> Iterator[Together]:
+    """Distinct requests by context, longest contexts first.
+
+    A batch has contexts of one length, and at most `most_tokens` tokens in the cache of its continuations; one
+    whose requests are all `known` is left out. It depends on all requests alone, wherever it is computed.
+    """
+    distinct = sorted(set(requests), key=lambda r: (-len(r.context), r.context, r.continuation))
+    contexts = [(context, tuple(same)) for context, same in groupby(distinct, key=lambda r: r.context)]
+    for _, alike in groupby(contexts, key=lambda c: len(c[0])):
+        for batch in _full(list(alike), most_tokens):
+            if not _is_known(batch, known):
+                yield batch
+
+
+def row_batches(
+    requests: Sequence[Encoded], known: frozenset[Encoded], most_tokens: int
+) -> Iterator[Together]:
+    """Distinct requests by row, longest rows first, about `most_tokens` tokens a batch; a batch whose requests
+    are all `known` is left out."""
+    distinct = sorted(set(requests), key=lambda r: (-len(r.row), r.row, r.continuation))
+    rows = [(row, tuple(same)) for row, same in groupby(distinct, key=lambda r: r.row)]
+    while rows:
+        size = max(1, most_tokens // len(rows[0][0]))
+        batch, rows = tuple(rows[:size]), rows[size:]
+        if not _is_known(batch, known):
+            yield batch
+
+
+def _full(contexts: Sequence[Same], most_tokens: int) -> Iterator[Together]:
+    batch: list[Same] = []
+    n_tokens = 0
+    for context, same in contexts:
+        needs = sum(len(request.row) for request in same)
+        if batch and n_tokens + needs > most_tokens:
+            yield tuple(batch)
+            batch, n_tokens = [], 0
+        batch.append((context, same))
+        n_tokens += needs
+    yield tuple(batch)
+
+
+def _is_known(batch: Together, known: frozenset[Encoded]) -> bool:
+    return all(request in known for _, same in batch for request in same)

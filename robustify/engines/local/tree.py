@@ -15,10 +15,8 @@ import torch
 from torch import Tensor
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from robustify.engines.local.head import Head
+from robustify.engines.local.kernels import Head, Lean, Packed, can_pack
 from robustify.engines.local.layout import BLOCK, Layout, Shape, laid_out
-from robustify.engines.local.lean import Lean
-from robustify.engines.local.packed import Packed, can_pack
 from robustify.engines.plan import Batch
 
 NAME = "robustify_tree"

@@ -1,4 +1,4 @@
-"""Option vectors of a frozen model, for the heads of the residual audit.
+"""Option vectors of a frozen model, for the linear probes of the residual audit.
 
 The vector of an option is the mean, over the option's own tokens, of the model's last hidden layer, where the
 option follows the neutral context of the text screen: no stem is ever shown, and no other option. What the cache
@@ -10,10 +10,8 @@ and are as sensitive as the benchmark: those of a restricted set are never kept 
 import gc
 import hashlib
 import io
-import os
 import struct
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -24,12 +22,14 @@ import numpy as np
 import numpy.typing as npt
 
 from robustify import orders
-from robustify.engines import HFModel
+from robustify.engines.cache import set_aside
+from robustify.engines.local.settings import HFModel
 from robustify.engines.plan import Encoded
 from robustify.engines.protocols import Progress, no_progress
 from robustify.engines.recipe import recipe, threads, tokenizer_key
-from robustify.engines.tokens import Saved, Speller, Transformers, encode, save
+from robustify.engines.tokens import Speller, encode, kept
 from robustify.errors import DataError, ModelError, RequestError, ResourceError
+from robustify.files import write_atomic
 from robustify.item import Item
 from robustify.redaction.silence import muted
 from robustify.views import template
@@ -55,49 +55,29 @@ def option_vectors(
     for its architecture. Without `keep` nothing is looked up and nothing written.
     """
     parts = recipe(folder, model.device, "float32", model.budget)
-    speller, length = _speller(folder, parts, cache)
+    speller, length = kept(cache, tokenizer_key(parts), lambda: _tokenizer(folder))
     there = np.array(
         [all(c.strip() for c in item.choices) for item in items for _ in item.choices], dtype=bool
     )
     asked = _encoded([item for item in items if all(c.strip() for c in item.choices)], speller, length, model)
-    place = cache / "vectors" / f"{_key(parts, random_seed, asked)}.npy"
-    found = np.zeros((0, 1), dtype=np.float32) if not asked else _read(place) if keep else None
-    if found is None:
-        found = _computed(asked, model, folder, random_seed, progress)
+    path = cache / "vectors" / f"{_key(parts, random_seed, asked)}.npy"
+    vectors = np.zeros((0, 1), dtype=np.float32) if not asked else _read(path) if keep else None
+    if vectors is None:
+        vectors = _computed(asked, model, folder, random_seed, progress)
         if keep:
-            _write(place, found)
+            _write(path, vectors)
     else:
         progress(len(asked))
     progress(int((~there).sum()))
-    out = np.full((len(there), found.shape[1]), np.nan, dtype=np.float32)
-    out[there] = found
+    out = np.full((len(there), vectors.shape[1]), np.nan, dtype=np.float32)
+    out[there] = vectors
     return out
 
 
-def _speller(folder: Path, parts: dict[str, str], cache: Path) -> tuple[Speller, int]:
-    """The tokenizer and the model's length: the engine's saved ones, or from transformers, and then saved."""
-    place = cache / "tokenizers" / f"{tokenizer_key(parts)}.json"
-    if place.is_file():
-        try:
-            saved = Saved(place)
-            return saved, saved.max_length
-        # A damaged file is made again; the tokenizers library raises plain exceptions.
-        except Exception:
-            place.unlink(missing_ok=True)
-    from transformers import AutoConfig, AutoTokenizer
+def _tokenizer(folder: Path) -> tuple[Any, int]:
+    from robustify.engines.local.model import opened_tokenizer
 
-    from robustify.engines.local.opening import max_length
-
-    where = {"local_files_only": True, "trust_remote_code": False}
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, **where)
-        length = max_length(AutoConfig.from_pretrained(folder, **where), tokenizer)
-    except Exception as error:
-        raise ModelError(
-            f"{folder}: transformers cannot load its tokenizer ({type(error).__name__}); expected a model's folder"
-        ) from None
-    save(tokenizer, length, place)
-    return Transformers(tokenizer), length
+    return opened_tokenizer(folder)
 
 
 def _encoded(items: Sequence[Item], speller: Speller, length: int, model: HFModel) -> list[Encoded]:
@@ -128,8 +108,7 @@ def _computed(
 ) -> Vectors:
     import torch
 
-    from robustify.engines.local.local import is_out_of_memory
-    from robustify.engines.local.opening import device_of
+    from robustify.engines.local.model import device_of, is_out_of_memory
 
     device = device_of(model.device)
     try:
@@ -173,7 +152,7 @@ def _network(folder: Path, random_seed: int | None, device: Any) -> Any:
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
-    from robustify.engines.local.opening import opened
+    from robustify.engines.local.model import opened
 
     if random_seed is None:
         return opened(folder, torch.float32, device)[1]
@@ -193,7 +172,7 @@ def _forwarded(
 
     rows = {e: e.context + e.continuation for e in asked}
     counts = Counter(asked)
-    found: dict[Encoded, Vectors] = {}
+    means: dict[Encoded, Vectors] = {}
     for batch in _batches(sorted(rows, key=lambda e: (-len(rows[e]), rows[e], len(e.context))), budget):
         width = len(rows[batch[0]])
         # The model is causal: what fills up a row behind its option cannot change the option's vectors.
@@ -203,9 +182,9 @@ def _forwarded(
         hidden = decoder(input_ids=ids.to(device), use_cache=False).last_hidden_state
         for i, e in enumerate(batch):
             own = hidden[i, len(e.context) : len(rows[e])]
-            found[e] = own.float().mean(dim=0).cpu().numpy()
+            means[e] = own.float().mean(dim=0).cpu().numpy()
         progress(sum(counts[e] for e in batch))
-    return np.stack([found[e] for e in asked])
+    return np.stack([means[e] for e in asked])
 
 
 def _batches(longest_first: Sequence[Encoded], budget: int) -> Iterator[list[Encoded]]:
@@ -220,8 +199,8 @@ def _batches(longest_first: Sequence[Encoded], budget: int) -> Iterator[list[Enc
 def _key(parts: dict[str, str], random_seed: int | None, asked: Sequence[Encoded]) -> str:
     digest = hashlib.sha256(b"robustify/vectors/1")
     weights = "weights" if random_seed is None else f"random {random_seed}"
-    for said in (*(f"{name} {value}" for name, value in sorted(parts.items())), weights):
-        digest.update(struct.pack("<q", len(said.encode())) + said.encode())
+    for line in (*(f"{name} {value}" for name, value in sorted(parts.items())), weights):
+        digest.update(struct.pack("<q", len(line.encode())) + line.encode())
     for e in asked:
         for tokens in (e.context, e.continuation):
             digest.update(struct.pack(f"<q{len(tokens)}q", len(tokens), *tokens))
@@ -237,35 +216,21 @@ def _read(place: Path) -> Vectors | None:
     body, digest = raw[:-_DIGEST_BYTES], raw[-_DIGEST_BYTES:]
     if hashlib.sha256(body).digest() == digest:
         return np.asarray(np.load(io.BytesIO(body), allow_pickle=False), dtype=np.float32)
-    print(f"robustify: {place.name} is damaged: {_set_aside(place)}, computed anew", file=sys.stderr)
+    try:
+        where = f"set aside as {set_aside(place).name}"
+    except OSError as error:
+        where = f"cannot be set aside ({error.strerror})"
+    print(f"robustify: {place.name} is damaged: {where}, computed anew", file=sys.stderr)
     return None
 
 
-def _set_aside(place: Path) -> str:
-    n = 1
-    while (aside := place.with_name(f"{place.name}.corrupt-{n}")).exists():
-        n += 1
-    try:
-        place.rename(aside)
-    except OSError as error:
-        return f"cannot be set aside ({error.strerror})"
-    return f"set aside as {aside.name}"
-
-
-def _write(place: Path, vectors: Vectors) -> None:
+def _write(path: Path, vectors: Vectors) -> None:
     """Keep them with their sha256 behind them, whole or not at all. A folder that cannot be written costs time."""
-    held = io.BytesIO()
-    np.save(held, vectors, allow_pickle=False)
-    body = held.getvalue()
-    partial: Path | None = None
+    buffer = io.BytesIO()
+    np.save(buffer, vectors, allow_pickle=False)
+    body = buffer.getvalue()
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        # Made for its owner alone (mode 0600).
-        with tempfile.NamedTemporaryFile(dir=place.parent, suffix=".partial", delete=False) as file:
-            partial = Path(file.name)
-            file.write(body + hashlib.sha256(body).digest())
-        os.replace(partial, place)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, body + hashlib.sha256(body).digest(), private=True, sync=False)
     except OSError as error:
-        print(f"robustify: {place.parent}: vectors are not kept ({error.strerror})", file=sys.stderr)
-        if partial is not None:
-            partial.unlink(missing_ok=True)
+        print(f"robustify: {path.parent}: vectors are not kept ({error.strerror})", file=sys.stderr)

@@ -1,7 +1,8 @@
-"""What a server can be asked, found out with a harmless text before any item is sent; and whether its numbers hold.
+"""The capability probe: what a server can be asked, found with a harmless text before any item is sent; and whether its
+numbers can be used.
 
 Echoes are known that are shifted by one token, that are left out or ignored, and prompts that are cut in silence. So the
-server's own next-token log-probabilities are held against those that it gives for the same token in a prompt. A server
+server's own next-token log-probabilities are compared with those that it gives for the same token in a prompt. A server
 whose two answers differ, or that serves another model than it was asked for, is refused.
 """
 
@@ -12,10 +13,10 @@ from pathlib import PurePath
 from typing import Any
 
 from robustify.engines.openai.client import Refusal
-from robustify.engines.openai.questions import Form, Questions
-from robustify.engines.openai.replies import PART, Token, covers
+from robustify.engines.openai.logprobs import PART, Form, Questions, Token, covers
 from robustify.engines.tokens import Speller
-from robustify.errors import ModelError
+from robustify.errors import ModelError, UsageError
+from robustify.views import Template
 
 TEXT = "The capital of France is Paris, and the capital of Italy is"
 LETTERS = (
@@ -28,16 +29,16 @@ TOPS = (20, 5)
 """How many likely tokens are asked for: what most servers give at most, and what OpenAI's completions do."""
 _FORMS: tuple[Form, ...] = ("prompt_logprobs", "echo")
 _CHECKED, _LEAST = 3, 2
-"""Tokens that are held against each other, where the server shows as many that can be."""
+"""Tokens that are compared, where the server shows as many that can be."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Capabilities:
     """How a server can be asked.
 
-    `form`: in which it tells the log-probabilities of a prompt, None where it does not. `top`: how many likely next
+    `form`: in which it shows the log-probabilities of a prompt, None where it does not. `top`: how many likely next
     tokens it shows. `base`: what it says the model is. `max_length` in tokens, where it says so. `probe`:
-    log-probabilities of the harmless text, by which the model is known again.
+    log-probabilities of the harmless text, by which the model is recognised.
     """
 
     form: Form | None
@@ -46,22 +47,52 @@ class Found:
     max_length: int | None
     probe: tuple[float, ...]
 
+    def require(self, name: str, templates: Sequence[Template]) -> None:
+        """Refuse templates that this server cannot serve.
 
-def shake_hands(questions: Questions, speller: Speller | None) -> Found:
+        Raises:
+            UsageError: the views with their templates, why, and the `asking` that can be served.
+        """
+        refused = [t for t in templates if not self._serves(t)]
+        if not refused:
+            return
+        served = list(dict.fromkeys(t.view for t in templates if t not in refused))
+        named = ", ".join(f"{t.view} ({t.name})" for t in refused)
+        why = "tells no log-probabilities"
+        if self.top:
+            why = f"tells log-probabilities of the {self.top} likeliest next tokens and of no prompt"
+        mend = (
+            f"expected `asking: {{views: [{', '.join(served)}]}}`"
+            if served
+            else "expected a server of completions with log-probabilities; this one can only write "
+            "(`robustify free generate`)"
+        )
+        raise UsageError(f"{name}: its server {why}: it cannot serve {named}; {mend}")
+
+    def _serves(self, template: Template) -> bool:
+        if self.form is not None:
+            return True
+        # One token is shown, so the letter must be one: `(A` is two.
+        letter = template.continuation.render(letter="A", choice="") if template.by_letter else ""
+        return bool(self.top) and len(letter.strip()) == 1
+
+
+def probe(questions: Questions, speller: Speller | None) -> Capabilities:
     """What the server can be asked. `speller`: the tokenizer by which prompts will be sent as tokens, if they will.
 
     Raises:
-        ModelError: another model, numbers that do not hold, or a tokenizer that is not the server's.
+        ModelError: another model, numbers that cannot be used, or a tokenizer that is not the server's.
     """
     base, longest = _listed(questions)
     form, tokens = _form(questions)
     top, likely = _likely(questions)
-    if form is not None:
-        _hold_against(questions, form, tokens, likely)
-        if speller is not None:
-            _take_tokens(questions, form, speller)
-        return Found(form, top, base, longest, tuple(t.logprob for t in tokens if t.logprob is not None))
-    return Found(None, top, base, longest, _letters(questions, top) if top else ())
+    if form is None:
+        return Capabilities(None, top, base, longest, _letters(questions, top) if top else ())
+    _check_consistency(questions, form, tokens, likely)
+    if speller is not None:
+        _check_tokens(questions, form, speller)
+    logprobs = tuple(t.logprob for t in tokens if t.logprob is not None)
+    return Capabilities(form, top, base, longest, logprobs)
 
 
 def _listed(questions: Questions) -> tuple[str, int | None]:
@@ -121,14 +152,14 @@ def _likely(questions: Questions) -> tuple[int, Mapping[str, float]]:
     return 0, {}
 
 
-def _hold_against(
+def _check_consistency(
     questions: Questions, form: Form, alone: Sequence[Token], likely: Mapping[str, float]
 ) -> None:
-    """The log-probability of a likely next token, and of the same token once it stands in the prompt."""
+    """The log-probability of a likely next token must be that of the same token once it is in the prompt."""
     name, checked = questions.client.model.name, 0
     for text, own in sorted(likely.items(), key=lambda pair: -pair[1]):
         tokens = questions.prompt(TEXT + text, form) if text.strip() and PART not in text else None
-        # Otherwise the token has grown together with what stands before it.
+        # Otherwise the token has grown together with what is before it.
         if not tokens or [t.text for t in tokens] != [*(t.text for t in alone), text]:
             continue
         claimed = tokens[-1].logprob
@@ -143,13 +174,13 @@ def _hold_against(
             return
     if checked < _LEAST:
         raise ModelError(
-            f"{name}: its server tells log-probabilities of a prompt, and {len(likely)} likely next tokens to hold them "
-            f"against; expected at least {_LEAST} that can be compared"
+            f"{name}: its server tells log-probabilities of a prompt, and {len(likely)} likely next tokens to compare them "
+            f"with; expected at least {_LEAST} that can be compared"
         )
 
 
-def _take_tokens(questions: Questions, form: Form, speller: Speller) -> None:
-    name, called = questions.client.model.name, questions.client.model.tokenizer
+def _check_tokens(questions: Questions, form: Form, speller: Speller) -> None:
+    name, tokenizer = questions.client.model.name, questions.client.model.tokenizer
     ids = speller.spell([TEXT], special=True)[0]
     try:
         tokens = questions.prompt(ids, form) or []
@@ -159,7 +190,9 @@ def _take_tokens(questions: Questions, form: Form, speller: Speller) -> None:
         ) from None
     known = all(t.id in (None, i) for t, i in zip(tokens, ids, strict=False))
     if len(tokens) != len(ids) or not known or not covers(tokens, TEXT):
-        raise ModelError(f"{name}: tokenizer {called!r} is not that of its server; expected the model's own")
+        raise ModelError(
+            f"{name}: tokenizer {tokenizer!r} is not that of its server; expected the model's own"
+        )
 
 
 def _letters(questions: Questions, top: int) -> tuple[float, ...]:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from robustify.engines.openai.settings import OpenAIModel, remote_host
+from robustify.engines.openai.settings import OpenAIModel, host_of
 from robustify.errors import ModelError, UsageError
 
 if TYPE_CHECKING:
@@ -246,7 +246,7 @@ def sdk_client(model: OpenAIModel) -> "openai.OpenAI":
         )
     # A proxy of the environment would carry prompts for this machine off it.
     http = openai.DefaultHttpxClient(
-        follow_redirects=False, trust_env=remote_host(model.base_url) is not None, timeout=model.timeout
+        follow_redirects=False, trust_env=host_of(model.base_url) is not None, timeout=model.timeout
     )
     client = openai.OpenAI(
         base_url=model.base_url, api_key=key, timeout=model.timeout, max_retries=0, http_client=http

@@ -1,39 +1,45 @@
 """A model behind an OpenAI-compatible server, behind the `Scorer` and `Writer` protocols.
 
-No item is sent before the server's numbers have been held against each other. What the score cache holds is not asked
-again; when a server fails for good, what it has scored is kept and nothing partial is handed on as whole. The weights of
+No item is sent before the server's numbers have been checked against each other. What the score cache has is not asked
+again; when a server fails for good, what it has scored is kept and nothing partial is returned as whole. The weights of
 such a model are not known here, and its fingerprint says so.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from types import TracebackType
+from typing import Any
 
 from robustify.engines.cache import Cache, Kept
-from robustify.engines.openai.capabilities import Found, shake_hands
-from robustify.engines.openai.chat import Chat
-from robustify.engines.openai.client import Client, Json, Unreachable
-from robustify.engines.openai.questions import Questions
+from robustify.engines.openai.capabilities import Capabilities, probe
+from robustify.engines.openai.client import Client, Json, Refusal, Unreachable
+from robustify.engines.openai.logprobs import Questions
 from robustify.engines.openai.scoring import Job, Scored, Scoring, Unfit, jobs_of, keys_of
-from robustify.engines.openai.settings import Asked, OpenAIModel
+from robustify.engines.openai.settings import OpenAIModel
 from robustify.engines.openai.thread_pool import ThreadPool
-from robustify.engines.openai.views import require_views
 from robustify.engines.plan import Encoded
-from robustify.engines.protocols import Logprob, Progress, no_progress
-from robustify.engines.spelling import Spelling, spelling
-from robustify.errors import ModelError, RequestError
-from robustify.views import Request
+from robustify.engines.protocols import Closing, Logprob, Progress, Reply, no_progress
+from robustify.engines.tokens import Spelling, spelling
+from robustify.errors import DataError, ModelError, RequestError
+from robustify.views import Request, Template
 
 VERSION = "openai-1"
 """Of the engine: another one is another recipe, whose scores are kept apart."""
 UNKNOWN = "unknown (remote)"
 FIRST_TRIES = 2
-"""Further tries of the first contact: an address that is wrong should be told soon."""
+"""Retries of the first contact: an address that is wrong should be reported soon."""
 _SAME_PROBE = 0.2
+_HELLO = "Say hello."
+# By which path a server writes, and how it calls the length of a reply; the newest hosted models know one name only.
+_WRITING = (
+    ("chat", "max_tokens"),
+    ("chat", "max_completion_tokens"),
+    ("completions", "max_tokens"),
+)
 
 
-class OpenAIServer:
+class OpenAIServer(Closing):
     """One model at one server. Nothing is sent before the first request or `fingerprint`.
 
     Raises:
@@ -48,25 +54,9 @@ class OpenAIServer:
         self._questions = Questions(self._client)
         self._spelling: Spelling | None = spelling(model.tokenizer, folder) if model.tokenizer else None
         self._cache = cache
-        self._found: Found | None = None
-        self._recipe: dict[str, str] = {}
-        self._chat: Chat | None = None
-
-    def __enter__(self) -> "OpenAIServer":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"OpenAIServer({self.name!r})"
-
-    @property
-    def has_chat_template(self) -> bool:
-        """Whether prompts go through the server's chat template."""
-        return self._writer().is_chat
 
     def close(self) -> None:
         """Let go of the connections."""
@@ -76,21 +66,18 @@ class OpenAIServer:
         """What was sent, what the server counted, and what it costs by the config's prices."""
         return self._client.usage.as_log(self._model)
 
-    def found(self) -> Found:
-        """What the server can be asked; the handshake is made once.
+    @cached_property
+    def capabilities(self) -> Capabilities:
+        """What the server can be asked.
 
         Raises:
-            ModelError: as `shake_hands`.
+            ModelError: as `probe`.
         """
-        if self._found is None:
-            self._found = shake_hands(self._questions, self._spelling.speller if self._spelling else None)
-            self._recipe = self._known_again(self._found)
-        return self._found
+        return probe(self._questions, self._spelling.speller if self._spelling else None)
 
     def fingerprint(self) -> dict[str, str]:
-        """What the numbers depend on, as far as a server tells; `probe` is the model's log-probabilities of a harmless
-        text, by which it is known again."""
-        self.found()
+        """What the numbers depend on, as far as a server says; `probe` is the model's log-probabilities of a harmless
+        text, by which it is recognised."""
         return {**self._recipe, "licence": "see the model's provider"}
 
     def loglikelihoods(self, requests: Sequence[Request], progress: Progress = no_progress) -> list[Logprob]:
@@ -100,19 +87,19 @@ class OpenAIServer:
             RequestError: requests that the server cannot take, by their positions.
             ModelError: a server that fails for good, or sends what is no log-probability; what was scored is kept.
         """
-        found = self.found()
-        by_tokens = self._spelling if found.form is not None else None
+        can = self.capabilities
+        by_tokens = self._spelling if can.form is not None else None
         keys = keys_of(requests, by_tokens.speller if by_tokens else None)
         asked, kept = Counter(keys), Kept(self._cache, self._recipe, self.name)
         known = kept.known(asked)
         progress(sum(asked[key] for key in known))
         # All jobs are planned from all requests, so that a resumed run asks as the first one would have.
         jobs = [job for job in jobs_of(requests, keys) if any(one.key not in known for one in job.wanted)]
-        if found.form is None and (not found.top or not all(job.letters for job in jobs)):
+        if can.form is None and (not can.top or not all(job.letters for job in jobs)):
             raise ModelError(
                 f"{self.name}: its server tells no log-probabilities of a prompt; expected letters alone"
             )
-        scoring = Scoring(self._questions, found, by_tokens is not None)
+        scoring = Scoring(self._questions, can, by_tokens is not None)
         _refuse({key: why for job in jobs for key, why in scoring.unfit(job).items()}, keys)
         unfit: dict[Encoded, str] = {}
         pool: ThreadPool[Job, Scored] = ThreadPool(scoring, self._model.concurrency, self._client.give_up)
@@ -127,6 +114,11 @@ class OpenAIServer:
         _refuse(unfit, keys)
         return [known[key] for key in keys]
 
+    @property
+    def has_chat_template(self) -> bool:
+        """Whether prompts go through the server's chat template."""
+        return self._writing[0] == "chat"
+
     def write(self, prompts: Sequence[str], *, max_tokens: int) -> list[str]:
         """One reply for each prompt, in their order, the likeliest where the server can do without drawing.
 
@@ -134,12 +126,50 @@ class OpenAIServer:
             DataError: prompts that do not fit, named by their positions.
             ModelError: a server that cannot write, or fails for good.
         """
-        return self._writer().write(prompts, max_tokens=max_tokens)
+        writing = self._writing
+        replies: dict[int, Reply | None] = {}
 
-    def _writer(self) -> Chat:
-        if self._chat is None:
-            self._chat = Chat.opened(self._client)
-        return self._chat
+        def one(place: int) -> tuple[int, Reply | None]:
+            try:
+                return place, self._reply(prompts[place], max_tokens, *writing)
+            except Refusal as refusal:
+                if not refusal.too_long:
+                    raise ModelError(f"{self.name}: its server refused a prompt ({refusal.status})") from None
+                return place, None
+
+        pool = ThreadPool(one, self._model.concurrency, self._client.give_up)
+        for batch in pool.done(range(len(prompts))):
+            replies.update(batch)
+        too_long = sorted(place for place, reply in replies.items() if reply is None)
+        if too_long:
+            what = "does not fit into the model's context (its server says)"
+            raise DataError.gather([f"prompt {place}: {what}" for place in too_long])
+        return [reply for _, reply in sorted(replies.items()) if reply is not None]
+
+    @cached_property
+    def _writing(self) -> tuple[str, str]:
+        """The first way of writing that the server knows."""
+        for path, length in _WRITING:
+            try:
+                self._reply(_HELLO, 8, path, length)
+            except Refusal:
+                continue
+            return path, length
+        raise ModelError(
+            f"{self.name}: its server neither chats nor completes; expected an OpenAI-compatible server and a "
+            "model that it knows"
+        )
+
+    def _reply(self, prompt: str, max_tokens: int, path: str, length: str) -> Reply:
+        body: dict[str, Any] = {length: max_tokens, "n": 1, "stream": False}
+        # A model that thinks aloud draws, and refuses another temperature than its own.
+        if length == "max_tokens":
+            body["temperature"] = 0
+        if path == "chat":
+            sent = self._client.chat({**body, "messages": [{"role": "user", "content": prompt}]})
+        else:
+            sent = self._client.completions({**body, "prompt": prompt})
+        return read_reply(sent, path, self.name)
 
     def _broken_off(self, error: ModelError, n: int, done: int) -> ModelError:
         usage = self._client.usage
@@ -149,25 +179,27 @@ class OpenAIServer:
         last = f"{self.name}: {n - done:,} of {n:,} requests are left; {kept} ({usage.tokens_in:,} tokens were sent)"
         return type(error)(*error.lines, last)
 
-    def _known_again(self, found: Found) -> dict[str, str]:
+    @cached_property
+    def _recipe(self) -> dict[str, str]:
         """The recipe of this server's scores.
 
         Two servers may give one name to two models, and one server another model the next day. So scores are kept by
         the probe too: by the first one that was kept, where this one is the same but for rounding.
         """
-        recipe = _recipe(self._model, found, self._spelling)
+        can = self.capabilities
+        recipe = _recipe(self._model, can, self._spelling)
         for n in range(1000):
             place = Kept(self._cache, {**recipe, "variant": str(n)}, self.name)
             before = place.path
             if before is None:
-                place.path = before = " ".join(f"{number:.4f}" for number in found.probe) or "none"
-            if is_same_probe(before, found.probe):
+                place.path = before = " ".join(f"{number:.4f}" for number in can.probe) or "none"
+            if is_same_probe(before, can.probe):
                 return {**recipe, "variant": str(n), "probe": before}
         raise ModelError(f"{self.name}: its server serves another model every time; expected one")
 
 
-def check_server(model: OpenAIModel, cache: Path, told: Sequence[Asked]) -> dict[str, str]:
-    """Make sure that the server answers, that its numbers hold and that it can serve these templates.
+def check_server(model: OpenAIModel, cache: Path, templates: Sequence[Template]) -> dict[str, str]:
+    """Make sure that the server answers, that its numbers can be used and that it can serve these templates.
 
     What says which model it is.
 
@@ -178,13 +210,33 @@ def check_server(model: OpenAIModel, cache: Path, told: Sequence[Asked]) -> dict
     soon = model.model_copy(update={"retries": min(model.retries, FIRST_TRIES)})
     with OpenAIServer(soon, cache) as server:
         try:
-            found = server.found()
+            can = server.capabilities
         except Unreachable as error:
             raise Unreachable(
                 f"{error.lines[0]}; expected an OpenAI-compatible server at its base_url"
             ) from None
-        require_views(model.name, found, told)
+        can.require(model.name, templates)
         return server.fingerprint()
+
+
+def read_reply(reply: Mapping[str, Any], path: str, name: str) -> Reply:
+    """The text of a chat or of a completion, and why it ended.
+
+    Raises:
+        ModelError: there is none.
+    """
+    match reply.get("choices"):
+        case [{"message": {"content": str(text)}, **rest}, *_] if path == "chat":
+            pass
+        case [{"message": dict(), **rest}, *_] if path == "chat":
+            # It spent its whole length on thinking.
+            text = ""
+        case [{"text": str(text), **rest}, *_] if path == "completions":
+            pass
+        case _:
+            raise ModelError(f"{name}: its server sent a reply without a text; expected one")
+    reason = rest.get("finish_reason")
+    return Reply(text, reason if isinstance(reason, str) else None)
 
 
 def _refuse(unfit: Mapping[Encoded, str], keys: Sequence[Encoded]) -> None:
@@ -200,16 +252,16 @@ def is_same_probe(before: str, probe: Sequence[float]) -> bool:
     return len(numbers) == len(probe) and all(abs(a - b) <= _SAME_PROBE for a, b in pairs)
 
 
-def _recipe(model: OpenAIModel, found: Found, spelled: Spelling | None) -> Mapping[str, str]:
-    by_tokens = spelled if found.form is not None else None
+def _recipe(model: OpenAIModel, can: Capabilities, spelled: Spelling | None) -> Mapping[str, str]:
+    by_tokens = spelled if can.form is not None else None
     return {
         "engine": VERSION,
-        "model": found.base,
+        "model": can.base,
         "served_as": model.served,
         "answers_as": model.pin or model.served,
         "weights": UNKNOWN,
         "dtype": UNKNOWN,
-        "scores": found.form or f"the {found.top} likeliest next tokens",
-        "letters": f"next tokens, {found.top} shown",
+        "scores": can.form or f"the {can.top} likeliest next tokens",
+        "letters": f"next tokens, {can.top} shown",
         "tokenizer": f"sent as tokens ({by_tokens.digest[:16]})" if by_tokens else "the server's",
     }

@@ -1,17 +1,16 @@
 """From requests to questions and from replies to scores: which prompt says how likely which continuation is.
 
 The letters of one context are one question, what comes next; what that does not show, and every other continuation, is
-read from the prompt that holds it. A letter that is not shown has no number where only next tokens are told: it is not
-made up. A token that lies across the end of the context is refused, because its probability is of both sides.
+read from the prompt that contains it. A letter that is not shown has no number where only next tokens are shown: it is
+not made up. A token that lies across the end of the context is refused, because its probability is of both sides.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from robustify.engines.openai.capabilities import Found
+from robustify.engines.openai.capabilities import Capabilities
 from robustify.engines.openai.client import Refusal
-from robustify.engines.openai.questions import Prompt, Questions
-from robustify.engines.openai.replies import PART, Token, covers
+from robustify.engines.openai.logprobs import PART, Prompt, Questions, Token, covers
 from robustify.engines.plan import Encoded
 from robustify.engines.protocols import UNSEEN, Logprob
 from robustify.engines.tokens import Speller, encode, split_blanks
@@ -54,7 +53,8 @@ def keys_of(requests: Sequence[Request], speller: Speller | None) -> list[Encode
     """
     if speller is not None:
         return encode(speller, requests)
-    return [Encoded(*(_bytes(part) for part in split_blanks(request))) for request in requests]
+    as_bytes = (tuple(p.encode("utf-8", "surrogatepass") for p in split_blanks(r)) for r in requests)
+    return [Encoded(tuple(context), tuple(continuation)) for context, continuation in as_bytes]
 
 
 def jobs_of(requests: Sequence[Request], keys: Sequence[Encoded]) -> list[Job]:
@@ -68,18 +68,18 @@ def jobs_of(requests: Sequence[Request], keys: Sequence[Encoded]) -> list[Job]:
         else:
             others.setdefault(key, (context, continuation))
     several = [
-        Job(context, tuple(Wanted(text, key) for key, text in told.items()), letters=True)
-        for context, told in letters.items()
+        Job(context, tuple(Wanted(text, key) for key, text in texts.items()), letters=True)
+        for context, texts in letters.items()
     ]
     return several + [Job(c, (Wanted(text, key),), letters=False) for key, (c, text) in others.items()]
 
 
 @dataclass(frozen=True, slots=True)
 class Scoring:
-    """Scores of jobs, from a server of which the handshake has found how it can be asked."""
+    """Scores of jobs, from a server whose capabilities are known."""
 
     questions: Questions
-    found: Found
+    can: Capabilities
     by_tokens: bool
 
     def __call__(self, job: Job) -> Scored:
@@ -93,7 +93,7 @@ class Scoring:
         except Refusal as refusal:
             if not refusal.too_long:
                 raise ModelError(
-                    f"{self._name}: its server refused a prompt ({refusal.status}), which it had taken in the handshake"
+                    f"{self._name}: its server refused a prompt ({refusal.status}); in the capability probe it took one"
                 ) from None
             return {
                 one.key: Unfit("does not fit into the model's context (its server says)")
@@ -102,7 +102,7 @@ class Scoring:
 
     def unfit(self, job: Job) -> dict[Encoded, str]:
         """Requests of the job that need not be sent to know that they cannot be asked, and why."""
-        longest = self.found.max_length
+        longest = self.can.max_length
         faults: dict[Encoded, str] = {}
         for one in job.wanted:
             n = len(one.key.context) + len(one.key.continuation)
@@ -118,13 +118,13 @@ class Scoring:
 
     def _scored(self, job: Job) -> Iterator[tuple[Encoded, Logprob | Unfit]]:
         left = list(job.wanted)
-        if job.letters and self.found.top:
+        if job.letters and self.can.top:
             seen = self._next(job)
             shown = [one for one in left if one.continuation in seen and self._is_one_token(one)]
             yield from ((one.key, Logprob(seen[one.continuation], 1)) for one in shown)
             left = [one for one in left if one not in shown]
         for one in left:
-            if self.found.form is None:
+            if self.can.form is None:
                 yield one.key, UNSEEN
             else:
                 yield one.key, self._whole(job.context, one)
@@ -134,10 +134,10 @@ class Scoring:
 
     def _next(self, job: Job) -> dict[str, float]:
         prompt: Prompt = job.wanted[0].key.context if self.by_tokens else job.context
-        seen = self.questions.following(prompt, self.found.top)
+        seen = self.questions.following(prompt, self.can.top)
         if seen is None:
             raise ModelError(
-                f"{self._name}: its server sent no `top_logprobs`; expected them, as in the handshake"
+                f"{self._name}: its server sent no `top_logprobs`; expected them, as in the capability probe"
             )
         return seen
 
@@ -146,7 +146,7 @@ class Scoring:
             tokens = self._by_tokens(one.key)
             return self._sum(tokens[len(one.key.context) :])
         tokens = self._by_text(context + one.continuation)
-        n = _tokens_of(one.continuation, tokens)
+        n = tokens_of(one.continuation, tokens)
         if n is None and any(PART in t.text for t in tokens):
             n = self._beyond(context, tokens)
         if n is None:
@@ -169,7 +169,9 @@ class Scoring:
                 f"{self._name}: its server sent {len(tokens)} log-probabilities for {len(row)} tokens; expected one each"
             )
         if any(t.id not in (None, i) for t, i in zip(tokens, row, strict=True)):
-            raise ModelError(f"{self._name}: its server told of other tokens than were sent")
+            raise ModelError(
+                f"{self._name}: its server sent log-probabilities of other tokens than were sent to it"
+            )
         return tokens
 
     def _by_text(self, text: str) -> list[Token]:
@@ -182,11 +184,11 @@ class Scoring:
         return tokens
 
     def _asked(self, prompt: Prompt) -> list[Token]:
-        assert self.found.form is not None
-        tokens = self.questions.prompt(prompt, self.found.form)
+        assert self.can.form is not None
+        tokens = self.questions.prompt(prompt, self.can.form)
         if tokens is None:
             raise ModelError(
-                f"{self._name}: its server sent no log-probabilities; expected them, as in the handshake"
+                f"{self._name}: its server sent no log-probabilities; expected them, as in the capability probe"
             )
         return tokens
 
@@ -197,9 +199,9 @@ class Scoring:
         return len(tokens) - len(alone) if same and len(tokens) > len(alone) else None
 
 
-def _tokens_of(ending: str, tokens: Sequence[Token]) -> int | None:
+def tokens_of(ending: str, tokens: Sequence[Token]) -> int | None:
     """How many of the last tokens spell this ending; None where one lies across its beginning, or shows no text."""
-    length, found = 0, None
+    length, count = 0, None
     for n, token in enumerate(reversed(tokens), start=1):
         if PART in token.text and length < len(ending):
             return None
@@ -208,9 +210,5 @@ def _tokens_of(ending: str, tokens: Sequence[Token]) -> int | None:
         if length > len(ending) or token.logprob is None:
             break
         # Parts of a letter show as empty texts before its last one: they belong to it.
-        found = n if length == len(ending) else found
-    return found
-
-
-def _bytes(text: str) -> tuple[int, ...]:
-    return tuple(text.encode("utf-8", "surrogatepass"))
+        count = n if length == len(ending) else count
+    return count

@@ -1,48 +1,18 @@
 """The settings of a model behind an OpenAI-compatible server, and where its prompts go.
 
-A key stands in the environment, under the name that the config gives; an address that carries a password or a key is
+A key is read from the environment variable that the config names; an address that carries a password or a key is
 refused. run.json says which model was asked and not where it was served.
 """
 
 import ipaddress
-from typing import Literal, Protocol
+from typing import Literal
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_validator
 
+from robustify.engines.settings import NAME_PATTERN
+
 _LOCAL_NAMES = ("localhost", "ip6-localhost")
-
-
-class Words(Protocol):
-    """A piece of a template."""
-
-    def render(self, *, letter: str, choice: str) -> str:
-        """The piece as it is sent."""
-        ...
-
-
-class Asked(Protocol):
-    """A template as an engine sees it: of which view, by what name, and what it asks for."""
-
-    @property
-    def view(self) -> str:
-        """The view that it words."""
-        ...
-
-    @property
-    def name(self) -> str:
-        """Its name and version."""
-        ...
-
-    @property
-    def by_letter(self) -> bool:
-        """Whether the continuations are letters."""
-        ...
-
-    @property
-    def continuation(self) -> Words:
-        """What stands after the context."""
-        ...
 
 
 class OpenAIModel(BaseModel):
@@ -58,7 +28,7 @@ class OpenAIModel(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
+    name: str = Field(pattern=NAME_PATTERN)
     engine: Literal["openai"]
     base_url: str
     model: str = ""
@@ -87,9 +57,9 @@ class OpenAIModel(BaseModel):
 
     @field_serializer("base_url", when_used="json")
     def _without_host(self, url: str) -> str:
-        # As with folders: where a server stands differs from one day to the next, and names what is behind a wall.
+        # As with folders: a server's address differs from one day to the next, and may name an inner network.
         parts = urlsplit(url)
-        return f"{parts.scheme}://{'elsewhere' if remote_host(url) else 'localhost'}{parts.path}"
+        return f"{parts.scheme}://{'elsewhere' if host_of(url) else 'localhost'}{parts.path}"
 
     @property
     def served(self) -> str:
@@ -98,11 +68,11 @@ class OpenAIModel(BaseModel):
 
     @property
     def reference(self) -> str:
-        """What tells it from another model of the same config. Whether two names are one model, the servers say."""
+        """What distinguishes it from another model of the same config. Whether two names are one model, the servers say."""
         return f"openai|{self.served}|{self.name}"
 
 
-def remote_host(url: str) -> str | None:
+def host_of(url: str) -> str | None:
     """The host of an address; None where it is this machine."""
     host = (urlsplit(url).hostname or "").casefold()
     if host in _LOCAL_NAMES:

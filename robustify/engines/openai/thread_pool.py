@@ -1,7 +1,7 @@
 """Threads that keep a server busy: always as many jobs on the way as allowed, results in batches as they come.
 
-The first error ends it: no new job is begun, what is on the way is waited for and handed over, and then the error is
-raised. An interrupt waits for nobody.
+The first error ends it: no new job is begun, what is on the way is waited for and yielded, and then the error is raised.
+An interrupt waits for no thread: that, and batches by time, is what `concurrent.futures` does not do.
 """
 
 import queue
@@ -14,7 +14,7 @@ J = TypeVar("J")
 R = TypeVar("R")
 
 GATHERED = 0.5
-"""Seconds for which results are gathered before they are handed over, so that they can be kept together."""
+"""Seconds for which results are gathered before they are yielded, so that they can be kept together."""
 
 
 class ThreadPool(Generic[J, R]):
@@ -60,12 +60,12 @@ class ThreadPool(Generic[J, R]):
         until = time.monotonic() + GATHERED
         while (wait := until - time.monotonic()) > 0:
             try:
-                found = self._results.get(timeout=wait)
+                result = self._results.get(timeout=wait)
             except queue.Empty:
                 break
-            if found is None:
+            if result is None:
                 return batch, 1
-            batch.append(found)
+            batch.append(result)
         return batch, 0
 
     def _run(self, left: Iterator[J]) -> None:

@@ -55,8 +55,8 @@ def cluster(model: RayModel) -> Iterator[Any]:
         yield ray
         return
     local = model.address in (None, LOCAL)
-    with _started_here(model) if local else nullcontext({"address": model.address}) as told:
-        _join(ray, model, told)
+    with _started_here(model) if local else nullcontext({"address": model.address}) as options:
+        _join(ray, model, options)
         try:
             yield ray
         finally:
@@ -65,14 +65,14 @@ def cluster(model: RayModel) -> Iterator[Any]:
 
 @contextmanager
 def _started_here(model: RayModel) -> Iterator[dict[str, Any]]:
-    """What a cluster of this machine's own is told; its folder is gone on leaving."""
+    """The options of a cluster of this machine's own; its folder is gone on leaving."""
     place = _short_place()
     _sweep(Path(place))
     folder = tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=place)
     try:
         yield {
             "address": LOCAL,
-            # As many as are asked for: whoever wants more workers than cores has them share.
+            # As many as are asked for: more workers than cores share them.
             "num_cpus": model.workers * model.threads,
             "num_gpus": None if model.gpus else 0,
             "include_dashboard": False,
@@ -98,8 +98,8 @@ def _sweep(place: Path) -> None:
     for left in place.glob(f"{_PREFIX}*-*"):
         process = left.name.removeprefix(_PREFIX).partition("-")[0]
         with suppress(OSError):
-            found = left.lstat()
-            if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and _ended(process):
+            status = left.lstat()
+            if stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and _ended(process):
                 shutil.rmtree(left, ignore_errors=True)
 
 
@@ -120,10 +120,10 @@ def _answers(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_PATIENCE).close()
 
 
-def _join(ray: Any, model: RayModel, told: dict[str, Any]) -> None:
+def _join(ray: Any, model: RayModel, options: dict[str, Any]) -> None:
     try:
-        _answers(str(told["address"]))
-        ray.init(**told, log_to_driver=False, logging_level="ERROR")
+        _answers(str(options["address"]))
+        ray.init(**options, log_to_driver=False, logging_level="ERROR")
     except (ConnectionError, RuntimeError, OSError, ValueError, TimeoutError) as error:
         said = (str(error).splitlines() or [""])[0][:200]
         raise ResourceError(

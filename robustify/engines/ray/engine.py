@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from robustify.engines.cache import Cache
-from robustify.engines.local.batches import Together, context_batches, row_batches
-from robustify.engines.local.hf import HF
-from robustify.engines.local.paths import Paths, Pieces, Scored
+from robustify.engines.local.engine import HF
+from robustify.engines.local.paths import Pieces, Scored, Together
 from robustify.engines.plan import Encoded, Plan
 from robustify.engines.ray.cluster import cluster
-from robustify.engines.ray.pool import Pool, Task
+from robustify.engines.ray.pool import RESTARTS, Pool, Task
 from robustify.engines.ray.settings import RayModel
 from robustify.engines.ray.worker import Failed, Hello, Spec, Worker
 
@@ -48,79 +47,29 @@ def open_remote(model: RayModel, folder: Path, scores: Cache | None) -> Iterator
 
 
 class Remote:
-    """Copies of the model in this folder on `model.workers` workers; the cluster is joined with the first request.
+    """Copies of the model in this folder on `model.workers` workers; see `Work`. The cluster is joined with the first
+    request.
 
     Raises:
         ModelError: ray is not installed; a worker's model, software or folder differs; workers keep being lost.
         ResourceError: no cluster, or no room on it.
     """
 
-    def __init__(self, model: RayModel, folder: Path, recipe: Mapping[str, str], path: str | None) -> None:
+    def __init__(self, model: RayModel, folder: Path, recipe: Mapping[str, str]) -> None:
         self._model, self._folder, self._recipe = model, folder, recipe
-        self._before = path
         self._open = ExitStack()
+        self._processors: set[str] = set()
         self.dtype = model.dtype
-
-    @property
-    def path(self) -> str:
-        """By which path the model is scored."""
-        if "_paths" in vars(self):
-            return self._paths.path
-        return self._before or "untried"
 
     @property
     def tokenizer(self) -> Any:
         """The model's tokenizer, here: workers are given tokens."""
-        return self._spelling[0]
+        return self._tokenizer[0]
 
     @property
     def max_length(self) -> int:
         """The model's context in tokens."""
-        return self._spelling[1]
-
-    def close(self) -> None:
-        """End the workers, and a cluster that was started for them."""
-        self._open.close()
-
-    def score(self, requests: Sequence[Encoded], known: frozenset[Encoded], budget: int) -> Iterator[Scored]:
-        """See `Paths.score`."""
-        yield from self._paths.score(requests, known, budget)
-        kinds = {greeting.processor for greeting in self._pool.greetings}
-        if len(kinds) > 1:
-            _LOG.warning(
-                "%s: workers have unlike processors (%s): the last bits of a number depend on which one computed it",
-                self._model.name, ", ".join(sorted(kinds)),
-            )  # fmt: skip
-
-    def trees(self, planned: Plan, needed: Sequence[bool], budget: int) -> Iterator[Pieces]:
-        """See `Work`: a unit is a section."""
-        asked = iter(needed)
-        flags = [[next(asked) for _ in section] for section in planned.sections]
-        wanted = [number for number, section in enumerate(flags) if any(section)]
-        units = [("section", (planned.sections[n], flags[n], budget)) for n in wanted]
-        for at, pieces in self._results(units):
-            yield wanted[at], pieces
-
-    def prefixes(
-        self, requests: Sequence[Encoded], known: frozenset[Encoded], budget: int
-    ) -> Iterator[Scored]:
-        """See `Work`: a unit is as many batches as a section has."""
-        yield from self._in_units("contexts", context_batches(requests, known, budget))
-
-    def rows(self, requests: Sequence[Encoded], known: frozenset[Encoded], budget: int) -> Iterator[Scored]:
-        """See `Work`: a unit is as many batches as a section has."""
-        yield from self._in_units("rows", row_batches(requests, known, budget))
-
-    def alone(self, requests: Sequence[Encoded]) -> list[float]:
-        """See `Work`."""
-        found: list[float] = _result(self._pool.call(("alone", (list(requests),))))
-        return found
-
-    def replies(self, prompts: Sequence[Sequence[int]], max_tokens: int) -> list[str]:
-        """What the model says next after each prompt, given in tokens."""
-        units: list[Task] = [("replies", ([list(ids)], max_tokens)) for ids in prompts]
-        said: dict[int, str] = {at: reply for at, [reply] in self._results(units)}
-        return [said[at] for at in range(len(prompts))]
+        return self._tokenizer[1]
 
     @property
     def kind(self) -> str:
@@ -137,15 +86,43 @@ class Remote:
         """The sliding window in tokens."""
         return self._hello.window
 
+    def close(self) -> None:
+        """End the workers, and a cluster that was started for them."""
+        self._open.close()
+
+    def trees(self, planned: Plan, needed: Sequence[bool], budget: int) -> Iterator[Pieces]:
+        """See `Work`: a unit is a section."""
+        flags = iter(needed)
+        wanted = [[next(flags) for _ in section] for section in planned.sections]
+        numbers = [number for number, section in enumerate(wanted) if any(section)]
+        units = [("section", (planned.sections[n], wanted[n], budget)) for n in numbers]
+        for at, pieces in self._results(units):
+            yield numbers[at], pieces
+
+    def prefixes(self, batches: Iterator[Together]) -> Iterator[Scored]:
+        """See `Work`: a unit is as many batches as a section has."""
+        yield from self._in_units("prefixes", batches)
+
+    def rows(self, batches: Iterator[Together]) -> Iterator[Scored]:
+        """See `Work`: a unit is as many batches as a section has."""
+        yield from self._in_units("rows", batches)
+
+    def alone(self, requests: Sequence[Encoded]) -> list[float]:
+        """See `Work`."""
+        totals: list[float] = _result(self._pool.call(("alone", (list(requests),))))
+        return totals
+
+    def replies(self, prompts: Sequence[Sequence[int]], max_tokens: int) -> list[str]:
+        """See `Work`."""
+        units: list[Task] = [("replies", ([list(ids)], max_tokens)) for ids in prompts]
+        said: dict[int, str] = {at: reply for at, [reply] in self._results(units)}
+        return [said[at] for at in range(len(prompts))]
+
     @cached_property
-    def _spelling(self) -> tuple[Any, int]:
-        from robustify.engines.local.opening import opened_tokenizer
+    def _tokenizer(self) -> tuple[Any, int]:
+        from robustify.engines.local.model import opened_tokenizer
 
         return opened_tokenizer(self._folder)
-
-    @cached_property
-    def _paths(self) -> Paths:
-        return Paths(self, self._before, self._model.section)
 
     @cached_property
     def _hello(self) -> Hello:
@@ -156,20 +133,26 @@ class Remote:
     def _pool(self) -> Pool:
         model = self._model
         ray = self._open.enter_context(cluster(model))
-        spec = Spec(
-            model.name,
-            str(self._folder.resolve()),
-            model.device,
-            model.dtype,
-            model.threads,
-            dict(self._recipe),
-        )
+        folder, recipe = str(self._folder.resolve()), dict(self._recipe)
+        spec = Spec(model.name, folder, model.device, model.dtype, model.threads, recipe)
         kind = ray.remote(
-            num_cpus=model.threads, num_gpus=model.gpus, max_restarts=0, scheduling_strategy="SPREAD"
+            num_cpus=model.threads, num_gpus=model.gpus, scheduling_strategy="SPREAD", **RESTARTS
         )(Worker)
-        pool = Pool(ray, lambda: kind.remote(spec), _result, model.workers, model.name, model.start_seconds)
+        pool = Pool(
+            ray, lambda: kind.remote(spec), self._accepted, model.workers, model.name, model.start_seconds
+        )
         self._open.callback(pool.close)
         return pool
+
+    def _accepted(self, greeting: Hello | Failed) -> Hello:
+        hello = _result(greeting)
+        if self._processors and hello.processor not in self._processors:
+            _LOG.warning(
+                "%s: workers have unlike processors (%s): the last bits of a number depend on which one computed it",
+                self._model.name, ", ".join(sorted({*self._processors, hello.processor})),
+            )  # fmt: skip
+        self._processors.add(hello.processor)
+        return hello
 
     def _in_units(self, method: str, batches: Iterator[Together]) -> Iterator[Scored]:
         units: list[Task] = []
@@ -178,11 +161,11 @@ class Remote:
         yield from (scored for _, scored in self._results(units))
 
     def _results(self, units: Sequence[Task]) -> Iterator[tuple[int, Any]]:
-        for at, told in self._pool.run(units):
-            yield at, _result(told)
+        for at, value in self._pool.run(units):
+            yield at, _result(value)
 
 
-def _result(told: T | Failed) -> T:
-    if isinstance(told, Failed):
-        raise told.error()
-    return told
+def _result(value: T | Failed) -> T:
+    if isinstance(value, Failed):
+        raise value.error()
+    return value

@@ -2,12 +2,14 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from robustify.engines.settings import TransformersSettings
 
 LOCAL = "local"
 
 
-class RayModel(BaseModel):
+class RayModel(TransformersSettings):
     """A model of which each of several workers holds a copy, run with transformers as the engine hf runs it.
 
     `model`, `device`, `dtype` and `max_batch_tokens` as for the engine hf; `threads` of each worker, a device `cuda`
@@ -17,15 +19,7 @@ class RayModel(BaseModel):
     may take to begin.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
     engine: Literal["ray"]
-    model: str = ""
-    role: Literal["voter", "under_test"] = "voter"
-    device: str = "cpu"
-    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
-    max_batch_tokens: int | None = Field(default=None, ge=64)
     section: int = Field(default=4, ge=1, le=4096, strict=True)
     workers: int = Field(default=2, ge=1, le=4096, strict=True)
     threads: int = Field(default=1, ge=1, le=1024, strict=True)
@@ -33,25 +27,15 @@ class RayModel(BaseModel):
     start_seconds: int = Field(default=600, ge=1, strict=True)
 
     @property
-    def budget(self) -> int:
-        """Tokens of one forward pass."""
-        return self.max_batch_tokens or (2048 if self.device == "cpu" else 8192)
-
-    @property
-    def reference(self) -> str:
-        """What `robustify.models` looks up."""
-        return self.model or self.name
-
-    @property
     def gpus(self) -> int:
         """GPUs of each worker."""
         return 1 if self.device.startswith("cuda") else 0
 
+    @property
+    def host(self) -> str | None:
+        """The cluster that requests, as token ids, are sent to; None where it is started here and ends with the run.
 
-def cluster_host(model: RayModel) -> str | None:
-    """The cluster that requests, as token ids, are sent to; None where it is started here and ends with the run.
-
-    On a cluster they lie in its object store while they are asked, and Ray may write that to its machines' disks. A
-    cluster that runs already is not known to be of this machine alone.
-    """
-    return None if model.address in (None, LOCAL) else model.address
+        On a cluster they lie in its object store while they are asked, and Ray may write that to its machines' disks. A
+        cluster that runs already is not known to be of this machine alone.
+        """
+        return None if self.address in (None, LOCAL) else self.address

@@ -2,7 +2,7 @@
 
 The tokens are those of the local engine. Single tokens of one context are asked for by their ids after the context, whose
 keys and values vLLM shares between requests; other continuations are read from the prompt that holds them. What the score
-cache holds is not asked again, and then vLLM is not even imported.
+cache has is not asked again, and then vLLM is not even imported.
 """
 
 import importlib.metadata
@@ -12,17 +12,15 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from robustify.engines.cache import Cache, Kept
 from robustify.engines.plan import Encoded, Tokens
-from robustify.engines.protocols import Logprob, Progress, Reply, no_progress
+from robustify.engines.protocols import Closing, Logprob, Progress, Reply, no_progress
 from robustify.engines.recipe import file_digests
-from robustify.engines.spelling import Spelling, spelling
-from robustify.engines.tokens import encode
+from robustify.engines.tokens import as_prompt, check_lengths, check_room, encode, spelling
 from robustify.engines.vllm.settings import VLLMModel
-from robustify.errors import DataError, ModelError, RequestError
+from robustify.errors import ModelError
 from robustify.models.folder import check, read_record
 from robustify.views import Request
 
@@ -53,7 +51,7 @@ def require_vllm(name: str) -> None:
         )
 
 
-class VLLM:
+class VLLM(Closing):
     """A causal language model from a local folder, in vLLM's memory from the first request that is not cached.
 
     Raises:
@@ -65,18 +63,10 @@ class VLLM:
         check(folder)
         self.name = model.name
         self._model, self._folder = model, folder
-        self._spelling: Spelling = spelling(str(folder), cache.file.parent if cache else None)
+        self._speller = spelling(str(folder), cache.file.parent if cache else None).speller
         self._recipe = _recipe(model, folder)
         self._kept = Kept(cache, self._recipe, model.name)
         self._llm: Any = None
-
-    def __enter__(self) -> "VLLM":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"VLLM({self.name!r})"
@@ -99,13 +89,14 @@ class VLLM:
             RequestError: requests that do not fit into the model's context, named by their positions.
             ModelError: a log-probability that is missing, NaN or infinite.
         """
-        encoded = encode(self._spelling.speller, requests)
+        encoded = encode(self._speller, requests)
         asked = Counter(encoded)
         known = self._kept.known(asked)
         progress(sum(asked[request] for request in known))
         left = [request for request in asked if request not in known]
         if left:
-            self._check_lengths(encoded)
+            # vLLM generates one token behind every prompt.
+            check_lengths(encoded, self.name, self._longest - 1)
         for fresh in self._scored(left):
             known |= self._kept.keep(fresh)
             progress(sum(asked[request] for request in fresh))
@@ -117,61 +108,41 @@ class VLLM:
         Raises:
             DataError: prompts that leave no room for the reply, named by their positions.
         """
-        from robustify.engines.local.replies import as_prompt
-
         tokenizer = self._opened().get_tokenizer()
         encoded = [as_prompt(tokenizer, self.name, prompt) for prompt in prompts]
-        faults = [
-            f"prompt {i}: {len(ids)} tokens and {max_tokens} for the reply; {self.name} takes {self._longest}"
-            for i, ids in enumerate(encoded)
-            if len(ids) + max_tokens > self._longest
-        ]
-        if faults:
-            raise DataError.gather(faults)
-        found = self._asked(encoded, [{"temperature": 0.0, "max_tokens": max_tokens}] * len(encoded))
-        return [Reply(str(one.outputs[0].text), one.outputs[0].finish_reason) for one in found]
+        check_room(encoded, self.name, max_tokens, self._longest)
+        replies = self._asked(encoded, [{"temperature": 0.0, "max_tokens": max_tokens}] * len(encoded))
+        return [Reply(str(one.outputs[0].text), one.outputs[0].finish_reason) for one in replies]
 
     @property
     def _longest(self) -> int:
         return int(self._opened().model_config.max_model_len)
 
-    def _check_lengths(self, encoded: Sequence[Encoded]) -> None:
-        # vLLM generates one token behind every prompt.
-        longest = self._longest - 1
-        faults = {
-            i: f"{len(e.context)} tokens of context and {len(e.continuation)} of continuation; {self.name} takes "
-            f"{longest} together; use a model with a longer context, or fewer shots"
-            for i, e in enumerate(encoded)
-            if len(e.context) + len(e.continuation) > longest
-        }
-        if faults:
-            raise RequestError.of(faults)
-
     def _scored(self, left: Sequence[Encoded]) -> Iterator[dict[Encoded, Logprob]]:
         jobs = _jobs(left, by_id=bool(left) and _takes_ids())
         for start in range(0, len(jobs), CHUNK):
             part = jobs[start : start + CHUNK]
-            found = self._asked([prompt for prompt, _ in part], [_how(wanted) for _, wanted in part])
+            outputs = self._asked([prompt for prompt, _ in part], [_how(wanted) for _, wanted in part])
             yield {
                 request: score
-                for (_, wanted), one in zip(part, found, strict=True)
+                for (_, wanted), one in zip(part, outputs, strict=True)
                 for request, score in self._read(wanted, one).items()
             }
 
-    def _read(self, wanted: Sequence[Encoded], found: Any) -> dict[Encoded, Logprob]:
+    def _read(self, wanted: Sequence[Encoded], output: Any) -> dict[Encoded, Logprob]:
         if len(wanted) > 1:
-            (after,) = found.outputs[0].logprobs
+            (after,) = output.outputs[0].logprobs
             return {r: Logprob(self._number(after, r.continuation[0]), 1) for r in wanted}
         (request,) = wanted
         row, n = request.context + request.continuation, len(request.context)
-        places = found.prompt_logprobs or []
+        places = output.prompt_logprobs or []
         if len(places) != len(row):
             raise ModelError(f"{self.name}: vLLM gave {len(places)} log-probabilities for {len(row)} tokens")
         numbers = [self._number(places[i], row[i]) for i in range(n, len(row))]
         return {request: Logprob(sum(numbers), len(numbers))}
 
-    def _number(self, told: Any, token: int) -> float:
-        value = told[token].logprob if told and token in told else math.nan
+    def _number(self, logprobs: Any, token: int) -> float:
+        value = logprobs[token].logprob if logprobs and token in logprobs else math.nan
         if not -float("inf") < value <= 1e-3:
             raise ModelError(
                 f"{self.name}: gave a log-probability that is missing, NaN, infinite or above 0; expected a number: its "
@@ -183,12 +154,12 @@ class VLLM:
         llm = self._opened()
         from vllm import SamplingParams
 
-        told = [{"prompt_token_ids": list(ids)} for ids in prompts]
-        return list(llm.generate(told, [SamplingParams(**one) for one in how], use_tqdm=False))
+        inputs = [{"prompt_token_ids": list(ids)} for ids in prompts]
+        return list(llm.generate(inputs, [SamplingParams(**one) for one in how], use_tqdm=False))
 
     def _opened(self) -> Any:
         if self._llm is None:
-            os.environ.update({**_ENVIRONMENT, **_wished()})
+            os.environ.update({**_ENVIRONMENT, **_own_logging()})
             from vllm import LLM
 
             try:
@@ -237,10 +208,10 @@ def _takes_ids() -> bool:
     return hasattr(SamplingParams(), "logprob_token_ids")
 
 
-def _wished() -> dict[str, str]:
+def _own_logging() -> dict[str, str]:
     # The user's own settings win, but nothing is reported to anyone.
-    kept = ("VLLM_LOGGING_LEVEL", "VLLM_CONFIGURE_LOGGING")
-    return {name: os.environ[name] for name in kept if name in os.environ}
+    names = ("VLLM_LOGGING_LEVEL", "VLLM_CONFIGURE_LOGGING")
+    return {name: os.environ[name] for name in names if name in os.environ}
 
 
 def _recipe(model: VLLMModel, folder: Path) -> dict[str, str]:

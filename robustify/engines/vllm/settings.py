@@ -2,10 +2,12 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from robustify.engines.settings import ModelSettings
 
 
-class VLLMModel(BaseModel):
+class VLLMModel(ModelSettings):
     """A model run in this process with vLLM (`LLM(...)`), on one or more devices of this machine.
 
     `model`: as for the engine hf, a known name, a folder, a GGUF file or `hf:owner/name@revision`.
@@ -13,19 +15,9 @@ class VLLMModel(BaseModel):
     out; `gpu_memory`: the share of each device's memory that is taken; `eager`: without compiled graphs.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
     engine: Literal["vllm"]
-    model: str = ""
-    role: Literal["voter", "under_test"] = "voter"
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     tensor_parallel_size: int = Field(default=1, ge=1, le=64, strict=True)
     max_model_len: int | None = Field(default=None, ge=64, strict=True)
     gpu_memory: float = Field(default=0.9, gt=0, le=1)
     eager: bool = False
-
-    @property
-    def reference(self) -> str:
-        """What `robustify.models` looks up."""
-        return self.model or self.name

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from robustify.engines.openai.client import Client, Refusal, Unreachable
-from robustify.engines.openai.settings import OpenAIModel, remote_host
+from robustify.engines.openai.settings import OpenAIModel, host_of
 from robustify.engines.protocols import Reply, Writer
 from robustify.errors import AuthorisationError, DataError, ModelError
 from robustify.freeform.jsonl import Append, appending, read_rows
@@ -236,7 +236,7 @@ class HttpJudge:
         except ValidationError as error:
             fault = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
             raise ModelError(f"judge address or key: {fault}") from None
-        if restricted and remote_host(url) is not None:
+        if restricted and host_of(url) is not None:
             raise AuthorisationError(
                 "judge: the set is restricted and the address is not this machine; serve the judge on 127.0.0.1"
             )

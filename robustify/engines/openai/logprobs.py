@@ -1,0 +1,182 @@
+"""The two questions that a completions server can be asked, and its replies: how likely is each token of this prompt, and
+which tokens are likely to come next.
+
+Replies are read strictly: a list that is too short, a null, a NaN or a number above 0 is an error and never a score. Three
+forms are known: `logprobs` of completions (OpenAI, vLLM), the same in the form of chat (llama.cpp's own server), and
+vLLM's `prompt_logprobs`. One token is always generated, because 0 means "without end" to some servers.
+"""
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from robustify.engines.openai.client import Client
+from robustify.errors import ModelError
+
+T = TypeVar("T")
+Form = Literal["prompt_logprobs", "echo"]
+Prompt = str | tuple[int, ...]
+ROUNDING = 1e-3
+"""Log-probabilities may lie this far above 0."""
+FLOOR = -9999.0
+"""What vLLM writes for minus infinity."""
+PART = "\ufffd"
+"""Shown in the place of a token that is a part of a letter."""
+# At temperature 1 a server that scales its log-probabilities scales them by 1.
+_PLAIN: dict[str, Any] = {"max_tokens": 1, "temperature": 1.0, "top_p": 1.0, "n": 1, "stream": False}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Token:
+    """One token of a prompt: its text, its id where the server shows it, and its log-probability; None of the first."""
+
+    text: str
+    logprob: float | None
+    id: int | None = None
+
+
+class Unreadable(ModelError):
+    """A reply without the numbers that were asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """Asking one server. Any number of threads may ask."""
+
+    client: Client
+
+    def prompt(self, prompt: Prompt, form: Form) -> list[Token] | None:
+        """The tokens of the prompt, and of an echo the generated one too; None where the server shows none.
+
+        Raises:
+            Refusal: as the client.
+            ModelError: as the client; numbers that are none.
+        """
+        fields = {"prompt_logprobs": 0} if form == "prompt_logprobs" else {"echo": True, "logprobs": 1}
+        reply = self._sent(prompt, fields)
+        tokens = self._read(_prompt_tokens if form == "prompt_logprobs" else _echoed, reply)
+        if tokens is None or form == "prompt_logprobs":
+            return tokens
+        # Without the tokens that were generated, as far as the server counts its prompt's tokens.
+        usage = reply.get("usage")
+        n = usage.get("prompt_tokens") if isinstance(usage, dict) else None
+        return tokens[:n] if isinstance(n, int) and not isinstance(n, bool) else tokens[:-1]
+
+    def following(self, prompt: Prompt, top: int) -> dict[str, float] | None:
+        """The likeliest next tokens by their text, at most `top`; None where the server shows none. Raises as `prompt`."""
+        return self._read(lambda reply: following(reply, top), self._sent(prompt, {"logprobs": top}))
+
+    def _sent(self, prompt: Prompt, fields: Mapping[str, Any]) -> dict[str, Any]:
+        text_or_ids = prompt if isinstance(prompt, str) else list(prompt)
+        return self.client.completions({**_PLAIN, "prompt": text_or_ids, **fields})
+
+    def _read(self, read: Callable[[Any], T | None], reply: Any) -> T | None:
+        try:
+            return read(reply)
+        except Unreadable as error:
+            raise Unreadable(
+                f"{self.client.model.name}: its server sent {error}; expected a log-probability for every token"
+            ) from None
+
+
+def following(reply: Mapping[str, Any], top: int) -> dict[str, float] | None:
+    """The likeliest first tokens of a completion and their log-probabilities, at most `top`; None where it has none.
+
+    Raises:
+        Unreadable: a number that is no log-probability.
+    """
+    match _choice(reply).get("logprobs"):
+        case {"top_logprobs": [dict() as first, *_]}:
+            pairs = list(first.items())
+        case {"content": [{"top_logprobs": [*entries]}, *_]}:
+            pairs = [(e.get("token"), e.get("logprob")) for e in entries if isinstance(e, dict)]
+        case _:
+            return None
+    # The token that was drawn is added to the list where it is not among the likeliest: it is dropped again.
+    best = sorted(((_number(lp), str(token)) for token, lp in pairs), key=lambda pair: -pair[0])[:top]
+    # Some servers show the marks of their vocabularies in the place of blanks.
+    return {t.replace("\u2581", " ").replace("\u0120", " "): lp for lp, t in reversed(best)} or None
+
+
+def _echoed(reply: Mapping[str, Any]) -> list[Token] | None:
+    """The tokens of an echo, prompt and completion; None where there is no echo of log-probabilities."""
+    match _choice(reply).get("logprobs"):
+        case {"tokens": [*texts], "token_logprobs": [*logprobs]} if texts:
+            pass
+        case _:
+            return None
+    if len(texts) != len(logprobs):
+        raise Unreadable(f"{len(logprobs)} log-probabilities for {len(texts)} tokens")
+    return [
+        Token(str(text), None if lp is None and i == 0 else _number(lp))
+        for i, (text, lp) in enumerate(zip(texts, logprobs, strict=True))
+    ]
+
+
+def _prompt_tokens(reply: Mapping[str, Any]) -> list[Token] | None:
+    """vLLM's `prompt_logprobs`, each token's own; None where there are none.
+
+    Every entry names the token of the prompt and perhaps likelier ones; with none of these asked for, it is alone.
+    """
+    entries = _choice(reply).get("prompt_logprobs", reply.get("prompt_logprobs"))
+    if not isinstance(entries, list) or not entries:
+        return None
+    return [_entry(entry, i) for i, entry in enumerate(entries)]
+
+
+def _entry(entry: object, i: int) -> Token:
+    match entry:
+        case None if i == 0:
+            return Token("", None)
+        case dict() if entry:
+            name, value = next(iter(entry.items()))
+            text = value.get("decoded_token") if isinstance(value, dict) else None
+            logprob = _number(value.get("logprob") if isinstance(value, dict) else value)
+            id_ = int(str(name)) if str(name).isdigit() else None
+            return Token(text if isinstance(text, str) else "", logprob, id_)
+        case _:
+            raise Unreadable(f"no token at place {i} of the prompt")
+
+
+def _choice(reply: Mapping[str, Any]) -> Mapping[str, Any]:
+    choices = reply.get("choices")
+    if not isinstance(choices, list) or len(choices) != 1 or not isinstance(choices[0], dict):
+        raise Unreadable("a reply without its one completion")
+    return choices[0]
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Unreadable(f"{type(value).__name__} in the place of a log-probability")
+    if not math.isfinite(value) or value > ROUNDING or value <= FLOOR:
+        raise Unreadable(f"{value:g} in the place of a log-probability")
+    return float(value)
+
+
+def covers(tokens: Sequence[Token], text: str) -> bool:
+    """Whether these tokens spell the text. A token that is a part of a letter shows as nothing or as a replacement
+    mark, and the first may be a mark of the server's own, or come without its text."""
+    joined = "".join(t.text for t in tokens[1:])
+    if _spells(tokens[0].text + joined if tokens else "", text) or _spells(joined, text):
+        return True
+    if not tokens or tokens[0].text:
+        return False
+    # Of a prompt that was cut at its front there are words missing, not one token.
+    exact = [len(text) - len(joined)] if PART not in joined else range(1, min(len(text), 64))
+    return any(n > 0 and len(text[:n].split()) == 1 and _spells(joined, text[n:]) for n in exact)
+
+
+def _spells(joined: str, text: str) -> bool:
+    """Whether a text is this one, in which every mark stands for at most one letter and every run of them for one or
+    more."""
+    if PART not in joined:
+        return joined == text
+    reached = {0}
+    for piece in re.split(f"({PART}+)", joined):
+        if piece.startswith(PART):
+            reached = {at + n for at in reached for n in range(1, len(piece) + 1) if at + n <= len(text)}
+        else:
+            reached = {at + len(piece) for at in reached if text.startswith(piece, at)}
+    return len(text) in reached
