@@ -120,8 +120,10 @@ def test_option_vectors_of_a_restricted_set_are_never_written(
         computed.append(len(asked))
         return np.ones((len(asked), 3), dtype=np.float32)
 
-    monkeypatch.setattr(vectors, "recipe", lambda *_: {"engine": "t"})
-    monkeypatch.setattr(vectors, "_speller", lambda *_: (None, 100))
+    monkeypatch.setattr(
+        vectors, "recipe", lambda *_: dict.fromkeys(("engine", "config", "tokenizer", "transformers"), "t")
+    )
+    monkeypatch.setattr(vectors, "kept", lambda *_: (None, 100))
     monkeypatch.setattr(
         vectors, "_encoded", lambda items, *_: [Encoded((1,), (i,)) for i in range(2 * len(items))]
     )
