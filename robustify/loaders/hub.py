@@ -135,43 +135,35 @@ def refusal(source: Source, error: Any) -> RobustifyError:
 
     status = getattr(getattr(error, "response", None), "status_code", None)
     said = str(getattr(error, "server_message", None) or error).lower()
-    named = _named(source)
-    if "invalid credentials" in said or "invalid username or password" in said:
-        return _wrong_token(named)
+    invalid = "invalid credentials" in said or "invalid username or password" in said
+    kind: type[RobustifyError] = AuthorisationError
     match error:
-        case GatedRepoError() if "awaiting" in said or "pending" in said:
-            return AuthorisationError(
-                f"{named}: is gated, and your request is pending; expected its owners' consent: wait for it"
+        case GatedRepoError() if not invalid and ("awaiting" in said or "pending" in said):
+            why = "is gated, and your request is pending; expected its owners' consent: wait for it"
+        case GatedRepoError() if not invalid and get_token() is None:
+            why = (
+                "is gated, and no token is known here; expected access: accept the terms on the dataset's page, "
+                "then run `hf auth login` or set HF_TOKEN"
             )
-        case GatedRepoError() if get_token() is None:
-            return AuthorisationError(
-                f"{named}: is gated, and no token is known here; expected access: accept the terms on the "
-                "dataset's page, then run `hf auth login` or set HF_TOKEN"
+        case GatedRepoError() if not invalid and "fine-grained" not in said:
+            why = (
+                "is gated, and access was not asked for with this account; expected it to be: accept the terms on "
+                "the dataset's page"
             )
-        case GatedRepoError() if "fine-grained" in said:
-            return _wrong_token(named)
-        case GatedRepoError():
-            return AuthorisationError(
-                f"{named}: is gated, and access was not asked for with this account; expected it to be: accept "
-                "the terms on the dataset's page"
+        case RevisionNotFoundError() if not invalid:
+            kind, why = (
+                DataError,
+                "has no such commit; expected one that its page shows under Files and versions",
             )
-        case RevisionNotFoundError():
-            return DataError(
-                f"{named}: has no such commit; expected one that its page shows under Files and versions"
+        case RepositoryNotFoundError() if not invalid and not isinstance(error, GatedRepoError):
+            kind = DataError
+            why = "no such dataset, or a private one that this token may not see; expected owner/name"
+        case _ if invalid or status in (401, 403) or isinstance(error, GatedRepoError):
+            why = (
+                "the hub refuses this token; expected a valid one that may read gated repositories: run "
+                "`hf auth login` or mend HF_TOKEN"
             )
-        case RepositoryNotFoundError():
-            return DataError(
-                f"{named}: no such dataset, or a private one that this token may not see; expected owner/name"
-            )
-    if status in (401, 403):
-        return _wrong_token(named)
-    return DataError(
-        f"{named}: the hub answers with status {status}; try again later, or name a local file with `path`"
-    )
-
-
-def _wrong_token(named: str) -> AuthorisationError:
-    return AuthorisationError(
-        f"{named}: the hub refuses this token; expected a valid one that may read gated repositories: run "
-        "`hf auth login` or mend HF_TOKEN"
-    )
+        case _:
+            kind = DataError
+            why = f"the hub answers with status {status}; try again later, or name a local file with `path`"
+    return kind(f"{_named(source)}: {why}")

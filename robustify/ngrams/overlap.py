@@ -12,7 +12,7 @@ from string import ascii_lowercase
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator
 
 from robustify.arrays import Bools
 from robustify.errors import DataError
@@ -103,16 +103,8 @@ class Overlap:
             DataError: a tree that `json` did not make.
         """
         try:
-            return cls(
-                int(tree["ngram"]),
-                tuple(TextFile(**file) for file in tree["files"]),
-                int(tree["items"]),
-                {part: int(tree["checked"][part]) for part in PARTS},
-                tuple(tree["short"]),
-                tuple(tree["not_checkable"]),
-                tuple(Hit(h["item"], tuple(h["parts"]), h["coverage"]) for h in tree["hits"]),
-            )
-        except (KeyError, TypeError, ValueError) as error:
+            return TypeAdapter(cls).validate_python(tree)
+        except ValueError as error:
             raise DataError(
                 f"run.json: the overlap with text files is damaged ({type(error).__name__}); "
                 "expected it as the run left it: run it again"

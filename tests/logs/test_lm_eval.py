@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +22,12 @@ def log_of(path: Path, rows: list[dict[str, object]], **wanted: object) -> Log:
     return read_log(jsonl(path, rows), LogOptions(**wanted))  # type: ignore[arg-type]
 
 
+def logged(**more: bool) -> list[dict[str, Any]]:
+    """The rows of the boxes, answered as in `PICKS`."""
+    pairs = zip(boxes(), scores_for(PICKS), strict=True)
+    return [lm_eval_row(item, at, scores, **more) for at, (item, scores) in enumerate(pairs)]
+
+
 def picks_of(log: Log) -> list[int | None]:
     rows = gather([log], None).answers.table
     return rows["pick"].to_pylist()
@@ -35,10 +42,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("texts", [False, True])
 def test_rows_old_and_new_give_the_picks_and_scores_that_they_log(path: Path, old: bool, texts: bool) -> None:
     items = boxes()
-    rows = [
-        lm_eval_row(item, at, scores, old=old, texts=texts)
-        for at, (item, scores) in enumerate(zip(items, scores_for(PICKS), strict=True))
-    ]
+    rows = logged(old=old, texts=texts)
     found = gather([log_of(path, rows)], None)
     assert [(i.stem, i.choices, i.key, i.topic) for i in found.items or ()] == [
         (i.stem, i.choices, i.key, i.topic) for i in items
@@ -86,9 +90,7 @@ def test_one_other_word_in_a_prompt_and_it_is_not_ours(path: Path) -> None:
 
 
 def test_a_view_that_the_prompts_belie_is_refused(path: Path) -> None:
-    plain = [
-        lm_eval_row(item, at, s) for at, (item, s) in enumerate(zip(boxes(), scores_for(PICKS), strict=True))
-    ]
+    plain = logged()
     with pytest.raises(DataError, match="6 of 6 prompts looked at show the question"):
         log_of(path, plain, view="choices_only")
     rows = [ours(item, at, "choices_only", "d4-like-v1") for at, item in enumerate(boxes())]
@@ -97,9 +99,7 @@ def test_a_view_that_the_prompts_belie_is_refused(path: Path) -> None:
 
 
 def test_the_results_beside_a_log_say_whose_it_is(path: Path) -> None:
-    rows = [
-        lm_eval_row(item, at, s) for at, (item, s) in enumerate(zip(boxes(), scores_for(PICKS), strict=True))
-    ]
+    rows = logged()
     results(jsonl(path, rows).parent, DATE, "boxes", "/somewhere/on/a/disk/tiny-model", 6)
     log = read_log(path, LogOptions())
     assert {r.model for r in log.replies} == {"tiny-model"}
@@ -122,9 +122,7 @@ def test_without_results_the_folder_names_the_model(tmp_path: Path, folder: str,
 
 
 def test_a_log_with_fewer_rows_than_its_results_count_is_no_whole_log(path: Path) -> None:
-    rows = [
-        lm_eval_row(item, at, s) for at, (item, s) in enumerate(zip(boxes(), scores_for(PICKS), strict=True))
-    ]
+    rows = logged()
     results(jsonl(path, rows).parent, DATE, "boxes", "tiny", 9)
     assert [f.reason for f in read_log(path, LogOptions()).faults] == [
         "6 items are logged of the 9 that the results file counts; expected them all"
@@ -150,8 +148,7 @@ def test_one_filter_of_several_is_taken_and_the_others_are_named(path: Path) -> 
 
 def test_the_second_half_of_acc_mutual_info_is_kept_apart(path: Path) -> None:
     items, rows = boxes(), []
-    for at, (item, scores) in enumerate(zip(items, scores_for(PICKS), strict=True)):
-        row = lm_eval_row(item, at, scores, texts=True)
+    for item, row in zip(items, logged(texts=True), strict=True):
         alone = {
             f"gen_args_{item.k + j}": {"arg_0": "", "arg_1": f" {c}"} for j, c in enumerate(item.choices)
         }
@@ -181,10 +178,7 @@ def test_ten_choices_keep_their_order(path: Path) -> None:
 
 
 def test_texts_that_are_not_the_choices_are_taken_in_their_order_and_it_is_said(path: Path) -> None:
-    rows = [
-        lm_eval_row(item, at, scores, texts=True)
-        for at, (item, scores) in enumerate(zip(boxes(), scores_for(PICKS), strict=True))
-    ]
+    rows = logged(texts=True)
     for pair in rows[1]["arguments"].values():
         pair["arg_1"] = " and so on"
     log = log_of(path, rows)
@@ -219,23 +213,21 @@ def test_scores_are_put_back_where_the_texts_were_asked_in_another_order(path: P
 
 @pytest.mark.parametrize("bad", ["nan", "inf", "-inf", "None"])
 def test_a_score_that_is_no_number_is_no_answer(path: Path, bad: str) -> None:
-    rows = [
-        lm_eval_row(item, at, s) for at, (item, s) in enumerate(zip(boxes(), scores_for(PICKS), strict=True))
-    ]
+    rows = logged()
     rows[2]["resps"][1] = [[bad, "False"]]
     table = gather([log_of(path, rows)], None).answers.table
     assert table["pick"].to_pylist() == [0, 1, None, 3, 2, 2]
     assert table["error"].to_pylist()[2] == "a score that is no finite number"
 
 
-def test_a_log_that_contradicts_itself_is_told_by_line(path: Path) -> None:
-    rows = [
-        lm_eval_row(item, at, s) for at, (item, s) in enumerate(zip(boxes(), scores_for(PICKS), strict=True))
-    ]
+def test_rows_that_contradict_themselves_are_named_by_line(path: Path) -> None:
+    rows = logged()
     rows[4]["acc"] = 1.0 - rows[4]["acc"]
+    del rows[1]["resps"][0]
     faults = log_of(path, rows).faults
-    assert [f.line for f in faults] == [5]
-    assert "key" in faults[0].reason
+    assert [f.line for f in faults] == [2, 5]
+    assert faults[0].reason == "3 log-likelihoods for 4 choices; expected one a choice"
+    assert "key" in faults[1].reason
 
 
 def test_a_tie_contradicts_nothing_and_is_shared(path: Path) -> None:
@@ -247,21 +239,8 @@ def test_a_tie_contradicts_nothing_and_is_shared(path: Path) -> None:
     assert (table["correct"].to_pylist(), table["tie"].to_pylist()) == ([0.5], [2])
 
 
-def test_scores_that_do_not_fit_the_choices_are_told_by_line(path: Path) -> None:
-    rows = [
-        lm_eval_row(item, at, s) for at, (item, s) in enumerate(zip(boxes(), scores_for(PICKS), strict=True))
-    ]
-    del rows[1]["resps"][0]
-    faults = log_of(path, rows).faults
-    assert [(f.line, f.reason) for f in faults] == [
-        (2, "3 log-likelihoods for 4 choices; expected one a choice")
-    ]
-
-
 def test_a_half_written_line_is_told_by_line_and_nothing_is_quoted(path: Path) -> None:
-    rows = [
-        lm_eval_row(item, at, s) for at, (item, s) in enumerate(zip(boxes(), scores_for(PICKS), strict=True))
-    ]
+    rows = logged()
     jsonl(path, rows)
     text = path.read_text()
     path.write_text(text[: len(text) - 200])
@@ -291,10 +270,7 @@ def test_the_doc_s_own_fields_can_be_named(path: Path) -> None:
 
 
 def test_logs_in_one_list_are_read_too(tmp_path: Path) -> None:
-    rows = [
-        lm_eval_row(i, at, s, old=True)
-        for at, (i, s) in enumerate(zip(boxes(), scores_for(PICKS), strict=True))
-    ]
+    rows = logged(old=True)
     path = tmp_path / "pretrained=tiny_boxes.jsonl"
     path.write_text(json.dumps(rows, indent=2))
     assert picks_of(read_log(path, LogOptions(model="tiny"))) == PICKS

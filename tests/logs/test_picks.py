@@ -33,6 +33,16 @@ def log_of(path: Path, rows: Sequence[Mapping[str, object]], *said: str, **wante
     return read_log(written, LogOptions(columns=mapping(said), **wanted))  # type: ignore[arg-type]
 
 
+def without_ids() -> list[dict[str, object]]:
+    return [{name: cell for name, cell in row.items() if name != "item"} for row in LONG]
+
+
+def numbered(first: int) -> list[dict[str, object]]:
+    return [
+        {**r, "key": "ABCD".index(r["key"]) + first, "pick": "ABCD".index(r["pick"]) + first} for r in LONG
+    ]
+
+
 def rows_of(log: Log) -> list[tuple[object, ...]]:
     rows = gather([log], None).answers.table.to_pylist()
     return [(r["model"], r["item"], r["key"], r["pick"], r["correct"]) for r in rows]
@@ -64,15 +74,14 @@ def test_leading_blanks_and_brackets_are_no_part_of_a_letter(tmp_path: Path) -> 
 
 
 def test_rows_without_an_id_are_aligned_by_their_order_and_it_is_said(tmp_path: Path) -> None:
-    rows = [{k: v for k, v in row.items() if k != "item"} for row in LONG]
-    found = gather([log_of(tmp_path / "a.csv", rows)], None)
+    found = gather([log_of(tmp_path / "a.csv", without_ids())], None)
     assert found.items is None
     assert list(found.topics) == ["item-0001", "item-0002", "item-0003", "item-0004"]
     assert any("aligned by their order within each of 2 models" in note for note in found.notes)
 
 
 def test_rows_that_cannot_be_aligned_by_their_order_are_refused(tmp_path: Path) -> None:
-    rows = [{k: v for k, v in row.items() if k != "item"} for row in LONG]
+    rows = without_ids()
     with pytest.raises(DataError, match=r"one 4, two 3.*--map id=NAME"):
         gather([log_of(tmp_path / "a.csv", rows[:-1])], None)
     rows[5] = {**rows[5], "key": "C"}
@@ -86,9 +95,8 @@ def test_rows_with_ids_need_no_order_and_a_model_may_lack_some(tmp_path: Path) -
 
 
 def test_rows_with_ids_and_rows_without_are_not_mixed(tmp_path: Path) -> None:
-    bare = [{k: v for k, v in row.items() if k != "item"} for row in LONG]
     with pytest.raises(DataError, match=r"b\.csv:2: no item id, where other logs have one"):
-        gather([log_of(tmp_path / "a.csv", LONG), log_of(tmp_path / "b.csv", bare)], None)
+        gather([log_of(tmp_path / "a.csv", LONG), log_of(tmp_path / "b.csv", without_ids())], None)
 
 
 def test_the_same_row_twice_is_refused_with_both_lines(tmp_path: Path) -> None:
@@ -107,27 +115,23 @@ def test_one_item_with_two_keys_is_refused(tmp_path: Path) -> None:
 def test_numbers_count_from_what_is_said_or_from_a_0_that_is_there(
     tmp_path: Path, first: str, shift: int
 ) -> None:
-    rows = [
-        {**r, "key": "ABCD".index(r["key"]) + shift, "pick": "ABCD".index(r["pick"]) + shift} for r in LONG
-    ]
     said = [first] if first else []
-    assert [r[2:4] for r in rows_of(log_of(tmp_path / "a.jsonl", rows, *said))] == [
+    assert [r[2:4] for r in rows_of(log_of(tmp_path / "a.jsonl", numbered(shift), *said))] == [
         r[2:4] for r in rows_of(log_of(tmp_path / "b.csv", LONG))
     ]
 
 
 def test_a_column_with_gaps_holds_whole_numbers_all_the_same(tmp_path: Path) -> None:
-    rows = [{**r, "key": "ABCD".index(r["key"]), "pick": float("ABCD".index(r["pick"]))} for r in LONG]
+    rows = [{**row, "pick": float(str(row["pick"]))} for row in numbered(0)]
     rows[2]["pick"] = ""
     for path in (tmp_path / "a.jsonl", tmp_path / "a.csv"):
         assert [r[3] for r in rows_of(log_of(path, rows))] == [0, 1, None, 0, 1, 1, 2, 3]
 
 
 def test_numbers_that_may_count_from_1_are_refused_with_the_mapping_to_write(tmp_path: Path) -> None:
-    rows = [{**r, "key": "ABCD".index(r["key"]) + 1, "pick": "ABCD".index(r["pick"]) + 1} for r in LONG]
     for path in (tmp_path / "a.jsonl", tmp_path / "a.csv"):
         with pytest.raises(DataError, match="--map first==0 or --map first==1"):
-            log_of(path, rows)
+            log_of(path, numbered(1))
 
 
 WIDE = [

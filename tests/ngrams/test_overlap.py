@@ -1,10 +1,12 @@
 """Items are found in text however it is laid out, and not where only their words are."""
 
 import gzip
+import hashlib
 import json
 import os
 import random
 import tracemalloc
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -204,8 +206,6 @@ def test_gzip_and_json_lines_are_told_by_their_content(tmp_path: Path) -> None:
         assert parts(found) == {"long": ("stem",)}
         file = found.files[0]
         assert (file.name, file.bytes, file.words) == (path.name, path.stat().st_size, words)
-    import hashlib
-
     assert overlap(ITEMS, [packed]).files[0].sha256 == hashlib.sha256(packed.read_bytes()).hexdigest()
 
 
@@ -377,8 +377,6 @@ def test_a_text_has_the_same_words_whatever_stands_elsewhere_in_it(text: str) ->
 @settings(max_examples=300, deadline=None)
 @given(st.text(max_size=40))
 def test_case_and_form_do_not_matter(text: str) -> None:
-    import unicodedata
-
     folded = unicodedata.normalize("NFKC", text).casefold()
     once, again = word_codes(folded), word_codes(unicodedata.normalize("NFKC", folded).casefold())
     assert once.tolist() == again.tolist()
