@@ -1,18 +1,22 @@
-"""Permission to read and write rows of free response, required by every command before a model or a judge is opened.
+"""Restricted sets in free response: permission to read and write rows, and what may be shown of them.
 
-A restricted set needs the four facts of its adapter, items that have this set's keyed ids, and a process without crash
-dumps. Rows that are labelled public are checked by their content.
+Every command asks for permission before a model or a judge is opened. A restricted set needs the four facts of its
+adapter, items that have this set's keyed ids, and a process without crash dumps. Rows that are labelled public are
+checked by their content. Shown are counts of k or more and whole percents, and no rate of none or all. A released
+summary is built from a list of places; what is not on the list is not in it. Where a part is too small, the parts
+beside it are withheld too, so that nothing follows by subtraction.
 """
 
 import contextlib
 import hmac
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
+from robustify.disclosure.coarse import FINEST, one_digit_up, plain_rate, rounded, withheld
 from robustify.errors import AuthorisationError, ItemError
-from robustify.freeform.released import MIN_CELL, cell, coarse, prepared, share
 from robustify.freeform.schema import FreeItem, GradeResult
 from robustify.item import MOST, Item
 from robustify.restricted.access import Access, authorised
@@ -20,6 +24,9 @@ from robustify.restricted.confinement import confined
 from robustify.restricted.ids import item_id
 from robustify.restricted.recognition import require_ordinary_files
 
+MIN_CELL = 10
+"""The smallest count that is shown, where no manifest says another."""
+_SETTINGS = ("format", "repeats")
 _OTHER = "another text"
 
 
@@ -72,9 +79,8 @@ def permitted(
     Inside, a restricted set's process is `confined`.
 
     Raises:
-        AuthorisationError: rows of several sets.
-        AuthorisationError: a restricted set without one of its four facts, items that are not that set's under this
-            key, or a public label on content that is recognised as sensitive.
+        AuthorisationError: rows of several sets, a restricted set without one of its four facts, items that are not
+            that set's under this key, or a public label on content that is recognised as sensitive.
     """
     labels = {(i.restricted, i.adapter) for i in items} | {(g.restricted, g.adapter) for g in grades}
     if len(labels) > 1:
@@ -135,3 +141,169 @@ def _as_item(item: FreeItem) -> Item:
     """As the detection reads it. An item that never had options gets its reference and a neutral text."""
     choices = item.options if 2 <= len(item.options) <= MOST else (item.reference, _OTHER)
     return Item(item.id, item.question, choices, 0)
+
+
+# What is shown
+
+
+def cell(n: int, k: int) -> int | str:
+    """A count, or "< k"."""
+    return n if n == 0 or n >= k else f"< {k}"
+
+
+def share(x: float, n: int, k: int) -> float | None:
+    """A share of n in whole percents; None where n is small."""
+    return rounded(x, FINEST) if n >= k else None
+
+
+def cells(counts: Mapping[str, int], k: int) -> dict[str, int] | None:
+    """The counts of the parts of a whole; None where one of them is too small to be shown."""
+    return None if any(0 < n < k for n in counts.values()) else dict(counts)
+
+
+def prepared(counts: Mapping[str, Any], k: int) -> dict[str, Any]:
+    """The counts of `choice_items.excluded` without topics: items that can be asked, by kind, and others, by reason."""
+    n, asked = counts["n"], counts["asked"]
+    large = cells({"asked": asked, "excluded": n - asked}, k) is not None
+    return {
+        "n": cell(n, k),
+        "asked": asked if large else None,
+        "kinds": cells(counts["kinds"], k) if large else None,
+        "excluded": cells(counts["excluded"], k) if large else None,
+    }
+
+
+def few_rate(node: Mapping[str, Any], k: int) -> dict[str, Any]:
+    """A rate in whole percents; withheld where fewer than k are counted, or fewer than k are right or wrong."""
+    value, n = node.get("value"), node.get("n")
+    if isinstance(value, int | float) and isinstance(n, int) and n >= k and min(value * n, n - value * n) < k:
+        return withheld(f"< {k} right or wrong")
+    return plain_rate(node, k)
+
+
+def released(summary: Mapping[str, Any], k: int) -> dict[str, Any]:
+    """The summary of `report.summarise`, as far as it may be shown of a restricted set."""
+    models = {name: _model(entry, k) for name, entry in summary["models"].items()}
+    hidden = {name for name, entry in models.items() if entry["all"]["accuracy"]["value"] is None}
+    calibration, against = summary["calibration"], summary["against_base"]
+    return {
+        "format": summary["format"],
+        "restricted": True,
+        "min_cell": k,
+        "n_items": cell(summary["n_items"], k),
+        "models": models,
+        "calibration": {
+            name: part if name == "status" or part is None else coarse(part, k)
+            for name, part in calibration.items()
+            if name in ("status", "verdicts", "nuggets")
+        },
+        "differences": {
+            a: {b: _difference(node, bool({a, b} & hidden), k) for b, node in row.items()}
+            for a, row in summary["differences"].items()
+        },
+        "against_base": against
+        and {
+            "base": against["base"],
+            "models": {
+                name: _pair(entry, bool({name, against["base"]} & hidden), k)
+                for name, entry in against["models"].items()
+            },
+        },
+    }
+
+
+def _model(entry: Mapping[str, Any], k: int) -> dict[str, Any]:
+    kinds = {name: _part(part, k) for name, part in entry["kinds"].items()}
+    small = any(part["accuracy"]["value"] is None for part in kinds.values())
+    statuses: Counter[str] = Counter()
+    for part in entry["kinds"].values():
+        statuses.update(part["statuses"])
+    return {
+        # One kind that is left out is the whole less the others.
+        "kinds": {} if small else kinds,
+        "all": _part(entry["all"], k),
+        "statuses": cells(statuses, k),
+        "judges": entry["judges"],
+        "templates": entry["templates"],
+        "self_judging": cell(entry["self_judging"], k),
+    }
+
+
+def _part(part: Mapping[str, Any], k: int) -> dict[str, Any]:
+    accuracy, by_judge = few_rate(part["accuracy"], k), part["by_judge"]
+    shown = accuracy["value"] is not None
+    # That a judge decided none or all of the answers says nothing of what was right.
+    all_or_none = by_judge.get("value") in (0, 1, None)
+    return {
+        "n": cell(part["n"], k),
+        "accuracy": accuracy,
+        **{name: _step(part[name]) if shown else None for name in ("lower", "upper")},
+        "coverage": plain_rate(part["coverage"], k),
+        "by_judge": plain_rate(by_judge, k) if all_or_none else few_rate(by_judge, k),
+    }
+
+
+def _difference(node: Mapping[str, Any], hidden: bool, k: int) -> dict[str, Any]:
+    # With one model's rate and the difference, the other's would be known.
+    return withheld("a rate of one of them") if hidden else plain_rate(node, k)
+
+
+def _pair(entry: Mapping[str, Any], hidden: bool, k: int) -> dict[str, Any]:
+    small = hidden or entry["n_both"] < k
+    few = small or min(entry["gained"], entry["lost"]) < k
+    p = {
+        name: None if small or entry[name] is None else one_digit_up(entry[name]) for name in ("p", "p_holm")
+    }
+    return {
+        "n_both": cell(entry["n_both"], k),
+        "difference": _difference(entry["difference"], hidden, k),
+        **{name: None if small else _step(entry[name]) for name in ("lower", "upper")},
+        **{name: None if few else entry[name] for name in ("gained", "lost")},
+        **p,
+    }
+
+
+def _agreement(part: Mapping[str, Any], k: int) -> dict[str, Any]:
+    """How far judge and people agree; the table of their words only where each of its cells is large enough."""
+    table: Sequence[Sequence[int]] = part["confusion"]
+    n, corrected = part["n"], part.get("corrected_rate")
+    whole = n >= k and all(n >= k for row in table for n in row)
+    counts = ("n_labelled", "n_without_judge", "n_judge_unread", "n_people_undecided")
+    rates = ("alpha", "sensitivity", "specificity")
+    return {
+        "n": cell(n, k),
+        "labels": part["labels"],
+        "base_rates": coarse(part["base_rates"], k) if whole else {"first": {}, "second": {}},
+        "raw": few_rate(part["raw"], k),
+        "kappa": plain_rate(part["kappa"], k) if whole else withheld(f"< {k} in a cell"),
+        "confusion": [list(row) for row in table] if whole else None,
+        **{name: cell(part[name], k) for name in counts if name in part},
+        **{name: _step(part.get(name)) if whole else None for name in rates},
+        "corrected_rate": few_rate(corrected, k) if whole and corrected else None,
+    }
+
+
+def coarse(node: Any, k: int) -> Any:
+    """Any other result: small counts as "< k", everything else in whole percents.
+
+    Its rates are of a judge's words, not of what a model knows: none and all may be shown, on k or more.
+    """
+    match node:
+        case Mapping() if "confusion" in node:
+            return _agreement(node, k)
+        case Mapping() if {"value", "n"} <= node.keys():
+            return plain_rate(node, k)
+        case Mapping():
+            return {name: x if name in _SETTINGS else coarse(x, k) for name, x in node.items()}
+        case list() | tuple():
+            return [coarse(x, k) for x in node]
+        case bool():
+            return node
+        case int():
+            return cell(node, k)
+        case _:
+            return _step(node) if isinstance(node, float) else node
+
+
+def _step(x: Any) -> float | None:
+    return rounded(x, FINEST) if isinstance(x, int | float) else None

@@ -1,7 +1,7 @@
 """What grades say, as one summary and one page: accuracy with its bounds, who judged, and how reliable the judge is.
 
 It prints counts, rates and names of models and templates, never text of an item or an answer. What of a restricted
-set is shown is decided in `released`.
+set is shown is decided in `permit.released`.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ from robustify.freeform.metrics import (
     groups_of,
     numbers_of,
 )
-from robustify.freeform.released import MIN_CELL, released
+from robustify.freeform.permit import MIN_CELL, released
 from robustify.freeform.schema import DECIDED, FreeItem, GradeResult
 from robustify.stats.differences import paired_difference
 from robustify.stats.intervals import percent, wilson

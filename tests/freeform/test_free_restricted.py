@@ -21,7 +21,7 @@ from robustify.freeform.grade.grading import Grading, grade_answers
 from robustify.freeform.jsonl import read_rows
 from robustify.freeform.judge.judges import Call, Completion, HttpJudge
 from robustify.freeform.judge.prompting import Message
-from robustify.freeform.released import cell, cells, prepared, released, share
+from robustify.freeform.permit import cell, cells, prepared, released, share
 from robustify.freeform.report import page, summarise
 from robustify.freeform.schema import FreeItem, GradeResult, answer_from, grade_from, item_from, item_json
 from robustify.item import Item

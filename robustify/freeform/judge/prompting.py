@@ -64,8 +64,7 @@ def rendered(
     codes of quotations.
 
     Raises:
-        UsageError: a variable is missing or is none of the template's.
-        UsageError: an unknown `domain`.
+        UsageError: a variable is missing or is none of the template's, or an unknown `domain`.
     """
     _check(template, variables)
     language = str(variables.get("language") or "en")
