@@ -23,7 +23,7 @@ from bench.gate_speed import speed
 from robustify.gate.check import scan
 from robustify.gate.fingerprints.build import build_index
 from robustify.gate.fingerprints.matching import Fingerprints
-from robustify.gate.rules import Finding
+from robustify.gate.rule_table import Finding
 from robustify.stats.intervals import clopper_pearson, wilson
 from tests.gate.corpus import CARRIERS, DISGUISES, EDITS, Made, made, whole
 from tests.gate.layouts import KEY_STYLES, LAYOUTS

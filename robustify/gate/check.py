@@ -13,14 +13,14 @@ from itertools import compress, count
 from operator import ne
 from typing import Literal
 
-from robustify.gate.decode.decoder import DecodedText, Decoder, Unreadable
+from robustify.gate.decode.decoder import DecodedText, Decoder, Undecoded
 from robustify.gate.decode.unpack import MOST_BYTES, ColumnNames
 from robustify.gate.detect.state import holds_split, states
 from robustify.gate.detect.structure import LEAST_TERMS, Shapes, lexicon
 from robustify.gate.fingerprints.folding import streams
 from robustify.gate.fingerprints.matching import Fingerprints, Match
 from robustify.gate.policy import VARIABLE, Policy, digest_of
-from robustify.gate.rules import BY_ID, Finding
+from robustify.gate.rule_table import BY_ID, Finding
 from robustify.gate.sources import Blob
 
 Demo = Literal["off", "on", "ignored"]
@@ -38,7 +38,7 @@ def scan(data: bytes, fingerprints: Fingerprints | None = None) -> list[Finding]
     findings: dict[tuple[str, str], Finding] = {}
     before = ""
     for part in Decoder(holds_split).read(data):
-        if isinstance(part, Unreadable):
+        if isinstance(part, Undecoded):
             findings.setdefault((part.rule, part.says), Finding(BY_ID[part.rule], part.line, part.says))
             continue
         if isinstance(part, ColumnNames):
@@ -151,7 +151,7 @@ def _in_path(content: Blob, fingerprints: Fingerprints | None) -> tuple[str, lis
     return f"<a path of {len(content.path)} characters>", [Finding(BY_ID["RBG301"], 1, says)]
 
 
-def report(outcome: Outcome, why_not: str, *, demo: Demo, as_json: bool, quiet: bool) -> None:
+def print_report(outcome: Outcome, why_not: str, *, demo: Demo, as_json: bool, quiet: bool) -> None:
     """Print an outcome. `why_not`: why the fingerprint layer did not run, empty where it did."""
     if as_json:
         print(json.dumps(_summary(outcome, why_not, demo=demo)))

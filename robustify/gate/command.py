@@ -14,14 +14,14 @@ from pathlib import Path
 
 from robustify.errors import AuthorisationError, ResourceError, RobustifyError, UsageError
 from robustify.gate import arguments
-from robustify.gate.check import Demo, check_contents, report
+from robustify.gate.check import Demo, check_contents, print_report
 from robustify.gate.decode.unpack import MOST_BYTES
 from robustify.gate.fingerprints.index_file import read_index
 from robustify.gate.fingerprints.matching import Fingerprints
 from robustify.gate.git import Repository, work_tree
 from robustify.gate.key_file import load_key
 from robustify.gate.policy import MOST_DAYS, NAME, Entry, Policy, digest_of, parse_policy, safe_demo
-from robustify.gate.rules import BY_ID, BY_NAME, RULES, explained, shown
+from robustify.gate.rule_table import BY_ID, BY_NAME, RULES, explained, shown
 from robustify.gate.sources import Blob, of_commits, of_entries, of_files, of_message, of_stdin
 
 INDEX_VARIABLE = "ROBUSTIFY_GATE_INDEX"
@@ -102,7 +102,7 @@ def _scan(asked: Namespace) -> int:
     task = _task(asked)
     policy = task.policy if demo != "on" else Policy(task.policy.entries, task.head().demo)
     outcome = check_contents(task.contents, prints, policy, demo=demo == "on", today=date.today())
-    report(outcome, why_not, demo=demo, as_json=asked.json, quiet=asked.quiet)
+    print_report(outcome, why_not, demo=demo, as_json=asked.json, quiet=asked.quiet)
     return AuthorisationError.exit_code if outcome.refused else 0
 
 

@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from robustify.errors import DataError, UsageError
-from robustify.gate.rules import BY_ID, Finding
+from robustify.gate.rule_table import BY_ID, Finding
 
 NAME = ".robustify-gate.json"
 FORMAT = "robustify.gate-policy/1"

@@ -14,7 +14,7 @@ from pathlib import Path
 from robustify.errors import UsageError
 from robustify.gate.decode.unpack import MOST_BYTES
 from robustify.gate.git import Repository, TreeEntry
-from robustify.gate.rules import shown
+from robustify.gate.rule_table import shown
 
 SCISSORS = b"# ------------------------ >8 ------------------------"
 

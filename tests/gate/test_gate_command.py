@@ -18,7 +18,7 @@ from robustify.cli.gate import gate
 from robustify.gate.arguments import scanner
 from robustify.gate.command import INDEX_VARIABLE, main
 from robustify.gate.key_file import FILE_VARIABLE, VARIABLE
-from robustify.gate.rules import RULES
+from robustify.gate.rule_table import RULES
 from tests.gate.corpus import whole
 from tests.gate.layouts import LAYOUTS
 from tests.gate.repo import registered

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from robustify.gate.rules import RULES
+from robustify.gate.rule_table import RULES
 from tools.docs import gate as docs_gate
 
 MEASURED = docs_gate.MEASURED

@@ -73,7 +73,7 @@ def test_a_replaced_object_does_not_hide_a_leak(repo: Repo, capsys: pytest.Captu
 
 
 def test_git_gets_no_variable_that_names_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (
+    programs = (
         "EXTERNAL_DIFF",
         "CONFIG_PARAMETERS",
         "CONFIG_COUNT",
@@ -81,7 +81,8 @@ def test_git_gets_no_variable_that_names_a_program(monkeypatch: pytest.MonkeyPat
         "PAGER",
         "EXEC_PATH",
         "TRACE",
-    ):
+    )
+    for name in programs:
         monkeypatch.setenv(f"GIT_{name}", "evil")
     monkeypatch.setenv("GIT_INDEX_FILE", "kept")
     kept = {name: value for name, value in environment().items() if name.startswith("GIT_")}
@@ -102,8 +103,9 @@ def test_the_index_that_git_names_to_its_hook_is_the_one_scanned(
 
 
 def test_modules_in_the_scanned_repository_are_not_imported(repo: Repo) -> None:
-    for name in ("json", "re", "robustify", "csv", "argparse"):
+    for name in ("json", "re", "robustify", "csv", "argparse", "pyarrow"):
         repo.write(f"{name}.py", "raise SystemExit(0)\n")
+    repo.write("table.parquet", b"PAR1" + bytes(range(256)) + b"PAR1")
     repo.write("notes.md", LEAK)
     repo.git("add", "-A")
     hook = ROOT / "robustify" / "gate" / "hook.py"

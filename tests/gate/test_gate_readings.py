@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robustify.gate.check import scan
-from robustify.gate.decode.decoder import DecodedText, Decoder, Lines, Unreadable
+from robustify.gate.decode.decoder import DecodedText, Decoder, Lines, Undecoded
 from robustify.gate.decode.encoded import text_of, unescaped, without_tags
 from robustify.gate.decode.unpack import MOST_BYTES, MOST_DEPTH, file_kind
 from tests.gate.corpus import LETTERS, Made, made, whole
@@ -146,7 +146,7 @@ def test_a_mark_that_could_begin_a_word_does_not_make_text_binary() -> None:
 def test_any_bytes_are_read_or_refused_and_never_crash(data: bytes) -> None:
     found = list(Decoder(lambda text: False).read(data))
     assert found
-    assert any(isinstance(part, Unreadable) or (isinstance(part, DecodedText) and part.raw) for part in found)
+    assert any(isinstance(part, Undecoded) or (isinstance(part, DecodedText) and part.raw) for part in found)
 
 
 FRAGMENTS = (

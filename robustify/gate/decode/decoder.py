@@ -46,7 +46,7 @@ class DecodedText:
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class Undecoded:
     """Content that could not be read: the id of the rule, the line, and fixed words."""
 
     rule: str
@@ -68,7 +68,7 @@ class Lines:
         return bisect_left(self._ends, offset) + 1
 
 
-Decoded = DecodedText | Unreadable | ColumnNames
+Decoded = DecodedText | Undecoded | ColumnNames
 
 
 class Decoder:
@@ -83,7 +83,7 @@ class Decoder:
     def read(self, data: bytes) -> Iterator[Decoded]:
         """All readings of a file, and what of it could not be read."""
         if len(data) > MOST_BYTES:
-            yield Unreadable(
+            yield Undecoded(
                 "RBG503", 1, f"{len(data):,} bytes; the gate reads at most {MOST_BYTES >> 20} MiB of a file"
             )
             return
@@ -95,22 +95,22 @@ class Decoder:
         if text is not None:
             yield from self._text(text, line, depth)
             if kind == "pointer":
-                yield Unreadable("RBG505", line, "(a large-file pointer)")
+                yield Undecoded("RBG505", line, "(a large-file pointer)")
             return
         yield DecodedText(strings(data), line, False, self._source(), raw=True, words=True)
         match kind:
             case "encrypted":
-                yield Unreadable("RBG502", line, "(by its first bytes)")
+                yield Undecoded("RBG502", line, "(by its first bytes)")
             case "cache":
-                yield Unreadable("RBG404", line, "(a score cache)")
+                yield Undecoded("RBG404", line, "(a score cache)")
             case "binary" | "text" | "pointer":
-                yield Unreadable("RBG501", line, "(its text could hide in what is not text)")
+                yield Undecoded("RBG501", line, "(its text could hide in what is not text)")
             case _:
                 yield from self._packed(kind, data, line, depth)
 
     def _packed(self, kind: FileKind, data: bytes, line: int, depth: int) -> Iterator[Decoded]:
         if depth >= MOST_DEPTH:
-            yield Unreadable("RBG503", line, f"(packed more than {MOST_DEPTH} deep)")
+            yield Undecoded("RBG503", line, f"(packed more than {MOST_DEPTH} deep)")
             return
         try:
             for member in unpacked(kind, data, self._budget):
@@ -118,7 +118,7 @@ class Decoder:
                     [member] if isinstance(member, ColumnNames) else self._content(member, line, depth + 1)
                 )
         except Obstacle as obstacle:
-            yield Unreadable(obstacle.rule, line, f"({obstacle.says})")
+            yield Undecoded(obstacle.rule, line, f"({obstacle.says})")
 
     def _text(self, text: str, line: int, depth: int) -> Iterator[Decoded]:
         exact, source = depth == 0, self._source()
@@ -134,7 +134,7 @@ class Decoder:
         lines = Lines(text)
         for armour in _ARMOUR.finditer(text) if "-----BEGIN " in text else ():
             at = line + lines.of(armour.start()) - 1 if exact else line
-            yield Unreadable("RBG502", at, "(an encrypted message in text)")
+            yield Undecoded("RBG502", at, "(an encrypted message in text)")
         for form in (text, plain) if plain != text else (text,):
             lines = Lines(form)
             for offset, data in runs(form):
@@ -150,15 +150,15 @@ class Decoder:
         if text is not None and depth <= MOST_DEPTH:
             yield from self._text(text, line, depth)
         elif text is not None:
-            yield Unreadable("RBG503", line, f"(encoded more than {MOST_DEPTH} deep)")
+            yield Undecoded("RBG503", line, f"(encoded more than {MOST_DEPTH} deep)")
         elif kind == "encrypted":
-            yield Unreadable("RBG502", line, "(an encoded run, by its first bytes)")
+            yield Undecoded("RBG502", line, "(an encoded run, by its first bytes)")
         else:
             parts = list(self._packed(kind, data, line, depth)) if kind in PACKED else []
-            whole = [part for part in parts if not (isinstance(part, Unreadable) and part.rule == "RBG504")]
+            whole = [part for part in parts if not (isinstance(part, Undecoded) and part.rule == "RBG504")]
             yield from whole
             if (len(whole) < len(parts) or not parts) and len(data) >= NOISE:
-                yield Unreadable("RBG501", line, f"(an encoded run of {len(data):,} bytes that is no text)")
+                yield Undecoded("RBG501", line, f"(an encoded run of {len(data):,} bytes that is no text)")
 
     def _source(self) -> int:
         self._sources += 1

@@ -19,7 +19,7 @@ from robustify.gate.decode.unpack import ColumnNames
 from robustify.gate.detect.named import named_items
 from robustify.gate.detect.prose import prose_items
 from robustify.gate.detect.records import Shaped, json_items, shape_of
-from robustify.gate.detect.tables import table_items
+from robustify.gate.detect.tabular import table_items
 from robustify.gate.fingerprints.folding import Stream, streams
 
 ENOUGH = 3

@@ -21,7 +21,7 @@ from robustify.gate.fingerprints.folding import kept_words
 from robustify.gate.fingerprints.index_file import SPAN, Tables, Tagger, write_index
 from robustify.gate.fingerprints.matching import COVER
 from robustify.gate.key_file import Key, load_key
-from robustify.gate.rules import shown
+from robustify.gate.rule_table import shown
 from robustify.gate.sources import read_regular
 
 WHOLE_STEM = 4
