@@ -92,7 +92,7 @@ def judged(path: Path, n: int) -> None:
     topics = {f"item-{i:07}": f"topic-{i % TOPICS}" for i in range(n)}
     judgement = judge(Answers.read(path), Facts("made up", topics), Rules())
     write_verdicts(path.parent / "verdicts.csv", judgement.verdicts, judgement.cloze_excluded, topics)
-    write_json(path.parent / "summary.json", judgement.summary)
+    write_json(path.parent / "summary.json", judgement.summary.tree())
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bench.calibrate.arms import Cell
-from robustify.judge.parts import excess, expected, flagged_rate, screen
+from robustify.judge.screening import excess, expected, flagged_rate, screen
 from robustify.screen.consensus import screen_chance
 from robustify.screen.item_index import item_index
 from robustify.screen.votes import cast_votes
@@ -16,6 +16,7 @@ from robustify.simulate.parameters import tested_accuracy
 from robustify.simulate.proof import estimates_beside, judged, value_at
 from robustify.simulate.proof import rules as voting_rules
 from robustify.simulate.truth import true_values
+from robustify.summary.result import RuleByPlace, RuleRow, Summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ def trial(index: int, cell: Cell, seed: int) -> Trial:
     else:
         items = drawn.items() if cell.depth == "worded" else None
         found_ = judged(drawn, drawn.answers(items), items)
-        summary = found_.summary
+        summary = found_.summary.tree()
         verdict = np.array([v.verdict for v in found_.verdicts])
         robust, shortcut = verdict == "robust", verdict == "shortcut"
     true = known_values(cell.sim)
@@ -73,16 +74,17 @@ def screened(drawn: Drawn) -> dict[str, Any]:
     rules, answers = voting_rules(drawn.sim), drawn.answers()
     held = item_index(answers, answers.items)
     votes = cast_votes(answers, rules.screen, held)
-    tree: dict[str, Any] = {
-        "screen": screen(answers, held, votes, rules.screen, screen_chance(votes, rules.screen)),
-        "sensitivity": [{}],
-    }
+    rows = [RuleRow()]
     if drawn.sim.voters > 2:
-        luck = screen_chance(votes, rules.alternatives[0])
-        by = luck.by_place and {"expected": expected(luck.by_place), "excess": excess(luck.by_place)}
-        told = {"flagged": flagged_rate(luck).json(), "expected": expected(luck), "excess": excess(luck)}
-        tree["sensitivity"].append({**told, "by_place": by})
-    return tree
+        chance = screen_chance(votes, rules.alternatives[0])
+        by = chance.by_place
+        places = None if by is None else RuleByPlace(expected=expected(by), excess=excess(by))
+        flagged = flagged_rate(chance)
+        rows.append(
+            RuleRow(flagged=flagged, expected=expected(chance), excess=excess(chance), by_place=places)
+        )
+    own = screen(answers, held, votes, rules.screen, screen_chance(votes, rules.screen))
+    return Summary(screen=own, sensitivity=tuple(rows)).tree()
 
 
 def estimator(path: str) -> str:
@@ -108,6 +110,8 @@ def estimator(path: str) -> str:
             return "topic_retention"
         case ["residual", _, _, "before"]:
             return "residual_before"
+        case ["residual", "non_voters", *_]:
+            return "residual_held_out"
         case ["residual", kind, *_]:
             return f"residual_{kind}"
         case ["accuracy", _, "format_gap"]:
@@ -116,7 +120,7 @@ def estimator(path: str) -> str:
             return f"pair_difference_{split}"
         case ["calibration", _, _, name]:
             return name
-        case ["permutation", _, name]:
+        case ["permutation", _, _, name]:
             return "mean_over_orders" if name == "mean" else name
         case ["position_bias", *_, name]:
             return f"position_{name}"
@@ -181,13 +185,11 @@ def alarms(summary: Any) -> dict[str, bool]:
     if audit:
         out["residual_not_certified"] = audit == "not certified"
         out["residual_certified"] = audit == "certified"
-    failed = [c["name"] for c in summary.get("guardrails", ()) if not c["passed"]]
-    if "guardrails" in summary:
+    failed = [c["name"] for c in summary["guardrails"] if not c["passed"]]
+    if summary["guardrails"]:
         out |= {name: name in failed for name in ("topic_collapse", "topic_drift")}
         out["topic_mix_p"] = summary["topics"]["p"] <= 0.05
-        adjusted = [
-            row["p_bh"] for row in summary["topics"].values() if isinstance(row, dict) and row.get("p_bh")
-        ]
+        adjusted = [row["p_bh"] for row in summary["topics"]["by_topic"].values() if row["p_bh"]]
         if adjusted:
             out["topic_any_p_bh"] = min(adjusted) <= 0.05
     for split in ("all", "robust"):

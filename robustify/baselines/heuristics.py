@@ -91,11 +91,11 @@ def heuristic_scores(
 ) -> dict[str, dict[str, object]]:
     """Each heuristic on the items where `keep` (one entry for each of `answers.items`) is true.
 
-    `{NAME: {value, n, ci, ties, chance, luck, p, p_holm}}`. p is one-sided (better than chance) under exchangeable
+    `{NAME: {value, n, ci, ties, chance, expected, p, p_holm}}`. p is one-sided (better than chance) under exchangeable
     keys: had any choice of an item been its key with the same probability. `could` (items, K): the choices that as
     the key would have brought the item among these, where the key had a say in that (None: all of them). What a
     filter keeps has its key where the voters did not pick, so a rule that shuns their picks is right more often
-    than `chance`, the mean of 1/k; `luck` is what is expected of it given the selection. Holm (1979) over the
+    than `chance`, the mean of 1/k; `expected` is what is expected of it given the selection. Holm (1979) over the
     family. For a heuristic that was chosen after looking at the keys, p is multiplied by the places it could
     choose from.
     """
@@ -110,7 +110,7 @@ def heuristic_scores(
             **rate(block.correct).json(),
             "ties": int(np.count_nonzero(block.tie > 1)),
             "chance": float(np.mean(1 / block.k)) if len(block) else None,
-            "luck": float(np.mean(free[name][0] / (block.tie * free[name][1]))) if len(block) else None,
+            "expected": float(np.mean(free[name][0] / (block.tie * free[name][1]))) if len(block) else None,
             "p": p.get(name),
             "p_holm": corrected.get(name),
         }

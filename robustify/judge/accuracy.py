@@ -16,9 +16,12 @@ from robustify.scoring import NORMS, Norm, credit, normalised
 from robustify.screen.item_index import ItemIndex
 from robustify.screen.screen_rules import VIEW_OF, Mode, ScreenRules, TextNorm
 from robustify.screen.votes import averaged, first_template, models_asked
-from robustify.stats.differences import Difference, detectable, independent_difference, paired_difference
+from robustify.stats import differences
+from robustify.stats.differences import detectable, independent_difference, paired_difference
 from robustify.stats.intervals import FEWEST_CLUSTERS, clusters, interval, rate, resampled
 from robustify.stats.tests import minimum_detectable_difference
+from robustify.summary.quantity import Difference, Quantity
+from robustify.summary.scored import Accuracy, AgainstChance, FreeScores, Measure, RandomRemoval
 
 VIEWS = ("full", "choices_only", "choices_only_text", "cloze")
 DRAWS = 1_000
@@ -51,9 +54,9 @@ def everyone(answers: Answers) -> tuple[str, ...]:
 
 
 def credits(
-    answers: Answers, held: ItemIndex, model: str, template: str | None, rules: ScreenRules | None = None
+    answers: Answers, index: ItemIndex, model: str, template: str | None, rules: ScreenRules | None = None
 ) -> dict[str, Floats | None]:
-    """One model's tie-fair credits by measure; `template` is that of the screen held under `rules` (None: by letter).
+    """One model's tie-fair credits by measure; `template` is that of the screen under `rules` (None: by letter).
 
     `full` and cloze count the first row of an item, its own order; `choices_only` the average over rotations. The
     screen's own view takes its template and its norm, so that a voter has one number; the other view has no template
@@ -62,42 +65,38 @@ def credits(
     by_text = rules is not None and rules.mode == "text"
     norm = rules.norm if rules is not None and by_text else "chars"
     letters, texts = (None, template) if by_text else (template, None)
-    found: dict[str, Floats | None] = {
-        "full": _full(answers, held, model),
-        "choices_only": _screened(answers, held, model, "letter", letters),
-        "choices_only_text": _screened(answers, held, model, "text", texts, norm),
+    won: dict[str, Floats | None] = {
+        "full": _full(answers, index, model),
+        "choices_only": _screened(answers, index, model, "letter", letters),
+        "choices_only_text": _screened(answers, index, model, "text", texts, norm),
     }
     block = answers.block("cloze", model, first_template(answers, "cloze", (model,))).first()
     alone = answers.block("choices_only_text", model, first_template(answers, "choices_only_text", (model,)))
-    return found | {f"cloze_{norm}": _cloze(block, norm, alone, held) for norm in NORMS}
+    return won | {f"cloze_{norm}": _cloze(block, norm, alone, index) for norm in NORMS}
 
 
-def scored(found: Credits, parts: Parts) -> dict[str, object]:
-    """The rates of one model on All, Shortcut and Robust; cloze counts only items fit for cloze.
-
-    `format_gap`: what the model gains where it sees the choices (`full` less `cloze_chars`), paired on the
-    items fit for cloze that it answered both ways; None where it was not asked both. `free` is null here: answers in
-    free words are graded elsewhere (`free_scores`).
-    """
-    measures = {name: None if c is None else _measure(name, c, parts) for name, c in found.items()}
-    return {**measures, "free": None, "format_gap": format_gap(found, parts)}
+def accuracy(credits: Credits, parts: Parts, free: FreeScores | None = None, *, is_voter: bool) -> Accuracy:
+    """The rates of one model on All, Shortcut and Robust; cloze counts only items fit for cloze."""
+    measures = {name: None if won is None else _measure(name, won, parts) for name, won in credits.items()}
+    return Accuracy(is_voter=is_voter, **measures, free=free, format_gap=format_gap(credits, parts))
 
 
-def format_gap(found: Credits, parts: Parts) -> dict[str, object] | None:
-    """`full` less `cloze_chars` on the items fit for cloze that were answered in both: `{value, n, ci, mde}`."""
-    full, cloze = found.get("full"), found.get("cloze_chars")
+def format_gap(credits: Credits, parts: Parts) -> Difference | None:
+    """`full` less `cloze_chars` on the items fit for cloze that were answered in both; None where one was not asked."""
+    full, cloze = credits.get("full"), credits.get("cloze_chars")
     if full is None or cloze is None:
         return None
-    return paired_difference(np.where(parts.cloze, full, np.nan), cloze, parts.groups).json()
+    both = paired_difference(np.where(parts.cloze, full, np.nan), cloze, parts.groups)
+    return Difference.from_stats(both)
 
 
-def heuristic_gap(won: Floats, longest: Floats, groups: Ints | None = None) -> dict[str, object] | None:
-    """Accuracy where the longest answer is right minus where it is wrong: `{value, n, ci, mde}`.
+def heuristic_gap(won: Floats, longest: Floats, groups: Ints | None = None) -> Difference | None:
+    """Accuracy where the longest answer is right minus where it is wrong.
 
     Both are credits (n,); a tied longest answer counts on both sides by its credit. None where either side is
     empty. The interval is Newcombe's, with groups a bootstrap of groups; None below 10 items (or groups of
-    them), or where nothing in the groups varies. `mde`: where it holds 0, the gap that would be told from none
-    with 80 % power.
+    them), or where nothing in the groups varies. `mde`: where it includes 0, the gap that 80 % power would
+    detect.
     """
     there = ~np.isnan(won) & ~np.isnan(longest)
     a, c = won[there], longest[there]
@@ -106,33 +105,34 @@ def heuristic_gap(won: Floats, longest: Floats, groups: Ints | None = None) -> d
         return None
     plain = independent_difference(float(a @ c), right, float(a @ (1 - c)), wrong)
     if groups is None:
-        return plain.json()
+        return Difference.from_stats(plain)
     if clusters(len(a), groups[there]) < FEWEST_CLUSTERS:
-        return Difference(plain.value, plain.n, None).json()
+        return Difference(value=plain.value, n=plain.n)
     with np.errstate(divide="ignore", invalid="ignore"):
         table = np.column_stack([a * c, c, a * (1 - c), 1 - c])
         draws = _gap(resampled(table, groups[there]))
     error = float(np.nanstd(draws))
-    return Difference(plain.value, plain.n, interval(draws) if error else None, error).json()
+    ci = interval(draws) if error else None
+    return Difference.from_stats(differences.Difference(plain.value, plain.n, ci, error))
 
 
 def random_removal(
-    found: Credits, parts: Parts, seed: int = 0, draws: int = DRAWS, *, is_voter: bool | None = None
-) -> dict[str, object] | None:
+    credits: Credits, parts: Parts, seed: int = 0, draws: int = DRAWS, *, is_voter: bool | None = None
+) -> RandomRemoval | None:
     """What `draws` random removals of as many items of each topic leave.
 
     Measured on `full`, else on cloze by characters; None where neither was asked or nothing is kept.
     `percentile` (0 to 100): the share of removals that leave an accuracy no higher than the one on Robust;
     `p`: how often they leave one as far from what they leave on average, two-sided; `mde`: where p is above
-    0.05, the difference that would be told with 80 % power, None where no removal changes anything. `is_voter`
-    is handed through: what a voter scores on Robust is low by selection, which no random removal shows.
+    0.05, the difference that 80 % power would detect, None where no removal changes anything. What a voter
+    scores on Robust is low by selection, which no random removal shows.
 
-    The removals know nothing of the answers. A model that errs as the voters do is right where luck flagged an
+    The removals know nothing of the answers. A model that errs as the voters do is right where chance flagged an
     item, so on a set without a shortcut it falls too, and p calls it a fall. Keys drawn anew cannot mend this: which
     of its right answers it knew, and which it guessed as the voters do, its answers do not tell.
     """
-    view = next((v for v in ("full", "cloze_chars") if found.get(v) is not None), None)
-    won = found.get(view) if view is not None else None
+    view = next((v for v in ("full", "cloze_chars") if credits.get(v) is not None), None)
+    won = credits.get(view) if view is not None else None
     if won is None:
         return None
     inside = ~np.isnan(won) & (parts.cloze if view == "cloze_chars" else True)
@@ -143,18 +143,17 @@ def random_removal(
     here = float(won[kept].mean())
     below, above = np.mean(means <= here + 1e-12), np.mean(means >= here - 1e-12)
     p = min(1.0, 2 * (1 + draws * float(min(below, above))) / (1 + draws))
-    low, high = interval(means)
-    return {
-        "view": view,
-        "is_voter": is_voter,
-        "robust": rate(won[kept]).json(),
-        "draws": draws,
-        "mean": float(means.mean()),
-        "ci": [low, high],
-        "percentile": 100 * float(below),
-        "p": p,
-        "mde": detectable(float(means.std())) if p > 0.05 and means.std() > 0 else None,
-    }
+    return RandomRemoval(
+        view=view,
+        is_voter=is_voter,
+        robust=Quantity.of(rate(won[kept])),
+        draws=draws,
+        mean=float(means.mean()),
+        ci=interval(means),
+        percentile=100 * float(below),
+        p=p,
+        mde=detectable(float(means.std())) if p > 0.05 and means.std() > 0 else None,
+    )
 
 
 def _left(
@@ -172,13 +171,13 @@ def _left(
     return np.asarray(total / int(kept.sum()))
 
 
-def _full(answers: Answers, held: ItemIndex, model: str) -> Floats | None:
+def _full(answers: Answers, index: ItemIndex, model: str) -> Floats | None:
     block = answers.block("full", model, first_template(answers, "full", (model,))).first()
-    return held.spread(block, block.correct) if len(block) else None
+    return index.spread(block, block.correct) if len(block) else None
 
 
 def _screened(
-    answers: Answers, held: ItemIndex, model: str, mode: Mode, template: str | None, norm: TextNorm = "chars"
+    answers: Answers, index: ItemIndex, model: str, mode: Mode, template: str | None, norm: TextNorm = "chars"
 ) -> Floats | None:
     view = VIEW_OF[mode]
     if template is None or model not in models_asked(answers, view, template):
@@ -186,53 +185,54 @@ def _screened(
     block = answers.block(view, model, template)
     if not len(block):
         return None
-    best = averaged(block, mode, held, norm)
+    best = averaged(block, mode, index, norm)
     tied = best.sum(axis=1)
-    right = best[np.arange(len(held)), np.maximum(held.key, 0)]
+    right = best[np.arange(len(index)), np.maximum(index.key, 0)]
     return np.where(tied > 0, right / np.maximum(tied, 1), np.nan)
 
 
-def _cloze(block: Block, norm: Norm, alone: Block, held: ItemIndex) -> Floats | None:
+def _cloze(block: Block, norm: Norm, alone: Block, index: ItemIndex) -> Floats | None:
     if not len(block):
         return None
     won = credit(normalised(block, norm, alone), block.key, block.k)[0]
     if norm == "chars":
-        # An imported log may hold the pick without the scores behind it.
+        # An imported log may give the pick without the scores behind it.
         won = np.where(np.isnan(won) & np.isnan(block.scores).all(axis=1), block.correct, won)
-    return None if np.isnan(won).all() else held.spread(block, won)
+    return None if np.isnan(won).all() else index.spread(block, won)
 
 
-def _measure(name: str, won: Floats, parts: Parts) -> dict[str, object]:
+def _measure(name: str, won: Floats, parts: Parts) -> Measure:
     inside = parts.cloze if name.startswith("cloze") else np.ones(len(won), dtype=bool)
-    return {
-        "all": against_chance(won[inside], None if parts.k is None else parts.k[inside]),
-        **{
-            split: against_chance(won[inside & mask], None if parts.k is None else parts.k[inside & mask])
-            for split, mask in (("shortcut", parts.shortcut), ("robust", parts.robust))
-        },
-        "heuristic_gap": heuristic_gap(
+
+    def on(mask: Bools) -> AgainstChance:
+        return against_chance(won[mask], None if parts.k is None else parts.k[mask])
+
+    return Measure(
+        all=on(inside),
+        shortcut=on(inside & parts.shortcut),
+        robust=on(inside & parts.robust),
+        heuristic_gap=heuristic_gap(
             won[inside], parts.longest[inside], None if parts.groups is None else parts.groups[inside]
         ),
-    }
+    )
 
 
-def against_chance(won: Floats, k: Ints | None) -> dict[str, object]:
-    """A rate (n,) with `chance`, mean(1/k) over the items in it, and whether the two can be told apart.
+def against_chance(won: Floats, k: Ints | None) -> AgainstChance:
+    """A rate (n,) with `chance`, mean(1/k) over the items in it, and whether it differs from that significantly.
 
     Wilson's interval leaves chance out exactly where the score test rejects it. Under exchangeable keys that
-    test holds for any one fixed set of picks, however items hang together; shared credits and unequal k vary
-    less, which makes it cautious. `mde`: where chance is not told, the rise above it that would be told with
-    80 % power. On Shortcut and Robust `chance` knows nothing of selection: what a filter leaves to luck
-    stands with the audit.
+    test holds for any one fixed set of picks, however items depend on one another; shared credits and unequal k vary
+    less, which makes it cautious. `mde`: where the difference is not significant, the rise above chance that 80 %
+    power would detect. On Shortcut and Robust `chance` knows nothing of selection: the audit gives chance after it.
     """
-    found = rate(won)
-    if k is None or found.ci is None:
-        return {**found.json(), "chance": None, "told_from_chance": None, "mde": None}
+    measured = rate(won)
+    if k is None or measured.ci is None:
+        return AgainstChance.of(measured)
     chance = float(np.mean(1 / k[~np.isnan(won)]))
-    told = not found.ci[0] <= chance <= found.ci[1]
-    rise = math.nan if told else minimum_detectable_difference(found.n, chance)
+    significant = not measured.ci[0] <= chance <= measured.ci[1]
+    rise = math.nan if significant else minimum_detectable_difference(measured.n, chance)
     mde = None if math.isnan(rise) else rise
-    return {**found.json(), "chance": chance, "told_from_chance": told, "mde": mde}
+    return AgainstChance.of(measured, chance=chance, significant=significant, mde=mde)
 
 
 def _gap(means: Floats) -> Floats:

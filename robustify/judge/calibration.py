@@ -1,18 +1,23 @@
-"""Whether a model's probabilities mean what they say, and the temperature at which they would.
+"""Whether a model's probabilities are calibrated, and the temperature at which they would be.
 
 A temperature rescales confidence only. It cannot change which choice is best, so no accuracy is ever scaled.
-An expected calibration error is never zero on few items, so it stands beside what a calibrated model would
-show on as many.
+An expected calibration error is never zero on few items, so what a calibrated model would show on as many is given
+beside it.
 """
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.special import log_softmax, softmax
 
+from robustify.answers import Answers
 from robustify.arrays import Floats, Ints
-from robustify.scoring import credit
+from robustify.judge.positions import first_rows, groups_of
+from robustify.scoring import credit, normalised
+from robustify.screen.item_index import ItemIndex
 from robustify.stats.intervals import FEWEST_CLUSTERS, Interval, clusters, interval, rate, resampled
+from robustify.summary.scored import Calibration, CalibrationBin, CalibrationViews
 
 BINS = 15
 FOLDS = 5
@@ -23,9 +28,27 @@ _DRAWN_ONE_BY_ONE = 1_024
 _TRIALS = 1 << 20
 
 
+def calibrations(
+    answers: Answers, index: ItemIndex, names: Sequence[str], groups: Ints | None = None
+) -> dict[str, CalibrationViews]:
+    """Each model's calibration, by letters with the question and by cloze per character."""
+    out = {}
+    for name in names:
+        full, cloze = (first_rows(answers, index, view, name) for view in ("full", "cloze"))
+        by_letter = (
+            calibration(full.scores, full.key, full.k, groups_of(groups, index, full)) if len(full) else None
+        )
+        texts = normalised(cloze, "chars")
+        by_text = (
+            calibration(texts, cloze.key, cloze.k, groups_of(groups, index, cloze)) if len(cloze) else None
+        )
+        out[name] = CalibrationViews(full=by_letter, cloze_chars=by_text)
+    return out
+
+
 def calibration(
     scores: Floats, key: Ints, k: Ints, groups: Ints | None = None, *, seed: int = 0
-) -> dict[str, object] | None:
+) -> Calibration | None:
     """Calibration of a softmax over the choices; None below 10 answered items.
 
     `scores` (n, K) log probabilities up to a constant per item, `key` and `k` (n,); `groups` (n,) are
@@ -33,13 +56,13 @@ def calibration(
 
     `ece`: expected calibration error in 15 equal bins of confidence, with tie-fair credit (Guo et al. 2017).
     On n items it is above its true value, which is why `ece_if_calibrated`, its mean for keys drawn from the
-    model's own confidence, stands beside it, with `ece_p`, how often such keys give as much. `ece_ci` runs
+    model's own confidence, is given beside it, with `ece_p`, how often such keys give as much. `ece_ci` runs
     from the error less its noise (0 where the noise explains it) to the upper end of its bootstrap. It is wide
     on purpose: in simulations of 60 to 4,000 items it covers the true binned error in 94 to 100 of 100; the
     plain bootstrap of a calibrated model never does. `brier`: mean over items of the squared error summed over
     choices, 0 to 2, `brier_ci` its bootstrap.
     `temperature` minimises the likelihood loss over all items; `ece_scaled` is measured on items that the
-    temperature used for them was not fitted on (5 folds). `bins`: `{confidence, accuracy, n, ci}` of each bin.
+    temperature used for them was not fitted on (5 folds).
     """
     won, _, tie = credit(scores, key, k)
     rows = tie > 0
@@ -52,19 +75,19 @@ def calibration(
     error = ece(sure, won)
     calibrated = _if_calibrated(sure, seed)
     ends = _intervals(sure, won, loss, calibrated, None if groups is None else groups[rows], seed)
-    warmth = temperature(logits, key)
-    return {
-        "ece": error,
-        "ece_ci": None if ends is None else list(ends[0]),
-        "ece_if_calibrated": float(calibrated.mean()),
-        "ece_p": (1 + int(np.count_nonzero(calibrated >= error))) / (1 + len(calibrated)),
-        "brier": float(loss.mean()),
-        "brier_ci": None if ends is None else list(ends[1]),
-        "temperature": warmth,
-        "ece_scaled": ece(_scaled(logits, key, warmth), won),
-        "n": n,
-        "bins": bins(sure, won),
-    }
+    fitted = temperature(logits, key)
+    return Calibration(
+        ece=error,
+        ece_ci=None if ends is None else ends[0],
+        ece_if_calibrated=float(calibrated.mean()),
+        ece_p=(1 + int(np.count_nonzero(calibrated >= error))) / (1 + len(calibrated)),
+        brier=float(loss.mean()),
+        brier_ci=None if ends is None else ends[1],
+        temperature=fitted,
+        ece_scaled=ece(_scaled(logits, key, fitted), won),
+        n=n,
+        bins=bins(sure, won),
+    )
 
 
 def ece(confidence: Floats, correct: Floats) -> float:
@@ -73,25 +96,19 @@ def ece(confidence: Floats, correct: Floats) -> float:
     return float(np.abs(gap).sum() / len(confidence))
 
 
-def bins(confidence: Floats, correct: Floats) -> list[dict[str, object]]:
-    """The reliability diagram's bins, from the least confident: `{confidence, accuracy, n, ci}` (Wilson)."""
+def bins(confidence: Floats, correct: Floats) -> tuple[CalibrationBin, ...]:
+    """The reliability diagram's bins, from the least confident; Wilson intervals."""
     place = _place(confidence)
-    found: list[dict[str, object]] = []
+    out = []
     for b in range(BINS):
-        inside = place == b
-        held = rate(correct[inside])
-        mean = float(confidence[inside].mean()) if held.n else None
-        ci = None if held.ci is None else list(held.ci)
-        found.append({"confidence": mean, "accuracy": held.value, "n": held.n, "ci": ci})
-    return found
-
-
-def brier(probabilities: Floats, key: Ints) -> float:
-    """Mean over items of the summed squares of probability minus whether it is the key (Brier 1950)."""
-    return float(np.mean(_losses(probabilities, key)))
+        accuracy = rate(correct[place == b])
+        mean = float(confidence[place == b].mean()) if accuracy.n else None
+        out.append(CalibrationBin(confidence=mean, accuracy=accuracy.value, n=accuracy.n, ci=accuracy.ci))
+    return tuple(out)
 
 
 def _losses(probabilities: Floats, key: Ints) -> Floats:
+    """By item the summed squares of probability minus whether it is the key (Brier 1950)."""
     right = np.arange(probabilities.shape[1]) == key[:, None]
     return np.asarray(np.sum((probabilities - right) ** 2, axis=1))
 
@@ -162,13 +179,13 @@ def _resampled(
     return means, means + (z * np.sqrt(np.maximum(values, 0.0))) @ axes.T
 
 
-def _scaled(logits: Floats, key: Ints, warmth: float) -> Floats:
+def _scaled(logits: Floats, key: Ints, near: float) -> Floats:
     """The confidence (n,) of each item at the temperature that the other folds give."""
     fold = np.arange(len(key)) % FOLDS
     sure = np.empty(len(key))
     for f in range(FOLDS):
         inside = fold == f
-        t = temperature(logits[~inside], key[~inside], warmth)
+        t = temperature(logits[~inside], key[~inside], near)
         sure[inside] = 1 / np.exp(_centred(logits[inside]) / t).sum(axis=0)
     return sure
 
@@ -223,5 +240,5 @@ def _slope(centred: Floats, known: Floats, right: float, inverse: float) -> tupl
 def _logits(scores: Floats, k: Ints) -> Floats:
     there = np.arange(scores.shape[1]) < k[:, None]
     # A choice that a model calls impossible would make the loss infinite at every temperature.
-    held = np.where(there, np.maximum(scores, -1e4), -np.inf)
-    return np.asarray(log_softmax(held, axis=1))
+    bounded = np.where(there, np.maximum(scores, -1e4), -np.inf)
+    return np.asarray(log_softmax(bounded, axis=1))

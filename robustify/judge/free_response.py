@@ -17,6 +17,8 @@ from robustify.judge.accuracy import Parts, heuristic_gap
 from robustify.screen.item_index import ItemIndex
 from robustify.stats.differences import paired_difference
 from robustify.stats.intervals import rate
+from robustify.summary.quantity import Difference, Quantity
+from robustify.summary.scored import FreeRate, FreeScores
 
 FORMAT = 1
 
@@ -42,7 +44,7 @@ class FreeRow:
 class FreeGrades:
     """All grades that stand beside a run, each model at most once an item.
 
-    `calibration` is how far the judges were held to people (`{"status": "uncalibrated"}`), `left_out` why items
+    `calibration` is how far the judges agree with people (`{"status": "uncalibrated"}`), `left_out` why items
     of the run were not asked {reason: n}, `sha256` that of the grades as they were given.
     """
 
@@ -85,8 +87,8 @@ class FreeGrades:
 
 
 def free_scores(
-    grades: FreeGrades, model: str, held: ItemIndex, parts: Parts, full: Floats | None
-) -> dict[str, object] | None:
+    grades: FreeGrades, model: str, index: ItemIndex, parts: Parts, full: Floats | None
+) -> FreeScores | None:
     """One model's `free` entry in summary.json; None where it answered nothing in words.
 
     `all`, `shortcut` and `robust` are accuracies over answers with a score, each with `asked` (answers, scored or
@@ -97,29 +99,30 @@ def free_scores(
     rows = [row for row in grades.rows if row.model == model]
     if not rows:
         return None
-    score, asked, judged = _spread(rows, held)
-    everywhere = np.ones(len(held), dtype=bool)
+    score, asked, judged = _spread(rows, index)
+    everywhere = np.ones(len(index), dtype=bool)
     masks = {"all": everywhere, "shortcut": parts.shortcut, "robust": parts.robust}
     judges = sorted({row.judge for row in rows if row.judge is not None})
-    return {
+    gap = None if full is None else paired_difference(full, score, parts.groups)
+    return FreeScores(
         **{name: _rates(score, asked & mask, judged) for name, mask in masks.items()},
-        "heuristic_gap": heuristic_gap(score, parts.longest, parts.groups),
-        "full_gap": None if full is None else paired_difference(full, score, parts.groups).json(),
-        "statuses": dict(sorted(Counter(row.status for row in rows).items())),
-        "kinds": dict(sorted(Counter(row.kind for row in rows).items())),
-        "left_out": dict(grades.left_out),
-        "judges": judges,
-        "judge_status": str(grades.calibration.get("status")) if judges else None,
-        "judge_kappa": _kappa(grades.calibration) if judges else None,
-        "self_judging": sum(row.self_judging for row in rows),
-    }
+        heuristic_gap=heuristic_gap(score, parts.longest, parts.groups),
+        full_gap=None if gap is None else Difference.from_stats(gap),
+        statuses=dict(sorted(Counter(row.status for row in rows).items())),
+        kinds=dict(sorted(Counter(row.kind for row in rows).items())),
+        left_out=dict(grades.left_out),
+        judges=tuple(judges),
+        judge_status=str(grades.calibration.get("status")) if judges else None,
+        judge_kappa=_kappa(grades.calibration) if judges else None,
+        self_judging=sum(row.self_judging for row in rows),
+    )
 
 
-def _spread(rows: Sequence[FreeRow], held: ItemIndex) -> tuple[Floats, Bools, Bools]:
+def _spread(rows: Sequence[FreeRow], index: ItemIndex) -> tuple[Floats, Bools, Bools]:
     """By item: the score (NaN where there is none), whether it was asked, whether a judge decided."""
-    place = {name: i for i, name in enumerate(held.items)}
-    score = np.full(len(held), np.nan)
-    asked, judged = np.zeros(len(held), dtype=bool), np.zeros(len(held), dtype=bool)
+    place = {name: i for i, name in enumerate(index.items)}
+    score = np.full(len(index), np.nan)
+    asked, judged = np.zeros(len(index), dtype=bool), np.zeros(len(index), dtype=bool)
     for row in rows:
         at = place[row.item]
         asked[at] = True
@@ -128,21 +131,21 @@ def _spread(rows: Sequence[FreeRow], held: ItemIndex) -> tuple[Floats, Bools, Bo
     return score, asked, judged
 
 
-def _rates(score: Floats, inside: Bools, judged: Bools) -> dict[str, object]:
+def _rates(score: Floats, inside: Bools, judged: Bools) -> FreeRate:
     here = score[inside]
     scored = ~np.isnan(here)
     n, won = len(here), float(here[scored].sum())
-    return {
-        **rate(here).json(),
-        "asked": n,
-        "lower": won / n if n else None,
-        "upper": (won + int((~scored).sum())) / n if n else None,
-        "coverage": rate(scored.astype(np.float64)).json(),
-        "by_judge": rate(judged[inside][scored].astype(np.float64)).json(),
-    }
+    return FreeRate.of(
+        rate(here),
+        asked=n,
+        lower=won / n if n else None,
+        upper=(won + int((~scored).sum())) / n if n else None,
+        coverage=Quantity.of(rate(scored.astype(np.float64))),
+        by_judge=Quantity.of(rate(judged[inside][scored].astype(np.float64))),
+    )
 
 
-def _kappa(calibration: Mapping[str, Any]) -> object:
+def _kappa(calibration: Mapping[str, Any]) -> Any:
     """Agreement with people on verdicts, else on nuggets; None where nobody labelled any."""
     parts = (calibration.get(name) for name in ("verdicts", "nuggets"))
     return next((part["kappa"] for part in parts if isinstance(part, Mapping) and part.get("kappa")), None)

@@ -1,31 +1,29 @@
-"""What must hold before a split is handed on: pure checks of a summary, each with its limit and a reason.
+"""What must be true before a split is handed on: pure checks of a summary, each with its limit and a reason.
 
-A check says no; it repairs nothing. What cannot be judged because it was not asked, or because nothing was
-kept, is said to be so and stops nobody: the certificate, not a guardrail, refuses to vouch for what is unknown.
+A check repairs nothing. What cannot be judged because it was not asked, or because nothing was kept, passes and says so:
+the certificate, not a guardrail, refuses what is unknown.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import cast
+from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from robustify.judge.topics import TAKEN
 from robustify.stats.intervals import clopper_pearson
-
-Tree = Mapping[str, object]
+from robustify.summary import reason as r
+from robustify.summary.result import Certificate, Guardrail, Residual, Summary, Verdict
+from robustify.summary.screened import Topics
 
 
 class Limits(BaseModel):
-    """Where the guardrails stand. Shares and rates are from 0 to 1, the divergence is in nats.
+    """The limits of the guardrails. Shares and rates are from 0 to 1, the divergence is in nats.
 
     `min_topic_n`: smaller topics warn only. `topic_loss`: the share of a topic that may be lost.
     `min_robust`: items that must be left. `max_unanswered`: share of the items left open by missing
     answers, or without an answer of some voter.
     `max_ties`: share of a voter's answers that are ties. `max_undecided`: share of the items without a
-    verdict. `residual_margin`: how far above chance an outside auditor may stand. `max_kl`, `kl_p`: a drift of the
+    verdict. `residual_margin`: how far above chance an outside auditor may be. `max_kl`, `kl_p`: a drift of the
     topics must exceed the first and be rarer than the second under random removal. `excess_p`: the level at
-    which an excess is told from luck.
+    which an excess over chance is significant.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -42,32 +40,9 @@ class Limits(BaseModel):
     excess_p: float = Field(default=0.05, gt=0, lt=1)
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One guardrail's finding. `halts_export`: nothing is exported while this one says no."""
-
-    name: str
-    passed: bool
-    value: float | str | None
-    limit: float | str | None
-    reason: str
-    halts_export: bool = False
-
-    def json(self) -> dict[str, object]:
-        """The check as it stands in summary.json."""
-        return {
-            "name": self.name,
-            "passed": self.passed,
-            "value": self.value,
-            "limit": self.limit,
-            "reason": self.reason,
-            "halts_export": self.halts_export,
-        }
-
-
-def guardrails(summary: Tree, limits: Limits) -> list[Check]:
-    """All checks of a summary (the tree of summary.json), in a fixed order."""
-    return [
+def guardrails(summary: Summary, limits: Limits) -> tuple[Guardrail, ...]:
+    """All checks of a summary, in a fixed order."""
+    return (
         topic_collapse(summary, limits),
         topic_drift(summary, limits),
         enough_robust_items(summary, limits),
@@ -76,167 +51,162 @@ def guardrails(summary: Tree, limits: Limits) -> list[Check]:
         undecided_share(summary, limits),
         excess_above_chance(summary, limits),
         residual_shortcuts(summary, limits),
-    ]
+    )
 
 
-def topic_collapse(summary: Tree, limits: Limits) -> Check:
+def topic_collapse(summary: Summary, limits: Limits) -> Guardrail:
     """No topic of `min_topic_n` items or more may have lost more than `topic_loss`, its interval says so.
 
     The upper Clopper-Pearson bound decides: of 21 items, half are lost by chance more often than one thinks.
     """
-    topics = _tree(summary, "topics")
-    if topics is None or _screened(summary) == 0:
-        return _unjudged("topic_collapse", limits.topic_loss, "no screen was asked", halts=True)
+    limit = 1 - limits.topic_loss
+    if summary.topics is None or not _screened(summary):
+        return _not_judged("topic_collapse", limits.topic_loss, "no_screen", halts=True)
     if _nothing_kept(summary):
-        return _unjudged("topic_collapse", limits.topic_loss, "nothing was kept", halts=True)
-    floor = 1 - limits.topic_loss
-    low = [(name, b, a) for name, b, a in _counts(topics) if a / b < floor]
-    fallen = [
-        (name, b, a) for name, b, a in low if b >= limits.min_topic_n and clopper_pearson(a, b)[1] < floor
+        return _not_judged("topic_collapse", limits.topic_loss, "nothing_kept", halts=True)
+    counts = _counts(summary.topics)
+    low = [c for c in counts if c.after / c.before < limit]
+    lost = [
+        c for c in low if c.before >= limits.min_topic_n and clopper_pearson(c.after, c.before)[1] < limit
     ]
-    said = [f"{name} kept {a} of {b}" for name, b, a in fallen or low]
-    worst = min((a / b for _, b, a in _counts(topics)), default=None)
-    if fallen:
-        reason = "; ".join(said)
-    elif low:
-        reason = f"too few items to judge by: {'; '.join(said)}"
-    else:
-        reason = f"every topic kept at least {floor:.0%} of its items"
-    return Check("topic_collapse", not fallen, worst, floor, reason, halts_export=True)
+    worst = min((c.after / c.before for c in counts), default=None)
+    reason: r.TopicsLost | r.TopicsKept = r.TopicsKept(share=limit)
+    if low:
+        reason = r.TopicsLost(code="topics_lost" if lost else "topics_small", topics=tuple(lost or low))
+    return _outcome("topic_collapse", not lost, worst, limit, reason, halts=True)
 
 
-def topic_drift(summary: Tree, limits: Limits) -> Check:
+def topic_drift(summary: Summary, limits: Limits) -> Guardrail:
     """The mix of topics may not move further than `max_kl` nats unless random removal does so too."""
-    topics = _tree(summary, "topics") or {}
-    kl, null, p = (_number(topics, name) for name in TAKEN)
+    topics = summary.topics or Topics()
+    kl, null, p = topics.kl_nats, topics.kl_null, topics.p
     if kl is None or null is None or p is None:
-        return _unjudged("topic_drift", limits.max_kl, "no topics before and after", halts=True)
+        return _not_judged("topic_drift", limits.max_kl, "no_topics", halts=True)
     drifted = kl > limits.max_kl and p < limits.kl_p
-    reason = f"KL {kl:.4f} nats, {null:.4f} expected of random removal (p = {p:.3g})"
-    return Check("topic_drift", not drifted, kl, limits.max_kl, reason, halts_export=True)
+    reason = r.TopicDrift(kl=kl, null=null, p=p)
+    return _outcome("topic_drift", not drifted, kl, limits.max_kl, reason, halts=True)
 
 
-def enough_robust_items(summary: Tree, limits: Limits) -> Check:
-    """The robust split must hold `min_robust` items."""
-    n = _number(_tree(summary, "splits") or {}, "robust")
-    if n is None or _screened(summary) == 0:
-        return _unjudged("enough_robust_items", limits.min_robust, "no screen was asked", halts=True)
-    enough = n >= limits.min_robust
-    reason = f"{n:.0f} robust items; expected at least {limits.min_robust}"
-    return Check("enough_robust_items", enough, n, limits.min_robust, reason, halts_export=True)
+def enough_robust_items(summary: Summary, limits: Limits) -> Guardrail:
+    """The robust split must have `min_robust` items."""
+    n = None if summary.splits is None else summary.splits.robust
+    if n is None or not _screened(summary):
+        return _not_judged("enough_robust_items", limits.min_robust, "no_screen", halts=True)
+    reason = r.RobustItems(n=n, least=limits.min_robust)
+    passed = n >= limits.min_robust
+    return _outcome("enough_robust_items", passed, float(n), limits.min_robust, reason, halts=True)
 
 
-def unanswered_share(summary: Tree, limits: Limits) -> Check:
+def unanswered_share(summary: Summary, limits: Limits) -> Guardrail:
     """At most `max_unanswered` of the items may be left open by missing answers, or lack those of one voter.
 
     The worst decides. A dead voter leaves no item open where the others disagree, and everything is kept.
     """
-    asked = _screened(summary)
-    if asked == 0:
-        return _unjudged("unanswered_share", limits.max_unanswered, "no item was screened")
-    screen = _tree(summary, "screen") or {}
-    hanging = _number(screen, "unanswered") or 0.0
-    silent = [
-        (_number(row, "unanswered") or 0.0, name)
-        for name, row in (_tree(screen, "voters") or {}).items()
-        if isinstance(row, Mapping)
-    ]
-    missing, worst = max(silent, key=lambda s: s[0], default=(0.0, ""))
-    reason = f"{hanging:.0f} of {asked:.0f} items left open by missing answers"
-    if missing:
-        reason += f"; {worst} has no readable answer to {missing:.0f}"
-    share = max(hanging, missing) / asked
-    return Check("unanswered_share", share <= limits.max_unanswered, share, limits.max_unanswered, reason)
+    screen, asked = summary.screen, _screened(summary)
+    if screen is None or not asked:
+        return _not_judged("unanswered_share", limits.max_unanswered, "no_item_screened")
+    counts = [(voter.unanswered or 0, name) for name, voter in (screen.voters or {}).items()]
+    missing, voter = max(counts, key=lambda one: one[0], default=(0, ""))
+    reason = r.Unanswered(open=screen.unanswered or 0, asked=asked, voter=voter, missing=missing)
+    share = max(reason.open, missing) / asked
+    return _outcome("unanswered_share", share <= limits.max_unanswered, share, limits.max_unanswered, reason)
 
 
-def ties_share(summary: Tree, limits: Limits) -> Check:
+def ties_share(summary: Summary, limits: Limits) -> Guardrail:
     """No voter may share its best score among choices in more than `max_ties` of its answers; the worst decides.
 
     Many ties mean coarse arithmetic: in public bfloat16 logs one answer in seven was a tie. A tie is no vote.
     """
-    voters = _tree(_tree(summary, "screen") or {}, "voters") or {}
-    counted = [(_tied(row), name) for name, row in voters.items() if isinstance(row, Mapping)]
-    found = [(ties / n, name, ties, n) for (ties, n), name in counted if ties is not None and n]
-    if not found:
-        return _unjudged("ties_share", limits.max_ties, "no voter's ties were counted")
-    share, name, ties, n = max(found, key=lambda f: f[0])
-    reason = f"{name}: {ties:.0f} of {n:.0f} answers are ties" if ties else "no voter's answer is a tie"
-    return Check("ties_share", share <= limits.max_ties, share, limits.max_ties, reason)
+    counted = []
+    for name, voter in ((summary.screen.voters or {}) if summary.screen is not None else {}).items():
+        n = None if voter.choices_only_accuracy is None else voter.choices_only_accuracy.n
+        if voter.ties is not None and n:
+            counted.append((voter.ties / n, r.Ties(voter=name, ties=voter.ties, n=n)))
+    if not counted:
+        return _not_judged("ties_share", limits.max_ties, "no_ties_counted")
+    share, reason = max(counted, key=lambda one: one[0])
+    return _outcome("ties_share", share <= limits.max_ties, share, limits.max_ties, reason)
 
 
-def undecided_share(summary: Tree, limits: Limits) -> Check:
+def undecided_share(summary: Summary, limits: Limits) -> Guardrail:
     """At most `max_undecided` of the items may be left without a verdict: they are in neither split."""
-    splits = _tree(summary, "splits") or {}
-    undecided, n = _number(splits, "undecided"), _number(splits, "all")
-    if _screened(summary) == 0 or undecided is None or not n:
-        return _unjudged("undecided_share", limits.max_undecided, "no item was screened")
-    share = undecided / n
-    reason = f"{undecided:.0f} of {n:.0f} items undecided"
-    return Check("undecided_share", share <= limits.max_undecided, share, limits.max_undecided, reason)
+    undecided, n = (None, None) if summary.splits is None else (summary.splits.undecided, summary.splits.all)
+    if not _screened(summary) or undecided is None or not n:
+        return _not_judged("undecided_share", limits.max_undecided, "no_item_screened")
+    share, limit = undecided / n, limits.max_undecided
+    return _outcome("undecided_share", share <= limit, share, limit, r.Undecided(n=undecided, of=n))
 
 
-def excess_above_chance(summary: Tree, limits: Limits) -> Check:
-    """What the screen flagged must be more than luck alone flags: p at most `excess_p`, interval above zero."""
-    screen = _tree(summary, "screen") or {}
-    # Luck that knows where the keys stand decides wherever a voter could see places.
-    deciding = _tree(screen, "by_place") or screen
-    excess = _tree(deciding, "excess_over_chance") or {}
-    value, p = _number(excess, "value"), _number(excess, "p")
-    if value is None or p is None:
-        return _unjudged("excess_above_chance", limits.excess_p, "no screen was asked")
-    low = _lower(excess)
-    passed = p <= limits.excess_p and low is not None and low > 0
-    found = f"{value:.1%} of the items above what luck flags (p = {p:.3g}, at most {limits.excess_p:g})"
-    doubt = "no interval, too few items or groups of them" if low is None else "cannot be told from luck"
-    return Check("excess_above_chance", passed, p, limits.excess_p, found if passed else f"{doubt}: {found}")
+def excess_above_chance(summary: Summary, limits: Limits) -> Guardrail:
+    """What the screen flagged must be more than chance alone flags: p at most `excess_p`, interval above zero."""
+    screen = summary.screen
+    # Chance that knows the key positions decides wherever a voter could see positions.
+    excess = None if screen is None else (screen.by_place or screen).excess_over_chance
+    if excess is None or excess.value is None or excess.p is None:
+        return _not_judged("excess_above_chance", limits.excess_p, "no_screen")
+    passed = excess.p <= limits.excess_p and excess.ci is not None and excess.ci[0] > 0
+    reason = r.Excess(value=excess.value, p=excess.p, level=limits.excess_p)
+    if not passed:
+        doubt = "no_interval" if excess.ci is None else "not_significant"
+        reason = reason.model_copy(update={"doubt": doubt})
+    return _outcome("excess_above_chance", passed, excess.p, limits.excess_p, reason)
 
 
-def residual_shortcuts(summary: Tree, limits: Limits) -> Check:
-    """No outside auditor may find shortcuts in what was kept; an inconclusive audit is said, not failed."""
-    residual = _tree(summary, "residual") or {}
-    verdict, reasons = residual.get("verdict"), residual.get("reasons")
-    if not isinstance(verdict, str):
-        return _unjudged("residual_shortcuts", limits.residual_margin, "no audit of the robust split")
+def residual_shortcuts(summary: Summary, limits: Limits) -> Guardrail:
+    """No outside auditor may find shortcuts in what was kept; an inconclusive audit passes and is named."""
+    audit, limit = summary.residual, limits.residual_margin
+    if audit is None or audit.verdict is None:
+        return _not_judged("residual_shortcuts", limit, "no_audit")
     if _nothing_kept(summary):
-        return _unjudged("residual_shortcuts", limits.residual_margin, "nothing was kept")
-    said = "; ".join(map(str, reasons)) if isinstance(reasons, list | tuple) and reasons else verdict
-    passed = verdict != "not certified"
-    reason = f"the audit is {verdict}: {said}" if said != verdict else f"the audit is {verdict}"
-    return Check("residual_shortcuts", passed, verdict, limits.residual_margin, reason)
+        return _not_judged("residual_shortcuts", limit, "nothing_kept")
+    reason = r.AuditVerdict(verdict=audit.verdict, reasons=audit.reasons or ())
+    return _outcome("residual_shortcuts", audit.verdict != "not certified", audit.verdict, limit, reason)
 
 
-def _unjudged(name: str, limit: float, why: str, *, halts: bool = False) -> Check:
-    return Check(name, True, None, limit, f"not judged: {why}", halts)
+def certificate(
+    audit: Residual | None, checks: Sequence[Guardrail], voters_under_test: Sequence[str]
+) -> Certificate:
+    """The audit's verdict, which a failed guardrail can only lower; what decided comes first in the reasons."""
+    if audit is None or audit.verdict is None:
+        return Certificate(verdict="inconclusive", reasons=(r.Plain(code="no_screen"),))
+    failed = [c for c in checks if not c.passed and c.name != "residual_shortcuts"]
+    by_guardrails = [r.GuardrailFailed(name=c.name or "", reason=c.reason) for c in failed]
+    halted = any(c.halts_export for c in failed)
+    verdict: Verdict = audit.verdict
+    reasons: list[r.CertificateReason] = [*(audit.reasons or ()), *by_guardrails]
+    if verdict != "not certified" and (halted or (failed and verdict == "certified")):
+        verdict = "not certified" if halted else "inconclusive"
+        reasons = [*by_guardrails, *(audit.reasons or ())]
+    reasons += [r.VoterUnderTest(name=name) for name in voters_under_test]
+    return Certificate(verdict=verdict, reasons=tuple(reasons))
 
 
-def _counts(topics: Tree) -> Iterator[tuple[str, int, int]]:
-    for name, row in topics.items():
-        if isinstance(row, Mapping) and row.get("before"):
-            yield name, int(row["before"]), int(row["after"])
+def _outcome(
+    name: str,
+    passed: bool,
+    value: float | str | None,
+    limit: float,
+    reason: r.GuardrailReason,
+    *,
+    halts: bool = False,
+) -> Guardrail:
+    return Guardrail(name=name, passed=passed, value=value, limit=limit, reason=reason, halts_export=halts)
 
 
-def _tied(voter: Tree) -> tuple[float | None, float | None]:
-    return _number(voter, "ties"), _number(_tree(voter, "choices_only_accuracy") or {}, "n")
+def _not_judged(name: str, limit: float, why: r.WhyNot, *, halts: bool = False) -> Guardrail:
+    return _outcome(name, True, None, limit, r.NotJudged(why=why), halts=halts)
 
 
-def _nothing_kept(summary: Tree) -> bool:
-    return _number(_tree(summary, "splits") or {}, "robust") == 0
+def _counts(topics: Topics) -> list[r.TopicCount]:
+    rows = (topics.by_topic or {}).items()
+    return [
+        r.TopicCount(name=name, before=row.before, after=row.after or 0) for name, row in rows if row.before
+    ]
 
 
-def _screened(summary: Tree) -> float:
-    return _number(_tree(summary, "screen") or {}, "asked") or 0.0
+def _nothing_kept(summary: Summary) -> bool:
+    return summary.splits is not None and summary.splits.robust == 0
 
 
-def _tree(parent: Tree, name: str) -> Tree | None:
-    child = parent.get(name)
-    return cast(Tree, child) if isinstance(child, Mapping) else None
-
-
-def _number(parent: Tree, name: str) -> float | None:
-    value = parent.get(name)
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def _lower(excess: Tree) -> float | None:
-    interval = excess.get("ci")
-    return float(interval[0]) if isinstance(interval, list | tuple) and len(interval) == 2 else None
+def _screened(summary: Summary) -> int:
+    return (0 if summary.screen is None else summary.screen.asked) or 0

@@ -4,8 +4,10 @@ Pure and without a model: the same answers under the same rules give the same ju
 came from. What the answers do not hold is absent from the summary; nothing is asked here.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -14,17 +16,18 @@ from robustify.arrays import Bools, Ints
 from robustify.baselines.artifact_probe import ProbeSettings
 from robustify.errors import DataError, UsageError
 from robustify.item import Item
-from robustify.judge.accuracy import Credits, Parts, credits, everyone, random_removal, scored
+from robustify.judge.accuracy import Parts, accuracy, credits, everyone, random_removal
+from robustify.judge.calibration import calibrations
 from robustify.judge.cloze import ClozeSettings, excluded
 from robustify.judge.free_response import FreeGrades, free_scores
-from robustify.judge.guardrails import Check, Limits, guardrails
-from robustify.judge.label_noise import label_noise
-from robustify.judge.memorisation import contamination
+from robustify.judge.guardrails import Limits, certificate, guardrails
 from robustify.judge.pairs import pairs
-from robustify.judge.parts import UNNAMED, benchmark, calibrated, certificate, heuristics, leaning, screen
 from robustify.judge.permutation import permutation
+from robustify.judge.positions import position_biases
 from robustify.judge.residual import FreshProbe, residual
+from robustify.judge.screening import UNNAMED, benchmark, heuristics, screen
 from robustify.judge.sensitivity import sensitivity
+from robustify.judge.signs import contamination, label_noise
 from robustify.judge.topics import topics
 from robustify.ngrams.overlap import Overlap
 from robustify.screen.consensus import (
@@ -39,14 +42,15 @@ from robustify.screen.consensus import (
 from robustify.screen.item_index import ItemIndex, item_index
 from robustify.screen.screen_rules import VIEW_OF, ScreenRules
 from robustify.screen.votes import Votes, cast_votes, first_template, models_asked
+from robustify.summary.result import Guardrail, Summary
+from robustify.summary.screened import Splits
 
-FORMAT = 1
 LONGEST = "longest_answer"
 
 
 @dataclass(frozen=True)
 class Rules:
-    """Everything the judge side is told; `alternatives` are compared with `screen` and decide nothing."""
+    """All settings of the judge side; `alternatives` are compared with `screen` and decide nothing."""
 
     screen: ScreenRules = field(default_factory=ScreenRules)
     cloze: ClozeSettings = field(default_factory=ClozeSettings)
@@ -61,7 +65,7 @@ class Facts:
     """What is known of the benchmark beside the rows.
 
     `topics` and `groups` by item id, how many rows were set aside, `defects` `{"kind", "item", ...}`, which items
-    stand in given text files, and grades of answers in free words. `named`: whether ids of items may be listed (not of
+    are in given text files, and grades of answers in free words. `named`: whether ids of items may be listed (not of
     a restricted set).
     """
 
@@ -77,69 +81,60 @@ class Facts:
 
 @dataclass(frozen=True)
 class Judgement:
-    """A verdict on every item, why items are no cloze, summary.json as a tree, and the guardrails."""
+    """A verdict on every item, why items are no cloze, and the summary."""
 
     verdicts: tuple[Verdict, ...]
     cloze_excluded: dict[str, str]
-    summary: dict[str, object]
-    checks: tuple[Check, ...]
+    summary: Summary
+
+    @property
+    def checks(self) -> tuple[Guardrail, ...]:
+        """The outcomes of the guardrails."""
+        return self.summary.guardrails
 
 
 def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | None = None) -> Judgement:
-    """Judge the answers. Without `items` (an imported log) what needs text is left out and said to be absent.
+    """Judge the answers. Without `items` (an imported log) what needs text is null.
 
     Raises:
-        UsageError: the rules name voters, a template or a probe's vote that these answers do not hold.
+        UsageError: the rules name voters, a template or a probe's vote that are not in these answers.
         DataError: rows that disagree with one another or with the items.
     """
-    held = _called(answers, items)
+    index = _index(answers, items)
     _require(answers, rules.screen)
-    votes = cast_votes(answers, rules.screen, held)
+    votes = cast_votes(answers, rules.screen, index)
     verdicts = screen_verdicts(votes, rules.screen)
     out_of_cloze = {} if items is None else excluded(items, rules.cloze)
-    parts = _parts(answers, held, outcome(votes, rules.screen), out_of_cloze, facts)
+    parts = _parts(answers, index, outcome(votes, rules.screen), out_of_cloze, facts)
     screened = votes.template is not None or rules.screen.probe_vote != "none"
-    summary: dict[str, object] = {
-        "format": FORMAT,
-        **_what_is_there(answers, held, facts, parts, out_of_cloze, items, could_be(votes, rules.screen)),
-        **_what_models_score(answers, held, votes, rules.screen, parts, facts),
-        **(
-            _what_the_filter_did(answers, held, votes, rules, facts, items, parts) if screened else _NO_SCREEN
+    summary = Summary(
+        **_benchmark(answers, index, facts, parts, out_of_cloze, items, could_be(votes, rules.screen)),
+        **_scores(answers, index, votes, rules.screen, parts, facts),
+        **(_filtered(answers, index, votes, rules, facts, items, parts) if screened else {"sensitivity": ()}),
+        contamination=contamination(
+            answers, index, facts.overlap, parts.robust, parts.shortcut, named=facts.named
         ),
-        "contamination": contamination(
-            answers, held, facts.overlap, parts.robust, parts.shortcut, named=facts.named
-        ),
-    }
-    checks = tuple(guardrails(summary, rules.limits))
-    audit = summary["residual"]
+    )
+    checks = guardrails(summary, rules.limits)
     tested = [name for name in rules.under_test if name in votes.voters and screened]
-    summary["guardrails"] = [c.json() for c in checks]
-    summary["certificate"] = certificate(audit if isinstance(audit, dict) else None, checks, tested)
-    summary["signature"] = None
-    return Judgement(verdicts, out_of_cloze, {name: summary[name] for name in _NAMES}, checks)
+    final = certificate(summary.residual, checks, tested)
+    whole = summary.model_copy(update={"guardrails": checks, "certificate": final})
+    return Judgement(verdicts, out_of_cloze, whole)
 
 
-_NAMES = (
-    "format", "benchmark", "heuristics", "screen", "splits", "accuracy", "pairs", "random_removal", "permutation",
-    "position_bias", "calibration", "topics", "residual", "sensitivity", "label_noise", "contamination", "guardrails",
-    "certificate", "signature",
-)  # fmt: skip
-_NO_SCREEN: dict[str, object] = {"screen": None, "topics": None, "residual": None, "sensitivity": []}
-
-
-def _called(answers: Answers, items: Sequence[Item] | None) -> ItemIndex:
+def _index(answers: Answers, items: Sequence[Item] | None) -> ItemIndex:
     if items is None:
         return item_index(answers, answers.items)
-    held = item_index(answers, [item.id for item in items])
+    index = item_index(answers, [item.id for item in items])
     key = np.array([item.key for item in items], dtype=np.int64)
     k = np.array([item.k for item in items], dtype=np.int64)
-    other = np.flatnonzero((held.k > 0) & ((held.key != key) | (held.k != k)))
+    other = np.flatnonzero((index.k > 0) & ((index.key != key) | (index.k != k)))
     if len(other):
         raise DataError(
             f"answer table: item {items[other[0]].id} was asked with another key or other choices than it "
             f"has now ({len(other)} such items); expected the items that were asked, so ask again"
         )
-    return replace(held, key=key, k=k)
+    return replace(index, key=key, k=k)
 
 
 def _require(answers: Answers, rules: ScreenRules) -> None:
@@ -173,7 +168,7 @@ def _require_no_screen(answers: Answers, rules: ScreenRules) -> None:
     strangers = sorted(set(rules.voters) - {m for _, m, _ in asked})
     other = next((mode for mode, view in VIEW_OF.items() if view in {v for v, _, _ in asked}), None)
     if rules.template is not None or strangers or (rules.voters and other is not None):
-        told = (
+        setting = (
             f"voters: {', '.join(strangers or rules.voters)}"
             if rules.voters
             else f"template: {rules.template}"
@@ -181,109 +176,102 @@ def _require_no_screen(answers: Answers, rules: ScreenRules) -> None:
         expected = (
             "neither template nor strange voters" if other is None else f"mode {other}, which was asked"
         )
-        raise UsageError(f"screen.{told}, but nobody was asked {VIEW_OF[rules.mode]}; expected {expected}")
+        raise UsageError(f"screen.{setting}, but nobody was asked {VIEW_OF[rules.mode]}; expected {expected}")
 
 
 def _parts(
-    answers: Answers, held: ItemIndex, code: Ints, out_of_cloze: Mapping[str, str], facts: Facts
+    answers: Answers, index: ItemIndex, code: Ints, out_of_cloze: Mapping[str, str], facts: Facts
 ) -> Parts:
     longest = answers.block("heuristic", LONGEST).first()
-    _, topic = np.unique([facts.topics.get(name, "") for name in held.items], return_inverse=True)
+    _, topic = np.unique([facts.topics.get(name, "") for name in index.items], return_inverse=True)
     groups = None
     if facts.groups:
-        names = [f"group/{facts.groups[i]}" if facts.groups.get(i) else f"item/{i}" for i in held.items]
+        names = [f"group/{facts.groups[i]}" if facts.groups.get(i) else f"item/{i}" for i in index.items]
         groups = np.unique(names, return_inverse=True)[1].astype(np.int64)
     return Parts(
         shortcut=code == SHORTCUT,
         robust=code == ROBUST,
-        cloze=np.array([name not in out_of_cloze for name in held.items], dtype=bool),
-        longest=held.spread(longest, longest.correct),
+        cloze=np.array([name not in out_of_cloze for name in index.items], dtype=bool),
+        longest=index.spread(longest, longest.correct),
         topic=topic.astype(np.int64),
         groups=groups,
-        k=held.k,
+        k=index.k,
     )
 
 
-def _what_is_there(
+def _benchmark(
     answers: Answers,
-    held: ItemIndex,
+    index: ItemIndex,
     facts: Facts,
     parts: Parts,
     out_of_cloze: Mapping[str, str],
     items: Sequence[Item] | None,
     could: tuple[Bools, Bools],
-) -> dict[str, object]:
-    topic_of = [facts.topics.get(name, "") for name in held.items]
-    masks = {"all": np.ones(len(held), dtype=bool), "robust": parts.robust, "shortcut": parts.shortcut}
-    reasons = sorted(out_of_cloze.values())
+) -> dict[str, Any]:
+    topic_of = [facts.topics.get(name, "") for name in index.items]
+    masks = {"all": np.ones(len(index), dtype=bool), "robust": parts.robust, "shortcut": parts.shortcut}
     n_shortcut, n_robust = int(parts.shortcut.sum()), int(parts.robust.sum())
     return {
-        "benchmark": benchmark(facts.name, held, topic_of, facts.n_quarantined, facts.defects),
+        "benchmark": benchmark(facts.name, index, topic_of, facts.n_quarantined, facts.defects),
         "heuristics": heuristics(
             answers,
-            held,
+            index,
             {**masks, "cloze": parts.cloze},
             dict(zip(("shortcut", "robust"), could, strict=True)),
         ),
-        "splits": {
-            "all": len(held),
-            "shortcut": n_shortcut,
-            "robust": n_robust,
-            "undecided": len(held) - n_shortcut - n_robust,
-            "cloze": None if items is None else int(parts.cloze.sum()),
-            "cloze_excluded": {reason: reasons.count(reason) for reason in dict.fromkeys(reasons)},
-        },
+        "splits": Splits(
+            all=len(index),
+            shortcut=n_shortcut,
+            robust=n_robust,
+            undecided=len(index) - n_shortcut - n_robust,
+            cloze=None if items is None else int(parts.cloze.sum()),
+            cloze_excluded=dict(sorted(Counter(out_of_cloze.values()).items())),
+        ),
     }
 
 
-def _what_models_score(
-    answers: Answers, held: ItemIndex, votes: Votes, rules: ScreenRules, parts: Parts, facts: Facts
-) -> dict[str, object]:
-    names = everyone(answers)
+def _scores(
+    answers: Answers, index: ItemIndex, votes: Votes, rules: ScreenRules, parts: Parts, facts: Facts
+) -> dict[str, Any]:
+    names, free = everyone(answers), facts.free
     # A model may have answered in words alone.
-    others = [] if facts.free is None else [name for name in facts.free.models if name not in names]
-    found = {name: credits(answers, held, name, votes.template, rules) for name in names}
-    removed = {name: random_removal(c, parts, is_voter=name in votes.voters) for name, c in found.items()}
+    scored = names if free is None else tuple(dict.fromkeys((*names, *free.models)))
+    won = {name: credits(answers, index, name, votes.template, rules) for name in scored}
+    asked = {name: won[name] for name in names}
+    graded = {
+        name: None if free is None else free_scores(free, name, index, parts, won[name]["full"])
+        for name in scored
+    }
+    removed = {name: random_removal(c, parts, is_voter=name in votes.voters) for name, c in asked.items()}
     return {
         "accuracy": {
-            name: {"is_voter": name in votes.voters, **scored(c, parts), **_free(name, held, parts, facts, c)}
-            for name, c in {
-                **found,
-                **{name: credits(answers, held, name, votes.template, rules) for name in others},
-            }.items()
+            name: accuracy(c, parts, graded[name], is_voter=name in votes.voters) for name, c in won.items()
         },
-        "pairs": pairs(found, parts, votes.voters),
-        "random_removal": {name: r for name, r in removed.items() if r is not None} or None,
-        "permutation": permutation(answers, held, names, votes.voters, parts.groups),
-        "position_bias": {name: leaning(answers, held, name, parts.groups) for name in names} or None,
-        "calibration": calibrated(answers, held, names, parts.groups),
-        "label_noise": label_noise(answers, held, found, parts, list_items=facts.named),
+        "pairs": pairs(asked, parts, votes.voters),
+        "random_removal": {name: row for name, row in removed.items() if row is not None} or None,
+        "permutation": permutation(answers, index, names, votes.voters, parts.groups),
+        "position_bias": position_biases(answers, index, names, parts.groups) or None,
+        "calibration": calibrations(answers, index, names, parts.groups),
+        "label_noise": label_noise(answers, index, asked, parts, list_items=facts.named),
     }
 
 
-def _free(name: str, held: ItemIndex, parts: Parts, facts: Facts, won: Credits) -> dict[str, object]:
-    if facts.free is None:
-        return {}
-    return {"free": free_scores(facts.free, name, held, parts, won["full"])}
-
-
-def _what_the_filter_did(
+def _filtered(
     answers: Answers,
-    held: ItemIndex,
+    index: ItemIndex,
     votes: Votes,
     rules: Rules,
     facts: Facts,
     items: Sequence[Item] | None,
     parts: Parts,
-) -> dict[str, object]:
-    topic_of = [facts.topics.get(name, "") or UNNAMED for name in held.items]
-    luck = screen_chance(votes, rules.screen, parts.groups)
-    margin = rules.limits.residual_margin
+) -> dict[str, Any]:
+    topic_of = [facts.topics.get(name, "") or UNNAMED for name in index.items]
+    chance = screen_chance(votes, rules.screen, parts.groups)
     probe = FreshProbe(items, rules.probe)
     compared = (rules.screen, *rules.alternatives)
     return {
-        "screen": screen(answers, held, votes, rules.screen, luck, parts.groups, rules.limits.excess_p),
+        "screen": screen(answers, index, votes, rules.screen, chance, parts.groups, rules.limits.excess_p),
         "topics": topics(topic_of, parts.robust) if any(facts.topics.values()) else None,
-        "residual": residual(answers, held, votes, rules.screen, probe, margin),
-        "sensitivity": sensitivity(answers, held, compared, votes, probe, parts.groups),
+        "residual": residual(answers, index, votes, rules.screen, probe, rules.limits.residual_margin),
+        "sensitivity": sensitivity(answers, index, compared, votes, probe, parts.groups),
     }

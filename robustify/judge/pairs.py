@@ -7,6 +7,7 @@ separate intervals, and no pair is tested as if it were the only one.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -14,8 +15,9 @@ from robustify.arrays import Bools, Floats, Ints
 from robustify.judge.accuracy import Credits, Parts
 from robustify.stats.differences import Difference, detectable, paired_difference, sign_flip
 from robustify.stats.tests import holm, mcnemar_exact
+from robustify.summary.quantity import Quantity
+from robustify.summary.scored import Pair, PairOnAll, PairOnRobust, PairView
 
-Tree = dict[str, object]
 Place = tuple[str, str, str]
 
 VIEWS = ("full", "cloze_chars")
@@ -35,63 +37,60 @@ class Compared:
     difference: Difference
     p: float | None
 
-    def json(self, p_holm: float | None, level: float) -> Tree:
-        """A leaf of the table; the detectable difference stands beside a null result only."""
+    def entry(self, p_holm: float | None, level: float) -> dict[str, Any]:
+        """The fields of a table entry; the detectable difference is given beside a null result only."""
         null = p_holm is not None and p_holm > LEVEL and self.difference.error is not None
-        ci = None if self.difference.ci is None else list(self.difference.ci)
         return {
             "n": self.difference.n,
             "b": self.b,
             "c": self.c,
             "tied": self.tied,
-            "difference": {"value": self.difference.value, "n": self.difference.n, "ci": ci},
+            "difference": Quantity.of(self.difference),
             "p": self.p,
             "p_holm": p_holm,
             "mde": detectable(self.difference.error or 0.0, level) if null else None,
         }
 
 
-def pairs(found: Mapping[str, Credits], parts: Parts, voters: Sequence[str] = ()) -> Tree | None:
-    """`{"A vs B": {models, is_voter, full|cloze_chars: {all|robust: leaf} | null}}`; None below two models.
+def pairs(credits: Mapping[str, Credits], parts: Parts, voters: Sequence[str] = ()) -> dict[str, Pair] | None:
+    """Every pair of models by "A vs B"; None below two models. `credits` are each model's, (n,).
 
-    `found` holds each model's credits (n,). A leaf is `{n, b, c, tied, difference, p, p_holm, mde}`, see
-    `compared`. `p_holm` is adjusted over all pairs, views and splits of the table. `mde`: where `p_holm` is
-    above 0.05, the difference that would be told with 80 % power at this n and this share of discordant
-    items, at the level that Holm asks of the smallest p. On `robust`, `voter` says that a model of the pair
-    voted in the filter: that comparison is biased by selection.
+    `p_holm` is adjusted over all pairs, views and splits of the table. `mde`: where `p_holm` is above 0.05, the
+    difference that 80 % power would detect at this n and this share of discordant items, at the level that Holm
+    asks of the smallest p.
     """
-    models = [m for m, c in found.items() if any(c.get(view) is not None for view in VIEWS)]
+    models = [m for m, c in credits.items() if any(c.get(view) is not None for view in VIEWS)]
     leaves: dict[Place, Compared] = {
-        (f"{a} vs {b}", view, split): leaf for a, b, view, split, leaf in _each(found, parts, models)
+        (f"{a} vs {b}", view, split): leaf for a, b, view, split, leaf in _each(credits, parts, models)
     }
     tested = {place: leaf.p for place, leaf in leaves.items() if leaf.p is not None}
     adjusted = dict(zip(tested, holm(list(tested.values())), strict=True))
     level = 1 - LEVEL / max(1, len(tested))
-    told = {place: leaf.json(adjusted.get(place), level) for place, leaf in leaves.items()}
-    table: Tree = {}
+    entries = {place: leaf.entry(adjusted.get(place), level) for place, leaf in leaves.items()}
+    table = {}
     for a, b in combinations(models, 2):
         voter = a in voters or b in voters
         name = f"{a} vs {b}"
-        table[name] = {
-            "models": [a, b],
-            "is_voter": voter,
-            **{view: _view(told, name, view, voter=voter) for view in VIEWS},
-        }
+        views = {view: _view(entries, name, view, voter=voter) for view in VIEWS}
+        table[name] = Pair(models=(a, b), is_voter=voter, **views)
     return table or None
 
 
-def _view(told: Mapping[Place, Tree], name: str, view: str, *, voter: bool) -> Tree | None:
-    if (name, view, "all") not in told:
+def _view(entries: Mapping[Place, dict[str, Any]], name: str, view: str, *, voter: bool) -> PairView | None:
+    if (name, view, "all") not in entries:
         return None
-    return {"all": told[name, view, "all"], "robust": {**told[name, view, "robust"], "voter": voter}}
+    return PairView(
+        all=PairOnAll(**entries[name, view, "all"]),
+        robust=PairOnRobust(**entries[name, view, "robust"], voter=voter),
+    )
 
 
 def _each(
-    found: Mapping[str, Credits], parts: Parts, models: Sequence[str]
+    credits: Mapping[str, Credits], parts: Parts, models: Sequence[str]
 ) -> Iterator[tuple[str, str, str, str, Compared]]:
     for a, b in combinations(models, 2):
         for view in VIEWS:
-            one, two = found[a].get(view), found[b].get(view)
+            one, two = credits[a].get(view), credits[b].get(view)
             if one is None or two is None:
                 continue
             inside = parts.cloze if view == "cloze_chars" else np.ones(len(one), dtype=bool)

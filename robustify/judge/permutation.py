@@ -1,24 +1,24 @@
 """What the order of the choices does to a model that sees the question.
 
-Two sets of orders are told apart by the orders themselves: random ones, and all rotations of the first.
+Two sets of orders are known by the orders themselves: random ones, and all rotations of the first.
 Everything is counted over items that were answered in every order of a set; what that leaves out is counted.
 Items asked once say nothing about order and are not used.
 """
 
 import math
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
 from robustify.answers import Answers, Block
 from robustify.arrays import Bools, Ints
-from robustify.judge.position_prior import of_places
-from robustify.scoring import best
+from robustify.judge.positions import of_rotations
 from robustify.screen.item_index import ItemIndex
 from robustify.screen.votes import first_template
 from robustify.stats.intervals import rate, wilson
-
-Tree = dict[str, object]
+from robustify.summary.quantity import Quantity
+from robustify.summary.scored import Moved, Orders, Permutation, Stability
 
 _EVERY = 1 << 30
 SAME_SCORE = 1e-3
@@ -27,34 +27,32 @@ SAME_SCORE = 1e-3
 
 def permutation(
     answers: Answers,
-    held: ItemIndex,
+    index: ItemIndex,
     names: Sequence[str],
     voters: Sequence[str] = (),
     groups: Ints | None = None,
-) -> Tree:
-    """`{MODEL: stability + is_voter, cloze_invariance}` for models asked the full question.
+) -> Permutation:
+    """Each model that was asked the full question, over the orders of its choices.
 
-    Rows of items that are not on the roll do not count; `groups` (n,) goes by the roll.
+    Rows of items that are not in the index do not count; `groups` (n,) are those of the index.
     """
-    together = None if groups is None else np.where(held.place >= 0, groups[held.place], -1)
-    out: Tree = {}
+    together = None if groups is None else np.where(index.place >= 0, groups[index.place], -1)
+    out: dict[str, Stability | None] = {}
     for name in names:
         template = first_template(answers, "full", (name,))
         if template is None:
             continue
         block = answers.block("full", name, template)
-        found = stability(block.where(held.place[block.item] >= 0), together)
-        out[name] = None if found is None else {"is_voter": name in voters, **found}
-    return {**out, "cloze_invariance": cloze_invariance(answers, names)}
+        here = block.where(index.place[block.item] >= 0)
+        out[name] = stability(here, together, is_voter=name in voters)
+    return Permutation(by_model=out, cloze_invariance=cloze_invariance(answers, names))
 
 
-def stability(block: Block, groups: Ints | None = None) -> Tree | None:
+def stability(block: Block, groups: Ints | None = None, *, is_voter: bool | None = None) -> Stability | None:
     """How a model's accuracy and picks move over the orders in which it was asked; None below two orders.
 
-    At the top stands the set of random orders, the own order among them (see `moved`), or that of the
-    rotations where no other was asked; `rotations` is that of all rotations. Then `position_prior`, `prior_n`,
-    `debiased` and `place_recall` from the rotations, see `prior.of_places`. `groups` by item of the answer
-    table are counted together where a difference is tested.
+    First come the random orders, the own order among them (see `moved`), or the rotations where no other was asked;
+    `groups` by item of the answer table are counted together where a difference is tested.
     """
     spread, turned = orders_asked(block)
     several = int(np.count_nonzero(np.bincount(block.item) >= 2))
@@ -62,10 +60,12 @@ def stability(block: Block, groups: Ints | None = None) -> Tree | None:
     top = random or rotations
     if top is None:
         return None
-    return {**top, "rotations": rotations, **of_places(block, _answered(block, turned), groups)}
+    own = {name: getattr(top, name) for name in Orders.model_fields}
+    places = of_rotations(block, _answered(block, turned), groups)
+    return Stability(**own, is_voter=is_voter, rotations=rotations, **places)
 
 
-def moved(block: Block, rows: Ints, asked: int) -> Tree | None:
+def moved(block: Block, rows: Ints, asked: int) -> Orders | None:
     """How far answers move over a set of orders, rows (items, orders), -1 where an item has no more.
 
     `mean`, `sd` (n - 1), `min`, `max` of the accuracies of the orders, the r-th order of an item being its
@@ -84,18 +84,18 @@ def moved(block: Block, rows: Ints, asked: int) -> Tree | None:
     pick, sure = block.pick[rows], block.tie[rows] == 1
     same = (pick == pick[:, :1]) & sure & sure[:, :1] & there
     mean = float(accuracy.mean())
-    return {
-        "mean": mean,
-        "mean_ci": list(wilson(mean * n, n)),
-        "sd": float(accuracy.std(ddof=1)),
-        "min": float(accuracy.min()),
-        "max": float(accuracy.max()),
-        "flip_rate": rate(1 - same[:, 1:].sum(axis=1) / there[:, 1:].sum(axis=1)).json(),
-        "consistency": rate((same | ~there).all(axis=1).astype(np.float64)).json(),
-        "orders": orders,
-        "n": n,
-        "asked": asked,
-    }
+    return Orders(
+        mean=mean,
+        mean_ci=wilson(mean * n, n),
+        sd=float(accuracy.std(ddof=1)),
+        min=float(accuracy.min()),
+        max=float(accuracy.max()),
+        flip_rate=Quantity.of(rate(1 - same[:, 1:].sum(axis=1) / there[:, 1:].sum(axis=1))),
+        consistency=Quantity.of(rate((same | ~there).all(axis=1).astype(np.float64))),
+        orders=orders,
+        n=n,
+        asked=asked,
+    )
 
 
 def _answered(block: Block, rows: Ints) -> Ints:
@@ -182,12 +182,12 @@ def _due(size: int, k: Ints) -> Ints:
     return np.asarray(most[k], dtype=np.int64)
 
 
-def cloze_invariance(answers: Answers, names: Sequence[str]) -> str | Tree | None:
+def cloze_invariance(answers: Answers, names: Sequence[str]) -> Literal["inert"] | Moved | None:
     """Whether cloze moved with the order of the choices, as it must not: a test of the program.
 
-    "inert" where at least one item was answered in two orders and none moved, else `{n_changed, n}`: of `n`
-    items (of each model) answered in two orders, those whose pick, or a score by more than 1e-3 nats, differs
-    between two orders. None where no item was: cloze was not asked, or not in two orders.
+    "inert" where at least one item was answered in two orders and none moved, else of the items (of each model)
+    answered in two orders those whose pick, or a score by more than 1e-3 nats, differs between two orders. None where
+    no item was: cloze was not asked, or not in two orders.
     """
     changed = n = 0
     for name in names:
@@ -207,20 +207,4 @@ def cloze_invariance(answers: Answers, names: Sequence[str]) -> str | Tree | Non
         changed += len(np.unique(item[other & differs]))
     if not n:
         return None
-    return {"n_changed": changed, "n": n} if changed else "inert"
-
-
-def position_share(block: Block) -> list[float] | None:
-    """The share of the picks that fell on each place as shown, from the first; ties share; None without."""
-    there = block.where((block.pick >= 0) & ((block.order >= 0).sum(axis=1) > block.pick))
-    if not len(there):
-        return None
-    width = there.order.shape[1]
-    # Rows whose own scores name the tied choices share them; elsewhere the pick stands alone.
-    tied = best(there.scores, there.k)
-    shared = (there.tie > 1) & (tied.sum(axis=1) == there.tie)
-    picked = np.where(shared[:, None], tied, np.arange(width) == there.pick[:, None])
-    weight = picked / picked.sum(axis=1, keepdims=True)
-    known = there.order >= 0
-    shown = np.where(known, np.take_along_axis(weight, np.where(known, there.order, 0), axis=1), 0.0)
-    return [float(share) for share in shown.mean(axis=0)]
+    return Moved(n_changed=changed, n=n) if changed else "inert"

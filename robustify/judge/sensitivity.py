@@ -9,16 +9,14 @@ from dataclasses import dataclass
 
 from robustify.answers import Answers
 from robustify.arrays import Bools, Ints
-from robustify.judge.parts import excess, expected, flagged_rate
 from robustify.judge.residual import FreshProbe
-from robustify.screen.chance import Chance
+from robustify.judge.screening import excess, expected, flagged_rate
 from robustify.screen.consensus import SHORTCUT, outcome, screen_chance
 from robustify.screen.item_index import ItemIndex
 from robustify.screen.screen_rules import ScreenRules
 from robustify.screen.variants import differs, resolved, rule_identity, variants
 from robustify.screen.votes import Votes, cast_by_rotation, cast_votes
-
-Row = dict[str, object]
+from robustify.summary.result import RuleByPlace, RuleRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +31,17 @@ class Own:
 
 def sensitivity(
     answers: Answers,
-    held: ItemIndex,
+    index: ItemIndex,
     rules: Sequence[ScreenRules],
     own: Votes,
     probe: FreshProbe,
     groups: Ints | None = None,
-) -> list[Row]:
-    """One row a rule: the run's own (`rules[0]`, with its ballot `own`), its configured alternatives
+) -> tuple[RuleRow, ...]:
+    """One row a rule: the run's own (`rules[0]`, with its votes `own`), its configured alternatives
     (`rules[1:]`), then every rule one change away that the answers support (`variants`).
 
     Two rules that come to the same for these voters (a majority of two is unanimity) have one row; a configured
-    one that is told by an earlier row stands in its `same_as`. A rule whose voters were not asked has nulls. The
+    one is named in `same_as` of an earlier row that it equals. A rule whose voters were not asked has nulls. The
     probe is trained on what a rule leaves for own and configured rules only: `residual_probe` is null for the
     others, as each training costs more than all the rest. `groups` (n,): items that are resampled together.
 
@@ -56,12 +54,12 @@ def sensitivity(
         rule = resolved(answers, given)
         known = rule_identity(answers, rule)
         if known in out:
-            told = out[known]["same_as"]
-            out[known]["same_as"] = [*(told if isinstance(told, list) else []), name(given)]
+            names = (*(out[known].same_as or ()), name(given))
+            out[known] = out[known].model_copy(update={"same_as": names})
         else:
-            out[known] = _row(name(given), rule, _votes(answers, held, rule, run), run, probe)
-    others = _cast(answers, held, variants(answers, run.rule, out), run)
-    return [*out.values(), *(_row(differs(rule, run.rule), rule, votes, run, None) for rule, votes in others)]
+            out[known] = _row(name(given), rule, _votes(answers, index, rule, run), run, probe)
+    others = _cast(answers, index, variants(answers, run.rule, out), run)
+    return *out.values(), *(_row(differs(rule, run.rule), rule, votes, run, None) for rule, votes in others)
 
 
 def jaccard(a: Bools, b: Bools) -> float | None:
@@ -80,49 +78,45 @@ def name(rule: ScreenRules) -> str:
     return f"{rule.criterion} {rule.mode}{orders}{norm}{probe}"
 
 
-def _votes(answers: Answers, held: ItemIndex, rule: ScreenRules, own: Own) -> Votes:
-    # Another criterion counts the same votes otherwise; only another asking needs other votes.
+def _votes(answers: Answers, index: ItemIndex, rule: ScreenRules, own: Own) -> Votes:
+    # Another criterion counts the same votes; only another asking needs other votes.
     same = rule.model_copy(update={"criterion": own.rule.criterion}) == own.rule
-    return own.votes if same else cast_votes(answers, rule, held)
+    return own.votes if same else cast_votes(answers, rule, index)
 
 
 def _cast(
-    answers: Answers, held: ItemIndex, rules: Sequence[ScreenRules], own: Own
+    answers: Answers, index: ItemIndex, rules: Sequence[ScreenRules], own: Own
 ) -> Iterator[tuple[ScreenRules, Votes]]:
     """Every rule with its votes; rules that differ in nothing but the rotation rule are read at once."""
     turned = [r for r in rules if r.rotation != own.rule.rotation]
     for rule in rules:
         if rule not in turned:
-            yield rule, _votes(answers, held, rule, own)
+            yield rule, _votes(answers, index, rule, own)
     if turned:
-        cast = cast_by_rotation(answers, own.rule, held, [r.rotation for r in turned])
+        cast = cast_by_rotation(answers, own.rule, index, [r.rotation for r in turned])
         yield from ((rule, cast[rule.rotation]) for rule in turned)
 
 
-def _row(label: str, rule: ScreenRules, votes: Votes, own: Own, probe: FreshProbe | None) -> Row:
+def _row(label: str, rule: ScreenRules, votes: Votes, own: Own, probe: FreshProbe | None) -> RuleRow:
     """`probe`: None for a rule that nobody configured."""
-    luck = screen_chance(votes, rule, own.groups)
+    chance = screen_chance(votes, rule, own.groups)
     left = None if probe is None else probe.audit(votes, rule)
-    return {
-        "name": label,
-        "differs": differs(rule, own.rule) or None,
-        "automatic": probe is None,
-        "same_as": [],
-        "criterion": rule.criterion,
-        "mode": rule.mode,
-        "template": votes.template,
-        "rotation": rule.rotation,
-        "norm": rule.norm if rule.mode == "text" else None,
-        "probe_vote": rule.probe_vote,
-        "flagged": flagged_rate(luck).json(),
-        "expected": expected(luck),
-        "excess": excess(luck),
-        "by_place": _by_place(luck),
-        "residual_probe": None if left is None else left.json(),
-        "jaccard": jaccard(own.removed, outcome(votes, rule) == SHORTCUT) if luck.n else None,
-    }
-
-
-def _by_place(luck: Chance) -> Row | None:
-    by = luck.by_place
-    return None if by is None else {"expected": expected(by), "excess": excess(by)}
+    by = chance.by_place
+    return RuleRow(
+        name=label,
+        differs=differs(rule, own.rule) or None,
+        automatic=probe is None,
+        same_as=(),
+        criterion=rule.criterion,
+        mode=rule.mode,
+        template=votes.template,
+        rotation=rule.rotation,
+        norm=rule.norm if rule.mode == "text" else None,
+        probe_vote=rule.probe_vote,
+        flagged=flagged_rate(chance),
+        expected=expected(chance),
+        excess=excess(chance),
+        by_place=None if by is None else RuleByPlace(expected=expected(by), excess=excess(by)),
+        residual_probe=None if left is None else left.entry(),
+        jaccard=jaccard(own.removed, outcome(votes, rule) == SHORTCUT) if chance.n else None,
+    )

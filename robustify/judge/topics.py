@@ -1,7 +1,7 @@
 """Whether the filter changed what the benchmark is about: topics before and after, and what chance would do.
 
 Keeping fewer items moves the shares of the topics by itself, so the divergence is read against random
-removals of the same size, and each topic against the removal of all. Small topics are counted, never hidden.
+removals of the same size, and each topic against the removal of all. Small topics are counted too.
 """
 
 from collections.abc import Sequence
@@ -10,22 +10,22 @@ import numpy as np
 from scipy.special import gammaln
 
 from robustify.arrays import Bools, Floats, Ints
-from robustify.stats.intervals import Rate, wilson
+from robustify.stats.intervals import wilson
 from robustify.stats.tests import benjamini_hochberg
+from robustify.summary.quantity import Quantity
+from robustify.summary.screened import TopicRow, Topics
 
 DRAWS = 1_000
-TAKEN = ("kl_nats", "kl_null", "p")
 
 
-def topics(topic_of: Sequence[str], kept: Bools, *, draws: int = DRAWS, seed: int = 0) -> dict[str, object]:
-    """`{TOPIC: {before, after, retention, p, p_bh}, kl_nats, kl_null, p}`; arguments have one entry an item.
+def topics(topic_of: Sequence[str], kept: Bools, *, draws: int = DRAWS, seed: int = 0) -> Topics:
+    """Each topic before and after, and the divergence of the mix; arguments have one entry an item.
 
     A topic's `p`: how often a random removal of as many items keeps a number of its items as unlikely as
-    this (hypergeometric, two-sided, exact); `p_bh` holds the false discovery rate over the topics (Benjamini
+    this (hypergeometric, two-sided, exact); `p_bh` bounds the false discovery rate over the topics (Benjamini
     and Hochberg 1995). `kl_nats` is KL(after || before) in nats with Jeffreys smoothing; `kl_null` its mean
     over `draws` random removals (multivariate hypergeometric), `p` the share of them that diverge as much.
-    All p and both divergences are None where no item is kept. A topic named like one of the last three gets
-    a trailing "_" (or more, to keep it apart from others).
+    All p and both divergences are None where no item is kept.
     """
     names = sorted(set(map(str, topic_of)))
     place = {name: i for i, name in enumerate(names)}
@@ -34,19 +34,11 @@ def topics(topic_of: Sequence[str], kept: Bools, *, draws: int = DRAWS, seed: in
     unusual = _unusual(before, after) if after.sum() else None
     p = [None] * len(names) if unusual is None else unusual.tolist()
     adjusted = [None] * len(names) if unusual is None else benjamini_hochberg(unusual.tolist())
-    rows: dict[str, object] = {}
-    for t, name in enumerate(names):
-        b, a = int(before[t]), int(after[t])
-        while name in TAKEN or name in rows:
-            name += "_"
-        rows[name] = {
-            "before": b,
-            "after": a,
-            "retention": Rate(a / b, b, wilson(a, b)).json(),
-            "p": p[t],
-            "p_bh": adjusted[t],
-        }
-    return {**rows, **drift(before, after, draws=draws, seed=seed)}
+    rows = {}
+    for t, (name, b, a) in enumerate(zip(names, before.tolist(), after.tolist(), strict=True)):
+        retention = Quantity(value=a / b, n=b, ci=wilson(a, b))
+        rows[name] = TopicRow(before=b, after=a, retention=retention, p=p[t], p_bh=adjusted[t])
+    return Topics(by_topic=rows, **drift(before, after, draws=draws, seed=seed))
 
 
 def _unusual(before: Ints, after: Ints) -> Floats:

@@ -20,7 +20,6 @@ from robustify.stats.intervals import (
     clopper_pearson,
     clusters,
     interval,
-    percent,
     resampled,
     wilson,
 )
@@ -148,38 +147,6 @@ def _judged(flagged: Bools, probability: Floats, over: Floats, room: Floats, gro
         latent=_clipped(float(over.sum() / room.sum())),
         latent_ci=None if latent_ci is None else (_clipped(latent_ci[0]), _clipped(latent_ci[1])),
     )
-
-
-def sentence(luck: Chance, level: float = LEVEL) -> str:
-    """One plain sentence: what was flagged, how much of it is luck, and whether `level` tells the two apart."""
-    by = luck.deciding
-    if by.p is None or by.excess is None:
-        return "Nothing was screened, so nothing can be said about shortcuts."
-    found = f"{by.flagged} of {by.n} items were flagged; {_expectation(luck)}"
-    if by.latent is None:
-        return f"{found}: what was flagged cannot be told from luck."
-    if by.excess_ci is None:
-        return f"{found}: too few items, or groups of them, to tell the two apart (p {_p(by.p)})."
-    if not luck.significant_at(level):
-        asked = "" if level == LEVEL else f", at most {level:g} asked for"
-        return f"{found}: what was flagged cannot be told from luck (p {_p(by.p)}{asked})."
-    over = f"{percent(by.excess)} of the items ({percent(by.excess_ci[0])} to {percent(by.excess_ci[1])})"
-    return f"{found}: the filter found more than luck, by {over}, p {_p(by.p)}."
-
-
-def _expectation(luck: Chance) -> str:
-    by = luck.deciding
-    low, high = by.expected_ci
-    about = f"about {by.expected:.0f} ({low:.0f} to {high:.0f})"
-    if luck.by_place is None or luck.places is None or luck.places.clause is None:
-        return f"luck alone would flag {about}"
-    if by.latent is None:
-        return f"but {luck.places.clause}, and whoever knows these places alone is always right"
-    return f"{luck.places.clause}, and luck that knows these places alone would flag {about}"
-
-
-def _p(p: float) -> str:
-    return "< 0.001" if p < 0.001 else f"= {p:.3f}"
 
 
 def _clipped(share: float) -> float:

@@ -16,9 +16,6 @@ FEWEST_A_PLACE = 5
 """Expected keys a place below which the chi-square limit is not trusted and keys are drawn instead."""
 DRAWS = 9999
 
-_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
-_ENDINGS = {1: "st", 2: "nd", 3: "rd"}
-
 
 @dataclass(frozen=True, slots=True)
 class Places:
@@ -26,7 +23,8 @@ class Places:
 
     `p` of keys drawn evenly over the places of each item, by a chi-square summed over the items of equally
     many options; `exact` says that keys were drawn because places were too few for the limit. `chi_square` on
-    `df` degrees of freedom. `clause` says in words where the keys stand, None where they may stand evenly.
+    `df` degrees of freedom. `off`: the place (from 0) that differs most from an even spread, the share of keys there and
+    the share of an even spread; None where keys may be spread evenly.
     """
 
     n: int
@@ -35,7 +33,7 @@ class Places:
     df: int
     p: float
     exact: bool
-    clause: str | None
+    off: tuple[int, float, float] | None
 
 
 def where_keys_stand(key: Ints, k: Ints) -> Places | None:
@@ -55,34 +53,14 @@ def where_keys_stand(key: Ints, k: Ints) -> Places | None:
     for c in counts.values():
         total[: len(c)] += c
         even[: len(c)] += c.sum() / len(c)
-    clause = _clause(total, even, len(key)) if p < LEVEL else None
-    return Places(len(key), tuple((total / len(key)).tolist()), float(chi), df, p, exact, clause)
+    off = _off(total, even, len(key)) if p < LEVEL else None
+    return Places(len(key), tuple((total / len(key)).tolist()), float(chi), df, p, exact, off)
 
 
-def key_places(key: Ints, k: Ints) -> dict[str, object]:
-    """The places of the keys as a part of summary.json; `key` and `k` (n,), items without a row left out.
-
-    `shares` by place from the first, `by_options` the same for items of equally many options; `p` against keys
-    spread evenly, `test` how it was found; `sentence` where p < 0.05. Without items all but `n` are null.
-    """
-    there = (k > 0) & (key >= 0)
-    key, k = key[there], k[there]
-    found = where_keys_stand(key, k)
-    if found is None:
-        return dict.fromkeys(("shares", "by_options", "chi_square", "df", "p", "test", "sentence")) | {"n": 0}
-    sizes = {str(options): _counts(key, k, options) for options in np.unique(k).tolist()}
-    return {
-        "n": found.n,
-        "shares": list(found.shares),
-        "by_options": {
-            name: {"n": int(c.sum()), "shares": (c / c.sum()).tolist()} for name, c in sizes.items()
-        },
-        "chi_square": found.chi_square,
-        "df": found.df,
-        "p": found.p,
-        "test": "drawn" if found.exact else "chi-square",
-        "sentence": _sentence(found),
-    }
+def shares_by_options(key: Ints, k: Ints) -> dict[int, tuple[int, tuple[float, ...]]]:
+    """By number of options: how many items have as many, and the share of their keys at each place."""
+    counts = {options: _counts(key, k, options) for options in np.unique(k).tolist()}
+    return {options: (int(c.sum()), tuple((c / c.sum()).tolist())) for options, c in counts.items()}
 
 
 def key_shares(key: Ints, k: Ints, width: int) -> Floats:
@@ -97,14 +75,6 @@ def key_shares(key: Ints, k: Ints, width: int) -> Floats:
         counts = _counts(key, k, options)
         out[k == options, :options] = counts / counts.sum()
     return out
-
-
-def ordinal(place: int) -> str:
-    """A place, counted from 0, in words: first, second, ... 11th."""
-    if place < len(_ORDINALS):
-        return _ORDINALS[place]
-    number = place + 1
-    return f"{number}{'th' if number % 100 in (11, 12, 13) else _ENDINGS.get(number % 10, 'th')}"
 
 
 def _counts(key: Ints, k: Ints, options: int) -> Ints:
@@ -125,22 +95,6 @@ def _drawn(counts: list[Ints], chi: float) -> float:
     return float((1 + np.count_nonzero(draws >= chi - 1e-9)) / (1 + DRAWS))
 
 
-def _clause(found: Floats, even: Floats, n: int) -> str:
-    off = (found - even) / np.sqrt(np.maximum(even, 1e-300))
-    place = int(np.abs(off).argmax())
-    return (
-        f"the key stands {ordinal(place)} in {_share(found[place] / n)} of the items "
-        f"({_share(even[place] / n)} if keys were spread evenly)"
-    )
-
-
-def _sentence(found: Places) -> str | None:
-    if found.clause is None:
-        return None
-    said = "< 0.001" if found.p < 0.001 else f"= {found.p:.3f}"
-    test = "keys drawn evenly" if found.exact else "chi-square"
-    return f"In the benchmark's own order {found.clause}; n = {found.n}, p {said} ({test})."
-
-
-def _share(share: float) -> str:
-    return f"{100 * share:.0f} %" if share in (0.0, 1.0) else f"{100 * share:.1f} %"
+def _off(found: Floats, even: Floats, n: int) -> tuple[int, float, float]:
+    place = int(np.abs((found - even) / np.sqrt(np.maximum(even, 1e-300))).argmax())
+    return place, float(found[place] / n), float(even[place] / n)

@@ -16,6 +16,7 @@ from robustify.errors import ResourceError
 from robustify.files import write_json
 from robustify.item import Item
 from robustify.judge.judgement import Judgement, Rules, judge
+from robustify.report.reasons import screen_sentence
 from robustify.run import write_items
 from robustify.screen.screen_rules import ScreenRules
 from robustify.simulate.drawing import Drawn, truth
@@ -121,7 +122,7 @@ def write(folder: Path, drawn: Drawn) -> tuple[Judgement, list[Estimate]]:
             f"{folder}: cannot be written ({error.strerror}); expected a folder of yours with space (-o DIR)"
         ) from None
     found = judged(drawn, answers, items)
-    return found, estimates_beside(true_values(drawn.sim), found.summary)
+    return found, estimates_beside(true_values(drawn.sim), found.summary.tree())
 
 
 def report(folder: Path, drawn: Drawn, found: Judgement, estimates: Sequence[Estimate]) -> dict[str, object]:
@@ -130,8 +131,8 @@ def report(folder: Path, drawn: Drawn, found: Judgement, estimates: Sequence[Est
         "folder": str(folder),
         "world": drawn.sim.model_dump(mode="json"),
         "shortcut_rate": truth(drawn)["shortcut_rate"],
-        "certificate": value_at(found.summary, "certificate/verdict"),
-        "sentence": value_at(found.summary, "screen/sentence"),
+        "certificate": None if found.summary.certificate is None else found.summary.certificate.verdict,
+        "sentence": None if found.summary.screen is None else screen_sentence(found.summary.screen),
         "intervals": len(estimates),
         "inside": sum(e.inside for e in estimates),
         "estimates": [

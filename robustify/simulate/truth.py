@@ -99,8 +99,8 @@ def _audits(sim: Simulation, mix: Mixture) -> Iterator[tuple[str, float]]:
         yield f"residual/leave_one_out/{name}", _over(float(left_out_right[i]), float(left_out[i]))
         yield f"residual/leave_one_out/{name}/before", float(everywhere[i])
     for i, name in enumerate(sim.outside_names, start=sim.voters):
-        yield f"residual/held_out/{name}", _over(float(won[i]), kept)
-        yield f"residual/held_out/{name}/before", float(everywhere[i])
+        yield f"residual/non_voters/{name}", _over(float(won[i]), kept)
+        yield f"residual/non_voters/{name}/before", float(everywhere[i])
     if set(sim.kinds) <= {"clean", "wordless", "hidden"} or not sim.shortcut_rate:
         # Nothing in the text tells options apart, so no fit can know more than 1/k.
         yield "residual/probe", _share(mix, lambda o: o.kept, lambda c: 1 / c.k)
@@ -228,7 +228,7 @@ def rule_accuracy(sim: Simulation, name: str, case: Case) -> float | None:
 
 def _topics(sim: Simulation, mix: Mixture) -> Iterator[tuple[str, float]]:
     kept = _mean(mix, lambda o: o.kept)
-    return ((f"topics/{topic_name(t)}/retention", kept) for t in range(len(TOPICS)))
+    return ((f"topics/by_topic/{topic_name(t)}/retention", kept) for t in range(len(TOPICS)))
 
 
 FULL_LIKING, CLOZE_LIKING = 2.0, 1.0
@@ -253,9 +253,9 @@ def _stability(sim: Simulation, mix: Mixture) -> Iterator[tuple[str, float]]:
     flips = _share(mix, lambda o: 1.0, lambda case: (1 - firm**2) * (1 - 1 / case.k))
     consistent = _share(mix, lambda o: 1.0, same)
     for name in sim.tested_names:
-        yield f"permutation/{name}/mean", mean
-        yield f"permutation/{name}/flip_rate", flips
-        yield f"permutation/{name}/consistency", consistent
+        yield f"permutation/by_model/{name}/mean", mean
+        yield f"permutation/by_model/{name}/flip_rate", flips
+        yield f"permutation/by_model/{name}/consistency", consistent
 
 
 def _places(sim: Simulation, mix: Mixture) -> Iterator[tuple[str, float]]:

@@ -58,7 +58,7 @@ def read(tree: Mapping[str, Any]) -> Summary:
 
 def from_format_1(tree: Mapping[str, Any]) -> Tree:
     """A tree of format 1 as one of format 2."""
-    out: Tree = {**deepcopy(dict(tree)), "format": FORMAT}
+    out: Tree = {**_without_empty_ends(tree), "format": FORMAT}
     for where, old, new in RENAMED:
         for node in _at(out, where):
             if isinstance(node, dict) and old in node:
@@ -71,6 +71,33 @@ def from_format_1(tree: Mapping[str, Any]) -> Tree:
             out[name] = {gathered: rows, **{key: part[key] for key in fixed if key in part}}
     _each(out, ("release.coarser.*", "release.withheld.*"), lambda group: GROUP_NAMES.get(group, group))
     return out
+
+
+def to_format_1(tree: Mapping[str, Any]) -> Tree:
+    """A tree of format 2 with the names of format 1; its reasons stay codes."""
+    out: Tree = {**deepcopy(dict(tree)), "format": 1}
+    for where, old, new in RENAMED:
+        for node in _at(out, where):
+            if isinstance(node, dict) and new in node:
+                node[old] = node.pop(new)
+    for name, gathered, _ in GATHERED:
+        if isinstance(out.get(name), dict):
+            rows = out[name].pop(gathered) or {}
+            out[name] = {**rows, **out[name]}
+    if out.get("release") is None:
+        out.pop("release", None)
+    return out
+
+
+def _without_empty_ends(node: Any) -> Any:
+    """A copy in which a list of nothing but nulls, as a release left of an interval that it withheld, is null."""
+    if isinstance(node, Mapping):
+        return {name: _without_empty_ends(one) for name, one in node.items()}
+    if isinstance(node, list):
+        return (
+            None if node and all(one is None for one in node) else [_without_empty_ends(one) for one in node]
+        )
+    return node
 
 
 def _each(tree: Tree, paths: tuple[str, ...], change: Callable[[Any], Any]) -> None:

@@ -116,6 +116,10 @@ class Part(BaseModel):
     closed: ClassVar[bool] = False
     measured: ClassVar[bool] = False
 
+    def tree(self) -> dict[str, Any]:
+        """The part as it is in `summary.json`."""
+        return self.model_dump(mode="json")
+
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         """Refuse a field without a disclosure class."""
@@ -143,6 +147,14 @@ class Measured(Protocol):
     @property
     def ci(self) -> Interval | None:
         """Its 95 % interval."""
+
+
+class MeasuredDifference(Measured, Protocol):
+    """A difference as `stats` gives it."""
+
+    @property
+    def mde(self) -> float | None:
+        """Beside a null result the difference that would have been detected."""
 
 
 class Quantity(Part):
@@ -194,6 +206,11 @@ class Difference(Quantity):
     """A difference of two shares. `mde`: beside a null result the difference that 80 % power would have detected."""
 
     mde: OuterShare = None
+
+    @classmethod
+    def from_stats(cls, found: MeasuredDifference) -> Self:
+        """The difference with what it would have detected."""
+        return cls.of(found, mde=found.mde)
 
 
 Gap = Annotated[Difference | None, Shown("difference")]

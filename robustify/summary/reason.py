@@ -40,14 +40,14 @@ class Plain(Coded):
     ]
 
 
+WhyNot = Literal["no_screen", "nothing_kept", "no_topics", "no_item_screened", "no_ties_counted", "no_audit"]
+
+
 class NotJudged(Coded):
     """A guardrail had nothing to judge by; `why` is null in a release."""
 
     code: Literal["not_judged"] = "not_judged"
-    why: (
-        Literal["no_screen", "nothing_kept", "no_topics", "no_item_screened", "no_ties_counted", "no_audit"]
-        | None
-    ) = None
+    why: WhyNot | None = None
 
 
 class BelowMargin(Coded):

@@ -235,10 +235,6 @@ class Summary(Part):
     signature: HiddenName = None
     release: Released | None = None
 
-    def tree(self) -> dict[str, Any]:
-        """The content of `summary.json`."""
-        return self.model_dump(mode="json")
-
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of `summary.json`; `x-kind`, `x-unit` and `x-release` say what each field is."""

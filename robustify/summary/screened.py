@@ -44,6 +44,14 @@ class KeysAmong(Part):
     shares: Annotated[tuple[float, ...] | None, never("share")] = None
 
 
+class OffPlace(Part):
+    """The position whose share of keys differs most from an even spread, where the difference is significant."""
+
+    place: Annotated[int | None, never("number", "position from 0")] = None
+    share: Annotated[float | None, never("share")] = None
+    even: Annotated[float | None, never("share")] = None
+
+
 class KeyPlaces(Part):
     """Key positions in the benchmark's own order; `p` of keys spread evenly, by chi-square or by drawing."""
 
@@ -54,6 +62,7 @@ class KeyPlaces(Part):
     df: Annotated[int | None, never("number", "degrees of freedom")] = None
     p: P = None
     test: Word = None
+    off: OffPlace | None = None
     sentence: FormerSentence = None
 
 
@@ -112,14 +121,6 @@ class ExcessOverChance(Quantity):
 Excess = Annotated[ExcessOverChance | None, Shown("difference", OUTER)]
 Expected = Annotated[Quantity | None, remade("expected count")]
 """Flags expected under the null."""
-
-
-class OffPlace(Part):
-    """The position whose share of keys differs most from an even spread, where the difference is significant."""
-
-    place: Annotated[int | None, never("number", "position from 0")] = None
-    share: Annotated[float | None, never("share")] = None
-    even: Annotated[float | None, never("share")] = None
 
 
 class ByPlace(Part):

@@ -21,6 +21,7 @@ from robustify.judge.judgement import Facts, Judgement, Rules
 from robustify.loaders import Loaded, Quarantined, describe, load_many
 from robustify.ngrams.overlap import Overlap
 from robustify.report import write_report
+from robustify.report.reasons import former
 from robustify.restricted.access import Access
 from robustify.restricted.recognition import require_ordinary
 from robustify.run import (
@@ -97,7 +98,7 @@ class PublicWriter:
 def print_run(folder: Path, config: Config, asked: Asked, judgement: Judgement) -> Run:
     """Write the run's folder; the export is left out when a guardrail halts it."""
     manifest = _manifest(config, asked)
-    summary = {**judgement.summary, "signature": manifest["signature"]}
+    summary = {**former(judgement.summary), "signature": manifest["signature"]}
     halted = any(c.halts_export and not c.passed for c in judgement.checks)
     with replacing(folder, manifest) as place:
         asked.answers.write(place / "answers.parquet")

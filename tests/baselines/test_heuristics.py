@@ -245,8 +245,8 @@ def test_on_what_a_filter_kept_p_is_against_what_the_filter_left() -> None:
     assert without >= 10, "the sets must be such that 1/k would not do"
     shortest, longest = found["shortest_answer"], found["longest_answer"]
     assert shortest["chance"] == 0.25
-    assert 0.32 < shortest["luck"] < 0.34  # type: ignore[operator]
-    assert (longest["value"], longest["luck"]) == (0.0, 0.0)
+    assert 0.32 < shortest["expected"] < 0.34  # type: ignore[operator]
+    assert (longest["value"], longest["expected"]) == (0.0, 0.0)
     assert longest["p"] == pytest.approx(1.0)
 
 
@@ -285,7 +285,7 @@ def test_no_items_have_no_number_and_no_p() -> None:
     items = [item("abcd", n % 4, f"i{n}") for n in range(8)]
     found = heuristic_scores(guess(items), np.zeros(8, dtype=bool))
     assert found["longest_answer"] == {
-        "value": None, "n": 0, "ci": None, "ties": 0, "chance": None, "luck": None, "p": None, "p_holm": None,
+        "value": None, "n": 0, "ci": None, "ties": 0, "chance": None, "expected": None, "p": None, "p_holm": None,
     }  # fmt: skip
 
 

@@ -11,21 +11,29 @@ import pytest
 
 from robustify.answers import Answers
 from robustify.arrays import Bools, Floats
-from robustify.judge.accuracy import (
-    Parts,
-    against_chance,
-    credits,
-    format_gap,
-    heuristic_gap,
-    random_removal,
-    scored,
-)
-from robustify.judge.pairs import pairs
-from robustify.judge.permutation import permutation
+from robustify.judge.accuracy import Parts, credits
+from robustify.judge.accuracy import accuracy as judge_accuracy
+from robustify.judge.accuracy import against_chance as judge_against_chance
+from robustify.judge.accuracy import format_gap as judge_format_gap
+from robustify.judge.accuracy import heuristic_gap as judge_heuristic_gap
+from robustify.judge.accuracy import random_removal as judge_random_removal
+from robustify.judge.pairs import pairs as judge_pairs
+from robustify.judge.permutation import permutation as judge_permutation
 from robustify.screen.item_index import item_index
 from robustify.stats.intervals import wilson
 from robustify.stats.tests import minimum_detectable_difference
 from tests.support.fake_answers import bench, rows, text_rows
+from tests.support.trees import in_trees
+
+permutation = in_trees(judge_permutation)
+
+pairs = in_trees(judge_pairs)
+
+accuracy = in_trees(judge_accuracy)
+against_chance = in_trees(judge_against_chance)
+format_gap = in_trees(judge_format_gap)
+heuristic_gap = in_trees(judge_heuristic_gap)
+random_removal = in_trees(judge_random_removal)
 
 
 def parts(robust: Bools, topic: Any = None, **more: Any) -> Parts:
@@ -58,12 +66,10 @@ def test_chance_is_the_mean_of_one_in_k_over_the_items_in_the_rate() -> None:
 
 
 @pytest.mark.parametrize(("right", "told"), [(55, False), (75, True), (28, True)])
-def test_a_rate_is_told_from_chance_exactly_where_its_interval_leaves_chance_out(
-    right: int, told: bool
-) -> None:
+def test_a_rate_is_significant_exactly_where_its_interval_leaves_chance_out(right: int, told: bool) -> None:
     found = against_chance(credit((1, right), (0, 200 - right)), np.full(200, 4))
     low, high = wilson(right, 200)
-    assert found["told_from_chance"] is told
+    assert found["significant"] is told
     assert (low <= 0.25 <= high) is not told
     assert found["mde"] == (None if told else pytest.approx(minimum_detectable_difference(200, 0.25)))
 
@@ -74,20 +80,19 @@ def test_the_false_alarm_rate_of_a_guesser_is_five_in_a_hundred_whatever_hangs_t
     k = np.repeat([2, 4, 5], 100)
     picks = np.repeat(rng.integers(0, 2, 30), 10)
     told = [
-        against_chance((rng.integers(0, k) == picks).astype(float), k)["told_from_chance"]
-        for _ in range(2_000)
+        against_chance((rng.integers(0, k) == picks).astype(float), k)["significant"] for _ in range(2_000)
     ]
     assert 0.02 <= np.mean([bool(t) for t in told]) <= 0.06
 
 
 def test_without_items_or_k_chance_is_null() -> None:
-    nothing = {"chance": None, "told_from_chance": None, "mde": None}
+    nothing = {"chance": None, "significant": None, "mde": None}
     assert against_chance(np.zeros(0), np.zeros(0, dtype=np.int64)) == {
         "value": None, "n": 0, "ci": None, **nothing,
     }  # fmt: skip
     assert against_chance(np.ones(3), None) == {**against_chance(np.ones(3), np.full(3, 4)), **nothing}
     tiny = against_chance(np.array([1.0, 0.0]), np.array([2, 2]))
-    assert (tiny["told_from_chance"], tiny["mde"]) == (False, None), "not even two of two would be told"
+    assert (tiny["significant"], tiny["mde"]) == (False, None), "not even two of two would be told"
 
 
 def test_every_measure_of_a_model_has_its_chance_and_the_splits_add_up() -> None:
@@ -99,7 +104,7 @@ def test_every_measure_of_a_model_has_its_chance_and_the_splits_add_up() -> None
     found = credits(table, held, "v0", "d4-like-v1")
     fit = np.arange(90) % 3 > 0
     where = replace(parts(np.arange(90) < 50, k=held.k), cloze=fit)
-    tree: Any = scored(found, where)
+    tree: Any = accuracy(found, where, is_voter=False)
     json.dumps(tree, allow_nan=False)
     for name, of in (("full", np.ones(90, dtype=bool)), ("cloze_chars", fit)):
         assert [tree[name][split]["n"] for split in ("all", "shortcut", "robust")] == [
@@ -260,7 +265,7 @@ def test_a_voter_is_flagged_wherever_its_numbers_stand(voters: Sequence[str]) ->
     where = parts(~b.shortcut, k=held.k)
     found = {name: credits(table, held, name, "d4-like-v1") for name in b.voters}
     summary: dict[str, Any] = {
-        "accuracy": {name: {"is_voter": name in voters, **scored(c, where)} for name, c in found.items()},
+        "accuracy": {name: accuracy(c, where, is_voter=name in voters) for name, c in found.items()},
         "random_removal": {
             name: random_removal(c, where, is_voter=name in voters) for name, c in found.items()
         },

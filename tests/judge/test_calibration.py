@@ -8,20 +8,21 @@ import pytest
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
-from robustify.judge.calibration import (
-    BINS,
-    COLDEST,
-    HOTTEST,
-    Floats,
-    Ints,
-    bins,
-    brier,
-    calibration,
-    ece,
-    temperature,
-)
+from robustify.judge.calibration import BINS, COLDEST, HOTTEST, Floats, Ints, ece, temperature
+from robustify.judge.calibration import bins as judge_bins
+from robustify.judge.calibration import calibration as judge_calibration
 from robustify.scoring import credit
 from robustify.stats.intervals import bootstrap, wilson
+from tests.support.trees import in_trees
+
+bins = in_trees(judge_bins)
+calibration = in_trees(judge_calibration)
+
+
+def brier(probabilities: Floats, key: Ints) -> float:
+    """Brier's score by its definition."""
+    right = np.arange(probabilities.shape[1]) == key[:, None]
+    return float(np.mean(np.sum((probabilities - right) ** 2, axis=1)))
 
 
 def simulated(seed: int, n: int, true_temperature: float, k: int = 4) -> tuple[Floats, Ints, Ints]:

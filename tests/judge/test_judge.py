@@ -18,25 +18,36 @@ from robustify.baselines.artifact_probe import ProbeSettings, probe
 from robustify.baselines.heuristics import guess
 from robustify.errors import DataError, UsageError
 from robustify.item import Item
-from robustify.judge.accuracy import Parts, heuristic_gap, random_removal
+from robustify.judge.accuracy import Parts
+from robustify.judge.accuracy import heuristic_gap as judge_heuristic_gap
+from robustify.judge.accuracy import random_removal as judge_random_removal
 from robustify.judge.cloze import ClozeSettings
-from robustify.judge.guardrails import Check, Limits
+from robustify.judge.guardrails import Limits, certificate
 from robustify.judge.judgement import Facts, Judgement, Rules, judge
-from robustify.judge.parts import certificate
-from robustify.judge.residual import Audit, Auditor, FreshProbe, judged, residual
+from robustify.judge.residual import Audit, Auditor, FreshProbe, judged
+from robustify.judge.residual import residual as judge_residual
 from robustify.judge.sensitivity import jaccard
+from robustify.report.reasons import certificate_sentence, screen_sentence, sentence
 from robustify.screen.item_index import item_index
 from robustify.screen.screen_rules import ScreenRules
 from robustify.screen.votes import cast_votes
 from robustify.stats.intervals import rate
+from robustify.summary.reason import Sentence
+from robustify.summary.result import Guardrail, Residual, Summary
 from tests.support.fake_answers import WORDS, Bench, bench, items_of, rows, text_rows
+from tests.support.trees import in_trees, plain
+
+heuristic_gap = in_trees(judge_heuristic_gap)
+random_removal = in_trees(judge_random_removal)
+
+residual = in_trees(judge_residual)
 
 LETTER = ScreenRules(voters=("v0", "v1"))
 TEXT = ScreenRules(mode="text", voters=("v0", "v1"))
 NAMES = {
     "format", "benchmark", "heuristics", "screen", "splits", "accuracy", "random_removal", "permutation", "calibration",
     "topics", "residual", "sensitivity", "label_noise", "pairs", "position_bias", "contamination",
-    "guardrails", "certificate", "signature",
+    "guardrails", "certificate", "signature", "release",
 }  # fmt: skip
 
 
@@ -82,16 +93,16 @@ def judgement(gamed: tuple[Bench, list[Item], Answers]) -> Judgement:
 
 
 def tree(j: Judgement, *path: str) -> Any:
-    node: Any = j.summary
+    node: Any = j.summary.tree()
     for step in path:
         node = node[step]
     return node
 
 
 def test_the_summary_has_every_part_and_no_number_that_json_lacks(judgement: Judgement) -> None:
-    assert set(judgement.summary) == NAMES
-    assert json.loads(json.dumps(judgement.summary, allow_nan=False)) is not None
-    assert tree(judgement, "format") == 1
+    assert set(judgement.summary.tree()) == NAMES
+    assert json.loads(json.dumps(judgement.summary.tree(), allow_nan=False)) is not None
+    assert tree(judgement, "format") == 2
     assert tree(judgement, "benchmark", "defects") == {"repeated_stem": {"n": 1, "items": ["i00002"]}}
     assert tree(judgement, "benchmark", "n_quarantined") == 2
     assert sum(tree(judgement, "benchmark", "key_positions")) == pytest.approx(1)
@@ -99,12 +110,12 @@ def test_the_summary_has_every_part_and_no_number_that_json_lacks(judgement: Jud
 
 
 def test_no_text_of_an_item_gets_into_the_summary(judgement: Judgement) -> None:
-    told = json.dumps(judgement.summary) + repr(judgement.verdicts) + repr(judgement.checks)
+    told = json.dumps(judgement.summary.tree()) + repr(judgement.verdicts) + repr(judgement.checks)
     assert not [word for word in WORDS if word in told]
 
 
 def test_every_rate_has_its_n_and_an_interval_around_it(judgement: Judgement) -> None:
-    rates = list(_rates(judgement.summary))
+    rates = list(_rates(judgement.summary.tree()))
     assert len(rates) > 100
     for found in rates:
         if found["n"]:
@@ -115,7 +126,7 @@ def test_every_rate_has_its_n_and_an_interval_around_it(judgement: Judgement) ->
 
 def _rates(node: Any) -> Any:
     if isinstance(node, dict):
-        if {"value", "n", "ci"} <= set(node):
+        if {"value", "n", "ci"} <= set(node) and node["n"] is not None:
             yield node
         for child in node.values():
             yield from _rates(child)
@@ -140,8 +151,8 @@ def test_the_splits_are_a_partition_and_the_counts_agree(
     assert screen["asked"] == screen["answered"] + screen["unanswered"]
     assert screen["flagged"]["value"] == pytest.approx(splits["shortcut"] / screen["flagged"]["n"])
     assert splits["cloze"] == 240 - sum(splits["cloze_excluded"].values())
-    topics = tree(judgement, "topics")
-    assert sum(t["after"] for name, t in topics.items() if name.startswith("topic")) == splits["robust"]
+    topics = tree(judgement, "topics", "by_topic")
+    assert sum(t["after"] for t in topics.values()) == splits["robust"]
 
 
 def test_the_known_rate_of_shortcuts_comes_out(judgement: Judgement) -> None:
@@ -190,7 +201,7 @@ def test_the_other_rules_stand_beside_the_run_s(judgement: Judgement) -> None:
 
 
 def test_a_voter_under_test_is_said_to_be_one(judgement: Judgement) -> None:
-    assert any("v1 is under test and voted" in r for r in tree(judgement, "certificate", "reasons"))
+    assert {"code": "voter_under_test", "name": "v1"} in tree(judgement, "certificate", "reasons")
 
 
 def test_what_the_screen_s_voters_did_is_told(judgement: Judgement) -> None:
@@ -203,10 +214,10 @@ def test_what_the_screen_s_voters_did_is_told(judgement: Judgement) -> None:
     over = d4["flagged"]["value"] - d4["expected_false_flags"]["value"] / d4["flagged"]["n"]
     assert d4["excess_over_chance"]["value"] == pytest.approx(over)
     assert d4["latent_shortcut_rate"]["n"] == d4["flagged"]["n"]
-    assert set(tree(judgement, "residual", "held_out")) == {"v2"}
+    assert set(tree(judgement, "residual", "non_voters")) == {"v2"}
     assert set(tree(judgement, "residual", "leave_one_out")) == {"v0", "v1"}
     assert tree(judgement, "permutation", "cloze_invariance") is None, "asked in one order only: no test"
-    assert tree(judgement, "permutation", "v0", "orders") >= 2
+    assert tree(judgement, "permutation", "by_model", "v0", "orders") >= 2
 
 
 def test_the_same_answers_give_the_same_judgement(
@@ -214,9 +225,9 @@ def test_the_same_answers_give_the_same_judgement(
 ) -> None:
     _, items, answers = gamed
     again = judge(answers, facts(items), Rules(LETTER, under_test=("v1",)), items)
-    assert again.summary["screen"] == judgement.summary["screen"]
-    assert again.summary["residual"] == judgement.summary["residual"]
-    assert again.summary["random_removal"] == judgement.summary["random_removal"]
+    assert again.summary.screen == judgement.summary.screen
+    assert again.summary.residual == judgement.summary.residual
+    assert again.summary.random_removal == judgement.summary.random_removal
 
 
 def test_judging_a_small_set_takes_well_under_two_seconds(gamed: tuple[Bench, list[Item], Answers]) -> None:
@@ -243,10 +254,10 @@ def test_whatever_was_not_asked_is_null_and_never_an_exception(
         )
         for with_items in (items, None):
             found = judge(some, facts(items), Rules(), with_items)
-            assert set(found.summary) == NAMES
-            json.dumps(found.summary, allow_nan=False)
+            assert set(found.summary.tree()) == NAMES
+            json.dumps(found.summary.tree(), allow_nan=False)
             if "choices_only" not in kept:
-                assert found.summary["screen"] is None
+                assert found.summary.screen is None
                 assert tree(found, "splits", "undecided") == tree(found, "splits", "all")
                 assert tree(found, "certificate", "verdict") == "inconclusive"
 
@@ -310,7 +321,7 @@ def test_rules_that_the_answers_cannot_follow_are_refused(
 def test_a_rule_for_a_screen_that_was_never_held_is_refused_and_its_absence_is_not() -> None:
     b = bench(20, 1, seed=1)
     plain = Answers.of(rows(b, view="full", template="mmlu-v1"))
-    assert judge(plain, Facts("x"), Rules(ScreenRules(voters=("v0",)))).summary["screen"] is None
+    assert judge(plain, Facts("x"), Rules(ScreenRules(voters=("v0",)))).summary.screen is None
     for rules in (ScreenRules(voters=("Z",)), ScreenRules(template="nope"), ScreenRules(voters=("v0", "Z"))):
         with pytest.raises(UsageError, match="nobody was asked choices_only"):
             judge(plain, Facts("x"), Rules(rules))
@@ -353,7 +364,7 @@ def test_on_a_clean_benchmark_agreeing_auditors_raise_no_alarm_and_their_luck_is
     for seed in range(60):
         found = audited(bench(250, 3, agree=0.8, seed=seed), ("v0", "v1"))
         alarms += found["verdict"] == "not certified"
-        auditor = found["held_out"]["v2"]
+        auditor = found["non_voters"]["v2"]
         assert auditor["chance"] < 0.2 < found["chance"]
         over.append(auditor["value"] - auditor["chance"])
     assert alarms <= 5
@@ -367,7 +378,7 @@ def test_a_held_out_model_that_sees_what_the_voters_miss_refuses_the_certificate
     picks[:, 2] = np.where(sees, b.key, picks[:, 2])
     found = audited(replace(b, picks=picks), ("v0", "v1"))
     assert found["verdict"] == "not certified"
-    assert found["reasons"][0].startswith("v2 (held out)")
+    assert found["reasons"][0]["auditor"] == "v2"
 
 
 def test_a_shortcut_hidden_by_selection_is_found_below_one_in_k() -> None:
@@ -379,7 +390,7 @@ def test_a_shortcut_hidden_by_selection_is_found_below_one_in_k() -> None:
     picks = b.picks.copy()
     picks[:, 2] = np.where(sees, b.key, picks[:, 2])
     found = audited(replace(b, picks=picks), ("v0", "v1"))
-    auditor = found["held_out"]["v2"]
+    auditor = found["non_voters"]["v2"]
     assert auditor["value"] < found["chance"]
     assert auditor["value"] > auditor["chance"]
     assert found["verdict"] == "not certified"
@@ -390,7 +401,7 @@ def test_a_large_clean_benchmark_is_certified_by_an_outsider_only() -> None:
     assert audited(b, ("v0", "v1"))["verdict"] == "certified"
     alone = audited(replace(b, picks=b.picks[:, :2]), ("v0", "v1"))
     assert alone["verdict"] == "inconclusive"
-    assert "no independent auditor" in alone["reasons"][0]
+    assert alone["reasons"][0]["code"] == "no_independent_auditor"
 
 
 def test_the_fresh_probe_finds_the_cue_that_the_voters_did_not_see() -> None:
@@ -401,7 +412,7 @@ def test_the_fresh_probe_finds_the_cue_that_the_voters_did_not_see() -> None:
     found = audited(unseen, ("v0", "v1"), items)
     assert found["probe"]["value"] > 0.4
     assert found["verdict"] == "not certified"
-    assert found["reasons"][0].startswith("probe")
+    assert found["reasons"][0]["auditor"] == "probe"
 
 
 def test_a_probe_that_voted_is_no_outsider(gamed: tuple[Bench, list[Item], Answers]) -> None:
@@ -409,7 +420,7 @@ def test_a_probe_that_voted_is_no_outsider(gamed: tuple[Bench, list[Item], Answe
     rules = Rules(LETTER.model_copy(update={"probe_vote": "alone"}))
     found = judge(answers, facts(items), rules, items)
     assert tree(found, "residual", "probe_voted")
-    assert any("the probe voted" in r for r in tree(found, "residual", "reasons"))
+    assert {"code": "probe_voted"} in tree(found, "residual", "reasons")
     assert tree(found, "screen", "voters", "probe", "kind") == "probe"
 
 
@@ -424,13 +435,13 @@ def test_nothing_kept_is_nothing_certified() -> None:
 
 def _auditor(value: float, n: int, luck: float, *, independent: bool = True) -> Auditor:
     found = rate(np.repeat([1.0, 0.0], [round(value * n), n - round(value * n)]))
-    return Auditor("held_out", "m", Audit(found, luck), independent)
+    return Auditor("non_voter", "m", Audit(found, luck), independent)
 
 
 def test_what_the_filter_itself_made_predictable_is_not_resistant_either() -> None:
     verdict, reasons = judged([_auditor(0.33, 3000, 0.33)], 0.25, 0.05)
     assert verdict == "not certified"
-    assert "the filter itself made predictable" in reasons[0]
+    assert "the filter itself made predictable" in sentence(reasons[0])
 
 
 def test_the_margin_decides_between_certified_and_inconclusive() -> None:
@@ -453,9 +464,15 @@ def test_many_auditors_share_the_alarm() -> None:
 
 # The certificate
 
+AUDITORS = Sentence(text="what the auditors said")
 
-def _check(name: str, *, passed: bool, halts: bool = False) -> Check:
-    return Check(name, passed, None, None, "made up", halts)
+
+def _audit(verdict: str) -> Residual:
+    return Residual.model_validate({"verdict": verdict, "margin": 0.05, "reasons": [AUDITORS]})
+
+
+def _check(name: str, *, passed: bool, halts: bool = False) -> Guardrail:
+    return Guardrail(name=name, passed=passed, reason=Sentence(text="made up"), halts_export=halts)
 
 
 @pytest.mark.parametrize(
@@ -468,10 +485,12 @@ def _check(name: str, *, passed: bool, halts: bool = False) -> Check:
         ("not certified", [_check("residual_shortcuts", passed=False)], "not certified"),
     ],
 )
-def test_a_failed_guardrail_only_lowers_the_verdict(audit: str, checks: list[Check], verdict: str) -> None:
-    found = certificate({"verdict": audit, "reasons": ["what the auditors said"]}, checks, ())
-    assert found["verdict"] == verdict
-    assert "what the auditors said" in found["reasons"]  # type: ignore[operator]
+def test_a_failed_guardrail_only_lowers_the_verdict(
+    audit: str, checks: list[Guardrail], verdict: str
+) -> None:
+    found = certificate(_audit(audit), checks, ())
+    assert found.verdict == verdict
+    assert AUDITORS in (found.reasons or ())
 
 
 @pytest.mark.parametrize(
@@ -503,12 +522,11 @@ def test_a_failed_guardrail_only_lowers_the_verdict(audit: str, checks: list[Che
     ],
 )
 def test_the_sentence_blames_the_audit_for_what_the_audit_found_alone(
-    audit: str, checks: list[Check], opening: str
+    audit: str, checks: list[Guardrail], opening: str
 ) -> None:
-    told = {"verdict": audit, "reasons": ["what the auditors said"], "margin": 0.05}
-    found = certificate(told, checks, ())
-    assert str(found["sentence"]).startswith(opening)
-    assert found["verdict"] == ("not certified" if any(c.halts_export for c in checks) else audit)
+    found = certificate(_audit(audit), checks, ())
+    assert certificate_sentence(Summary(residual=_audit(audit), certificate=found)).startswith(opening)
+    assert found.verdict == ("not certified" if any(c.halts_export for c in checks) else audit)
 
 
 def test_a_dead_voter_among_voters_that_disagree_fails_its_guardrail() -> None:
@@ -520,7 +538,7 @@ def test_a_dead_voter_among_voters_that_disagree_fails_its_guardrail() -> None:
     assert tree(found, "screen", "agreement", "n") == 0
     (check,) = [c for c in found.checks if c.name == "unanswered_share"]
     assert (check.passed, check.value) == (False, 1.0)
-    assert check.reason.endswith("v2 has no readable answer to 400")
+    assert plain(check.reason)["missing"] == 400
     assert tree(found, "certificate", "verdict") != "certified"
 
 
@@ -533,7 +551,8 @@ def test_the_sentence_and_the_guardrail_tell_luck_at_one_level() -> None:
         found = judge(table, Facts("log"), Rules(limits=Limits(excess_p=level)))
         (check,) = [c for c in found.checks if c.name == "excess_above_chance"]
         assert check.passed is told
-        assert ("more than luck" in tree(found, "screen", "sentence")) is told
+        assert found.summary.screen is not None
+        assert ("more than luck" in screen_sentence(found.summary.screen)) is told
 
 
 def _by_text(item: int, name: str, template: str, likes: tuple[int, int]) -> Answer:
@@ -600,10 +619,10 @@ def test_heuristics_on_what_was_kept_are_held_to_the_luck_that_the_filter_left()
     items = [Item(name, "Which?", tuple(t), int(j)) for name, t, j in zip(b.ids, texts, key, strict=True)]
     found = judge(Answers.concat([guess(items), Answers.of(rows(b))]), Facts("log"), Rules(), items)
     shortest = tree(found, "heuristics", "robust", "shortest_answer")
-    assert shortest["luck"] == pytest.approx(1 / 3, abs=0.01)
+    assert shortest["expected"] == pytest.approx(1 / 3, abs=0.01)
     assert shortest["p"] > 0.05
-    assert tree(found, "heuristics", "shortcut", "longest_answer", "luck") > 0.95
-    assert tree(found, "heuristics", "all", "shortest_answer", "luck") == pytest.approx(0.25)
+    assert tree(found, "heuristics", "shortcut", "longest_answer", "expected") > 0.95
+    assert tree(found, "heuristics", "all", "shortest_answer", "expected") == pytest.approx(0.25)
 
 
 def test_limits_reach_the_audit(gamed: tuple[Bench, list[Item], Answers]) -> None:
@@ -690,7 +709,7 @@ def test_any_small_table_is_judged_and_split(seed: int, n: int, holes: int) -> N
     found = judge(Answers.of(rows(replace(b, picks=picks))), Facts("x"), Rules())
     splits = tree(found, "splits")
     assert splits["shortcut"] + splits["robust"] + splits["undecided"] == n
-    json.dumps(found.summary, allow_nan=False)
+    json.dumps(found.summary.tree(), allow_nan=False)
 
 
 def test_the_cloze_picks_that_move_with_the_order_are_counted() -> None:

@@ -9,9 +9,12 @@ import pytest
 
 from robustify.answers import Answers
 from robustify.judge.accuracy import Credits, Parts, credits
-from robustify.judge.label_noise import label_noise
+from robustify.judge.signs import label_noise as judge_label_noise
 from robustify.screen.item_index import ItemIndex, item_index
 from tests.support.fake_answers import Bench, rows
+from tests.support.trees import in_trees
+
+label_noise = in_trees(judge_label_noise)
 
 
 def knowing(n: int, skill: float, models: int, *, wrong: Any = None, k: int = 4, seed: int = 0) -> Bench:
@@ -104,7 +107,7 @@ def test_fewer_than_two_strong_models_judge_nothing_and_say_so(strong: list[str]
     guess = np.arange(200) % 4
     found = judged(replace(b, picks=np.column_stack([b.picks[:, 0] if strong else guess, guess[::-1]])))
     assert found["strong"] == strong
-    assert f"{len(strong)} of 2 models told from chance" in found["reason"]
+    assert found["reason"] == {"code": "few_strong_models", "strong": len(strong), "asked": 2}
     assert [found[name] for name in ("n", "flagged", "expected", "in_robust", "items")] == [None] * 5
 
 
@@ -127,7 +130,7 @@ def test_a_restricted_set_gets_counts_and_no_ids() -> None:
 
 def test_a_list_is_cut_and_its_count_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     b = knowing(200, 1.0, 2, wrong=np.arange(200) % 5 == 0)
-    monkeypatch.setattr("robustify.judge.label_noise.LISTED", 7)
+    monkeypatch.setattr("robustify.judge.signs.LISTED", 7)
     found = judged(b)
     assert found["items"] == [f"i{i:05d}" for i in range(0, 35, 5)]
     assert found["flagged"]["value"] == pytest.approx(40 / 200)

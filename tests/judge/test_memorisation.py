@@ -14,11 +14,21 @@ from robustify.ask import Asking, ask, plan
 from robustify.baselines.heuristics import guess
 from robustify.errors import DataError
 from robustify.item import Item
-from robustify.judge.memorisation import DRAWS, MEMORISED, by_luck, contamination, memorisation, overlapped
+from robustify.judge.signs import DRAWS, MEMORISED, by_places
+from robustify.judge.signs import contamination as judge_contamination
+from robustify.judge.signs import memorisation as judge_memorisation
+from robustify.judge.signs import overlapped as judge_overlapped
 from robustify.ngrams.overlap import Hit, Overlap, TextFile, overlap
+from robustify.report.reasons import contamination_sentence
 from robustify.screen.item_index import ItemIndex, item_index
+from robustify.summary.result import Contamination
 from robustify.views import Request
 from tests.support.fake_scorer import FakeScorer, likes_the_letter
+from tests.support.trees import in_trees
+
+contamination = in_trees(judge_contamination)
+memorisation = in_trees(judge_memorisation)
+overlapped = in_trees(judge_overlapped)
 
 FILE = TextFile("web.txt", "0" * 64, 1000, 200)
 
@@ -59,7 +69,7 @@ def test_a_model_that_remembers_where_keys_stand_is_told() -> None:
     assert entry(told, "n") == 200
     assert entry(told, "chance") == pytest.approx(0.25, abs=0.02)
     assert entry(told, "p") == 1 / (1 + DRAWS)
-    assert found["m"]["told"] is True
+    assert found["m"]["significant"] is True
     assert found["m"]["gold_repeated"] is None
 
 
@@ -70,7 +80,7 @@ def test_a_model_that_always_says_c_is_not_told_where_keys_favour_c() -> None:
     assert entry(found, "m", "no_choices", "value") == 0.6
     assert entry(found, "m", "no_choices", "chance") == pytest.approx(0.6)
     assert entry(found, "m", "no_choices", "p") == 1.0
-    assert found["m"]["told"] is False
+    assert found["m"]["significant"] is False
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -88,7 +98,7 @@ def test_p_and_chance_are_those_of_all_permutations_of_the_keys(seed: int) -> No
         for first in itertools.permutations(range(4))
         for second in itertools.permutations(range(4, 7))
     ]
-    chance, p = by_luck(tied, place, k, draws=40_000)
+    chance, p = by_places(tied, place, k, draws=40_000)
     assert chance == pytest.approx(np.mean(totals) / 7)
     assert p == pytest.approx(np.mean(np.array(totals) >= here - 1e-9), abs=0.012)
 
@@ -100,7 +110,7 @@ def test_luck_is_told_no_oftener_than_it_says() -> None:
         # Keys and picks both favour the last places, and know nothing of each other.
         place = rng.choice(4, size=60, p=[0.1, 0.2, 0.3, 0.4])
         picks = rng.choice(4, size=60, p=[0.05, 0.05, 0.2, 0.7])
-        _, p = by_luck(places(picks.tolist()), place, np.full(60, 4), draws=999)
+        _, p = by_places(places(picks.tolist()), place, np.full(60, 4), draws=999)
         assert p is not None
         alarms += p <= 0.05
     assert alarms / 400 <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 400)
@@ -112,12 +122,12 @@ def test_knowing_some_keys_is_seen() -> None:
     for _ in range(50):
         place = rng.choice(4, size=200, p=[0.1, 0.2, 0.3, 0.4])
         picks = np.where(rng.random(200) < 0.25, place, 3)
-        seen += (by_luck(places(picks.tolist()), place, np.full(200, 4), draws=999)[1] or 1.0) <= 0.05
+        seen += (by_places(places(picks.tolist()), place, np.full(200, 4), draws=999)[1] or 1.0) <= 0.05
     assert seen >= 45
 
 
 def test_nobody_asked_is_no_luck() -> None:
-    assert by_luck(
+    assert by_places(
         np.zeros((0, 4), dtype=bool), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     ) == (
         None,
@@ -179,7 +189,7 @@ def test_holm_runs_over_models_and_views() -> None:
     ]
     assert min(held) == pytest.approx(min(1.0, 3 * min(p)))
     assert all(h >= raw for h, raw in zip(held, p, strict=True))
-    assert [found[m]["told"] for m in ("a", "b")] == [False, False]
+    assert [found[m]["significant"] for m in ("a", "b")] == [False, False]
 
 
 def test_a_real_asking_is_counted_as_it_was_asked(toys: list[Item]) -> None:
@@ -200,7 +210,7 @@ def test_a_real_asking_is_counted_as_it_was_asked(toys: list[Item]) -> None:
     for view in MEMORISED:
         assert entry(found, "memory", view, "value") == 1.0
         assert entry(found, "first", view, "value") == entry(found, "first", view, "chance") == 0.25
-    assert (found["memory"]["told"], found["first"]["told"]) == (True, False)
+    assert (found["memory"]["significant"], found["first"]["significant"]) == (True, False)
 
 
 def made(**changes: object) -> Overlap:
@@ -269,7 +279,7 @@ def test_every_sentence_says_what_was_looked_at_and_none_acquits() -> None:
             tree = contamination(*asked, found, mask, ~mask)
             assert tree is not None
             json.dumps(tree)
-            said.append(str(tree["sentence"]))
+            said.append(contamination_sentence(Contamination(**tree)))
     assert not any(word in s.lower() for s in said for word in ("clean", "uncontaminated", "safe"))
     assert "Found the place of the key" in said[0]
     assert "no_choices 100.0 % of 40 items, luck 25.0 %" in said[0]
@@ -283,7 +293,7 @@ def test_every_sentence_says_what_was_looked_at_and_none_acquits() -> None:
     tree = contamination(*ten(), made(), ROBUST, ~ROBUST)
     assert tree is not None
     assert tree["memorisation"] is None
-    assert "No model was asked" in str(tree["sentence"])
+    assert "No model was asked" in contamination_sentence(Contamination(**tree))
 
 
 def test_from_items_and_a_file_to_the_summary_without_a_word_of_them(

@@ -10,10 +10,23 @@ import pytest
 
 from robustify import orders
 from robustify.answers import Answer, Answers, Block, answer, unanswered
-from robustify.judge.permutation import cloze_invariance, orders_asked, permutation, position_share, stability
-from robustify.judge.position_prior import debiased, place_recall
+from robustify.judge.permutation import cloze_invariance as judge_cloze_invariance
+from robustify.judge.permutation import orders_asked
+from robustify.judge.permutation import permutation as judge_permutation
+from robustify.judge.permutation import stability as judge_stability
+from robustify.judge.positions import debiased as judge_debiased
+from robustify.judge.positions import place_recall as judge_place_recall
+from robustify.judge.positions import position_share
 from robustify.screen.item_index import item_index
 from tests.support.fake_answers import bench, rows, text_rows
+from tests.support.trees import in_trees
+
+debiased = in_trees(judge_debiased)
+place_recall = in_trees(judge_place_recall)
+
+cloze_invariance = in_trees(judge_cloze_invariance)
+permutation = in_trees(judge_permutation)
+stability = in_trees(judge_stability)
 
 
 def row(item: str, order: Sequence[int], scores: Sequence[float], key: int = 0) -> Answer:

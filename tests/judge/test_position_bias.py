@@ -8,7 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robustify.answers import Answer, Answers, Block, answer, unanswered
-from robustify.judge.position_bias import position_bias
+from robustify.judge.positions import position_bias as judge_position_bias
+from robustify.report.reasons import position_bias_sentence
+from robustify.summary.scored import PositionBias
+from tests.support.trees import in_trees
+
+position_bias = in_trees(judge_position_bias)
 
 Row = tuple[int, int | None]
 
@@ -51,7 +56,7 @@ def test_a_model_that_always_says_the_first_is_told() -> None:
     found = position_bias(block([(at % 4, 0) for at in range(80)]))
     assert found is not None
     assert (
-        found["sentence"]
+        position_bias_sentence(PositionBias(**found))
         == "Picks the first option in 100.0 % of the items; the key stands there in 25.0 % (p < 0.001)."
     )
     assert found["recall_sd"] == pytest.approx(np.std([1, 0, 0, 0]))
@@ -63,7 +68,7 @@ def test_a_model_that_always_says_the_first_is_told() -> None:
 def test_a_model_that_is_always_right_leans_nowhere_wherever_the_keys_stand() -> None:
     found = position_bias(block([(0, 0)] * 70 + [(3, 3)] * 10))
     assert found is not None
-    assert found["sentence"] is None
+    assert position_bias_sentence(PositionBias(**found)) == ""
     assert [p["p_holm"] for p in found["places"]] == [1.0] * 4  # type: ignore[attr-defined]
 
 
@@ -98,7 +103,7 @@ def test_it_is_the_place_as_shown_that_counts() -> None:
     orders = [[(at + j) % 4 for j in range(4)] for at in range(80)]
     found = position_bias(block([(at % 4, orders[at][2]) for at in range(80)], orders=orders))
     assert found is not None
-    assert "third option in 100.0 %" in str(found["sentence"])
+    assert "third option in 100.0 %" in position_bias_sentence(PositionBias(**found))
 
 
 def test_a_clean_model_is_seldom_accused() -> None:
@@ -110,7 +115,7 @@ def test_a_clean_model_is_seldom_accused() -> None:
         pick = np.where(knows, key, rng.integers(0, 4, 120))
         found = position_bias(block([(int(k), int(p)) for k, p in zip(key, pick, strict=True)]))
         assert found is not None
-        accused += found["sentence"] is not None
+        accused += bool(position_bias_sentence(PositionBias(**found)))
     assert accused <= 16, "5 % of 200 and three standard deviations"
 
 

@@ -17,12 +17,17 @@ from robustify.baselines.features import standardised
 from robustify.baselines.linear_probes import CONTROL, TEMPLATE, VIEW, LinearProbeSettings, linear_probe
 from robustify.item import Item
 from robustify.judge.judgement import Facts, Rules, judge
-from robustify.judge.residual import Audit, Auditor, FreshProbe, judged, residual
+from robustify.judge.residual import Audit, Auditor, FreshProbe, judged
+from robustify.judge.residual import residual as judge_residual
 from robustify.screen.item_index import item_index
 from robustify.screen.screen_rules import ScreenRules
 from robustify.screen.votes import cast_votes
 from robustify.stats.intervals import clopper_pearson, rate, wilson
+from robustify.summary.reason import CouldNotSee
 from tests.support.fake_answers import Bench, bench, items_of, rows
+from tests.support.trees import in_trees
+
+residual = in_trees(judge_residual)
 
 
 def audited(
@@ -90,7 +95,7 @@ def test_a_head_that_sees_what_the_voters_miss_refuses_the_certificate() -> None
     b = two_of(bench(400, 2, agree=0.5, seed=2))
     found = audited(b, extra=head_rows(b, knowing(b, 0.3)))
     assert found["verdict"] == "not certified"
-    assert found["reasons"][0].startswith("lm (linear head on its vectors)")
+    assert (found["reasons"][0]["auditor"], found["reasons"][0]["kind"]) == ("lm", "head")
     assert found["heads"]["lm"]["before"]["value"] > 0.4
 
 
@@ -104,7 +109,7 @@ def test_a_head_is_independent_even_where_the_probe_voted() -> None:
     ]
     found = audited(b, extra=[*silent, *head_rows(b, guesses(b))], probe_vote="alone")
     assert found["verdict"] == "certified"
-    assert "so a fresh probe is no independent auditor" in found["reasons"][-1]
+    assert found["reasons"][-1]["code"] == "probe_voted"
 
 
 def test_the_control_neither_certifies_nor_raises_the_alarm() -> None:
@@ -121,7 +126,7 @@ def test_a_head_without_answers_says_nothing() -> None:
     b = two_of(bench(200, 2, seed=5))
     found = audited(b, extra=head_rows(b, np.full(200, -1)))
     assert (found["heads"]["lm"]["n"], found["heads"]["lm"]["value"]) == (0, None)
-    assert any("no independent auditor" in reason for reason in found["reasons"])
+    assert any(reason["code"] == "no_independent_auditor" for reason in found["reasons"])
 
 
 def test_a_real_head_on_vectors_that_give_the_key_away_is_heard() -> None:
@@ -199,26 +204,27 @@ def test_a_copy_of_the_filter_proves_nothing() -> None:
     b = bench(2000, 1, s=0.4, seed=8)
     twin = replace(b, picks=np.column_stack([b.picks[:, 0], b.picks[:, 0]]))
     found = audited(twin, ("v0",))
-    assert (found["held_out"]["v1"]["value"], found["held_out"]["v1"]["free"]) == (0, 0)
+    assert (found["non_voters"]["v1"]["value"], found["non_voters"]["v1"]["free"]) == (0, 0)
     assert found["verdict"] == "inconclusive"
-    assert "could have been right on 0 of the" in found["reasons"][0]
+    assert (found["reasons"][0]["code"], found["reasons"][0]["free"]) == ("could_not_see", 0)
     other = audited(replace(b, picks=np.column_stack([b.picks[:, 0], guesses(b)])), ("v0",))
     assert other["verdict"] == "certified"
-    assert 0 < other["held_out"]["v1"]["free"] < other["held_out"]["v1"]["n"]
+    assert 0 < other["non_voters"]["v1"]["free"] < other["non_voters"]["v1"]["n"]
 
 
 def test_few_free_picks_vouch_for_nothing() -> None:
     n, free = 2000, 100
     found = rate(np.repeat([1.0, 0.0], [25, n - 25]))
     near = Audit(found, 25 / n, 0.25, free)
-    assert near.bounds()[1] < near.bar(0.25) + 0.05
+    assert near.bounds()[1] < near.limit(0.25) + 0.05
     assert not near.could_see(0.05)
     assert near.could_see(0.2)
-    verdict, reasons = judged([Auditor("held_out", "m", near, independent=True)], 0.25, 0.05)
+    verdict, reasons = judged([Auditor("non_voter", "m", near, independent=True)], 0.25, 0.05)
     assert verdict == "inconclusive"
-    assert "could have been right on 100 of the 2000" in reasons[0]
+    assert isinstance(reasons[0], CouldNotSee)
+    assert (reasons[0].free, reasons[0].n) == (100, 2000)
     far = Audit(rate(np.repeat([1.0, 0.0], [500, 1500])), 0.25, 0.25, 2000)
-    both = [Auditor("held_out", "m", near, independent=True), Auditor("head", "h", far, independent=True)]
+    both = [Auditor("non_voter", "m", near, independent=True), Auditor("head", "h", far, independent=True)]
     assert judged(both, 0.25, 0.05)[0] == "certified"
 
 
@@ -228,7 +234,7 @@ def test_an_auditor_is_held_against_the_options_of_the_items_that_it_answered() 
     picks = np.where(b.k == 2, guesses(b), -1)
     found = audited(two_of(b), extra=head_rows(b, picks))
     assert found["heads"]["lm"]["value"] > 0.45 > found["chance"] + 0.05
-    assert not any(reason.startswith("lm") and "above" in reason for reason in found["reasons"])
+    assert not any(r["code"] == "above_chance" and r["auditor"] == "lm" for r in found["reasons"])
     assert found["verdict"] == "certified"
 
 
@@ -278,10 +284,10 @@ def test_a_certificate_by_auditors_that_saw_nothing_anywhere_says_so() -> None:
     b = bench(3000, 3, agree=0.0, seed=10)
     blind = audited(b)
     assert blind["verdict"] == "certified"
-    assert "none of the independent auditors is above chance on all items" in blind["reasons"][1]
+    assert blind["reasons"][1] == {"code": "nothing_to_see"}
     s = bench(3000, 3, s=0.3, agree=0.0, seed=11)
     seeing = audited(s)
-    assert seeing["held_out"]["v2"]["before"]["value"] > 0.4 > seeing["held_out"]["v2"]["value"]
+    assert seeing["non_voters"]["v2"]["before"]["value"] > 0.4 > seeing["non_voters"]["v2"]["value"]
     assert seeing["verdict"] == "certified"
     assert len(seeing["reasons"]) == 1
 
@@ -293,7 +299,7 @@ def test_a_certificate_needs_every_auditor_and_an_alarm_only_one() -> None:
         found = Audit(
             rate(np.repeat([1.0, 0.0], [round(800 * share), 800 - round(800 * share)])), 0.25, 0.25, 800
         )
-        return Auditor("held_out" if independent else "leave_one_out", "m", found, independent)
+        return Auditor("non_voter" if independent else "leave_one_out", "m", found, independent)
 
     low, doubtful, high = 0.24, 0.27, 0.35
     assert judged([at(low, independent=True), at(low, independent=False)], 0.25, 0.05)[0] == "certified"
@@ -309,7 +315,7 @@ def test_a_voter_that_finds_what_the_others_left_refuses_the_certificate() -> No
     b = replace(b, picks=np.column_stack([b.picks[:, :2], knowing(b, 0.4)]))
     found = audited(b, ("v0", "v1", "v2"), criterion="unanimous")
     assert found["verdict"] == "not certified"
-    assert found["reasons"][0].startswith("v2 (left out of the vote)")
+    assert (found["reasons"][0]["auditor"], found["reasons"][0]["kind"]) == ("v2", "leave_one_out")
 
 
 # small and empty sets
@@ -321,7 +327,7 @@ def test_a_handful_of_items_of_one_topic_is_never_settled(n: int) -> None:
     items = items_of(b, topics=1)
     answers = Answers.of([*rows(b), *probe(items, ProbeSettings()), *head_rows(b, guesses(b))])
     facts = Facts("made-up", {i.id: i.topic for i in items})
-    found = judge(answers, facts, Rules(ScreenRules(voters=("v0", "v1"))), items).summary["residual"]
+    found = judge(answers, facts, Rules(ScreenRules(voters=("v0", "v1"))), items).summary.tree()["residual"]
     assert isinstance(found, dict)
     assert found["verdict"] == "inconclusive"
     assert found["reasons"]
@@ -333,13 +339,13 @@ def test_nothing_kept_is_told_and_certifies_nothing() -> None:
     items = items_of(b)
     found = audited(b, extra=head_rows(b, guesses(b)), items=items)
     assert (found["verdict"], found["chance"]) == ("inconclusive", None)
-    assert found["reasons"] == ["no item was kept"]
+    assert found["reasons"] == [{"code": "no_item_kept"}]
     assert (found["heads"]["lm"]["n"], found["heads"]["lm"]["before"]["n"]) == (0, 60)
 
 
 def test_nobody_to_audit_is_told() -> None:
     found = audited(bench(80, 1, seed=15), ("v0",))
-    assert (found["verdict"], found["reasons"]) == ("inconclusive", ["nobody audited what was kept"])
+    assert (found["verdict"], found["reasons"]) == ("inconclusive", [{"code": "no_auditor"}])
 
 
 def test_a_probe_votes_alone_and_a_fresh_one_audits_what_it_left() -> None:

@@ -12,13 +12,17 @@ from robustify.answers import Answers
 from robustify.baselines.artifact_probe import ProbeSettings
 from robustify.errors import UsageError
 from robustify.judge.residual import FreshProbe
-from robustify.judge.sensitivity import jaccard, name, sensitivity
+from robustify.judge.sensitivity import jaccard, name
+from robustify.judge.sensitivity import sensitivity as judge_sensitivity
 from robustify.screen.consensus import outcome
 from robustify.screen.item_index import item_index
 from robustify.screen.screen_rules import ScreenRules
 from robustify.screen.variants import differs, resolved, rule_identity, variants
 from robustify.screen.votes import cast_votes, collect_votes
 from tests.support.fake_answers import bench, items_of, own_rows, rows, text_rows
+from tests.support.trees import in_trees
+
+sensitivity = in_trees(judge_sensitivity)
 
 OWN = ScreenRules()
 NO_PROBE = FreshProbe(None, ProbeSettings())

@@ -175,12 +175,12 @@ def test_models_under_test_are_as_good_as_the_parameters_say() -> None:
         items=6000, accuracy=(0.4, 0.8), cloze_accuracy=(0.3, 0.6), tested=1, outside=0, voters=2, orders=2
     )
     drawn = draw(sim)
-    summary = judged(drawn, drawn.answers(), None).summary
+    summary = judged(drawn, drawn.answers(), None).summary.tree()
     true = true_values(sim)
     for path in (
         "accuracy/model-1/full/all",
         "accuracy/model-1/cloze_chars/all",
-        "permutation/model-1/flip_rate",
+        "permutation/by_model/model-1/flip_rate",
     ):
         node: Any = value_at(summary, path)
         assert near(node["value"], true[path], 6000), path
@@ -242,7 +242,7 @@ def test_heuristics_score_what_the_truth_says() -> None:
 def test_nearly_every_true_value_stands_beside_an_interval_of_the_summary() -> None:
     drawn = draw(Simulation(items=300, shortcut_rate=0.3, seed=5))
     items = drawn.items()
-    summary = judged(drawn, drawn.answers(items), items).summary
+    summary = judged(drawn, drawn.answers(items), items).summary.tree()
     found = {e.path for e in estimates_beside(true_values(drawn.sim), summary)}
     missing = {p for p in true_values(drawn.sim) if p not in found}
     assert missing <= {"sensitivity/1/latent_shortcut_rate"}, missing

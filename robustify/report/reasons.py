@@ -1,0 +1,316 @@
+"""The sentences behind the codes: why a guardrail, an audit or a certificate says what it says, and what was found.
+
+The summary holds codes with parameters and numbers; all words are made here. A file of format 1 holds the sentences
+themselves, which are passed on.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from typing_extensions import assert_never
+
+from robustify.stats.intervals import percent
+from robustify.summary import reason as r
+from robustify.summary.format_1 import to_format_1
+from robustify.summary.result import Contamination, Memorisation, Recall, Summary, TextOverlap
+from robustify.summary.scored import PositionBias
+from robustify.summary.screened import KeyPlaces, OffPlace, Screen
+
+LEVEL = 0.05
+_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+_ENDINGS = {1: "st", 2: "nd", 3: "rd"}
+KINDS = {
+    "leave_one_out": "left out of the vote",
+    "non_voter": "held out",
+    "head": "linear head on its vectors",
+    "probe": "trained on what was kept",
+}
+PLAIN = {
+    "no_screen": "no model was asked the choices without the question",
+    "no_item_kept": "no item was kept",
+    "no_auditor": "nobody audited what was kept",
+    "no_independent_auditor": "no independent auditor: no model was held out of the vote, no head, no fresh probe",
+    "nothing_to_see": "none of the independent auditors is above chance on all items either: either there was nothing "
+    "to see, or they cannot see it",
+    "probe_voted": "the probe voted, so a fresh probe is no independent auditor",
+    "not_shown": "judged on the exact numbers, which this release level does not show",
+}
+NOT_JUDGED = {
+    "no_screen": "no screen was asked",
+    "nothing_kept": "nothing was kept",
+    "no_topics": "no topics before and after",
+    "no_item_screened": "no item was screened",
+    "no_ties_counted": "no voter's ties were counted",
+    "no_audit": "no audit of the robust split",
+    None: "this run holds nothing to judge it by",
+}
+Reason = (
+    r.Sentence | r.Plain | r.NotJudged | r.BelowMargin | r.AboveChance | r.NotBelowMargin | r.CouldNotSee
+    | r.TopicsLost | r.TopicsKept | r.TopicDrift | r.RobustItems | r.Unanswered | r.Ties | r.Undecided | r.Excess
+    | r.AuditVerdict | r.GuardrailFailed | r.VoterUnderTest | r.FewStrongModels
+)  # fmt: skip
+
+
+def sentence(reason: Reason) -> str:
+    """A reason in words, without a full stop."""
+    match reason:
+        case r.Sentence(text=text):
+            return text
+        case r.Plain(code=code):
+            return PLAIN[code]
+        case r.NotJudged(why=why):
+            return f"not judged: {NOT_JUDGED[why]}"
+        case r.BelowMargin(auditors=n, margin=margin):
+            return f"{n} auditors stay below chance plus {100 * margin:.0f} points, bounds included"
+        case r.AboveChance():
+            return _above_chance(reason)
+        case r.NotBelowMargin(high=high, limit=limit):
+            return (
+                f"{_by(reason)}, upper bound {percent(high)}, is not below chance plus margin "
+                f"({percent(limit)})"
+            )
+        case r.CouldNotSee(free=free, n=n):
+            return (
+                f"{_by(reason)}: it picks so much as the filter does that it could have been right on {free} of the "
+                f"{n} only, too few to vouch for them"
+            )
+        case r.TopicsLost(code=code, topics=topics):
+            lost = "; ".join(f"{t.name} kept {t.after} of {t.before}" for t in topics)
+            return lost if code == "topics_lost" else f"too few items to judge by: {lost}"
+        case r.TopicsKept(share=share):
+            return f"every topic kept at least {share:.0%} of its items"
+        case r.TopicDrift(kl=kl, null=null, p=p):
+            return f"KL {kl:.4f} nats, {null:.4f} expected of random removal (p = {p:.3g})"
+        case r.RobustItems(n=n, least=least):
+            return f"{n} robust items; expected at least {least}"
+        case r.Unanswered(open=open_, asked=asked, voter=voter, missing=missing):
+            most = f"; {voter} has no readable answer to {missing}" if missing else ""
+            return f"{open_} of {asked} items left open by missing answers{most}"
+        case r.Ties(voter=voter, ties=ties, n=n):
+            return f"{voter}: {ties} of {n} answers are ties" if ties else "no voter's answer is a tie"
+        case r.Undecided(n=n, of=of):
+            return f"{n} of {of} items undecided"
+        case r.Excess():
+            return _excess(reason)
+        case r.AuditVerdict(verdict=verdict, reasons=reasons):
+            said = "; ".join(map(sentence, reasons))
+            return f"the audit is {verdict}: {said}" if said else f"the audit is {verdict}"
+        case r.GuardrailFailed(name=name, reason=None):
+            return f"guardrail {name} said no"
+        case r.GuardrailFailed(name=name, reason=why):
+            assert why is not None
+            return f"guardrail {name}: {sentence(why)}"
+        case r.VoterUnderTest(name=name):
+            return f"{name} is under test and voted in the filter: its numbers on Robust are low by selection"
+        case r.FewStrongModels(strong=strong, asked=asked):
+            return f"{strong} of {asked} models told from chance on the full question; expected 2"
+    assert_never(reason)
+
+
+def _by(a: r.ByAuditor) -> str:
+    return f"{a.auditor} ({KINDS[a.kind]}): {percent(a.value)} of {a.n} items"
+
+
+def _above_chance(a: r.AboveChance) -> str:
+    said = f"{_by(a)}, lower bound {percent(a.low)}, is above chance ({percent(a.limit)})"
+    if a.expected is not None and a.even < a.expected and a.low <= a.expected:
+        return f"{said}; no more than the filter itself made predictable ({percent(a.expected)})"
+    if a.limit < a.even:
+        return f"{said}: {percent(a.even)} less what selection takes from whoever agrees with the filter"
+    return said
+
+
+def _excess(e: r.Excess) -> str:
+    found = f"{e.value:.1%} of the items above what luck flags (p = {e.p:.3g}, at most {e.level:g})"
+    match e.doubt:
+        case None:
+            return found
+        case "no_interval":
+            return f"no interval, too few items or groups of them: {found}"
+        case "not_significant":
+            return f"cannot be told from luck: {found}"
+
+
+def certificate_sentence(summary: Summary) -> str:
+    """The verdict in one sentence; empty where it is not known."""
+    certificate, audit = summary.certificate, summary.residual
+    if certificate is None or certificate.sentence is not None or not certificate.reasons:
+        return certificate.sentence.text if certificate is not None and certificate.sentence else ""
+    first = sentence(certificate.reasons[0])
+    if audit is None or audit.verdict is None:
+        return f"Nothing was judged: {first}."
+    beyond = "the margin" if audit.margin is None else f"{100 * audit.margin:g} points"
+    opening = {
+        "certified": f"What was kept gives no auditor more than chance plus {beyond}",
+        "not certified": "What was kept is not resistant to shortcuts",
+        "inconclusive": "Whether what was kept still holds shortcuts is not settled",
+    }[audit.verdict]
+    if certificate.verdict != audit.verdict:
+        opening += (
+            ", but a guardrail says no" if audit.verdict == "certified" else ", and a guardrail says no"
+        )
+    return f"{opening}: {first}."
+
+
+def screen_sentence(screen: Screen) -> str:
+    """What was flagged, how much of it is expected under the null, and whether the two differ significantly."""
+    if screen.sentence is not None:
+        return screen.sentence.text
+    by = screen.by_place or screen
+    excess, expected, flagged = by.excess_over_chance, by.expected_false_flags, screen.flagged
+    if excess is None or excess.p is None or excess.value is None or expected is None or flagged is None:
+        return "Nothing was screened, so nothing can be said about shortcuts."
+    latent = None if by.latent_shortcut_rate is None else by.latent_shortcut_rate.value
+    n = flagged.n or 0
+    found = f"{round((flagged.value or 0) * n)} of {n} items were flagged; {_expectation(screen)}"
+    p, level = excess.p, LEVEL if screen.level is None else screen.level
+    if latent is None:
+        return f"{found}: what was flagged cannot be told from luck."
+    if excess.ci is None:
+        return f"{found}: too few items, or groups of them, to tell the two apart (p {_p(p)})."
+    if p > level or excess.ci[0] <= 0:
+        asked = "" if level == LEVEL else f", at most {level:g} asked for"
+        return f"{found}: what was flagged cannot be told from luck (p {_p(p)}{asked})."
+    over = f"{percent(excess.value)} of the items ({percent(excess.ci[0])} to {percent(excess.ci[1])})"
+    return f"{found}: the filter found more than luck, by {over}, p {_p(p)}."
+
+
+def _expectation(screen: Screen) -> str:
+    by = screen.by_place or screen
+    expected, latent = by.expected_false_flags, by.latent_shortcut_rate
+    assert expected is not None
+    low, high = expected.ci or (0.0, 0.0)
+    about = f"about {expected.value:.0f} ({low:.0f} to {high:.0f})"
+    place = None if screen.by_place is None else screen.by_place.key_place
+    if place is None:
+        return f"luck alone would flag {about}"
+    if latent is None or latent.value is None:
+        return f"but {_clause(place)}, and whoever knows these places alone is always right"
+    return f"{_clause(place)}, and luck that knows these places alone would flag {about}"
+
+
+def key_places_sentence(places: KeyPlaces) -> str:
+    """At which position the keys differ most from an even spread; empty where they may be spread evenly."""
+    if places.sentence is not None:
+        return places.sentence.text
+    if places.off is None or places.p is None:
+        return ""
+    test = "keys drawn evenly" if places.test == "drawn" else "chi-square"
+    return f"In the benchmark's own order {_clause(places.off)}; n = {places.n}, p {_p(places.p)} ({test})."
+
+
+def _clause(off: OffPlace) -> str:
+    return (
+        f"the key stands {ordinal(off.place or 0)} in {_share(off.share or 0.0)} of the items "
+        f"({_share(off.even or 0.0)} if keys were spread evenly)"
+    )
+
+
+def position_bias_sentence(bias: PositionBias) -> str:
+    """The position that is picked too often, the most significant one first; empty where there is none."""
+    if bias.sentence is not None:
+        return bias.sentence.text
+    more = sorted(
+        (place.p_holm, j, place.picked.value, place.key)
+        for j, place in enumerate(bias.places or ())
+        if place.p_holm is not None and place.picked is not None and place.picked.value is not None
+        if place.key is not None and place.p_holm < LEVEL and place.picked.value > place.key
+    )
+    if not more:
+        return ""
+    p, j, share, key = more[0]
+    return (
+        f"Picks the {ordinal(j)} option in {percent(share)} of the items; the key stands there in "
+        f"{percent(key)} ({'p < 0.001' if p < 0.001 else f'p = {p:.3f}'})."
+    )
+
+
+def contamination_sentence(found: Contamination) -> str:
+    """What was found in texts, and from memory."""
+    if found.sentence is not None:
+        return found.sentence.text
+    return f"{_text_said(found.overlap)} {_memory_said(found.memorisation)}"
+
+
+def _text_said(overlap: TextOverlap | None) -> str:
+    if overlap is None:
+        return "No text was given to look for the items in."
+    files, short, grams = overlap.files or (), overlap.short_mode, overlap.found
+    n, n_short = overlap.n or 0, (short.n if short else 0) or 0
+    hits = round((grams.value or 0.0) * n) if grams else 0
+    whole = round((short.found.value or 0.0) * n_short) if short and short.found else 0
+    words = sum(f.words or 0 for f in files)
+    looked = f"{len(files)} text file{'s' if len(files) != 1 else ''} of {words} words"
+    opening = "Signals found" if hits or whole else "No signal was found"
+    return (
+        f"{opening} in {looked}: {hits} of {n} items share {overlap.ngram} words in a row, "
+        f"{whole} of {n_short} short ones stand there whole; {overlap.not_checkable} were too short to check. Other "
+        "texts, paraphrases, translations and pictures of the items cannot be seen this way."
+    )
+
+
+def _memory_said(recalled: Mapping[str, Memorisation] | None) -> str:
+    if recalled is None:
+        return "No model was asked for the place of a key without its options."
+    said = [f"{name} ({', '.join(_views_said(row))})" for name, row in recalled.items() if row.significant]
+    if not said:
+        return (
+            f"None of {len(recalled)} models found the place of the key without the options more often than "
+            "luck; knowledge of the key's text cannot be seen this way."
+        )
+    return (
+        f"Found the place of the key without the options more often than luck: {'; '.join(said)}. Options that "
+        "stand in a natural order (by size, by date) can do that too."
+    )
+
+
+def _views_said(row: Memorisation) -> Iterator[str]:
+    for name in ("no_choices", "gold_repeated", "empty_choices"):
+        match getattr(row, name):
+            case Recall(value=float(value), n=int(n), chance=float(chance), p_holm=float(p)) if p <= LEVEL:
+                yield f"{name} {percent(value)} of {n} items, luck {percent(chance)}"
+
+
+def ordinal(place: int) -> str:
+    """A place, counted from 0, in words: first, second, ... 11th."""
+    if place < len(_ORDINALS):
+        return _ORDINALS[place]
+    number = place + 1
+    return f"{number}{'th' if number % 100 in (11, 12, 13) else _ENDINGS.get(number % 10, 'th')}"
+
+
+def _p(p: float) -> str:
+    return "< 0.001" if p < 0.001 else f"= {p:.3f}"
+
+
+def _share(share: float) -> str:
+    return f"{100 * share:.0f} %" if share in (0.0, 1.0) else f"{100 * share:.1f} %"
+
+
+def former(summary: Summary) -> dict[str, Any]:
+    """The tree in which parts that are not converted yet read it: names and sentences of format 1."""
+    tree: dict[str, Any] = to_format_1(summary.tree())
+    said = certificate_sentence(summary)
+    if summary.certificate is not None:
+        tree["certificate"] |= {
+            "sentence": said or None,
+            "reasons": [sentence(one) for one in summary.certificate.reasons or ()],
+        }
+    for row, check in zip(tree["guardrails"], summary.guardrails, strict=True):
+        row["reason"] = None if check.reason is None else sentence(check.reason)
+    if summary.residual is not None and summary.residual.reasons is not None:
+        tree["residual"]["reasons"] = [sentence(one) for one in summary.residual.reasons]
+    if summary.screen is not None:
+        tree["screen"]["sentence"] = screen_sentence(summary.screen)
+    if summary.benchmark is not None and summary.benchmark.key_places is not None:
+        tree["benchmark"]["key_places"]["sentence"] = (
+            key_places_sentence(summary.benchmark.key_places) or None
+        )
+    for name, bias in (summary.position_bias or {}).items():
+        if bias is not None:
+            tree["position_bias"][name]["sentence"] = position_bias_sentence(bias) or None
+    if summary.contamination is not None:
+        tree["contamination"]["sentence"] = contamination_sentence(summary.contamination)
+    if summary.label_noise is not None and summary.label_noise.reason is not None:
+        tree["label_noise"]["reason"] = sentence(summary.label_noise.reason)
+    return tree

@@ -1,0 +1,112 @@
+"""Key positions as the summary gives them, and what the screen's sentence is made from."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from robustify.arrays import Bools
+from robustify.judge.screening import excess, expected, flagged_rate, key_places, latent
+from robustify.report.reasons import key_places_sentence, ordinal, screen_sentence
+from robustify.screen.chance import Chance, chance
+from robustify.screen.consensus import screen_chance
+from robustify.screen.key_positions import key_shares, where_keys_stand
+from robustify.screen.screen_rules import ScreenRules
+from robustify.summary.screened import OffPlace, Screen, ScreenByPlace
+from tests.support.fake_answers import Bench, ballot_of, bench
+
+UNANIMOUS = ScreenRules()
+
+
+def screen_of(found: Chance, level: float = 0.05) -> Screen:
+    """The numbers from which the screen's sentence is made."""
+    by, places = found.by_place, found.places
+    place = (
+        None
+        if places is None or places.off is None
+        else OffPlace.model_validate(dict(zip(("place", "share", "even"), places.off, strict=True)))
+    )
+    knowing = by and ScreenByPlace(
+        expected_false_flags=expected(by),
+        excess_over_chance=excess(by),
+        latent_shortcut_rate=latent(by),
+        key_place=place,
+    )
+    return Screen(
+        flagged=flagged_rate(found),
+        expected_false_flags=expected(found),
+        excess_over_chance=excess(found),
+        latent_shortcut_rate=latent(found),
+        by_place=knowing,
+        level=level,
+    )
+
+
+def said(found: Chance, level: float = 0.05) -> str:
+    return screen_sentence(screen_of(found, level))
+
+
+def test_the_sentence_says_when_the_excess_is_not_significant() -> None:
+    clean = screen_chance(ballot_of(bench(300, 2, s=0.0, agree=0.7, seed=1)), UNANIMOUS)
+    assert "cannot be told from luck" in said(clean)
+    gamed = screen_chance(ballot_of(bench(300, 2, s=0.3, agree=0.7, seed=1)), UNANIMOUS)
+    assert f"{gamed.flagged} of 300 items" in said(gamed)
+    assert "found more than luck" in said(replace(gamed, p=0.0137))
+    assert "cannot be told from luck (p = 0.014, at most 0.005 asked for)" in said(
+        replace(gamed, p=0.0137), 0.005
+    )
+    one = screen_chance(ballot_of(bench(300, 2, s=0.4, seed=3)), UNANIMOUS, np.zeros(300, dtype=np.int64))
+    assert "too few items, or groups" in said(one)
+    nothing: Bools = np.zeros((0, 4), dtype=bool)
+    assert "Nothing was screened" in said(chance(nothing[:, 0], nothing, np.zeros(0, dtype=np.int64)))
+
+
+def test_where_all_keys_are_at_one_place_the_sentence_says_so() -> None:
+    b = bench(206, 3, s=0.4, options=(2,), seed=6)
+    first = Bench(np.where(b.key[:, None] == 0, b.picks, 1 - b.picks), np.zeros_like(b.key), b.k, b.shortcut)
+    found = screen_chance(replace(ballot_of(first), placed=True), UNANIMOUS)
+    assert said(found) == (
+        f"{found.flagged} of 206 items were flagged; but the key stands first in 100 % of the items (50.0 % if "
+        "keys were spread evenly), and whoever knows these places alone is always right: what was flagged "
+        "cannot be told from luck."
+    )
+
+
+def test_the_place_with_most_keys_too_many_is_named() -> None:
+    places = key_places(np.repeat([0, 1, 2, 3], [100, 100, 170, 30]), np.full(400, 4))
+    assert (places.shares, places.test) == ((0.25, 0.25, 0.425, 0.075), "chi-square")
+    # 70 and 70 from 100: a chi-square of 98 on 3 degrees of freedom.
+    assert (places.chi_square, places.df) == (pytest.approx(98.0), 3)
+    assert places.off == OffPlace(place=2, share=0.425, even=0.25)
+    assert key_places_sentence(places) == (
+        "In the benchmark's own order the key stands third in 42.5 % of the items (25.0 % if keys were spread "
+        "evenly); n = 400, p < 0.001 (chi-square)."
+    )
+
+
+def test_even_keys_have_no_sentence_and_no_items_have_no_numbers() -> None:
+    even = key_places(np.arange(400) % 4, np.full(400, 4))
+    assert (even.off, even.p, even.n, key_places_sentence(even)) == (None, 1.0, 400, "")
+    none = key_places(np.full(3, -1), np.zeros(3, dtype=np.int64))
+    assert none.tree() == {**dict.fromkeys(even.tree()), "n": 0}
+    assert where_keys_stand(np.zeros(4, dtype=np.int64), np.ones(4, dtype=np.int64)) is not None
+
+
+def test_options_that_differ_in_number_are_counted_apart() -> None:
+    key, k = np.array([0, 1, 0, 1, 2, 4]), np.array([2, 2, 5, 5, 5, 5])
+    places = key_places(key, k)
+    assert places.tree()["by_options"] == {
+        "2": {"n": 2, "shares": [0.5, 0.5]},
+        "5": {"n": 4, "shares": [0.25, 0.25, 0.25, 0.0, 0.25]},
+    }
+    assert (places.df, places.test) == (1 + 4, "drawn")
+    shares = key_shares(key, k, 5)
+    assert shares[0].tolist() == [0.5, 0.5, 0, 0, 0]
+    assert shares[2].tolist() == [0.25, 0.25, 0.25, 0.0, 0.25]
+    assert np.allclose(shares.sum(axis=1), 1)
+
+
+def test_places_in_words() -> None:
+    assert [ordinal(i) for i in (0, 1, 9, 10, 11, 12, 20, 21, 22, 25)] == [
+        "first", "second", "tenth", "11th", "12th", "13th", "21st", "22nd", "23rd", "26th",
+    ]  # fmt: skip
