@@ -269,7 +269,7 @@ def test_a_voter_is_flagged_wherever_its_numbers_stand(voters: Sequence[str]) ->
         "random_removal": {
             name: random_removal(c, where, is_voter=name in voters) for name, c in found.items()
         },
-        "permutation": permutation(table, held, b.voters, voters),
+        "permutation": permutation(table, held, b.voters, voters)["by_model"],
         "pairs": pairs(found, where, voters),
     }
     flagged = {

@@ -104,8 +104,8 @@ def unusual(before: Any, after: Any) -> tuple[list[float], list[float]]:
     names = np.repeat([f"t{i:02d}" for i in range(len(before))], before)
     kept = np.concatenate([np.arange(b) < a for b, a in zip(before, after, strict=True)])
     found = topics(names.tolist(), kept)
-    rows = [found[f"t{i:02d}"] for i in range(len(before))]
-    return [r["p"] for r in rows], [r["p_bh"] for r in rows]  # type: ignore[index]
+    rows = [found["by_topic"][f"t{i:02d}"] for i in range(len(before))]
+    return [r["p"] for r in rows], [r["p_bh"] for r in rows]
 
 
 def test_a_topic_against_the_removal_of_all_is_fishers_exact_test() -> None:
