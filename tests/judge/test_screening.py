@@ -13,7 +13,7 @@ from robustify.screen.consensus import screen_chance
 from robustify.screen.key_positions import key_shares, where_keys_stand
 from robustify.screen.screen_rules import ScreenRules
 from robustify.summary.screened import OffPlace, Screen, ScreenByPlace
-from tests.support.fake_answers import Bench, ballot_of, bench
+from tests.support.fake_answers import Bench, bench, votes_of
 
 UNANIMOUS = ScreenRules()
 
@@ -47,15 +47,15 @@ def said(found: Chance, level: float = 0.05) -> str:
 
 
 def test_the_sentence_says_when_the_excess_is_not_significant() -> None:
-    clean = screen_chance(ballot_of(bench(300, 2, s=0.0, agree=0.7, seed=1)), UNANIMOUS)
+    clean = screen_chance(votes_of(bench(300, 2, s=0.0, agree=0.7, seed=1)), UNANIMOUS)
     assert "cannot be told from luck" in said(clean)
-    gamed = screen_chance(ballot_of(bench(300, 2, s=0.3, agree=0.7, seed=1)), UNANIMOUS)
+    gamed = screen_chance(votes_of(bench(300, 2, s=0.3, agree=0.7, seed=1)), UNANIMOUS)
     assert f"{gamed.flagged} of 300 items" in said(gamed)
     assert "found more than luck" in said(replace(gamed, p=0.0137))
     assert "cannot be told from luck (p = 0.014, at most 0.005 asked for)" in said(
         replace(gamed, p=0.0137), 0.005
     )
-    one = screen_chance(ballot_of(bench(300, 2, s=0.4, seed=3)), UNANIMOUS, np.zeros(300, dtype=np.int64))
+    one = screen_chance(votes_of(bench(300, 2, s=0.4, seed=3)), UNANIMOUS, np.zeros(300, dtype=np.int64))
     assert "too few items, or groups" in said(one)
     nothing: Bools = np.zeros((0, 4), dtype=bool)
     assert "Nothing was screened" in said(chance(nothing[:, 0], nothing, np.zeros(0, dtype=np.int64)))
@@ -64,7 +64,7 @@ def test_the_sentence_says_when_the_excess_is_not_significant() -> None:
 def test_where_all_keys_are_at_one_place_the_sentence_says_so() -> None:
     b = bench(206, 3, s=0.4, options=(2,), seed=6)
     first = Bench(np.where(b.key[:, None] == 0, b.picks, 1 - b.picks), np.zeros_like(b.key), b.k, b.shortcut)
-    found = screen_chance(replace(ballot_of(first), placed=True), UNANIMOUS)
+    found = screen_chance(replace(votes_of(first), placed=True), UNANIMOUS)
     assert said(found) == (
         f"{found.flagged} of 206 items were flagged; but the key stands first in 100 % of the items (50.0 % if "
         "keys were spread evenly), and whoever knows these places alone is always right: what was flagged "
