@@ -5,7 +5,6 @@ that is not shown; surface features are released by class; reasons are replaced,
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -56,7 +55,7 @@ def topic_table(parts: Sequence[Part]) -> Tree:
     """`topics` of the summary for these parts: a function of their counts alone."""
     topic_of = [p.name for p in parts for _ in range(p.before)]
     kept = [i < p.after for p in parts for i in range(p.before)]
-    table = _gathered(topics(topic_of, np.array(kept, dtype=bool)))
+    table = topics(topic_of, np.array(kept, dtype=bool)).tree()
     rows = {
         name: {
             **{end: row[end] for end in ("before", "after")},
@@ -66,14 +65,6 @@ def topic_table(parts: Sequence[Part]) -> Tree:
         for name, row in table["by_topic"].items()
     }
     return {"by_topic": rows, **{name: _fixed(name, table[name]) for name in FIXED}}
-
-
-def _gathered(table: Any) -> dict[str, Any]:
-    """The table of the judge as it is in `summary.json`."""
-    if not isinstance(table, dict):
-        return dict(table.tree())
-    rows = {name: row for name, row in table.items() if name not in FIXED}
-    return {"by_topic": rows, **{name: table[name] for name in FIXED}}
 
 
 def features(found: object, measure: Measure) -> Tree | None:

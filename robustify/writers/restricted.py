@@ -33,7 +33,6 @@ from robustify.restricted.confinement import confined
 from robustify.restricted.hashed_split import NAMES, Split, hashed, read_split, require_apart, separable
 from robustify.restricted.secret_key import require_seal, sealed
 from robustify.run import FORMAT, Run, open_run, replacing, versions
-from robustify.summary.format_1 import read
 from robustify.summary.result import Summary
 from robustify.writers.public import Asked, signature
 
@@ -201,9 +200,7 @@ def private(folder: Path) -> Iterator[None]:
 
 
 def _released(judgement: Judgement, level: Level, k: int, signed: str) -> Tree:
-    exact: Any = judgement.summary
-    summary = exact if isinstance(exact, Summary) else read(exact)
-    return {**as_format_1(released(summary, level, k)), "signature": signed}
+    return {**as_format_1(released(judgement.summary, level, k)), "signature": signed}
 
 
 def as_format_1(summary: Summary) -> Tree:
