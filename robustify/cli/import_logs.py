@@ -71,9 +71,9 @@ def import_(
     Example:
         robustify import logs/samples_*.jsonl --data items.jsonl -o results/imported
     """
-    from robustify.importing import import_logs
     from robustify.logs import LogOptions, mapping, parse_log_path
     from robustify.report.words import closing
+    from robustify.writers.from_logs import import_logs
 
     asked_as = cast("View | None", view)
     options = LogOptions(view=asked_as, filter=filter_, columns=mapping(columns), skip_bad=skip_bad)

@@ -59,12 +59,12 @@ def emit(folder: Path, name: str, out: Path, level: str, previous: tuple[Path, .
     Example:
         robustify split emit results/mock --split robust -o robust.json
     """
-    from robustify.restricted.local_copy import write_new
+    from robustify.restricted.local_copy import write_private_text
     from robustify.run import open_run
     from robustify.writers.restricted import emitted
 
     made = emitted(open_run(folder), name, level, previous)
-    write_new(out, made.text)
+    write_private_text(out, made.text)
     click.echo(f"{_named(made)}: {len(made.ids):,} ids under key {made.key_id}: {printable(str(out))}")
     return 0
 
@@ -138,7 +138,7 @@ def rekey(file: Path, data: str, out: Path, new_key_file: Path | None) -> int:
     """
     from robustify.errors import AuthorisationError
     from robustify.restricted.hashed_split import read_split, rekeyed
-    from robustify.restricted.local_copy import items, open_for, write_new
+    from robustify.restricted.local_copy import items, open_for, write_private_text
     from robustify.restricted.secret_key import evaluator_key
 
     place = str(new_key_file) if new_key_file is not None else os.environ.get(NEW_KEY)
@@ -152,7 +152,7 @@ def rekey(file: Path, data: str, out: Path, new_key_file: Path | None) -> int:
             f"the new key is the old one ({new.id}); expected another: robustify key new"
         )
     made = rekeyed(given, items(access), items(access, new), new.id)
-    write_new(out, made.text)
+    write_private_text(out, made.text)
     click.echo(
         f"{_named(made)}: {len(made.ids):,} ids, key {given.key_id} -> {made.key_id}: {printable(str(out))}"
     )

@@ -87,10 +87,10 @@ def write_copy(path: Path, chosen: Iterable[Item]) -> None:
          "topic": i.topic} | ({"group": i.group} if i.group else {})
         for i in chosen
     )  # fmt: skip
-    write_new(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    write_private_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
-def write_new(path: Path, text: str) -> None:
+def write_private_text(path: Path, text: str) -> None:
     """A new file of mode 0600; nothing is ever overwritten.
 
     Raises:

@@ -10,10 +10,10 @@ from robustify.cli import cli
 from robustify.errors import AuthorisationError, DataError, GuardrailError, ResourceError, UsageError
 from robustify.export import writing as exporting
 from robustify.export.heading import Heading, commented, one_line
-from robustify.importing import import_logs
 from robustify.logs import LogPath
 from robustify.pipeline import rejudge
 from robustify.run import Run, open_run
+from robustify.writers.from_logs import import_logs
 from tests.support.exported_run import made_run, restricted
 from tests.support.fake_logs import jsonl
 

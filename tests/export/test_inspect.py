@@ -18,10 +18,10 @@ import pytest
 from robustify.export.heading import Heading
 from robustify.export.writing import export_inspect, write_inspect
 from robustify.freeform.choice_items import convert_item
-from robustify.importing import import_logs
 from robustify.item import Item
 from robustify.logs import LogPath
 from robustify.run import Run, read_items
+from robustify.writers.from_logs import import_logs
 from tests.support.exported_run import lines, made_run, made_up
 
 INSPECT = os.environ.get("ROBUSTIFY_TEST_INSPECT_PYTHON") or (

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from robustify.importing import import_logs
 from robustify.logs import LogOptions, LogPath, mapping
 from robustify.pipeline import rejudge
 from robustify.run import Run
+from robustify.writers.from_logs import import_logs
 
 MEDBENCH = {"mistral:7b": 48, "llama3.1:8b": 51, "gemma2:9b": 62, "qwen2.5:7b": 53}
 """Right of 200 without the question, as published."""

@@ -17,13 +17,13 @@ from robustify.cli.import_logs import import_
 from robustify.config import Config, parse
 from robustify.errors import DataError, UsageError
 from robustify.export import writing as exporting
-from robustify.importing import import_logs
 from robustify.item import Item
 from robustify.loaders import Source, load
 from robustify.logs import LogPath, parse_log_path
 from robustify.logs.replay import ReplayModel, replayed
 from robustify.run import Run, open_run, write_items
 from robustify.views import template
+from robustify.writers.from_logs import import_logs
 from tests.support.fake_logs import (
     boxes,
     eval_zip,

@@ -17,13 +17,13 @@ from robustify.config import parse, shipped
 from robustify.engines import open_scorer
 from robustify.engines.local.settings import HFModel
 from robustify.export.writing import export_lm_eval
-from robustify.importing import import_logs
 from robustify.logs import LogPath
 from robustify.models import cache_folder
 from robustify.orders import own
 from robustify.pipeline import robustify
 from robustify.run import Run, read_items
 from robustify.views import template
+from robustify.writers.from_logs import import_logs
 from tests.export.test_lm_eval import lm_eval
 from tests.support.model_cache import model_folder
 
