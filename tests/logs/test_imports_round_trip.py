@@ -1,6 +1,6 @@
 """Our items through our export, real lm-eval 0.4.13 and our import: what comes back is what we had ourselves.
 
-A short form runs in the normal suite; the slow one asks 40 items.
+A short form runs with the slow tests; the long one asks 40 items and is run by hand.
 """
 
 import importlib.util
@@ -39,6 +39,7 @@ TASKS = {
 }
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.oracle,
     pytest.mark.model,
     pytest.mark.skipif(importlib.util.find_spec("lm_eval") is None, reason="lm-eval is not installed"),
