@@ -18,11 +18,11 @@ from robustify.cli.free_options import (
     OUT,
     RESTRICTED,
     TEMPLATE_DIR,
-    counted,
+    counts_line,
     grading,
     judging,
     print_,
-    read_items,
+    read_free_items,
 )
 from robustify.cli.free_results import RESULTS
 from robustify.cli.options import as_json, cache_dir, default_cache, watcher
@@ -72,7 +72,7 @@ def prepare(
         robustify free prepare items.jsonl -o free/items.jsonl
     """
     from robustify.cli.data import loaded
-    from robustify.freeform.choice_items import convert_item, excluded
+    from robustify.freeform.choice_items import convert_item, exclusions
     from robustify.freeform.grade.nuggets import draft_nuggets as draft
     from robustify.freeform.jsonl import write_rows
     from robustify.freeform.permit import inside, require_adapter
@@ -99,11 +99,11 @@ def prepare(
                 how = asking.how(items)
                 items = [i if i.excluded_reason else draft(i, judge, how)[0] for i in items]
         write_rows(out, [item_json(item) for item in items], private=permit.restricted)
-    counts = permit.prepared(excluded(items))
+    counts = permit.prepared(exclusions(items))
     lines = [
-        f"{_few(counts['asked'])} of {counts['n']} items can be asked without options: {counted(counts['kinds'])}"
+        f"{_few(counts['asked'])} of {counts['n']} items can be asked without options: {counts_line(counts['kinds'])}"
     ]
-    lines += [f"left out: {counted(counts['excluded'])}"] if counts["excluded"] != {} else []
+    lines += [f"left out: {counts_line(counts['excluded'])}"] if counts["excluded"] != {} else []
     print_({**counts, "out": str(out)}, json_, [*lines, str(out)])
     return 0
 
@@ -153,7 +153,7 @@ def generate(
     from robustify.freeform.permit import permitted
     from robustify.freeform.session import open_remote_writer, open_writer
 
-    every = read_items(items_file)
+    every = read_free_items(items_file)
     items = [item for item in every if not item.excluded_reason][:limit]
     watch = watcher(sys.stderr.isatty() and not json_)
     kept = default_cache(cache_dir)
@@ -216,7 +216,7 @@ def grade(
     from robustify.freeform.schema import answer_from
     from robustify.freeform.session import RECORD, open_judge, refuse_self_judging
 
-    items = read_items(items_file)
+    items = read_free_items(items_file)
     rows = [row for path in answers for row in read_rows(path, answer_from)]
     watch = watcher(sys.stderr.isatty() and not json_)
     record = out.with_name(RECORD)
@@ -256,6 +256,6 @@ def _few(n: int | None) -> str:
 
 
 def _lines(summary: Mapping[str, Any]) -> list[str]:
-    from robustify.freeform.report import page
+    from robustify.freeform.report import markdown_page
 
-    return [line for line in page(summary).split("\n") if line.startswith(("|", "- "))]
+    return [line for line in markdown_page(summary).split("\n") if line.startswith(("|", "- "))]

@@ -132,7 +132,7 @@ def grading(command: F) -> Callable[..., object]:
     return wrapped
 
 
-def read_items(path: Path) -> "list[FreeItem]":
+def read_free_items(path: Path) -> "list[FreeItem]":
     """The items of a file."""
     from robustify.freeform.jsonl import read_rows
     from robustify.freeform.schema import item_from
@@ -156,7 +156,7 @@ def print_(result: Mapping[str, Any], json_: bool, lines: list[str]) -> None:
     click.echo(json.dumps(result) if json_ else "\n".join(map(printable, lines)))
 
 
-def counted(counts: Mapping[str, int] | None) -> str:
+def counts_line(counts: Mapping[str, int] | None) -> str:
     """Counts in a line; None where one of them is too small to be shown."""
     if counts is None:
         return "too few of a kind to tell"

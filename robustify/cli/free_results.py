@@ -16,8 +16,8 @@ from robustify.cli.free_options import (
     TEMPLATE_DIR,
     judging,
     print_,
+    read_free_items,
     read_grades,
-    read_items,
 )
 from robustify.cli.options import as_json, default_cache
 
@@ -68,11 +68,11 @@ def audit(
         robustify free audit --items free/items.jsonl --judge http://127.0.0.1:8000/v1 --judge-model M -o free/audit.json
     """
     from robustify.files import write_json
-    from robustify.freeform.audit import CHECKS, judge_audit
+    from robustify.freeform.judge_audit import CHECKS, judge_audit
     from robustify.freeform.permit import permitted
     from robustify.freeform.session import RECORD, open_judge
 
-    items = read_items(items_file)
+    items = read_free_items(items_file)
     record = out.with_name(RECORD)
     with permitted(items, [items_file], out.absolute().parent) as permit:
         with open_judge(asking, default_cache(cache_dir), record, restricted=permit.restricted) as judge:
@@ -117,15 +117,15 @@ def report(
     from robustify.freeform.human import human_from
     from robustify.freeform.jsonl import read_rows
     from robustify.freeform.permit import permitted
-    from robustify.freeform.report import page, refuse_self_judged, summarise
+    from robustify.freeform.report import markdown_page, refuse_self_judged, summarise
 
-    read, items = read_grades(grades), read_items(items_file)
+    read, items = read_grades(grades), read_free_items(items_file)
     if not allow_self_judging:
         refuse_self_judged(read)
     labels = read_rows(human, human_from) if human else []
     with permitted(items, [items_file, *grades], out or items_file.absolute().parent, read) as permit:
         summary = summarise(items, read, labels, seed, base=base, min_cell=permit.min_cell)
-        shown = page(summary)
+        shown = markdown_page(summary)
         if out is not None:
             out.mkdir(parents=True, exist_ok=True)
             write_json(out / "summary.json", summary)
@@ -180,7 +180,9 @@ def attach(
     if not allow_self_judging:
         refuse_self_judged(read)
     labels = read_rows(human, human_from) if human else []
-    done = attach_free(run, attached(read, read_items(items_file), items, labels, seed), out or run_folder)
+    done = attach_free(
+        run, attached(read, read_free_items(items_file), items, labels, seed), out or run_folder
+    )
     scores = {name: entry["free"] for name, entry in done.summary["accuracy"].items() if entry["free"]}
     lines = [*map(_accuracy, scores, scores.values()), str(done.folder)]
     print_({"run": str(done.folder), "free": scores}, json_, lines)
@@ -282,7 +284,7 @@ def compare(
     from robustify.freeform.session import RECORD, open_judge
     from robustify.freeform.template_comparison import compare_templates
 
-    items = read_items(items_file)
+    items = read_free_items(items_file)
     labels = read_rows(human, human_from) if human else []
     record = out.with_name(RECORD)
     with permitted(items, [items_file, answers_file], out.absolute().parent) as permit:

@@ -76,7 +76,7 @@ def _reason(item: Item, kind: Kind, explanations: bool) -> str:
     return "long_answer" if kind == "explanation" and not explanations else ""
 
 
-def excluded(items: Iterable[FreeItem]) -> dict[str, Any]:
+def exclusions(items: Iterable[FreeItem]) -> dict[str, Any]:
     """How many items each reason excluded, in all and by topic, and how many are left to ask.
 
     `{"n", "asked", "kinds": {KIND: n}, "excluded": {REASON: n}, "topics": {TOPIC: {"n", "asked", REASON: n}}}`

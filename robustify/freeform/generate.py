@@ -16,7 +16,7 @@ from robustify.errors import AuthorisationError, DataError, UsageError
 from robustify.freeform.answer_text import split_reasoning
 from robustify.freeform.jsonl import appending, read_rows
 from robustify.freeform.judge.prompting import prompt_sha256, rendered, sealed_digest
-from robustify.freeform.judge.store import Template, TemplateStore, get_store
+from robustify.freeform.judge.store import PromptTemplate, TemplateStore, get_store
 from robustify.freeform.schema import AnswerRow, FreeItem, answer_from, plain
 from robustify.redaction.silence import muted
 from robustify.redaction.text import KeptHere
@@ -46,7 +46,7 @@ class Generation:
     seal: bytes | None = field(default=None, repr=False, compare=False)
     """The subkey under which the digests of a restricted set's prompts are kept."""
 
-    def of(self, item: FreeItem) -> Template:
+    def of(self, item: FreeItem) -> PromptTemplate:
         """The template that asks this item.
 
         Raises:
@@ -70,7 +70,7 @@ class _Prompt(KeptHere):
     item: FreeItem
     text: str
     sha256: str
-    template: Template
+    template: PromptTemplate
     key: str
 
 

@@ -179,7 +179,7 @@ def ranked(bounds: Mapping[str, Ends]) -> list[list[str]]:
 # The page
 
 
-def page(summary: Mapping[str, Any]) -> str:
+def markdown_page(summary: Mapping[str, Any]) -> str:
     """The summary as a page of Markdown."""
     shown = _Shown(bool(summary["restricted"]))
     lines = ["# Free response", "", *_accuracy(summary, shown), "", *_calibration(summary, shown), ""]

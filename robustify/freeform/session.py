@@ -12,8 +12,8 @@ from pathlib import Path
 from robustify.engines.protocols import Metered, Writer
 from robustify.errors import AuthorisationError, ModelError, UsageError
 from robustify.freeform.judge.asking import check_votes
+from robustify.freeform.judge.conversation import Judging, Shot, check_leak, pick_shots, read_shots
 from robustify.freeform.judge.judges import HttpJudge, Judge, WriterJudge, engine_name, recording, replaying
-from robustify.freeform.judge.judging import Judging, Shot, check_leak, pick_shots, read_shots
 from robustify.freeform.judge.store import TemplateStore, get_store
 from robustify.freeform.schema import AnswerRow, FreeItem
 

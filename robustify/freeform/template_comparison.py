@@ -14,7 +14,7 @@ from robustify.errors import UsageError
 from robustify.freeform.grade.grading import Grading, grade_answer
 from robustify.freeform.human import UNCALIBRATED, HumanLabel, calibrate, consensus, judge_words, units_of
 from robustify.freeform.judge.judges import Judge
-from robustify.freeform.judge.store import Template
+from robustify.freeform.judge.store import PromptTemplate
 from robustify.freeform.metrics import numbers_of
 from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult
 from robustify.stats.differences import paired_difference
@@ -64,7 +64,7 @@ def _labelled(measured: Mapping[str, Any]) -> bool:
 
 
 def _grade(
-    item: FreeItem, answer: AnswerRow, template: Template, rules: Grading, judge: Judge
+    item: FreeItem, answer: AnswerRow, template: PromptTemplate, rules: Grading, judge: Judge
 ) -> GradeResult:
     """The judge's word by one template, whatever the rules say."""
     fitting = (

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from robustify.errors import DataError
-from robustify.freeform.choice_items import convert_item, excluded, route
+from robustify.freeform.choice_items import convert_item, exclusions, route
 from robustify.freeform.jsonl import appending, read_rows, write_rows
 from robustify.freeform.schema import (
     SCHEMA,
@@ -76,7 +76,7 @@ def test_every_exclusion_is_counted_by_topic() -> None:
         convert_item(Item(f"i{n}", stem, choices, 0, "t" if n % 2 else "u"))
         for n, (stem, choices, _) in enumerate(REASONS)
     ]
-    told = excluded(items)
+    told = exclusions(items)
     assert told["n"] == told["asked"] + sum(told["excluded"].values()) == len(REASONS)
     assert sum(told["kinds"].values()) == told["asked"]
     for name in ("n", "asked"):

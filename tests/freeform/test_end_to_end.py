@@ -13,14 +13,14 @@ import pytest
 from click.testing import CliRunner
 
 from robustify.cli.free import free
-from robustify.freeform.choice_items import convert_item, excluded
+from robustify.freeform.choice_items import convert_item, exclusions
 from robustify.freeform.generate import Generation, generate
 from robustify.freeform.grade.grading import Grading, grade_answers
 from robustify.freeform.human import UNCALIBRATED
 from robustify.freeform.jsonl import read_rows, write_rows
 from robustify.freeform.judge.judges import recording, replaying
 from robustify.freeform.judge.prompting import Message
-from robustify.freeform.report import page, summarise
+from robustify.freeform.report import markdown_page, summarise
 from robustify.freeform.schema import FreeItem, answer_from, grade_from, item_json
 from robustify.loaders import Source, load
 from tests.engines.test_vllm_engine import PYTHON, serving
@@ -35,7 +35,7 @@ JUDGED = 6
 def demo_items() -> list[FreeItem]:
     loaded = load(Source(path=str(ROOT / "configs" / "data" / "benign_demo.jsonl")))
     items = [convert_item(item) for item in loaded.items]
-    told = excluded(items)
+    told = exclusions(items)
     assert told["n"] == len(loaded.items) == told["asked"] + sum(told["excluded"].values())
     return [item for item in items if not item.excluded_reason][:N]
 
@@ -86,7 +86,7 @@ def test_a_real_model_answers_and_is_graded_without_a_live_judge(tmp_path: Path)
     assert told["by_judge"]["value"] == len(left) / n
     assert told["upper"] - told["lower"] == pytest.approx(len(unscored) / N)
     assert summary["calibration"] == {"status": UNCALIBRATED}
-    assert UNCALIBRATED in page(summary)
+    assert UNCALIBRATED in markdown_page(summary)
 
 
 @pytest.mark.proof

@@ -22,7 +22,7 @@ from robustify.freeform.jsonl import read_rows
 from robustify.freeform.judge.judges import Call, Completion, HttpJudge
 from robustify.freeform.judge.prompting import Message
 from robustify.freeform.permit import cell, cells, prepared, released, share
-from robustify.freeform.report import page, summarise
+from robustify.freeform.report import markdown_page, summarise
 from robustify.freeform.schema import FreeItem, GradeResult, answer_from, grade_from, item_from, item_json
 from robustify.item import Item
 from robustify.restricted.ids import item_id
@@ -313,7 +313,7 @@ def test_a_report_shows_no_small_cell_and_no_rate_of_none_or_all() -> None:
     whole = told["models"]["m"]
     assert whole["kinds"] == {}
     assert (whole["all"]["accuracy"]["value"], whole["all"]["n"]) == (0.38, 60)
-    assert "100 % (" not in page(told).split("coverage")[0]
+    assert "100 % (" not in markdown_page(told).split("coverage")[0]
     for right, n, why in (
         (3, 3, "< 10 items"),
         (40, 40, "< 10 right or wrong"),
@@ -333,7 +333,7 @@ def test_a_withheld_rate_is_not_found_from_what_stands_beside_it() -> None:
     assert {against[name] for name in ("lower", "upper", "gained", "lost", "p", "p_holm")} == {None}
     assert against["difference"]["value"] is None
     assert told["ranks"] == [["m"]]
-    assert "18" not in page(told)
+    assert "18" not in markdown_page(told)
 
 
 def test_a_released_summary_is_built_from_a_list_of_places() -> None:

@@ -14,6 +14,7 @@ import pytest
 from robustify.errors import AuthorisationError, DataError, ModelError, UsageError
 from robustify.freeform.grade.graders import grade_explanation, grade_mcq, grade_numeric
 from robustify.freeform.judge.asking import ask_labels
+from robustify.freeform.judge.conversation import Judging, read_shots, tolerance_percent
 from robustify.freeform.judge.judges import (
     Call,
     Completion,
@@ -25,7 +26,6 @@ from robustify.freeform.judge.judges import (
     recording,
     replaying,
 )
-from robustify.freeform.judge.judging import Judging, read_shots, tolerance_percent
 from robustify.freeform.judge.prompting import Message
 from tests.freeform.scripted import ScriptedJudge
 

@@ -10,7 +10,7 @@ import pytest
 from robustify.errors import DataError, UsageError
 from robustify.freeform.human import HumanLabel, calibrate, consensus, human_from
 from robustify.freeform.metrics import aggregate, clustered_rate, corrected, corrected_rate
-from robustify.freeform.report import heuristic_gap, page, ranked, refuse_self_judged, summarise
+from robustify.freeform.report import heuristic_gap, markdown_page, ranked, refuse_self_judged, summarise
 from robustify.freeform.schema import FreeItem, GradeResult, JudgeTrace, NuggetGrade, Status
 from robustify.stats.agreement import agreement, cohen_kappa, kappa_of, kendall_tau, krippendorff_alpha
 from robustify.stats.intervals import rate
@@ -222,8 +222,8 @@ def test_without_people_a_judge_is_uncalibrated() -> None:
     items = [FreeItem(f"i{i}", "q", "short_text", "r") for i in range(4)]
     summary = summarise(items, judged(4))
     assert summary["calibration"] == {"status": "uncalibrated"}
-    assert "uncalibrated" in page(summary)
-    assert "uncalibrated" not in page(summarise(items, judged(4), said(4)))
+    assert "uncalibrated" in markdown_page(summary)
+    assert "uncalibrated" not in markdown_page(summarise(items, judged(4), said(4)))
 
 
 def test_three_people_say_whether_the_judge_is_one_of_them() -> None:
@@ -283,7 +283,7 @@ def test_the_summary_counts_every_answer_of_every_model() -> None:
     gap = summary["differences"]["a"]["b"]
     assert (gap["value"], gap["n"]) == (0.5, 40)
     assert gap["ci"][0] < 0.5 < gap["ci"][1]
-    shown = page(summary)
+    shown = markdown_page(summary)
     assert "| a | all | 40 | 75.0 %" in shown
     assert "needs_judge 1" in shown
 
@@ -291,7 +291,7 @@ def test_the_summary_counts_every_answer_of_every_model() -> None:
 def test_a_restricted_page_prints_counts_and_rounded_rates() -> None:
     item = FreeItem("secret-id", "Secret?", "short_text", "hidden", topic="secret topic", restricted=True)
     grades = [row(f"i{i}", score=float(i < 10)) for i in range(30)]
-    shown = page(summarise([item], grades))
+    shown = markdown_page(summarise([item], grades))
     assert "33 %" in shown
     assert "33.3" not in shown
     assert "ecret" not in shown

@@ -6,8 +6,8 @@ import pytest
 
 from robustify.errors import DataError, UsageError
 from robustify.freeform.grade.nuggets import draft_nuggets, grade_nuggets
+from robustify.freeform.judge.conversation import Judging
 from robustify.freeform.judge.judges import JudgeCallError
-from robustify.freeform.judge.judging import Judging
 from robustify.freeform.metrics import aggregate, score_nuggets
 from robustify.freeform.schema import FreeItem, Nugget, NuggetGrade
 from tests.freeform.scripted import ScriptedJudge

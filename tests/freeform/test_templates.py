@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from robustify.errors import DataError, UsageError
-from robustify.freeform.judge.judging import Shot, check_leak, pick_shots, read_shots, turns
+from robustify.freeform.judge.conversation import Shot, check_leak, pick_shots, read_shots, turns
 from robustify.freeform.judge.label_parse import FORMAT_TYPES, parse_labels_multi_format
 from robustify.freeform.judge.prompting import Message, prompt_sha256, rendered
 from robustify.freeform.judge.store import TemplateStore, get_store, read, read_pack

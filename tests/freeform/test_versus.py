@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from robustify.errors import UsageError
 from robustify.freeform.metrics import against_base
-from robustify.freeform.report import page, summarise
+from robustify.freeform.report import markdown_page, summarise
 from robustify.freeform.schema import GradeResult
 from robustify.stats.tests import mcnemar_exact
 
@@ -84,8 +84,8 @@ def test_a_base_that_cannot_be_held_against_is_refused(base: str) -> None:
 
 def test_the_page_holds_the_comparison_only_where_a_base_is_named() -> None:
     both = [*grades("a", [0.0] * 12), *grades("b", [1.0] * 10 + [None] * 2)]
-    shown = page(summarise([], both, base="a"))
+    shown = markdown_page(summarise([], both, base="a"))
     assert "## Against a" in shown
     assert "| b | 12 |" in shown
     assert "83.3 % / 100.0 % | 10 | 0 | 0.0020 |" in shown
-    assert "## Against" not in page(summarise([], both))
+    assert "## Against" not in markdown_page(summarise([], both))

@@ -95,7 +95,7 @@ def prompts() -> str:
 
 
 def checks() -> str:
-    from robustify.freeform.audit import CHECKS, PAYLOADS
+    from robustify.freeform.judge_audit import CHECKS, PAYLOADS
 
     payloads = ", ".join(f"`{name}`" for name in PAYLOADS)
     return f"Checks: {', '.join(f'`{c}`' for c in CHECKS)}.\nPayloads of `injection`: {payloads}.\n"

@@ -24,8 +24,8 @@ from robustify.freeform.answer_text import (
 )
 from robustify.freeform.grade.choice import find_choice
 from robustify.freeform.grade.numeric import NumericRule, Percent, Tolerance, find_numeric, rivals_of
+from robustify.freeform.judge.conversation import Judging, judged, tolerance_percent
 from robustify.freeform.judge.judges import Judge
-from robustify.freeform.judge.judging import Judging, judged, tolerance_percent
 from robustify.freeform.judge.verdicts import scale_of
 from robustify.freeform.schema import GradeResult
 

@@ -27,8 +27,8 @@ from robustify.freeform.grade.graders import (
 from robustify.freeform.grade.nuggets import NUGGETS, grade_nuggets
 from robustify.freeform.grade.numeric import Percent
 from robustify.freeform.jsonl import appending, read_rows, write_rows
+from robustify.freeform.judge.conversation import Judging
 from robustify.freeform.judge.judges import Judge
-from robustify.freeform.judge.judging import Judging
 from robustify.freeform.judge.prompting import sealed_digest
 from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult, JudgeTrace, Kind, grade_from, plain
 

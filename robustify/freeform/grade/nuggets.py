@@ -16,14 +16,14 @@ from robustify.freeform.answer_text import (
     said,
     shown_answer,
 )
-from robustify.freeform.judge.asking import Asked, ask, ask_labels, check_votes, voting
+from robustify.freeform.judge.asking import AskedLabels, ask_labels, ask_value, check_votes, voting
+from robustify.freeform.judge.conversation import Judging, verdict_of
 from robustify.freeform.judge.judges import Completion, Judge
-from robustify.freeform.judge.judging import Judging, verdict_of
 from robustify.freeform.judge.label_parse import FORMAT_TYPES, readable
 from robustify.freeform.judge.label_sets import IMPORTANCE, LABEL_SETS
 from robustify.freeform.judge.prompting import Message
 from robustify.freeform.judge.spans import Pairs, Reader, Undecodable, spans
-from robustify.freeform.judge.store import Template
+from robustify.freeform.judge.store import PromptTemplate
 from robustify.freeform.judge.verdicts import Reading, majority_vote
 from robustify.freeform.metrics import NUGGET_SCORES, score_nuggets
 from robustify.freeform.schema import (
@@ -76,7 +76,7 @@ def grade_nuggets(
         text = shown_answer(answer)
     batches = [nuggets[start : start + batch_size] for start in range(0, len(nuggets), batch_size)]
 
-    def labelled(batch: Sequence[Nugget], vote: int) -> Asked:
+    def labelled(batch: Sequence[Nugget], vote: int) -> AskedLabels:
         def messages(some: Sequence[Nugget]) -> Sequence[Message]:
             variables: dict[str, object] = {
                 "query": question,
@@ -106,7 +106,12 @@ def grade_nuggets(
 
 
 def _check(
-    nuggets: Sequence[Nugget], template: Template, format_type: str, batch_size: int, score: str, votes: int
+    nuggets: Sequence[Nugget],
+    template: PromptTemplate,
+    format_type: str,
+    batch_size: int,
+    score: str,
+    votes: int,
 ) -> None:
     check_votes(votes)
     if not nuggets or batch_size < 1:
@@ -121,16 +126,16 @@ def _check(
         raise DataError(f"{len(nuggets)} nuggets with repeated words or ids; expected each fact once")
 
 
-def _together(parts: Sequence[Asked]) -> Asked:
+def _together(parts: Sequence[AskedLabels]) -> AskedLabels:
     """The labels of all batches, in the order of the nuggets."""
-    return Asked(
+    return AskedLabels(
         tuple(label for part in parts for label in part.labels),
         tuple(error for part in parts for error in part.error_types),
         tuple(attempt for part in parts for attempt in part.attempts),
     )
 
 
-def _majority(nuggets: Sequence[Nugget], cast: Sequence[Asked]) -> tuple[NuggetGrade, ...]:
+def _majority(nuggets: Sequence[Nugget], cast: Sequence[AskedLabels]) -> tuple[NuggetGrade, ...]:
     """One label a nugget: the majority of the votes that were requested."""
     graded = []
     for place, nugget in enumerate(nuggets):
@@ -192,7 +197,7 @@ def draft_nuggets(
     }
     wanted = 'Reply with only the JSON object: {"nuggets": ["<fact>", "<fact>"]}.'
     messages = how.messages(template, variables, item.id)
-    made = ask(judge, messages, _read_facts, wanted, how.call, how.max_parse_retries)
+    made = ask_value(judge, messages, _read_facts, wanted, how.call, how.max_parse_retries)
     facts = list(made.value or ())[:MOST_DRAFTED]
     if not facts:
         return item, made.attempts

@@ -23,7 +23,7 @@ from robustify.freeform.answer_text import (
     wrong,
 )
 from robustify.freeform.grade.quantities import Quantity, plain_notation, quantities_in, whole_quantity
-from robustify.freeform.grade.units import Unit, convert, dimension, parse_unit, percent
+from robustify.freeform.grade.units import Unit, convert, dimension, is_percent, parse_unit
 
 _BOUND = re.compile(
     r"(?:[<>≤≥]\s?=?|\b(?:at\s+(?:least|most)|(?:more|less|greater|fewer|higher|lower|larger|smaller|not?\s+more|not?\s+less)"
@@ -177,7 +177,7 @@ def find_numeric(answer: str, reference: str, rule: NumericRule, question: str =
 
 def _kept(found: Sequence[Quantity], unit: Unit | None) -> list[Quantity]:
     """The quantities of the reference's dimension, if there are any; else all."""
-    if unit is None or percent(unit):
+    if unit is None or is_percent(unit):
         return list(found)
     wanted = dimension(unit)
     return [q for q in found if q.unit is not None and dimension(q.unit) == wanted] or list(found)
@@ -226,7 +226,7 @@ def _one(
 def _compared(quantity: Quantity, reference: Quantity, rule: NumericRule, question: str) -> Finding:
     if quantity.bullet and rule.accepts(-quantity.value, reference.value):
         return undecided("sign_or_bullet", quantity.raw)
-    if percent(reference.unit) or percent(quantity.unit):
+    if is_percent(reference.unit) or is_percent(quantity.unit):
         return _by_percent(quantity, reference, rule, question)
     value, unit = quantity.value, _meant(quantity.unit, reference.unit)
     flags: tuple[str, ...] = ()
@@ -270,12 +270,12 @@ def _meant(unit: Unit | None, wanted: Unit | None) -> Unit | None:
 def _by_percent(quantity: Quantity, reference: Quantity, rule: NumericRule, question: str) -> Finding:
     """Face value or fraction: both for a reference in per cent; for another one the question decides."""
     face = quantity.value
-    if percent(reference.unit):
-        if quantity.unit is not None and not percent(quantity.unit):
+    if is_percent(reference.unit):
+        if quantity.unit is not None and not is_percent(quantity.unit):
             return wrong("unit_mismatch", quantity.raw)
         if quantity.unknown:
             return undecided("unknown_unit", quantity.raw)
-        values = [face] if percent(quantity.unit) else [face, face * 100]
+        values = [face] if is_percent(quantity.unit) else [face, face * 100]
         ok = any(rule.accepts(value, reference.value) for value in values)
         return right("within_tolerance", quantity.raw) if ok else _missed(quantity, reference, rule, ())
     if reference.unit is not None:

@@ -195,7 +195,7 @@ def unit_name(word: str) -> str | None:
     return None
 
 
-def percent(unit: Unit | None) -> bool:
+def is_percent(unit: Unit | None) -> bool:
     """Whether a unit is the per cent sign alone."""
     return unit == (("percent", 1),)
 

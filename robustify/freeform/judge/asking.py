@@ -33,7 +33,7 @@ class AskedOnce(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedLabels:
     """The labels of one asking, None where a nugget got none; `status` is "ok", "partial" or "error"."""
 
     labels: tuple[str | None, ...]
@@ -51,7 +51,7 @@ class Asked:
         return next((e for e in self.error_types if e is not None), None)
 
 
-def ask(
+def ask_value(
     judge: Judge,
     messages: Sequence[Message],
     read: Callable[[Completion], Reading[T]],
@@ -102,7 +102,8 @@ def ask_votes(
     """
     check_votes(votes)
     cast = [
-        ask(judge, messages, read, wanted, voting(call, i, votes), max_parse_retries) for i in range(votes)
+        ask_value(judge, messages, read, wanted, voting(call, i, votes), max_parse_retries)
+        for i in range(votes)
     ]
     values = tuple(c.value for c in cast)
     attempts = tuple(a for c in cast for a in c.attempts)
@@ -167,8 +168,8 @@ class _Labelling:
         line = _retry_line(parsed.error_type or "unknown_label", parsed.count, self.missing, n)
         return reply.text[:LONGEST_QUOTED], line
 
-    def asked(self) -> Asked:
-        return Asked(tuple(self.labels), tuple(self.errors), tuple(self.attempts))
+    def asked(self) -> AskedLabels:
+        return AskedLabels(tuple(self.labels), tuple(self.errors), tuple(self.attempts))
 
 
 def ask_labels(
@@ -181,7 +182,7 @@ def ask_labels(
     label_set: LabelSet = SUPPORT3,
     call: Call | None = None,
     alone: Callable[[int], Sequence[Message]] | None = None,
-) -> Asked:
+) -> AskedLabels:
     """The labels of `expected_count` nuggets. Valid aligned labels are kept; only missing ones are asked again.
 
     `alone` gives the conversation about one nugget: where it is given, the last retry asks one nugget at a time.

@@ -17,7 +17,7 @@ import jinja2
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from robustify.errors import UsageError
-from robustify.freeform.judge.store import Template, TemplateStore, get_store, read
+from robustify.freeform.judge.store import PromptTemplate, TemplateStore, get_store, read
 from robustify.redaction.text import KeptHere
 
 LANGUAGES = {
@@ -56,7 +56,7 @@ def sealed_digest(seal: bytes, what: str, digest: str) -> str:
 
 
 def rendered(
-    template: Template, variables: Mapping[str, object], store: TemplateStore | None = None
+    template: PromptTemplate, variables: Mapping[str, object], store: TemplateStore | None = None
 ) -> list[Message]:
     """The messages of a template: a system turn where it has one, and the user's.
 
@@ -95,7 +95,7 @@ def _block(compiled: jinja2.Template, role: str, values: Mapping[str, Any]) -> s
     return re.sub(r"\n{3,}", "\n\n", text).strip("\n") if role == "system" else text.strip("\n")
 
 
-def _check(template: Template, variables: Mapping[str, object]) -> None:
+def _check(template: PromptTemplate, variables: Mapping[str, object]) -> None:
     missing = [name for name in template.variables if variables.get(name) is None]
     unknown = sorted(set(variables) - set(template.variables) - set(template.optional))
     if missing or unknown:
@@ -107,7 +107,7 @@ def _check(template: Template, variables: Mapping[str, object]) -> None:
         )
 
 
-def _note(template: Template, language: str) -> str:
+def _note(template: PromptTemplate, language: str) -> str:
     if language not in LANGUAGES:
         raise UsageError(f"language {language!r}: expected one of {', '.join(LANGUAGES)}")
     if language == "en" or language in template.languages():
@@ -148,7 +148,7 @@ def _numbered(texts: Sequence[str]) -> str:
 
 
 @lru_cache(maxsize=256)
-def _environment(template: Template) -> jinja2.Environment:
+def _environment(template: PromptTemplate) -> jinja2.Environment:
     def load(name: str) -> str | None:
         return read(template.root, name) if name in template.files else None
 

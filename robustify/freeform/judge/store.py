@@ -28,7 +28,7 @@ _NEEDED = ("id", "files", "sha256", "variables", "reads", "changelog")
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
+class PromptTemplate:
     """One version of one prompt: where its text is, what it needs, and how the reply to it is read.
 
     `reads` is "text" (an answer), "score", "verdict", "labels" or "nuggets"; `label_set` and `scale` say of what.
@@ -86,15 +86,15 @@ class TemplateStore:
 
     __slots__ = ("_templates", "broken")
 
-    def __init__(self, templates: Sequence[Template], broken: Mapping[str, str] | None = None) -> None:
+    def __init__(self, templates: Sequence[PromptTemplate], broken: Mapping[str, str] | None = None) -> None:
         self._templates = {t.id: t for t in templates}
         self.broken = dict(broken or {})
         """Packs that could not be read, and why."""
 
-    def __iter__(self) -> Iterator[Template]:
+    def __iter__(self) -> Iterator[PromptTemplate]:
         return iter(sorted(self._templates.values(), key=lambda t: (t.name, t.version)))
 
-    def get(self, template_id: str) -> Template:
+    def get(self, template_id: str) -> PromptTemplate:
         """The template of this id; a name alone means its newest version.
 
         Raises:
@@ -182,7 +182,7 @@ def _store(extra_dirs: tuple[Path, ...]) -> TemplateStore:
     return TemplateStore(templates, broken)
 
 
-def _plugged_in(entry: EntryPoint) -> list[Template] | str:
+def _plugged_in(entry: EntryPoint) -> list[PromptTemplate] | str:
     """The templates of an installed pack, or why it cannot be read."""
     try:
         pack = entry.load()
@@ -193,11 +193,11 @@ def _plugged_in(entry: EntryPoint) -> list[Template] | str:
 
 
 @cache
-def _built_in() -> tuple[Template, ...]:
+def _built_in() -> tuple[PromptTemplate, ...]:
     return tuple(read_pack(files("robustify.freeform") / "templates", ""))
 
 
-def read_pack(root: "Traversable", prefix: str) -> list[Template]:
+def read_pack(root: "Traversable", prefix: str) -> list[PromptTemplate]:
     """The templates of a folder with a `manifest.yaml`; their ids begin with the prefix.
 
     Raises:
@@ -224,11 +224,11 @@ def _faults(row: Any, prefix: str) -> list[str]:
     return []
 
 
-def _template(row: Mapping[str, Any], root: "Traversable", prefix: str) -> Template:
+def _template(row: Mapping[str, Any], root: "Traversable", prefix: str) -> PromptTemplate:
     def listed(name: str) -> tuple[str, ...]:
         return tuple(str(value) for value in row.get(name) or ())
 
-    return Template(
+    return PromptTemplate(
         id=prefix + str(row["id"]),
         root=root,
         files=listed("files"),

@@ -17,8 +17,8 @@ import numpy as np
 from robustify.errors import UsageError
 from robustify.freeform.grade.nuggets import grade_nuggets
 from robustify.freeform.human import judge_verdict
+from robustify.freeform.judge.conversation import Judging, judged, tolerance_percent
 from robustify.freeform.judge.judges import Judge
-from robustify.freeform.judge.judging import Judging, judged, tolerance_percent
 from robustify.freeform.metrics import clustered_rate
 from robustify.freeform.schema import FreeItem, GradeResult, Kind, Nugget
 from robustify.redaction.text import KeptHere

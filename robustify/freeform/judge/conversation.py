@@ -23,7 +23,7 @@ from robustify.freeform.judge.asking import ask_votes
 from robustify.freeform.judge.judges import Call, Completion, Judge
 from robustify.freeform.judge.label_sets import LABEL_SETS
 from robustify.freeform.judge.prompting import Message, rendered
-from robustify.freeform.judge.store import Template, TemplateStore, get_store
+from robustify.freeform.judge.store import PromptTemplate, TemplateStore, get_store
 from robustify.freeform.judge.verdicts import Reading, parse_score, parse_verdict
 from robustify.freeform.schema import ErrorType, FreeItem, GradeResult, JudgeTrace, Method, Status
 from robustify.redaction.text import KeptHere
@@ -123,14 +123,14 @@ def _runs(text: str) -> set[tuple[str, ...]]:
     return {tokens[i : i + SHARED] for i in range(len(tokens) - SHARED + 1)}
 
 
-def fits(shot: Shot, template: Template) -> bool:
+def fits(shot: Shot, template: PromptTemplate) -> bool:
     """Whether a case shows what a reply to this template looks like."""
     if template.reads == "labels":
         return template.label_set == "support3" and bool(shot.labels)
     return template.reads in ("score", "verdict") and bool(shot.verdict)
 
 
-def turns(template: Template, shots: Sequence[Shot], format_type: str, nonce: str) -> list[Message]:
+def turns(template: PromptTemplate, shots: Sequence[Shot], format_type: str, nonce: str) -> list[Message]:
     """The cases as turns of user and assistant, in the words of the template and the format that is wanted."""
     out: list[Message] = []
     for i, shot in enumerate(shots):
@@ -145,7 +145,7 @@ def turns(template: Template, shots: Sequence[Shot], format_type: str, nonce: st
     return out
 
 
-def _reply(template: Template, shot: Shot, format_type: str) -> str:
+def _reply(template: PromptTemplate, shot: Shot, format_type: str) -> str:
     if template.reads != "labels":
         key, value = ("verdict", shot.verdict) if template.reads == "verdict" else ("score", shot.score)
         return json.dumps({"reasoning": shot.reasoning, key: value}, ensure_ascii=False)
@@ -191,7 +191,11 @@ class Judging:
         return f"{self.seed}:{item_id}"
 
     def messages(
-        self, template: Template, variables: Mapping[str, object], item_id: str, format_type: str = "json"
+        self,
+        template: PromptTemplate,
+        variables: Mapping[str, object],
+        item_id: str,
+        format_type: str = "json",
     ) -> list[Message]:
         """The conversation: the template's turns, with the worked cases before the question."""
         options = {"nonce": self.nonce(item_id), "language": self.language, "domain": self.domain}
@@ -242,7 +246,11 @@ def judged(
 
 
 def _graded(
-    result: GradeResult, trace: JudgeTrace, template: Template, verdict: str | None, error: ErrorType | None
+    result: GradeResult,
+    trace: JudgeTrace,
+    template: PromptTemplate,
+    verdict: str | None,
+    error: ErrorType | None,
 ) -> GradeResult:
     score: float | None
     flags = (*result.flags, "self_judging") if trace.self_judging else result.flags
@@ -266,7 +274,7 @@ def verdict_of(score: float | None) -> str | None:
     return None if score is None else {0.0: "incorrect", 1.0: "correct"}.get(score, "partial")
 
 
-def _wanted(template: Template, scale: str) -> str:
+def _wanted(template: PromptTemplate, scale: str) -> str:
     if template.reads == "verdict":
         return 'Reply with only the JSON object: {"verdict": "correct"}, or "incorrect", or "not_attempted".'
     scores = "0 or 1" if scale == "binary" else "0, 0.25, 0.5, 0.75 or 1"
