@@ -36,7 +36,8 @@ models: [{name: tiny, model: model, max_batch_tokens: 64}]
 limits: {min_robust: 1}
 """
 COLOURS = ("red", "green", "blue", "grey")
-GIVE_UP = 120.0
+GIVE_UP = 1200.0
+"""Seconds. Generous: other programs may take the machine."""
 MOMENTS, IN_A_ROW = 30, 3
 
 

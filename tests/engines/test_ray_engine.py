@@ -1,6 +1,7 @@
 """The engine ray: units on workers give the bits of a local run, whichever is lost, and in whatever order they come."""
 
 import itertools
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -273,28 +274,22 @@ def test_every_path_is_that_of_a_local_run(tmp_path: Path, joined: FakeRay, make
     assert found[1] == path
 
 
-def test_a_model_for_which_trees_are_wrong_is_found_out(
-    llama: Path, joined: FakeRay, monkeypatch: pytest.MonkeyPatch
+def refusing(*_: Any) -> Any:
+    raise ValueError("a mask of four dimensions is not supported")
+
+
+@pytest.mark.parametrize("refuses", [False, True], ids=["wrong", "refused"])
+def test_a_model_for_which_trees_do_not_work_is_found_out(
+    llama: Path, joined: FakeRay, monkeypatch: pytest.MonkeyPatch, refuses: bool
 ) -> None:
     right, _ = locally(llama, REQUESTS)
     passed = tree.Trees.score
-    monkeypatch.setattr(
-        tree.Trees, "score", lambda *a: ([(r, v - 1) for r, v in unit] for unit in passed(*a))
-    )
-    found, path = remotely(model_at(llama), llama, REQUESTS)
-    assert path == "prefixes"
-    assert [f.total for f in found] == pytest.approx([r.total for r in right], abs=1e-4)
-
-
-def test_a_model_that_refuses_trees_is_scored_all_the_same(
-    llama: Path, joined: FakeRay, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    right, _ = locally(llama, REQUESTS)
-
-    def refuses(*_: Any) -> Any:
-        raise ValueError("a mask of four dimensions is not supported")
-
-    monkeypatch.setattr(tree.Trees, "_pass", refuses)
+    if refuses:
+        monkeypatch.setattr(tree.Trees, "_pass", refusing)
+    else:
+        monkeypatch.setattr(
+            tree.Trees, "score", lambda *a: ([(r, v - 1) for r, v in unit] for unit in passed(*a))
+        )
     found, path = remotely(model_at(llama), llama, REQUESTS)
     assert path == "prefixes"
     assert [f.total for f in found] == pytest.approx([r.total for r in right], abs=1e-4)
@@ -413,27 +408,23 @@ def test_replies_come_in_the_order_of_their_prompts(llama: Path, joined: FakeRay
 # what a worker refuses
 
 
-def test_a_worker_without_the_folder_refuses(llama: Path, joined: FakeRay, tmp_path: Path) -> None:
-    import shutil
-
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (
+            lambda folder: folder.rename(folder.with_name("elsewhere")),
+            r"has no folder .*; expected the model",
+        ),
+        (lambda folder: spoil_config(folder, rms_norm_eps=0.5), "differs in config; expected the same files"),
+    ],
+)
+def test_a_worker_with_other_files_refuses(
+    llama: Path, joined: FakeRay, tmp_path: Path, change: Any, says: str
+) -> None:
     folder = Path(shutil.copytree(llama, tmp_path / "model"))
     with ray_remote.open_remote(model_at(folder), folder, None) as engine:
-        shutil.move(folder, tmp_path / "elsewhere")
-        with pytest.raises(
-            ModelError, match=r"tiny: worker on .*: has no folder .*; expected the model there"
-        ):
-            engine.loglikelihoods(REQUESTS)
-
-
-def test_a_worker_with_other_files_refuses(llama: Path, joined: FakeRay, tmp_path: Path) -> None:
-    import shutil
-
-    folder = Path(shutil.copytree(llama, tmp_path / "model"))
-    with ray_remote.open_remote(model_at(folder), folder, None) as engine:
-        spoil_config(folder, rms_norm_eps=0.5)
-        with pytest.raises(
-            ModelError, match=r"tiny: worker on .*: differs in config; expected the same files"
-        ):
+        change(folder)
+        with pytest.raises(ModelError, match=f"tiny: worker on .*: {says}"):
             engine.loglikelihoods(REQUESTS)
 
 
@@ -446,16 +437,3 @@ def test_a_worker_with_another_robustify_refuses(
         monkeypatch.setattr(robustify, "__version__", "0.0.1")
         with pytest.raises(ModelError, match=r"has robustify 0.0.1; expected .*: install the same"):
             engine.loglikelihoods(REQUESTS)
-
-
-def test_weights_that_are_no_numbers_are_refused(llama: Path, joined: FakeRay, tmp_path: Path) -> None:
-    import shutil
-
-    from safetensors.torch import load_file, save_file
-
-    folder = Path(shutil.copytree(llama, tmp_path / "model"))
-    tensors = load_file(folder / "model.safetensors")
-    tensors["model.norm.weight"][3] = float("nan")
-    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(ModelError, match="tiny: gave a log-probability that is NaN"):
-        remotely(model_at(folder), folder, REQUESTS)
