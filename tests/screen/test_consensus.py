@@ -23,6 +23,7 @@ from tests.support.fake_answers import Bench, bench, own_rows, rows, text_rows, 
 Criterion = Literal["unanimous", "majority", "counted"]
 CRITERIA: tuple[Criterion, ...] = ("unanimous", "majority", "counted")
 MAJORITY = ScreenRules(criterion="majority")
+OF_3 = tuple(ScreenRules(criterion=f"{k}-of-3") for k in (1, 2, 3))
 RULE = {"shortcut": 1, "undecided": 0, "robust": -1}
 
 
@@ -105,9 +106,7 @@ def _case(case: Case) -> tuple[Bench, ScreenRules, list[int]]:
 
 
 @given(KEYED)
-def test_one_more_right_vote_never_turns_a_shortcut_into_robust(
-    case: Case,
-) -> None:
+def test_one_more_right_vote_never_turns_a_shortcut_into_robust(case: Case) -> None:
     b, rules, probe = _case(case)
     before = words(b, rules, probe)
     for m in range(b.picks.shape[1]):
@@ -118,9 +117,7 @@ def test_one_more_right_vote_never_turns_a_shortcut_into_robust(
 
 
 @given(KEYED)
-def test_a_missing_answer_that_arrives_never_contradicts_a_decided_verdict(
-    case: Case,
-) -> None:
+def test_a_missing_answer_that_arrives_never_contradicts_a_decided_verdict(case: Case) -> None:
     b, rules, probe = _case(case)
     before = words(b, rules, probe)
     for answer_ in (-2, 0, 1, 2, 3):
@@ -140,9 +137,7 @@ def test_naming_the_options_otherwise_changes_nothing(case: Case, names: list[in
 
 
 @given(KEYED)
-def test_every_item_has_one_verdict_and_the_flagged_are_those_that_would_be(
-    case: Case,
-) -> None:
+def test_every_item_has_one_verdict_and_the_flagged_are_those_that_would_be(case: Case) -> None:
     b, rules, probe = _case(case)
     votes = votes_of(b, np.array(probe))
     code = outcome(votes, rules)
@@ -283,17 +278,17 @@ def test_d4_takes_the_votes_as_they_are_where_each_item_was_asked_once() -> None
 
 def test_k_of_n_asks_for_so_many_right_votes() -> None:
     b = voted([[0, 0, 0], [0, 1, 0], [0, 1, 2], [1, 2, 3]])
-    assert words(b, ScreenRules(criterion="3-of-3")) == words(b, ScreenRules())
-    assert words(b, ScreenRules(criterion="2-of-3")) == words(b, MAJORITY)
-    assert words(b, ScreenRules(criterion="1-of-3")) == ["shortcut", "shortcut", "shortcut", "robust"]
-    said = screen_verdicts(votes_of(b), ScreenRules(criterion="2-of-3"))
+    assert words(b, OF_3[2]) == words(b, ScreenRules())
+    assert words(b, OF_3[1]) == words(b, MAJORITY)
+    assert words(b, OF_3[0]) == ["shortcut", "shortcut", "shortcut", "robust"]
+    said = screen_verdicts(votes_of(b), OF_3[1])
     assert [v.reason for v in said] == [f"{n} of 3 voters right" for n in (3, 2, 1, 0)]
 
 
 def test_k_of_n_leaves_undecided_what_a_missing_answer_could_turn() -> None:
     b = voted([[0, 1, -1], [0, 0, -1], [1, 1, -1], [0, -1, -1]])
-    assert words(b, ScreenRules(criterion="2-of-3")) == ["undecided", "shortcut", "robust", "undecided"]
-    assert words(b, ScreenRules(criterion="1-of-3")) == ["shortcut", "shortcut", "undecided", "shortcut"]
+    assert words(b, OF_3[1]) == ["undecided", "shortcut", "robust", "undecided"]
+    assert words(b, OF_3[0]) == ["shortcut", "shortcut", "undecided", "shortcut"]
 
 
 @pytest.mark.parametrize(
@@ -301,12 +296,10 @@ def test_k_of_n_leaves_undecided_what_a_missing_answer_could_turn() -> None:
     [
         ("3-of-2", "3 of 2 voters; expected at least 1 and at most all"),
         ("0-of-3", "0 of 3 voters; expected at least 1"),
-        ("2of3", "expected unanimous, majority or k-of-n such as 2-of-3"),
-        ("-1-of-3", "expected unanimous"),
-        ("2-of-3 ", "expected unanimous"),
-        ("2-OF-3", "expected unanimous"),
-        ("\u0662-of-3", "expected unanimous"),
-        ("most", "expected unanimous"),
+        *(
+            (wrong, "expected unanimous, majority or k-of-n such as 2-of-3")
+            for wrong in ("2of3", "-1-of-3", "2-of-3 ", "2-OF-3", "\u0662-of-3", "most")
+        ),
     ],
 )
 def test_a_criterion_that_cannot_be_met_is_refused_at_birth(criterion: str, said: str) -> None:
@@ -318,7 +311,7 @@ def test_a_criterion_that_cannot_be_met_is_refused_at_birth(criterion: str, said
 
 
 def test_one_rule_has_one_spelling_and_a_model_one_vote() -> None:
-    assert ScreenRules(criterion="02-of-03") == ScreenRules(criterion="2-of-3")
+    assert ScreenRules(criterion="02-of-03") == OF_3[1]
     with pytest.raises(ValidationError, match="twice"):
         ScreenRules(voters=("a", "a"))
 
@@ -326,13 +319,13 @@ def test_one_rule_has_one_spelling_and_a_model_one_vote() -> None:
 def test_k_of_n_for_another_number_of_voters_is_refused_by_both_numbers() -> None:
     votes = votes_of(voted([[0, 0]]))
     with pytest.raises(
-        UsageError, match="2-of-3, but the number of voters is 2; expected k-of-2, or 3 voters"
+        UsageError, match="2-of-3, but the number of voters is 2; expected k-of-2, or 3"
     ) as refused:
-        screen_verdicts(votes, ScreenRules(criterion="2-of-3"))
+        screen_verdicts(votes, OF_3[1])
     assert refused.value.exit_code == 2
     with pytest.raises(UsageError, match="2-of-3, but the number of voters is 1"):
-        outcome(votes_of(voted([[0]])), ScreenRules(criterion="2-of-3"))
-    assert words(voted([[], []]), ScreenRules(criterion="2-of-3")) == ["undecided", "undecided"]
+        outcome(votes_of(voted([[0]])), OF_3[1])
+    assert words(voted([[], []]), OF_3[1]) == ["undecided", "undecided"]
 
 
 def test_a_probe_that_votes_with_the_others_is_one_of_the_n() -> None:
@@ -345,9 +338,9 @@ def test_a_probe_that_votes_with_the_others_is_one_of_the_n() -> None:
 def test_a_voter_left_out_for_an_audit_leaves_k_of_those_that_remain() -> None:
     votes = votes_of(voted([[0, 0, 1], [0, 1, 0], [1, 0, 0]]))
     two = votes.without("v2")
-    assert outcome(two, ScreenRules(criterion="2-of-3")).tolist() == [1, 0, 0]
-    assert outcome(two, ScreenRules(criterion="1-of-3")).tolist() == [1, 1, 1]
-    assert outcome(two, ScreenRules(criterion="3-of-3")).tolist() == outcome(two, ScreenRules()).tolist()
+    assert outcome(two, OF_3[1]).tolist() == [1, 0, 0]
+    assert outcome(two, OF_3[0]).tolist() == [1, 1, 1]
+    assert outcome(two, OF_3[2]).tolist() == outcome(two, ScreenRules()).tolist()
 
 
 @given(st.integers(0, 12))
@@ -361,17 +354,9 @@ def test_what_is_needed_can_be_had_and_nobody_cannot_flag(voters: int) -> None:
 # Rotations
 
 TURNS = [
-    [2, 2, 2, 2],
-    [2, 2, 2, 1],
-    [2, 2, 1, 1],
-    [2, 2, 1, 3],
-    [2, 2, -2, 2],
-    [2, 2, 2, -1],
-    [2, 2, 1, -1],
-    [2, 1, 3, -1],
-    [-1, -1, -1, -1],
-    [-2, -2, -2, -2],
-]
+    [2, 2, 2, 2], [2, 2, 2, 1], [2, 2, 1, 1], [2, 2, 1, 3], [2, 2, -2, 2],
+    [2, 2, 2, -1], [2, 2, 1, -1], [2, 1, 3, -1], [-1, -1, -1, -1], [-2, -2, -2, -2],
+]  # fmt: skip
 T, U = TIED, UNANSWERED
 
 
