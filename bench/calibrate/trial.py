@@ -1,4 +1,4 @@
-"""One made-up benchmark, judged by the production code and held against its truth."""
+"""One made-up benchmark, judged by the production code and compared with its truth."""
 
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -72,8 +72,8 @@ known_values = lru_cache(maxsize=8)(true_values)
 def screened(drawn: Drawn) -> dict[str, Any]:
     """The screen's part of summary.json, without what the other parts cost."""
     rules, answers = voting_rules(drawn.sim), drawn.answers()
-    held = item_index(answers, answers.items)
-    votes = cast_votes(answers, rules.screen, held)
+    index = item_index(answers, answers.items)
+    votes = cast_votes(answers, rules.screen, index)
     rows = [RuleRow()]
     if drawn.sim.voters > 2:
         chance = screen_chance(votes, rules.alternatives[0])
@@ -83,7 +83,7 @@ def screened(drawn: Drawn) -> dict[str, Any]:
         rows.append(
             RuleRow(flagged=flagged, expected=expected(chance), excess=excess(chance), by_place=places)
         )
-    own = screen(answers, held, votes, rules.screen, screen_chance(votes, rules.screen))
+    own = screen(answers, index, votes, rules.screen, screen_chance(votes, rules.screen))
     return Summary(screen=own, sensitivity=tuple(rows)).tree()
 
 
@@ -130,7 +130,7 @@ def estimator(path: str) -> str:
 
 
 def _given_the_split(drawn: Drawn, summary: Any, splits: dict[str, Any]) -> list[Interval]:
-    """The same rates held against the mean chance of the very items that this split holds."""
+    """The same rates against the mean probability of the very items of this split."""
     sim, out = drawn.sim, []
     loose = 1 - sim.firmness
     full = np.array([tested_accuracy(sim, kind)[0] for kind in drawn.kind]) * sim.firmness + loose / drawn.k
@@ -149,12 +149,12 @@ def _null_intervals(summary: Any) -> list[Interval]:
     out = []
     for name, path in (("expected_flags", "screen"), ("d4_expected_flags", "screen/d4_rule")):
         node: Any = value_at(summary, path)
-        luck: Any = (node.get("by_place") or node)["expected_false_flags"] if node else None
-        if luck:
-            low, high = luck["ci"]
+        by_chance: Any = (node.get("by_place") or node)["expected_false_flags"] if node else None
+        if by_chance:
+            low, high = by_chance["ci"]
             n = node["flagged"]["n"]
             flagged = round(node["flagged"]["value"] * n)
-            error = (luck["value"] - flagged) / n
+            error = (by_chance["value"] - flagged) / n
             out.append(Interval(name, low <= flagged <= high, error, (high - low) / n))
     removal: Any = summary.get("random_removal") or {}
     for row in removal.values():
@@ -174,7 +174,7 @@ def alarms(summary: Any) -> dict[str, bool]:
     ):
         parent, leaf = path.rsplit("/", 1)
         evenly: Any = value_at(summary, path)
-        # Where voters could see places, luck that knows them decides.
+        # Where voters could see places, the null that knows them decides.
         node: Any = value_at(summary, f"{parent}/by_place/{leaf}") or evenly
         if node and node["p"] is not None:
             out[f"{name}_p"] = node["p"] <= 0.05
@@ -242,6 +242,6 @@ def by_independence(accuracy: list[float], flagged: float) -> float:
     low, high = 0.0, min([*accuracy, flagged])
     for _ in range(50):
         s = (low + high) / 2
-        luck = float(np.prod([(p - s) / (1 - s) for p in accuracy])) if s < 1 else 0.0
-        low, high = (s, high) if s + (1 - s) * luck < flagged else (low, s)
+        by_chance = float(np.prod([(p - s) / (1 - s) for p in accuracy])) if s < 1 else 0.0
+        low, high = (s, high) if s + (1 - s) * by_chance < flagged else (low, s)
     return (low + high) / 2

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -30,22 +31,31 @@ BENCHMARKS = 250
 PLACED = 120
 
 
+def measure(b: Bench, rules: ScreenRules = UNANIMOUS, groups: Ints | None = None) -> Chance:
+    return screen_chance(votes_of(b), rules, groups)
+
+
+def is_unbiased(error: npt.ArrayLike) -> bool:
+    """Whether a mean is within three standard errors of 0."""
+    values = np.asarray(error, dtype=np.float64)
+    return bool(abs(values.mean()) < 3 * values.std() / math.sqrt(len(values)))
+
+
 def judged(rules: ScreenRules, **made: object) -> list[Chance]:
     return [
-        screen_chance(votes_of(bench(300, 3 if rules is MAJORITY else 2, seed=seed, **made)), rules)  # type: ignore[arg-type]
+        measure(bench(300, 3 if rules is MAJORITY else 2, seed=seed, **made), rules)  # type: ignore[arg-type]
         for seed in range(BENCHMARKS)
     ]
 
 
 @pytest.mark.parametrize("rules", [UNANIMOUS, MAJORITY], ids=["unanimous", "majority"])
 @pytest.mark.parametrize("agree", [0.0, 0.8], ids=["independent", "correlated"])
-def test_on_a_clean_benchmark_luck_is_unbiased_and_false_alarms_are_rare(
+def test_on_a_clean_benchmark_the_null_is_unbiased_and_false_alarms_are_rare(
     rules: ScreenRules, agree: float
 ) -> None:
     found = judged(rules, s=0.0, agree=agree, options=(3, 4, 5))
     expected, flagged = (np.array([getattr(c, name) for c in found]) for name in ("expected", "flagged"))
-    error = np.std(flagged - expected) / math.sqrt(BENCHMARKS)
-    assert abs(np.mean(flagged - expected)) < 3 * error
+    assert is_unbiased(flagged - expected)
     p = np.array([c.p for c in found])
     # An exact test on counts is never below its level; with enough flags it comes close to it.
     for level in (0.05, 0.1, 0.25, 0.5, 0.75):
@@ -67,15 +77,15 @@ def test_the_latent_rate_is_unbiased_and_its_interval_covers(
 ) -> None:
     found = judged(rules, s=s, agree=agree, options=(3, 4, 5))
     latent = np.array([c.latent for c in found])
-    assert abs(latent.mean() - s) < 3 * latent.std() / math.sqrt(BENCHMARKS)
+    assert is_unbiased(latent - s)
     covered = float(
         np.mean([c.latent_ci is not None and c.latent_ci[0] <= s <= c.latent_ci[1] for c in found])
     )
     assert 0.91 <= covered <= 0.985
-    # The excess is the latent rate less the luck that shortcut items would have had anyway.
+    # The excess is the latent rate less what shortcut items would have had by chance anyway.
     room = 1 - float(np.mean([1 / 3, 1 / 4, 1 / 5]))
     excess = np.array([c.excess for c in found])
-    assert abs(excess.mean() - s * room) < 3 * excess.std() / math.sqrt(BENCHMARKS)
+    assert is_unbiased(excess - s * room)
     inside = [c.excess_ci is not None and c.excess_ci[0] <= s * room <= c.excess_ci[1] for c in found]
     covered = float(np.mean(inside))
     assert 0.91 <= covered <= 0.985
@@ -83,36 +93,36 @@ def test_the_latent_rate_is_unbiased_and_its_interval_covers(
 
 def test_the_expected_number_is_that_of_keys_drawn_again() -> None:
     b = bench(250, 3, s=0.2, agree=0.6, options=(2, 4, 5), seed=9)
-    luck = screen_chance(votes_of(b), MAJORITY)
+    measured = measure(b, MAJORITY)
     rng = np.random.default_rng(0)
     drawn = []
     for _ in range(4000):
         again = Bench(b.picks, rng.integers(0, b.k), b.k, b.shortcut)
         drawn.append(int((outcome(votes_of(again), MAJORITY) == 1).sum()))
-    assert luck.expected == pytest.approx(np.mean(drawn), abs=4 * float(np.std(drawn)) / math.sqrt(4000))
-    assert luck.expected_ci == pytest.approx(tuple(np.quantile(drawn, [0.025, 0.975])), abs=1)
+    assert measured.expected == pytest.approx(np.mean(drawn), abs=4 * float(np.std(drawn)) / math.sqrt(4000))
+    assert measured.expected_ci == pytest.approx(tuple(np.quantile(drawn, [0.025, 0.975])), abs=1)
 
 
 def test_the_p_value_is_that_of_keys_drawn_again() -> None:
     b = bench(120, 2, s=0.03, agree=0.7, seed=10)
-    luck = screen_chance(votes_of(b), UNANIMOUS)
+    measured = measure(b)
     rng = np.random.default_rng(1)
     would = would_flag(votes_of(b), UNANIMOUS)
     drawn = np.array([would[np.arange(120), rng.integers(0, b.k)].sum() for _ in range(20_000)])
-    assert luck.p == pytest.approx(float(np.mean(drawn >= luck.flagged)), abs=0.012)
-    assert luck.p is not None
-    assert 0.001 < luck.p < 0.9, "a p that could not be wrong tests nothing"
+    assert measured.p == pytest.approx(float(np.mean(drawn >= measured.flagged)), abs=0.012)
+    assert measured.p is not None
+    assert 0.001 < measured.p < 0.9, "a p that could not be wrong tests nothing"
 
 
-def test_independence_would_have_blamed_luck_on_the_items() -> None:
+def test_independence_would_have_called_chance_a_finding() -> None:
     """Two correlated voters that know nothing: the product formula expects far too few flags."""
     b = bench(2000, 2, s=0.0, agree=0.8, seed=11)
-    luck = screen_chance(votes_of(b), UNANIMOUS)
+    measured = measure(b)
     by_accuracy, by_luck = independence(votes_of(b).credit().mean(axis=0), b.k)
     assert by_luck == pytest.approx(1 / 16)
     assert by_accuracy is not None
-    assert luck.flagged / luck.n > 2 * by_accuracy
-    assert not luck.significant_at()
+    assert measured.flagged / measured.n > 2 * by_accuracy
+    assert not measured.significant_at()
 
 
 def test_undecided_items_bias_neither_side() -> None:
@@ -121,20 +131,20 @@ def test_undecided_items_bias_neither_side() -> None:
     for seed in range(BENCHMARKS):
         b = bench(200, 2, agree=0.6, seed=seed)
         holes = np.where(rng.random(b.picks.shape) < 0.15, -1, b.picks)
-        luck = screen_chance(votes_of(Bench(holes, b.key, b.k, b.shortcut)), UNANIMOUS)
-        assert luck.n < 200
-        over.append(luck.flagged - luck.expected)
-    assert abs(np.mean(over)) < 3 * np.std(over) / math.sqrt(BENCHMARKS)
+        measured = measure(Bench(holes, b.key, b.k, b.shortcut))
+        assert measured.n < 200
+        over.append(measured.flagged - measured.expected)
+    assert is_unbiased(over)
 
 
-def test_a_confident_probe_that_flags_alone_is_luck_too() -> None:
+def test_a_confident_probe_that_flags_alone_flags_by_chance_too() -> None:
     over = []
     for seed in range(BENCHMARKS):
         b = bench(200, 2, agree=0.3, seed=seed)
         probe = np.random.default_rng(seed + 1000).integers(-2, 4, 200)
-        luck = screen_chance(votes_of(b, probe), ScreenRules(probe_vote="alone"))
-        over.append(luck.flagged - luck.expected)
-    assert abs(np.mean(over)) < 3 * np.std(over) / math.sqrt(BENCHMARKS)
+        measured = screen_chance(votes_of(b, probe), ScreenRules(probe_vote="alone"))
+        over.append(measured.flagged - measured.expected)
+    assert is_unbiased(over)
 
 
 PICKS = st.lists(
@@ -151,48 +161,48 @@ def test_naming_the_options_otherwise_changes_no_number(
     k = np.full(len(drawn), 4)
     there = np.array([*names, -2, -1])
     none = np.zeros(len(drawn), dtype=bool)
-    one = screen_chance(votes_of(Bench(drawn[:, :2], drawn[:, 2], k, none)), UNANIMOUS)
-    other = screen_chance(votes_of(Bench(there[drawn[:, :2]], there[drawn[:, 2]], k, none)), UNANIMOUS)
+    one = measure(Bench(drawn[:, :2], drawn[:, 2], k, none))
+    other = measure(Bench(there[drawn[:, :2]], there[drawn[:, 2]], k, none))
     assert one == other
 
 
 @settings(deadline=None)
 @given(PICKS)
-def test_the_numbers_hang_together(rows: list[tuple[int, int, int]]) -> None:
+def test_the_numbers_agree(rows: list[tuple[int, int, int]]) -> None:
     drawn = np.array(rows, dtype=np.int64)
-    held = votes_of(
+    votes = votes_of(
         Bench(drawn[:, :2], drawn[:, 2], np.full(len(drawn), 4), np.zeros(len(drawn), dtype=bool))
     )
-    luck = screen_chance(held, UNANIMOUS)
-    if not luck.n:
-        assert (luck.p, luck.excess, luck.latent) == (None, None, None)
+    measured = screen_chance(votes, UNANIMOUS)
+    if not measured.n:
+        assert (measured.p, measured.excess, measured.latent) == (None, None, None)
         return
-    assert luck.excess is not None
-    assert luck.excess == pytest.approx((luck.flagged - luck.expected) / luck.n)
-    assert luck.latent == pytest.approx(max(0.0, luck.excess / 0.75))
-    assert luck.p is not None
-    assert 0 < luck.p <= 1
-    assert luck.expected_ci[0] <= luck.expected + 1
-    assert luck.expected_ci[1] >= luck.expected - 1
+    assert measured.excess is not None
+    assert measured.excess == pytest.approx((measured.flagged - measured.expected) / measured.n)
+    assert measured.latent == pytest.approx(max(0.0, measured.excess / 0.75))
+    assert measured.p is not None
+    assert 0 < measured.p <= 1
+    assert measured.expected_ci[0] <= measured.expected + 1
+    assert measured.expected_ci[1] >= measured.expected - 1
 
 
 def test_where_no_item_could_be_flagged_ignorance_is_admitted() -> None:
-    luck = chance(np.zeros(40, dtype=bool), np.zeros((40, 4), dtype=bool), np.full(40, 4))
-    assert (luck.expected, luck.p, luck.excess, luck.latent) == (0.0, 1.0, 0.0, 0.0)
-    assert luck.latent_ci is not None
-    assert 0.05 < luck.latent_ci[1] < 0.15
+    measured = chance(np.zeros(40, dtype=bool), np.zeros((40, 4), dtype=bool), np.full(40, 4))
+    assert (measured.expected, measured.p, measured.excess, measured.latent) == (0.0, 1.0, 0.0, 0.0)
+    assert measured.latent_ci is not None
+    assert 0.05 < measured.latent_ci[1] < 0.15
 
 
 def test_where_none_is_flagged_the_latent_rate_has_an_upper_bound() -> None:
     would = np.zeros((40, 4), dtype=bool)
     would[:, 1] = True
-    luck = chance(np.zeros(40, dtype=bool), would, np.full(40, 4))
-    assert luck.latent == 0.0
+    measured = chance(np.zeros(40, dtype=bool), would, np.full(40, 4))
+    assert measured.latent == 0.0
     # 0 of 40 by Clopper-Pearson is at most 1 - 0.025^(1/40); an item without a shortcut has 3 in 4 left.
-    assert luck.latent_ci == pytest.approx((0.0, (1 - 0.025 ** (1 / 40)) / 0.75))
+    assert measured.latent_ci == pytest.approx((0.0, (1 - 0.025 ** (1 / 40)) / 0.75))
 
 
-def test_too_few_groups_give_no_interval_and_nothing_is_told_from_luck() -> None:
+def test_too_few_groups_give_no_interval_and_nothing_is_significant() -> None:
     b = votes_of(bench(300, 2, s=0.4, seed=3))
     one = screen_chance(b, UNANIMOUS, np.zeros(300, dtype=np.int64))
     assert (one.excess_ci, one.latent_ci, one.significant_at()) == (None, None, False)
@@ -206,8 +216,8 @@ def test_items_that_share_a_passage_widen_the_interval() -> None:
     ten = Bench(
         np.repeat(b.picks, 10, axis=0), np.repeat(b.key, 10), np.repeat(b.k, 10), np.repeat(b.shortcut, 10)
     )
-    alone = screen_chance(votes_of(ten), UNANIMOUS)
-    together = screen_chance(votes_of(ten), UNANIMOUS, np.repeat(np.arange(40), 10))
+    alone = measure(ten)
+    together = measure(ten, groups=np.repeat(np.arange(40), 10))
     assert alone.excess == together.excess
     assert alone.excess_ci is not None
     assert together.excess_ci is not None
@@ -249,12 +259,12 @@ def test_agreement_has_its_items_and_intervals_that_hold_it() -> None:
 
 def test_the_interval_of_agreement_covers_what_was_made() -> None:
     """Two voters, the favourite with probability 0.5 each, among four options: alike in 0.4375 of the items."""
-    held = []
+    votes = []
     for seed in range(150):
         b = bench(120, 2, agree=0.5, seed=seed)
         low, high = agreement_intervals(b.picks, b.key, b.k)["observed_ci"] or (1.0, 0.0)
-        held.append(low <= 0.25 + 0.25 * 0.75 <= high)
-    assert 0.89 <= np.mean(held) <= 0.99
+        votes.append(low <= 0.25 + 0.25 * 0.75 <= high)
+    assert 0.89 <= np.mean(votes) <= 0.99
 
 
 def test_agreement_that_does_not_vary_is_not_known_exactly() -> None:
@@ -274,20 +284,20 @@ def test_twelve_of_twelve_do_not_prove_that_every_item_is_flagged() -> None:
     """One pick shared by all, always right: nothing varies, and resampling would give [0.75, 0.75] and [1, 1]."""
     would = np.zeros((12, 4), dtype=bool)
     would[:, 2] = True
-    luck = chance(np.ones(12, dtype=bool), would, np.full(12, 4))
+    measured = chance(np.ones(12, dtype=bool), would, np.full(12, 4))
     unseen = 1 - 0.025 ** (1 / 12)
-    assert (luck.excess, luck.latent) == (0.75, 1.0)
-    assert luck.excess_ci == pytest.approx((0.75 - unseen, min(1.0, 0.75 + unseen)))
-    assert luck.latent_ci == pytest.approx((1 - unseen / 0.75, 1.0))
+    assert (measured.excess, measured.latent) == (0.75, 1.0)
+    assert measured.excess_ci == pytest.approx((0.75 - unseen, min(1.0, 0.75 + unseen)))
+    assert measured.latent_ci == pytest.approx((1 - unseen / 0.75, 1.0))
     groups = chance(np.ones(24, dtype=bool), np.repeat(would, 2, axis=0), np.full(24, 4), np.arange(24) // 2)
-    assert groups.excess_ci == luck.excess_ci, "as many groups, not as many items"
+    assert groups.excess_ci == measured.excess_ci, "as many groups, not as many items"
     few = chance(np.ones(9, dtype=bool), would[:9], np.full(9, 4))
     assert (few.excess_ci, few.latent_ci) == (None, None)
 
 
-def test_one_level_tells_from_luck_everywhere() -> None:
-    luck = replace(screen_chance(votes_of(bench(300, 2, s=0.3, agree=0.7, seed=1)), UNANIMOUS), p=0.0137)
-    assert (luck.significant_at(0.05), luck.significant_at(0.005)) == (True, False)
+def test_one_level_is_used_everywhere() -> None:
+    measured = replace(measure(bench(300, 2, s=0.3, agree=0.7, seed=1)), p=0.0137)
+    assert (measured.significant_at(0.05), measured.significant_at(0.005)) == (True, False)
 
 
 def test_independence_without_voters_is_absent() -> None:
@@ -296,7 +306,7 @@ def test_independence_without_voters_is_absent() -> None:
 
 
 def test_all_flagged_and_none_flagged_are_both_answers() -> None:
-    every = screen_chance(votes_of(bench(50, 2, s=1.0, seed=1)), UNANIMOUS)
+    every = measure(bench(50, 2, s=1.0, seed=1))
     assert (every.flagged, every.latent) == (50, 1.0)
     # 50 of 50 by Clopper-Pearson is at least 0.025^(1/50); an item without a shortcut has 3 in 4 left.
     unseen = 1 - 0.025 ** (1 / 50)
@@ -310,15 +320,12 @@ def test_all_flagged_and_none_flagged_are_both_answers() -> None:
     assert (none.flagged, none.expected, none.p, none.latent) == (0, 0.0, 1.0, 0.0)
 
 
-def test_one_voter_that_guesses_is_all_luck_and_no_voter_is_nothing() -> None:
-    one = [
-        screen_chance(votes_of(bench(200, 1, options=(2, 5), seed=seed)), UNANIMOUS)
-        for seed in range(BENCHMARKS)
-    ]
+def test_one_voter_that_guesses_flags_by_chance_alone_and_no_voter_is_nothing() -> None:
+    one = [measure(bench(200, 1, options=(2, 5), seed=seed)) for seed in range(BENCHMARKS)]
     over = np.array([c.flagged - c.expected for c in one])
-    assert abs(over.mean()) < 3 * over.std() / math.sqrt(BENCHMARKS)
+    assert is_unbiased(over)
     assert np.mean([c.significant_at() for c in one]) <= 0.05
-    none = screen_chance(votes_of(Bench(np.zeros((9, 0), dtype=np.int64), *_keys(9))), UNANIMOUS)
+    none = measure(Bench(np.zeros((9, 0), dtype=np.int64), *_keys(9)))
     assert (none.n, none.p, none.by_place) == (0, None, None)
 
 
@@ -327,49 +334,47 @@ def _keys(n: int) -> tuple[Ints, Ints, Bools]:
 
 
 @pytest.mark.parametrize("criterion", ["1-of-3", "2-of-3", "3-of-3"])
-def test_luck_is_exact_for_k_of_n(criterion: str) -> None:
+def test_the_null_is_exact_for_k_of_n(criterion: str) -> None:
     rules = ScreenRules(criterion=criterion)
-    found = [
-        screen_chance(votes_of(bench(150, 3, agree=0.4, seed=seed)), rules) for seed in range(BENCHMARKS)
-    ]
+    found = [measure(bench(150, 3, agree=0.4, seed=seed), rules) for seed in range(BENCHMARKS)]
     over = np.array([c.flagged - c.expected for c in found])
-    assert abs(over.mean()) < 3 * over.std() / math.sqrt(BENCHMARKS)
+    assert is_unbiased(over)
     p = np.array([c.p for c in found])
     assert np.mean(p <= 0.05) <= 0.05 + 2.6 * math.sqrt(0.05 * 0.95 / BENCHMARKS)
 
 
-# Luck with places
+# The null that knows places
 
 FIRST, LIKED = (0.5, 0.2, 0.2, 0.1, 0.05), (0.6, 0.2, 0.1, 0.1, 0.3)
 
 
 def seen(b: Bench, rules: ScreenRules = UNANIMOUS) -> Chance:
     """Measured as if every voter had seen each choice at its own place."""
-    luck = screen_chance(replace(votes_of(b), placed=True), rules)
-    assert luck.by_place is not None
-    return luck
+    measured = screen_chance(replace(votes_of(b), placed=True), rules)
+    assert measured.by_place is not None
+    return measured
 
 
 def test_a_voter_that_always_answers_first_earns_flags_by_place_and_no_more() -> None:
     b = placed_bench(1000, keys=FIRST, liking=(1, 0, 0, 0), agree=1.0, seed=1)
-    luck = seen(b)
-    assert luck.p is not None
-    assert luck.p < 1e-6, "keys anywhere: a finding"
-    assert luck.by_place is not None
-    assert luck.by_place.expected == pytest.approx(luck.flagged)
-    assert luck.by_place.excess == pytest.approx(0)
-    assert not luck.significant_at()
-    assert luck.places is not None
-    assert luck.places.off is not None
-    assert luck.places.off[0] == 0
+    measured = seen(b)
+    assert measured.p is not None
+    assert measured.p < 1e-6, "keys anywhere: a finding"
+    assert measured.by_place is not None
+    assert measured.by_place.expected == pytest.approx(measured.flagged)
+    assert measured.by_place.excess == pytest.approx(0)
+    assert not measured.significant_at()
+    assert measured.places is not None
+    assert measured.places.off is not None
+    assert measured.places.off[0] == 0
     # Of the 40 or so in 1000 that the interval leaves open: nothing varied, so ignorance is admitted.
-    assert luck.by_place.excess_ci is not None
-    assert 0 < luck.by_place.excess_ci[1] < 0.01
+    assert measured.by_place.excess_ci is not None
+    assert 0 < measured.by_place.excess_ci[1] < 0.01
 
 
 @pytest.mark.parametrize("rules", [UNANIMOUS, MAJORITY], ids=["unanimous", "majority"])
 @pytest.mark.parametrize("options", [(4,), (3, 5)], ids=["four", "three or five"])
-def test_luck_with_places_is_unbiased_and_its_false_alarms_are_rare(
+def test_the_null_with_places_is_unbiased_and_its_false_alarms_are_rare(
     rules: ScreenRules, options: tuple[int, ...]
 ) -> None:
     made = [
@@ -381,7 +386,7 @@ def test_luck_with_places_is_unbiased_and_its_false_alarms_are_rare(
     assert plain.mean() > 5 * plain.std() / math.sqrt(PLACED), "without places this is called a finding"
     by = [c.by_place for c in found if c.by_place is not None]
     over = np.array([c.flagged - c.expected for c in by])
-    assert abs(over.mean()) < 3 * over.std() / math.sqrt(PLACED)
+    assert is_unbiased(over)
     p = np.array([c.p for c in by])
     for level in (0.05, 0.1, 0.25, 0.5):
         assert np.mean(p <= level) <= level + 2.6 * math.sqrt(level * (1 - level) / PLACED)
@@ -397,7 +402,7 @@ def test_shortcuts_beside_places_are_found_and_their_rate_is_unbiased(s: float) 
         for seed in range(PLACED)
     ]
     latent = np.array([c.by_place.latent for c in found if c.by_place is not None])
-    assert abs(latent.mean() - s) < 3 * latent.std() / math.sqrt(PLACED)
+    assert is_unbiased(latent - s)
     inside = [
         c.by_place.latent_ci[0] <= s <= c.by_place.latent_ci[1]
         for c in found
@@ -411,8 +416,8 @@ def test_shortcuts_beside_places_are_found_and_their_rate_is_unbiased(s: float) 
 
 def test_the_expected_number_by_place_is_that_of_the_keys_dealt_anew() -> None:
     b = placed_bench(200, 3, keys=FIRST, liking=LIKED, s=0.1, agree=0.6, options=(3, 4), seed=4)
-    luck = seen(b, MAJORITY).by_place
-    assert luck is not None
+    measured = seen(b, MAJORITY).by_place
+    assert measured is not None
     would = would_flag(votes_of(b), MAJORITY)
     rng, drawn = np.random.default_rng(0), []
     for _ in range(4000):
@@ -421,47 +426,49 @@ def test_the_expected_number_by_place_is_that_of_the_keys_dealt_anew() -> None:
             here = np.flatnonzero(b.k == options)
             dealt[here] = rng.permutation(dealt[here])
         drawn.append(int(would[np.arange(200), dealt].sum()))
-    assert luck.expected == pytest.approx(np.mean(drawn), abs=4 * float(np.std(drawn)) / math.sqrt(4000))
+    assert measured.expected == pytest.approx(np.mean(drawn), abs=4 * float(np.std(drawn)) / math.sqrt(4000))
     # The distribution shown is that of keys drawn, which is no narrower than that of keys dealt.
     low, high = np.quantile(drawn, [0.025, 0.975])
-    assert luck.expected_ci[0] <= low
-    assert luck.expected_ci[1] >= high
-    assert luck.p is not None
-    assert luck.p >= float(np.mean(np.array(drawn) >= luck.flagged))
+    assert measured.expected_ci[0] <= low
+    assert measured.expected_ci[1] >= high
+    assert measured.p is not None
+    assert measured.p >= float(np.mean(np.array(drawn) >= measured.flagged))
 
 
 def test_where_keys_are_even_places_change_little() -> None:
-    luck = seen(bench(2000, 2, s=0.2, agree=0.5, seed=5))
-    assert luck.by_place is not None
-    assert luck.by_place.expected == pytest.approx(luck.expected, rel=0.05)
-    assert luck.by_place.latent == pytest.approx(luck.latent, abs=0.01)
-    assert luck.significant_at()
+    measured = seen(bench(2000, 2, s=0.2, agree=0.5, seed=5))
+    assert measured.by_place is not None
+    assert measured.by_place.expected == pytest.approx(measured.expected, rel=0.05)
+    assert measured.by_place.latent == pytest.approx(measured.latent, abs=0.01)
+    assert measured.significant_at()
 
 
-def test_where_all_keys_stand_at_one_place_nothing_can_be_told() -> None:
+def test_where_all_keys_stand_at_one_place_nothing_is_known() -> None:
     b = bench(206, 3, s=0.4, options=(2,), seed=6)
     first = Bench(np.where(b.key[:, None] == 0, b.picks, 1 - b.picks), np.zeros_like(b.key), b.k, b.shortcut)
-    luck = seen(first)
-    by = luck.by_place
+    measured = seen(first)
+    by = measured.by_place
     assert by is not None
-    assert (by.expected, by.p) == (luck.flagged, 1.0)
+    assert (by.expected, by.p) == (measured.flagged, 1.0)
     assert (by.excess, by.excess_ci, by.latent, by.latent_ci) == (0.0, None, None, None)
-    assert not luck.significant_at()
+    assert not measured.significant_at()
 
 
-def test_voters_that_could_not_see_places_are_not_held_to_them() -> None:
+def test_voters_that_could_not_see_places_have_no_such_null() -> None:
     b = placed_bench(300, keys=(1, 0), liking=(0.5, 0.5), s=0.5, options=(2,), seed=7)
-    luck = screen_chance(votes_of(b), UNANIMOUS)
-    assert (luck.by_place, luck.places, luck.deciding) == (None, None, luck)
-    assert luck.significant_at()
+    measured = measure(b)
+    assert (measured.by_place, measured.places, measured.deciding) == (None, None, measured)
+    assert measured.significant_at()
 
 
-def test_a_log_in_the_own_order_is_held_to_places() -> None:
+def test_a_log_in_the_own_order_has_the_null_with_places() -> None:
     b = placed_bench(400, keys=FIRST, liking=(1, 0, 0, 0), agree=1.0, seed=8)
     for bare in (False, True):
-        luck = screen_chance(collect_votes(Answers.of(own_rows(b, bare=bare)), UNANIMOUS, b.ids), UNANIMOUS)
-        assert luck.by_place is not None
-        assert not luck.significant_at()
+        measured = screen_chance(
+            collect_votes(Answers.of(own_rows(b, bare=bare)), UNANIMOUS, b.ids), UNANIMOUS
+        )
+        assert measured.by_place is not None
+        assert not measured.significant_at()
 
 
 @settings(deadline=None)
@@ -512,18 +519,18 @@ def test_drawn_and_limit_agree_where_both_hold() -> None:
 @pytest.mark.skipif(not DATA.is_dir(), reason="the public collection ../shared/data is not here")
 def test_truthfulqa_pairs_have_the_key_first_and_the_statistics_say_exactly_this() -> None:
     with (DATA / "truthfulqa_pairs_answer_only" / "v9_scaled_data.csv").open(encoding="utf-8") as lines:
-        held = list(csv.DictReader(lines))
-    columns = [c for c in held[0] if c.endswith("_cleaned_picked")]
-    picks = np.array([["AB".index(row[c].strip()) for c in columns] for row in held])
-    zeros = np.zeros(len(held), dtype=np.int64)
-    b = Bench(picks, zeros, np.full(len(held), 2), zeros.astype(bool))
+        votes = list(csv.DictReader(lines))
+    columns = [c for c in votes[0] if c.endswith("_cleaned_picked")]
+    picks = np.array([["AB".index(row[c].strip()) for c in columns] for row in votes])
+    zeros = np.zeros(len(votes), dtype=np.int64)
+    b = Bench(picks, zeros, np.full(len(votes), 2), zeros.astype(bool))
     assert picks.shape == (206, 9)
     places = where_keys_stand(b.key, b.k)
     assert places is not None
     assert (places.shares, places.off) == ((1.0, 0.0), (0, 1.0, 0.5))
-    luck = screen_chance(collect_votes(Answers.of(own_rows(b, bare=True)), MAJORITY, b.ids), MAJORITY)
-    assert luck.flagged > 0
-    assert not luck.significant_at()
+    measured = screen_chance(collect_votes(Answers.of(own_rows(b, bare=True)), MAJORITY, b.ids), MAJORITY)
+    assert measured.flagged > 0
+    assert not measured.significant_at()
 
 
 # Independence, for reference
