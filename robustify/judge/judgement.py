@@ -65,8 +65,7 @@ class Facts:
     """What is known of the benchmark beside the rows.
 
     `topics` and `groups` by item id, how many rows were set aside, `defects` `{"kind", "item", ...}`, which items
-    are in given text files, and grades of answers in free words. `named`: whether ids of items may be listed (not of
-    a restricted set).
+    are in given text files, and grades of answers in free words.
     """
 
     name: str
@@ -75,7 +74,6 @@ class Facts:
     n_quarantined: int = 0
     defects: Sequence[Mapping[str, object]] = ()
     overlap: Overlap | None = None
-    named: bool = True
     free: FreeGrades | None = None
 
 
@@ -111,9 +109,7 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
         **_benchmark(answers, index, facts, parts, out_of_cloze, items, could_be(votes, rules.screen)),
         **_scores(answers, index, votes, rules.screen, parts, facts),
         **(_filtered(answers, index, votes, rules, facts, items, parts) if screened else {"sensitivity": ()}),
-        contamination=contamination(
-            answers, index, facts.overlap, parts.robust, parts.shortcut, named=facts.named
-        ),
+        contamination=contamination(answers, index, facts.overlap, parts.robust, parts.shortcut),
     )
     checks = guardrails(summary, rules.limits)
     tested = [name for name in rules.under_test if name in votes.voters and screened]
@@ -252,7 +248,7 @@ def _scores(
         "permutation": permutation(answers, index, names, votes.voters, parts.groups),
         "position_bias": position_biases(answers, index, names, parts.groups) or None,
         "calibration": calibrations(answers, index, names, parts.groups),
-        "label_noise": label_noise(answers, index, asked, parts, list_items=facts.named),
+        "label_noise": label_noise(answers, index, asked, parts),
     }
 
 

@@ -44,12 +44,10 @@ def contamination(
     overlap: Overlap | None,
     robust: Bools,
     shortcut: Bools,
-    *,
-    named: bool = True,
 ) -> Contamination | None:
     """Both signs of contamination; None where nothing was looked for.
 
-    `robust`, `shortcut` (n,) masks of the items; `named`: whether the ids of items may be listed.
+    `robust`, `shortcut` (n,) masks of the items.
 
     Raises:
         DataError: the overlap is that of other items.
@@ -57,13 +55,11 @@ def contamination(
     recalled = memorisation(answers, index)
     if overlap is None and recalled is None:
         return None
-    found = None if overlap is None else overlapped(overlap, index, robust, shortcut, named=named)
+    found = None if overlap is None else overlapped(overlap, index, robust, shortcut)
     return Contamination(overlap=found, memorisation=recalled)
 
 
-def overlapped(
-    found: Overlap, index: ItemIndex, robust: Bools, shortcut: Bools, *, named: bool = True
-) -> TextOverlap:
+def overlapped(found: Overlap, index: ItemIndex, robust: Bools, shortcut: Bools) -> TextOverlap:
     """How many items are in the files: of those checked by n-grams, and of the short ones checked whole.
 
     `in_robust` and `in_shortcut` join both modes. Items too short to check are in no rate.
@@ -92,7 +88,7 @@ def overlapped(
         parts={p: _share(sum(p in h.parts for h in found.hits), found.checked[p]) for p in PARTS},
         in_robust=_rate(there[robust & ~silent]),
         in_shortcut=_rate(there[shortcut & ~silent]),
-        items=tuple(name for name in index.items if name in ids) if named else None,
+        items=tuple(name for name in index.items if name in ids),
     )
 
 
@@ -203,7 +199,7 @@ def _share(x: int, n: int) -> Quantity:
 
 
 def label_noise(
-    answers: Answers, index: ItemIndex, credits: Mapping[str, Credits], parts: Parts, *, list_items: bool
+    answers: Answers, index: ItemIndex, credits: Mapping[str, Credits], parts: Parts
 ) -> LabelNoise | None:
     """Items that every strong model answers alike and not with the key, asked the full question.
 
@@ -216,7 +212,7 @@ def label_noise(
     the screen, do not apply here: strong models know most keys, and that null would flag (k - 1) / k of
     whatever they agree on. `difference`: the share flagged among the robust items less the share
     among the shortcuts. A wrong key is hardly ever flagged as a shortcut, so wrong keys collect in Robust; so
-    do hard items. `items` are ids, at most 1,000, and null where `list_items` is false.
+    do hard items. `items` are ids, at most 1,000.
     """
     asked = [name for name, c in credits.items() if c.get("full") is not None]
     if not asked:
@@ -239,7 +235,7 @@ def label_noise(
         in_robust=_rate(flagged[there & parts.robust]),
         in_shortcut=_rate(flagged[there & parts.shortcut]),
         difference=_difference(flagged, there & parts.robust, there & parts.shortcut),
-        items=ids if list_items else None,
+        items=ids,
     )
 
 

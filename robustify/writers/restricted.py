@@ -28,6 +28,7 @@ from robustify.judge.judgement import Judgement
 from robustify.loaders import Loaded, load_many
 from robustify.logs.replay import ReplayModel
 from robustify.report import write_report
+from robustify.report.reasons import sentence
 from robustify.restricted.access import Access
 from robustify.restricted.confinement import confined
 from robustify.restricted.hashed_split import NAMES, Split, hashed, read_split, require_apart, separable
@@ -217,6 +218,8 @@ def as_format_1(summary: Summary) -> Tree:
         row["told"] = row.pop("significant", None)
     if "non_voters" in (tree.get("residual") or {}):
         tree["residual"]["held_out"] = tree["residual"].pop("non_voters")
+    if summary.label_noise is not None and summary.label_noise.reason is not None:
+        tree["label_noise"]["reason"] = sentence(summary.label_noise.reason)
     for row in tree.get("guardrails", []):
         row |= {"reason": REASONS[row["reason"]["code"]], "value": row.get("value")}
     if "certificate" in tree:

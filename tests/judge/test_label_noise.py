@@ -27,13 +27,13 @@ def knowing(n: int, skill: float, models: int, *, wrong: Any = None, k: int = 4,
     return Bench(picks, key, np.full(n, k), moved)
 
 
-def judged(b: Bench, robust: Any = None, *, list_items: bool = True) -> dict[str, Any]:
+def judged(b: Bench, robust: Any = None) -> dict[str, Any]:
     table = Answers.of(rows(b, view="full", template="mmlu-v1", rotations=False, bias=0.0))
     held, found = asked(b, table)
     n = len(b.key)
     kept = np.ones(n, dtype=bool) if robust is None else robust
     parts = Parts(~kept, kept, np.ones(n, dtype=bool), np.full(n, np.nan), np.zeros(n, dtype=np.int64))
-    tree = label_noise(table, held, found, parts, list_items=list_items)
+    tree = label_noise(table, held, found, parts)
     assert tree is not None
     json.dumps(tree, allow_nan=False)
     return tree
@@ -120,14 +120,6 @@ def test_a_weak_model_has_no_say() -> None:
     assert found["items"] == without["items"]
 
 
-def test_a_restricted_set_gets_counts_and_no_ids() -> None:
-    b = knowing(200, 0.9, 2, wrong=np.arange(200) % 10 == 0)
-    counted = judged(b, list_items=False)
-    assert counted["items"] is None
-    assert {**counted, "items": 0} == {**judged(b), "items": 0}
-    assert "i0" not in json.dumps(counted)
-
-
 def test_a_list_is_cut_and_its_count_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     b = knowing(200, 1.0, 2, wrong=np.arange(200) % 5 == 0)
     monkeypatch.setattr("robustify.judge.signs.LISTED", 7)
@@ -142,4 +134,4 @@ def test_nobody_asked_the_full_question_is_null() -> None:
     held, found = asked(b, table)
     every = np.ones(20, dtype=bool)
     parts = Parts(~every, every, every, np.full(20, np.nan), np.zeros(20, dtype=np.int64))
-    assert label_noise(table, held, found, parts, list_items=True) is None
+    assert label_noise(table, held, found, parts) is None

@@ -252,7 +252,6 @@ def test_the_overlap_is_counted_by_mode_by_part_and_by_split() -> None:
     assert (entry(tree, "in_robust", "value"), entry(tree, "in_robust", "n")) == (pytest.approx(2 / 5), 5)
     assert (entry(tree, "in_shortcut", "value"), entry(tree, "in_shortcut", "n")) == (pytest.approx(1 / 4), 4)
     assert tree["items"] == ["i0", "i1", "i6"]
-    assert overlapped(made(), ten()[1], ROBUST, ~ROBUST, named=False)["items"] is None
 
 
 @pytest.mark.parametrize("changes", [{"items": 11}, {"short": ("i6", "i7", "other")}])

@@ -15,7 +15,6 @@ from robustify.config import Config, parse
 from robustify.engines.protocols import Logprob, Progress, no_progress
 from robustify.judge.judgement import Judgement
 from robustify.run import Run
-from robustify.summary.format_1 import read
 from robustify.summary.result import Summary
 from robustify.views import Request
 from robustify.writers.public import Asked
@@ -94,8 +93,7 @@ class Inside:
     @property
     def summary(self) -> Summary:
         """The exact summary."""
-        exact: Any = self.judgement.summary
-        return exact if isinstance(exact, Summary) else read(exact)
+        return self.judgement.summary
 
 
 def audited(folder: Path, n: int = 200, told: Mapping[str, Any] | None = None, **changes: Any) -> Inside:
