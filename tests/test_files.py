@@ -15,6 +15,7 @@ from robustify.files import neutral, original
 from robustify.report import render
 from robustify.run import Run, write_verdicts
 from robustify.screen.consensus import Verdict
+from robustify.summary.format_1 import read
 
 FORMULAS = ["=1+1", "+1", "-1", "@x", "\t=1", "\r1", "\n1", "\uff1d1", "'=1", "''=1"]
 
@@ -52,7 +53,7 @@ def test_a_hostile_topic_is_words_in_a_public_report() -> None:
         name: {"before": 50, "after": 30, "retention": {"value": 0.6, "n": 50, "ci": [0.5, 0.7]}}
         for name in names
     }
-    pages = render({"topics": rows, "splits": {"all": 200, "robust": 120}}, {})
+    pages = render(read({"format": 1, "topics": rows, "splits": {"all": 200, "robust": 120}}), {})
     for name, text in pages.items():
         assert not any(c in text for c in "\x1b\x07\u202e"), name
         if name.endswith((".html", ".svg")):

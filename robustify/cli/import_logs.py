@@ -72,7 +72,8 @@ def import_(
         robustify import logs/samples_*.jsonl --data items.jsonl -o results/imported
     """
     from robustify.logs import LogOptions, mapping, parse_log_path
-    from robustify.report.words import closing
+    from robustify.report.sections.headline import closing
+    from robustify.summary.format_1 import read
     from robustify.writers.from_logs import import_logs
 
     asked_as = cast("View | None", view)
@@ -88,5 +89,5 @@ def import_(
         head = {"run": str(out), "signature": summary["signature"], "import": done.manifest["import"]}
         click.echo(json.dumps({**head, "summary": summary}))
     else:
-        click.echo("\n".join(closing(summary, str(out))))
+        click.echo("\n".join(closing(read(summary), str(out))))
     return 7 if any(g["halts_export"] and not g["passed"] for g in summary["guardrails"]) else 0

@@ -39,8 +39,9 @@ def judge(
         robustify judge results/demo --criterion majority -o results/demo-majority
     """
     from robustify.pipeline import rejudge
-    from robustify.report.words import closing
+    from robustify.report.sections.headline import closing
     from robustify.run import open_run
+    from robustify.summary.format_1 import read
 
     overrides = chosen(
         screen__criterion=criterion,
@@ -50,7 +51,7 @@ def judge(
     )
     done = rejudge(open_run(folder), overrides, out or folder)
     summary = done.summary
-    click.echo(json.dumps(summary) if json_ else "\n".join(closing(summary, str(done.folder))))
+    click.echo(json.dumps(summary) if json_ else "\n".join(closing(read(summary), str(done.folder))))
     return 7 if any(g["halts_export"] and not g["passed"] for g in summary["guardrails"]) else 0
 
 
@@ -112,11 +113,10 @@ def compare(folders: tuple[Path, ...], json_: bool) -> int:
         robustify compare results/demo results/demo_letters
     """
     from robustify.errors import UsageError
-    from robustify.report.compared import lines
     from robustify.report.comparing import compared
 
     if len(folders) < 2:
         raise UsageError(f"compare: {len(folders)} run; expected two or more folders")
-    tree = compared(folders)
-    click.echo(json.dumps(tree) if json_ else "\n".join(printable(line) for line in lines(tree)))
+    tree, lines = compared(folders)
+    click.echo(json.dumps(tree) if json_ else "\n".join(map(printable, lines)))
     return 0

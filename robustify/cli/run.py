@@ -56,7 +56,8 @@ def run(
     """
     from robustify import config as configs
     from robustify.pipeline import robustify
-    from robustify.report.words import closing
+    from robustify.report.sections.headline import closing
+    from robustify.summary.format_1 import read
 
     overrides = chosen(
         screen__criterion=criterion, screen__mode=mode, screen__probe_vote=probe_vote, limit=limit
@@ -72,7 +73,7 @@ def run(
     if json_:
         click.echo(json.dumps({"run": str(folder), "signature": summary["signature"], "summary": summary}))
     elif not quiet:
-        click.echo("\n".join(closing(summary, str(folder))))
+        click.echo("\n".join(closing(read(summary), str(folder))))
     for g in halted:
         click.echo(f"robustify: {g['name']}: {g['reason']}; lm_eval_tasks were not written", err=True)
     return 7 if halted else 0

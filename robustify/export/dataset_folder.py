@@ -18,6 +18,7 @@ from robustify.export.card import Publication, card
 from robustify.export.heading import Heading, one_line
 from robustify.files import write_json, write_text
 from robustify.item import Item
+from robustify.summary.result import Summary
 
 CONFORMS_TO = "http://mlcommons.org/croissant/1.0"
 NOT_SET = "not set by the author yet"
@@ -51,7 +52,7 @@ _CONTEXT: dict[str, Any] = {
 def write_hf(
     folder: Path,
     heading: Heading,
-    summary: Mapping[str, object],
+    summary: Summary,
     splits: Mapping[str, Sequence[Item]],
     about: Publication,
 ) -> list[Path]:

@@ -6,7 +6,7 @@ or a control character into a comment, a docstring or a page.
 
 from dataclasses import dataclass
 
-from robustify.report.words import plain
+from robustify.report.format import plain
 
 LONGEST = 2000
 

@@ -16,7 +16,7 @@ from robustify.export.heading import Heading
 from robustify.files import write_text
 from robustify.item import Item
 from robustify.orders import own
-from robustify.report.environment import markdown
+from robustify.report.printing import escaped
 from robustify.views import template
 
 Form = Literal["mcq", "free"]
@@ -54,7 +54,7 @@ def write_instruct(folder: Path, heading: Heading, items: Sequence[Item], form: 
     texts = [{"id": i, "text": mistral(said, given, out)} for i, said, given, out in rows]
     says = f"{len(rows)} of {len(items)} items" if form == "mcq" else free.says
     lines = [*heading.lines(f"{says} as instructions."), WARNING]
-    write_text(folder / "README.md", "\n\n".join(markdown(line) for line in lines) + "\n")
+    write_text(folder / "README.md", "\n\n".join(escaped(line) for line in lines) + "\n")
     paths = [_lines(folder / "instruct.jsonl", fields), _lines(folder / "mistral.jsonl", texts)]
     return [*paths, folder / "README.md"]
 

@@ -21,8 +21,9 @@ from robustify.export.instruct import Form, write_instruct
 from robustify.export.lm_eval_tasks import VERSION, task_name, write_tasks, write_topics
 from robustify.files import write_text
 from robustify.item import Item
-from robustify.report.words import counted
+from robustify.report.format import counted
 from robustify.run import SPLIT_FILES, Run, read_items
+from robustify.summary.format_1 import read
 
 SPLITS = (*(name.removesuffix(".jsonl") for name in SPLIT_FILES), "cloze")
 """The parts of a run that hold items; cloze overlaps with the others."""
@@ -115,7 +116,7 @@ def export_hf(run: Run, folder: Path, force: bool = False, about: Publication | 
     """
     with _exporting(run, folder, force) as (place, heading):
         splits = {name: list(_items(run, name)) for name in SPLITS}
-        write_hf(place, heading, run.summary, splits, about or Publication())
+        write_hf(place, heading, read(run.summary), splits, about or Publication())
     return _files(folder)
 
 

@@ -6,26 +6,40 @@ It computes nothing that the summary does not hold, and it holds no text of any 
 from collections.abc import Mapping
 from pathlib import Path
 
-from robustify.report.content import page
-from robustify.report.figures import svg
-from robustify.report.html import html
-from robustify.report.markdown import markdown
-from robustify.report.words import released
+from robustify.report.blocks import Page, Section
+from robustify.report.format import as_released, plain
+from robustify.report.printing import html, markdown, svg
+from robustify.report.sections import (
+    benchmark,
+    contamination,
+    headline,
+    heuristic_scores,
+    method,
+    option_order,
+    other_rules,
+    paired,
+    reliability,
+    removal,
+    residual_audit,
+    scores,
+)
+from robustify.summary.result import Summary
+from robustify.summary.screened import Benchmark
 
 
-def render(summary: Mapping[str, object], provenance: Mapping[str, object]) -> dict[str, str]:
+def render(summary: Summary, provenance: Mapping[str, object]) -> dict[str, str]:
     """The report's files by their path in the run's folder; the same input gives the same text.
 
     `provenance` may hold versions, models (name to fingerprint), templates (name to sha256), config, data,
     seed, signature and notes. Whatever the summary or the provenance lacks is said to be absent.
     """
-    with released("release" in summary):
-        told = page(summary, provenance)
-        figures = {f"figures/{plot.name}.svg": svg(plot) for plot in told.plots}
-        return {"report.html": html(told), "report.md": markdown(told), **figures}
+    with as_released(summary.release is not None):
+        page = content(summary, provenance)
+        figures = {f"figures/{plot.name}.svg": svg(plot) for plot in page.plots}
+        return {"report.html": html(page), "report.md": markdown(page), **figures}
 
 
-def write_report(folder: Path, summary: Mapping[str, object], provenance: Mapping[str, object]) -> list[Path]:
+def write_report(folder: Path, summary: Summary, provenance: Mapping[str, object]) -> list[Path]:
     """Write report.html, report.md and figures/*.svg into `folder`; the paths written."""
     written = []
     for name, text in render(summary, provenance).items():
@@ -34,3 +48,41 @@ def write_report(folder: Path, summary: Mapping[str, object], provenance: Mappin
         path.write_text(text, encoding="utf-8", newline="\n")
         written.append(path)
     return written
+
+
+def content(summary: Summary, provenance: Mapping[str, object]) -> Page:
+    """The whole report in its order; parts that the summary lacks are said to be absent."""
+    signature = summary.signature or provenance.get("signature")
+    return Page(
+        name=plain((summary.benchmark or Benchmark()).name or "unnamed benchmark"),
+        banner=headline.banner(summary),
+        tiles=headline.tiles(summary),
+        sections=_sections(summary, provenance),
+        signature=plain(signature if isinstance(signature, str) and signature else "not signed", 1000),
+    )
+
+
+def _sections(summary: Summary, provenance: Mapping[str, object]) -> tuple[Section, ...]:
+    level = headline.level(summary)
+    if summary.release is not None and summary.release.too_small:
+        # Even the totals are too small to be shown.
+        return level
+    return (
+        *level,
+        removal.removed(summary),
+        scores.accuracy(summary),
+        paired.pairs(summary),
+        paired.random_removal(summary),
+        heuristic_scores.heuristics(summary),
+        option_order.order(summary),
+        benchmark.topics(summary),
+        residual_audit.residual(summary),
+        other_rules.sensitivity(summary),
+        benchmark.findings(summary),
+        contamination.label_noise(summary),
+        contamination.contamination(summary),
+        headline.guardrails(summary),
+        reliability.calibration(summary),
+        method.method(summary, provenance),
+        method.reading(provenance),
+    )

@@ -1,19 +1,22 @@
 """What a report is made of: sections of text, tables and plots.
 
-The HTML page and the Markdown file are two printings of the same blocks, so that they cannot tell different
-things. A block holds plain text; markup and escaping are the printings' work.
+The HTML page and the Markdown file are two printings of the same blocks, so that they cannot differ in content.
+A block holds plain text; markup and escaping are the work of `printing`.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
+from robustify.summary.quantity import Interval
+
 Tone = Literal["", "absent", "good", "bad", "unsure", "again"]
-Kind = Literal["main", "before", "luck"]
+Kind = Literal["main", "before", "chance"]
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One entry of a table: what is said, what stands small below it, and a short badge beside it.
+    """One entry of a table: its content, small print below it, and a short badge beside it.
 
     The tone `again` marks a name that repeats the row above.
     """
@@ -33,8 +36,8 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
-    """A paragraph; `quiet` ones explain, the others say."""
+class Paragraph:
+    """A paragraph; `quiet` ones explain the others."""
 
     kind: ClassVar[str] = "text"
     text: str
@@ -65,14 +68,13 @@ class Mark:
     """A point with its interval; `kind` says how it is drawn."""
 
     value: float
-    lo: float | None = None
-    hi: float | None = None
+    ci: Interval | None = None
     kind: Kind = "main"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A line of a plot; without marks it is the heading of those below it. `note` stands at its right end."""
+class PlotRow:
+    """A line of a plot; without marks it is the heading of those below it. `note` is at its right end."""
 
     label: str
     marks: tuple[Mark, ...] = ()
@@ -81,7 +83,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A reference value that runs through the plot, e.g. chance."""
+    """A reference value across the whole plot, e.g. chance."""
 
     value: float
     label: str
@@ -94,7 +96,7 @@ class Plot:
     kind: ClassVar[str] = "plot"
     name: str
     title: str
-    rows: tuple[Row, ...]
+    rows: tuple[PlotRow, ...]
     legend: tuple[tuple[Kind, str], ...] = ()
     lines: tuple[Line, ...] = ()
     note: str = ""
@@ -110,7 +112,7 @@ class Folded:
     form: Literal["json", "text"] = "json"
 
 
-Block = Text | Bullets | Table | Plot | Folded
+Block = Paragraph | Bullets | Table | Plot | Folded
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,11 @@ class Section:
     title: str
     short: str
     blocks: tuple[Block, ...]
+
+    @classmethod
+    def of(cls, id_: str, title: str, short: str, *blocks: Block | None) -> "Section":
+        """The section of those blocks that are there."""
+        return cls(id_, title, short, tuple(b for b in blocks if b is not None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,3 +163,24 @@ class Page:
     def plots(self) -> tuple[Plot, ...]:
         """All plots, in the order in which they are shown."""
         return tuple(b for s in self.sections for b in s.blocks if isinstance(b, Plot))
+
+
+def heads_of(*labels: str, words: int = 1) -> tuple[Column, ...]:
+    """The head of a table whose first `words` columns hold words and the others figures."""
+    return tuple(Column(label, figures=i >= words) for i, label in enumerate(labels))
+
+
+def labelled(caption: str, rows: Iterable[tuple[str, Cell]], note: str = "", *, words: int = 1) -> Table:
+    """A table of labelled values."""
+    return Table(caption, heads_of("", "Value", words=words), tuple((Cell(a), b) for a, b in rows), note)
+
+
+def under(name: Cell, rows: Iterable[tuple[Cell, ...]]) -> Iterator[tuple[Cell, ...]]:
+    """Rows of a table below one name, which the first of them shows and the others repeat."""
+    for i, row in enumerate(rows):
+        yield (replace(name, tone="again") if i else name, *row)
+
+
+def quiet(text: str) -> Paragraph:
+    """A paragraph that explains, or says that something is absent."""
+    return Paragraph(text, quiet=True)

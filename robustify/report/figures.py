@@ -1,18 +1,15 @@
-"""Draws a plot as SVG: no library, no script, no font of its own, the same bytes every time.
+"""Where every mark and word of a plot is drawn, in pixels; `plot.svg.j2` writes them as SVG.
 
-Inside the page a drawing takes the page's colours; on its own it brings light and dark ones along. A plot is
-drawn twice, wide and narrow, because text scaled down to a phone's width cannot be read.
+A plot is drawn twice, wide and narrow, because text scaled down to a phone's width cannot be read.
 """
 
 import math
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.resources import files
 
-from robustify.report.blocks import Kind, Mark, Plot, Row
-from robustify.report.environment import environment, safe
-from robustify.report.words import between, percent
+from robustify.report.blocks import Kind, Mark, Plot, PlotRow
+from robustify.report.format import between, percent
 
 STEPS = (0.02, 0.05, 0.1, 0.2, 0.25, 0.5)
 MARK_GAP = 9.0
@@ -20,7 +17,7 @@ LEGEND_LINE = 22.0
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class PlotSize:
     """Sizes in pixels. A `label` of 0 sets the labels above their lines."""
 
     name: str
@@ -31,8 +28,8 @@ class Layout:
     ticks: int
 
 
-WIDE = Layout("wide", 760, 218, 104, 28, 7)
-NARROW = Layout("narrow", 344, 0, 0, 44, 5)
+WIDE = PlotSize("wide", 760, 218, 104, 28, 7)
+NARROW = PlotSize("narrow", 344, 0, 0, 44, 5)
 INSET = 19.0
 TEXT = 13.0
 
@@ -86,16 +83,7 @@ class Drawing:
     points: tuple[Point, ...]
 
 
-def svg(plot: Plot, layout: Layout = WIDE, *, alone: bool = True) -> str:
-    """The plot as an SVG document; `alone` brings colours and a ground, else the page's are used."""
-    styles = "".join(
-        (files("robustify.report") / name).read_text("utf-8") for name in ("palette.css", "plot.css")
-    )
-    template = environment().get_template("plot.svg.j2")
-    return template.render(d=draw(plot, layout), styles=safe(styles) if alone else "")
-
-
-def draw(plot: Plot, layout: Layout) -> Drawing:
+def placed(plot: Plot, layout: PlotSize) -> Drawing:
     """Places every mark and word of a plot."""
     x0, x1 = layout.label + INSET, layout.width - layout.note - INSET
     ticks = axis(plot, layout.ticks)
@@ -132,7 +120,7 @@ def draw(plot: Plot, layout: Layout) -> Drawing:
 
 def axis(plot: Plot, most: int) -> tuple[float, ...]:
     """The ticks from 0 to just above the largest value, at most `most` of them, never above 1."""
-    ends = [end for row in plot.rows for m in row.marks for end in (m.value, m.hi) if end is not None]
+    ends = [end for row in plot.rows for m in row.marks for end in (m.value, *(m.ci or ()))]
     largest = min(1.0, max([*ends, *(line.value for line in plot.lines), 0.05]))
     for step in STEPS:
         n = math.ceil(largest / step - 1e-9)
@@ -144,29 +132,27 @@ def axis(plot: Plot, most: int) -> tuple[float, ...]:
 def described(plot: Plot) -> str:
     """The plot in words, for those who do not see it."""
     kinds = dict(plot.legend)
-    said = [_said(row, kinds) for row in plot.rows]
     lines = [f"Reference line: {line.label}." for line in plot.lines]
-    return " ".join([*lines, *said])
+    return " ".join([*lines, *(_described(row, kinds) for row in plot.rows)])
 
 
-def _said(row: Row, kinds: dict[Kind, str]) -> str:
+def _described(row: PlotRow, kinds: dict[Kind, str]) -> str:
     if not row.marks:
         return f"{row.label}."
     marks = [
-        f"{kinds.get(m.kind, '')} {percent(m.value)}"
-        + (f" ({between(m.lo, m.hi)})" if m.lo is not None and m.hi is not None else "")
+        f"{kinds.get(m.kind, '')} {percent(m.value)}" + (f" ({between(m.ci)})" if m.ci else "")
         for m in row.marks
     ]
     return f"{row.label}: {', '.join(m.strip() for m in marks)}."
 
 
-def _height(row: Row, layout: Layout) -> float:
+def _height(row: PlotRow, layout: PlotSize) -> float:
     if not row.marks:
         return 30.0
     return layout.row + MARK_GAP * max(0, len(row.marks) - 2)
 
 
-def _words(row: Row, y: float, height: float, layout: Layout) -> list[Label]:
+def _words(row: PlotRow, y: float, height: float, layout: PlotSize) -> list[Label]:
     base = y + (height / 2 + 4.5 if layout.label else 15)
     room = (layout.label - 8) if layout.label else layout.width - len(row.note) * 7.5 - 14
     style = "label" if row.marks else "heading"
@@ -177,11 +163,11 @@ def _words(row: Row, y: float, height: float, layout: Layout) -> list[Label]:
 
 
 def _point(mark: Mark, y: float, across: Callable[[float], float]) -> Point:
-    left, right = (across(mark.value if end is None else end) for end in (mark.lo, mark.hi))
+    left, right = (across(end) for end in mark.ci or (mark.value, mark.value))
     return Point(across(mark.value), y, left, right, mark.kind)
 
 
-def _legend(plot: Plot, layout: Layout) -> tuple[tuple[Key, ...], float]:
+def _legend(plot: Plot, layout: PlotSize) -> tuple[tuple[Key, ...], float]:
     entries = [*plot.legend, *((f"line-{i}", line.label) for i, line in enumerate(plot.lines))]
     keys, x, y = [], 0.0, 12.0
     for kind, label in entries:

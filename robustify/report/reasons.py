@@ -1,6 +1,6 @@
-"""The sentences behind the codes: why a guardrail, an audit or a certificate says what it says, and what was found.
+"""Sentences: why a guardrail, an audit or a certificate decides as it does, and what was found.
 
-The summary holds codes with parameters and numbers; all words are made here. A file of format 1 holds the sentences
+The summary holds codes with parameters and numbers; their words are made here. A file of format 1 holds the sentences
 themselves, which are passed on.
 """
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from typing_extensions import assert_never
 
-from robustify.stats.intervals import percent
+from robustify.report.format import counted, p_value, percent
 from robustify.summary import reason as r
 from robustify.summary.format_1 import to_format_1
 from robustify.summary.result import Contamination, Memorisation, Recall, Summary, TextOverlap
@@ -21,15 +21,16 @@ _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", 
 _ENDINGS = {1: "st", 2: "nd", 3: "rd"}
 KINDS = {
     "leave_one_out": "left out of the vote",
-    "non_voter": "held out",
-    "head": "linear head on its vectors",
+    "non_voter": "did not vote",
+    "head": "linear probe on its vectors",
     "probe": "trained on what was kept",
 }
 PLAIN = {
     "no_screen": "no model was asked the choices without the question",
     "no_item_kept": "no item was kept",
-    "no_auditor": "nobody audited what was kept",
-    "no_independent_auditor": "no independent auditor: no model was held out of the vote, no head, no fresh probe",
+    "no_auditor": "nothing audited what was kept",
+    "no_independent_auditor": "no independent auditor: every model voted, and no linear probe and no fresh artifact probe "
+    "was fitted",
     "nothing_to_see": "none of the independent auditors is above chance on all items either: either there was nothing "
     "to see, or they cannot see it",
     "probe_voted": "the probe voted, so a fresh probe is no independent auditor",
@@ -78,7 +79,7 @@ def sentence(reason: Reason) -> str:
             lost = "; ".join(f"{t.name} kept {t.after} of {t.before}" for t in topics)
             return lost if code == "topics_lost" else f"too few items to judge by: {lost}"
         case r.TopicsKept(share=share):
-            return f"every topic kept at least {share:.0%} of its items"
+            return f"every topic kept at least {100 * share:.0f} % of its items"
         case r.TopicDrift(kl=kl, null=null, p=p):
             return f"KL {kl:.4f} nats, {null:.4f} expected of random removal (p = {p:.3g})"
         case r.RobustItems(n=n, least=least):
@@ -93,17 +94,18 @@ def sentence(reason: Reason) -> str:
         case r.Excess():
             return _excess(reason)
         case r.AuditVerdict(verdict=verdict, reasons=reasons):
-            said = "; ".join(map(sentence, reasons))
-            return f"the audit is {verdict}: {said}" if said else f"the audit is {verdict}"
+            return f"the audit is {verdict}" + (f": {'; '.join(map(sentence, reasons))}" if reasons else "")
         case r.GuardrailFailed(name=name, reason=None):
-            return f"guardrail {name} said no"
+            return f"guardrail {name} failed"
         case r.GuardrailFailed(name=name, reason=why):
             assert why is not None
             return f"guardrail {name}: {sentence(why)}"
         case r.VoterUnderTest(name=name):
             return f"{name} is under test and voted in the filter: its numbers on Robust are low by selection"
         case r.FewStrongModels(strong=strong, asked=asked):
-            return f"{strong} of {asked} models told from chance on the full question; expected 2"
+            return (
+                f"{strong} of {asked} models are significantly above chance on the full question; expected 2"
+            )
     assert_never(reason)
 
 
@@ -116,19 +118,21 @@ def _above_chance(a: r.AboveChance) -> str:
     if a.expected is not None and a.even < a.expected and a.low <= a.expected:
         return f"{said}; no more than the filter itself made predictable ({percent(a.expected)})"
     if a.limit < a.even:
-        return f"{said}: {percent(a.even)} less what selection takes from whoever agrees with the filter"
+        return (
+            f"{said}: {percent(a.even)} less what selection takes from a picker that agrees with the filter"
+        )
     return said
 
 
 def _excess(e: r.Excess) -> str:
-    found = f"{e.value:.1%} of the items above what luck flags (p = {e.p:.3g}, at most {e.level:g})"
+    found = f"{percent(e.value)} of the items above what chance flags (p = {e.p:.3g}, at most {e.level:g})"
     match e.doubt:
         case None:
             return found
         case "no_interval":
             return f"no interval, too few items or groups of them: {found}"
         case "not_significant":
-            return f"cannot be told from luck: {found}"
+            return f"not significant: {found}"
 
 
 def certificate_sentence(summary: Summary) -> str:
@@ -146,9 +150,7 @@ def certificate_sentence(summary: Summary) -> str:
         "inconclusive": "Whether what was kept still holds shortcuts is not settled",
     }[audit.verdict]
     if certificate.verdict != audit.verdict:
-        opening += (
-            ", but a guardrail says no" if audit.verdict == "certified" else ", and a guardrail says no"
-        )
+        opening += ", but a guardrail failed" if audit.verdict == "certified" else ", and a guardrail failed"
     return f"{opening}: {first}."
 
 
@@ -165,14 +167,14 @@ def screen_sentence(screen: Screen) -> str:
     found = f"{round((flagged.value or 0) * n)} of {n} items were flagged; {_expectation(screen)}"
     p, level = excess.p, LEVEL if screen.level is None else screen.level
     if latent is None:
-        return f"{found}: what was flagged cannot be told from luck."
+        return f"{found}: what was flagged is not significantly more than that."
     if excess.ci is None:
-        return f"{found}: too few items, or groups of them, to tell the two apart (p {_p(p)})."
+        return f"{found}: too few items, or groups of them, for a comparison ({p_value(p)})."
     if p > level or excess.ci[0] <= 0:
         asked = "" if level == LEVEL else f", at most {level:g} asked for"
-        return f"{found}: what was flagged cannot be told from luck (p {_p(p)}{asked})."
+        return f"{found}: what was flagged is not significantly more than that ({p_value(p)}{asked})."
     over = f"{percent(excess.value)} of the items ({percent(excess.ci[0])} to {percent(excess.ci[1])})"
-    return f"{found}: the filter found more than luck, by {over}, p {_p(p)}."
+    return f"{found}: the filter found more than chance explains, by {over}, {p_value(p)}."
 
 
 def _expectation(screen: Screen) -> str:
@@ -183,10 +185,10 @@ def _expectation(screen: Screen) -> str:
     about = f"about {expected.value:.0f} ({low:.0f} to {high:.0f})"
     place = None if screen.by_place is None else screen.by_place.key_place
     if place is None:
-        return f"luck alone would flag {about}"
+        return f"chance alone would flag {about}"
     if latent is None or latent.value is None:
-        return f"but {_clause(place)}, and whoever knows these places alone is always right"
-    return f"{_clause(place)}, and luck that knows these places alone would flag {about}"
+        return f"but {_clause(place)}, and knowing these places alone is enough to be always right"
+    return f"{_clause(place)}, and chance that knows these places would flag {about}"
 
 
 def key_places_sentence(places: KeyPlaces) -> str:
@@ -196,12 +198,14 @@ def key_places_sentence(places: KeyPlaces) -> str:
     if places.off is None or places.p is None:
         return ""
     test = "keys drawn evenly" if places.test == "drawn" else "chi-square"
-    return f"In the benchmark's own order {_clause(places.off)}; n = {places.n}, p {_p(places.p)} ({test})."
+    return (
+        f"In the benchmark's own order {_clause(places.off)}; n = {places.n}, {p_value(places.p)} ({test})."
+    )
 
 
 def _clause(off: OffPlace) -> str:
     return (
-        f"the key stands {ordinal(off.place or 0)} in {_share(off.share or 0.0)} of the items "
+        f"the key is {ordinal(off.place or 0)} in {_share(off.share or 0.0)} of the items "
         f"({_share(off.even or 0.0)} if keys were spread evenly)"
     )
 
@@ -220,8 +224,8 @@ def position_bias_sentence(bias: PositionBias) -> str:
         return ""
     p, j, share, key = more[0]
     return (
-        f"Picks the {ordinal(j)} option in {percent(share)} of the items; the key stands there in "
-        f"{percent(key)} ({'p < 0.001' if p < 0.001 else f'p = {p:.3f}'})."
+        f"Picks the {ordinal(j)} option in {percent(share)} of the items; the key is there in "
+        f"{percent(key)} ({p_value(p)})."
     )
 
 
@@ -229,10 +233,10 @@ def contamination_sentence(found: Contamination) -> str:
     """What was found in texts, and from memory."""
     if found.sentence is not None:
         return found.sentence.text
-    return f"{_text_said(found.overlap)} {_memory_said(found.memorisation)}"
+    return f"{_in_texts(found.overlap)} {_from_memory(found.memorisation)}"
 
 
-def _text_said(overlap: TextOverlap | None) -> str:
+def _in_texts(overlap: TextOverlap | None) -> str:
     if overlap is None:
         return "No text was given to look for the items in."
     files, short, grams = overlap.files or (), overlap.short_mode, overlap.found
@@ -240,35 +244,35 @@ def _text_said(overlap: TextOverlap | None) -> str:
     hits = round((grams.value or 0.0) * n) if grams else 0
     whole = round((short.found.value or 0.0) * n_short) if short and short.found else 0
     words = sum(f.words or 0 for f in files)
-    looked = f"{len(files)} text file{'s' if len(files) != 1 else ''} of {words} words"
+    looked = f"{counted(len(files), 'text file')} of {words} words"
     opening = "Signals found" if hits or whole else "No signal was found"
     return (
         f"{opening} in {looked}: {hits} of {n} items share {overlap.ngram} words in a row, "
-        f"{whole} of {n_short} short ones stand there whole; {overlap.not_checkable} were too short to check. Other "
+        f"{whole} of {n_short} short ones are there whole; {overlap.not_checkable} were too short to check. Other "
         "texts, paraphrases, translations and pictures of the items cannot be seen this way."
     )
 
 
-def _memory_said(recalled: Mapping[str, Memorisation] | None) -> str:
+def _from_memory(recalled: Mapping[str, Memorisation] | None) -> str:
     if recalled is None:
         return "No model was asked for the place of a key without its options."
-    said = [f"{name} ({', '.join(_views_said(row))})" for name, row in recalled.items() if row.significant]
+    said = [f"{name} ({', '.join(_recalled(row))})" for name, row in recalled.items() if row.significant]
     if not said:
         return (
             f"None of {len(recalled)} models found the place of the key without the options more often than "
-            "luck; knowledge of the key's text cannot be seen this way."
+            "chance; knowledge of the key's text cannot be seen this way."
         )
     return (
-        f"Found the place of the key without the options more often than luck: {'; '.join(said)}. Options that "
-        "stand in a natural order (by size, by date) can do that too."
+        f"Found the place of the key without the options more often than chance: {'; '.join(said)}. Options "
+        "in a natural order (by size, by date) can do that too."
     )
 
 
-def _views_said(row: Memorisation) -> Iterator[str]:
+def _recalled(row: Memorisation) -> Iterator[str]:
     for name in ("no_choices", "gold_repeated", "empty_choices"):
         match getattr(row, name):
             case Recall(value=float(value), n=int(n), chance=float(chance), p_holm=float(p)) if p <= LEVEL:
-                yield f"{name} {percent(value)} of {n} items, luck {percent(chance)}"
+                yield f"{name} {percent(value)} of {n} items, chance {percent(chance)}"
 
 
 def ordinal(place: int) -> str:
@@ -277,10 +281,6 @@ def ordinal(place: int) -> str:
         return _ORDINALS[place]
     number = place + 1
     return f"{number}{'th' if number % 100 in (11, 12, 13) else _ENDINGS.get(number % 10, 'th')}"
-
-
-def _p(p: float) -> str:
-    return "< 0.001" if p < 0.001 else f"= {p:.3f}"
 
 
 def _share(share: float) -> str:

@@ -36,6 +36,7 @@ from robustify.run import (
     write_verdicts,
 )
 from robustify.screen.screen_rules import ScreenRules
+from robustify.summary.format_1 import read
 from robustify.views import View, template
 
 
@@ -112,7 +113,7 @@ def print_run(folder: Path, config: Config, asked: Asked, judgement: Judgement) 
         if asked.facts.free is not None:
             write_json(place / FREE, asked.facts.free.json())
         write_json(place / "summary.json", summary)
-        write_report(place, summary, {**manifest, "notes": list(config.notes)})
+        write_report(place, read(summary), {**manifest, "notes": list(config.notes)})
         if not halted and asked.items is not None:
             write_tasks(place / "lm_eval_tasks", config.name, signature=manifest["signature"])
     return open_run(folder)

@@ -34,6 +34,7 @@ from robustify.restricted.confinement import confined
 from robustify.restricted.hashed_split import NAMES, Split, hashed, read_split, require_apart, separable
 from robustify.restricted.secret_key import require_seal, sealed
 from robustify.run import FORMAT, Run, open_run, replacing, versions
+from robustify.summary.format_1 import read
 from robustify.summary.result import Summary
 from robustify.writers.public import Asked, signature
 
@@ -150,7 +151,7 @@ def reprint_restricted(run: Run) -> Run:
         replacing(run.folder, bare, beside=run.manifest["files"], finish=partial(sealed, key=key)) as place,
     ):
         for level, name in summaries.items():
-            write_report(place / PLACES[level], _read(run.folder / name), _at(level, bare))
+            write_report(place / PLACES[level], read(_read(run.folder / name)), _at(level, bare))
     return open_run(run.folder)
 
 
@@ -243,7 +244,7 @@ def without_nulls(node: Any) -> Any:
 def _print(place: Path, summary: Tree, manifest: Mapping[str, Any]) -> None:
     place.mkdir(exist_ok=True)
     write_json(place / "summary.json", summary)
-    write_report(place, summary, manifest)
+    write_report(place, read(summary), manifest)
 
 
 def _levels(config: Config) -> tuple[Level, ...]:

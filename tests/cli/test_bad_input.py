@@ -47,8 +47,7 @@ def refused(path: Path, **said: object) -> RobustifyError:
             load(source)
     assert not warned
     error = caught.value
-    told = [str(error), repr(error), *error.lines]
-    assert not any("ZQX" in text for text in told)
+    assert not any("ZQX" in text for text in (str(error), repr(error), *error.lines))
     assert error.__cause__ is None
     assert error.__suppress_context__ or error.__context__ is None, "a chained error would carry the text"
     assert not any("\n" in line for line in error.lines)
@@ -144,7 +143,7 @@ def test_a_file_of_that_row_alone(path: Path, name: str) -> None:
         assert error.lines[0].startswith("items.jsonl")
 
 
-def test_all_faults_of_a_file_are_told_at_once_in_the_order_of_its_lines(path: Path) -> None:
+def test_all_faults_of_a_file_are_given_at_once_in_the_order_of_its_lines(path: Path) -> None:
     path.write_text(
         "\n".join([row(key=4), row(id="b", stem=3), row(id="c"), row(id="d")[:30], row(id="c")]), "utf-8"
     )
@@ -156,7 +155,7 @@ def test_all_faults_of_a_file_are_told_at_once_in_the_order_of_its_lines(path: P
     )
 
 
-def test_beyond_twenty_faults_only_their_number_is_told(path: Path) -> None:
+def test_beyond_twenty_faults_only_their_number_is_given(path: Path) -> None:
     path.write_text("\n".join(row(id=str(n), key=9) for n in range(50)), "utf-8")
     lines = refused(path).lines
     assert len(lines) == 21
@@ -185,6 +184,8 @@ def test_bytes_that_are_not_utf_8_are_named_by_line(path: Path) -> None:
 
 
 WIDE = ["utf-16", "utf-16-le", "utf-16-be", "utf-32"]
+LISTED = b"question,choices,answer\n"
+LOG = {"id": 1, "input": "ZQX", "target": "ZQX", "choices": None}
 BYTES: dict[str, tuple[bytes, str]] = {
     "empty": (b"", "empty; expected items"),
     "blank": (b" \r\n\t\n", "empty; expected items"),
@@ -230,16 +231,10 @@ BYTES: dict[str, tuple[bytes, str]] = {
         b'"ZQX is\nwhat?",x,y,A\nZQX is it?,x,y,E\nZQX is that?,x,y,\nZQX was it?,x,y,B\n',
         "items.jsonl:3: key E, but only 2 choices (A to B)",
     ),
-    "CSV list that is none": (
-        b"question,choices,answer\nZQX?,ZQX and ZQX,A\n",
-        "`choices` is text; expected a list",
-    ),
-    "CSV list nested deeply": (
-        f'question,choices,answer\nZQX?,"{DEEP}",A\n'.encode(),
-        "`choices` is text; expected a list",
-    ),
+    "CSV list that is none": (LISTED + b"ZQX?,ZQX and ZQX,A\n", "`choices` is text; expected a list"),
+    "CSV list nested deeply": (LISTED + f'ZQX?,"{DEEP}",A\n'.encode(), "`choices` is text; expected a list"),
     "CSV list with an odd escape": (
-        b"question,choices,answer\nZQX?,\"['ZQX \\d', None]\",A\n",
+        LISTED + b"ZQX?,\"['ZQX \\d', None]\",A\n",
         "choice 2 of `choices` is null",
     ),
     "CSV index out of range": (
@@ -255,9 +250,7 @@ BYTES: dict[str, tuple[bytes, str]] = {
         "without samples",
     ),
     "log without choices": (
-        json.dumps(
-            {"eval": {}, "samples": [{"id": 1, "input": "ZQX", "target": "ZQX", "choices": None}]}
-        ).encode(),
+        json.dumps({"eval": {}, "samples": [LOG]}).encode(),
         "whose samples have no choices",
     ),
 }
@@ -278,7 +271,7 @@ def test_a_bad_key_in_the_first_row_of_a_csv_without_header_is_named_too(path: P
     assert refused(path).lines == ("items.jsonl:1: key is no letter; expected a letter from A to B",)
 
 
-def test_zip_archives_are_told_apart(path: Path) -> None:
+def test_zip_archives_are_recognised(path: Path) -> None:
     for member, reason in (("header.json", "zipped Inspect log"), ("ZQX.csv", "is a zip archive")):
         out = io.BytesIO()
         with zipfile.ZipFile(out, "w") as archive:
@@ -332,32 +325,34 @@ def test_a_pipe_is_refused_without_waiting_for_it(tmp_path: Path) -> None:
 
 # ---- what is ambiguous ----
 
+AB = ["ZQX a", "ZQX b"]
+
+
+def asked(**more: object) -> dict[str, object]:
+    """A row in the usual field names, without a key."""
+    return {"question": "ZQX?", "choices": AB, **more}
+
+
 AMBIGUOUS: dict[str, tuple[dict[str, object], str]] = {
-    "two stems": (
-        {"question": "ZQX?", "query": "ZQX?", "choices": ["ZQX a", "ZQX b"], "answer": 0},
-        "`question` and `query` could each be the stem",
-    ),
+    "two stems": (asked(query="ZQX?", answer=0), "`question` and `query` could each be the stem"),
     "two lists": (
-        {"question": "ZQX?", "choices": ["ZQX a", "b"], "options": ["ZQX b", "c"], "answer": 0},
+        asked(options=["ZQX b", "c"], answer=0),
         "`choices` and `options` could each be the choices",
     ),
-    "two keys": (
-        {"question": "ZQX?", "choices": ["ZQX a", "ZQX b"], "gold": 0, "answer_idx": 1},
-        "`answer_idx` and `gold` could each be the key",
-    ),
+    "two keys": (asked(gold=0, answer_idx=1), "`answer_idx` and `gold` could each be the key"),
     "two series": (
         {"question": "ZQX?", "A": "a", "B": "b", "option1": "c", "option2": "d", "answer": "A"},
         "several rows of columns could be the choices",
     ),
-    "no key": ({"question": "ZQX?", "choices": ["ZQX a", "ZQX b"]}, "no field for the key"),
-    "no stem": ({"choices": ["ZQX a", "ZQX b"], "answer": 1}, "no field for the stem"),
+    "no key": (asked(), "no field for the key"),
+    "no stem": ({"choices": AB, "answer": 1}, "no field for the stem"),
 }
 
 
 @pytest.mark.parametrize("name", AMBIGUOUS)
 def test_what_can_be_read_in_two_ways_is_refused_with_the_mapping_to_write(path: Path, name: str) -> None:
-    found, reason = AMBIGUOUS[name]
-    path.write_text(json.dumps(found), "utf-8")
+    fields, reason = AMBIGUOUS[name]
+    path.write_text(json.dumps(fields), "utf-8")
     error = refused(path)
     assert error.exit_code == 3
     assert reason in error.lines[0]
@@ -365,10 +360,9 @@ def test_what_can_be_read_in_two_ways_is_refused_with_the_mapping_to_write(path:
 
 
 def test_the_mapping_resolves_it(path: Path) -> None:
-    path.write_text(json.dumps(AMBIGUOUS["two stems"][0]), "utf-8")
-    assert load(Source(path=str(path), fields=FieldMap(stem="query"))).items[0].key == 0
-    path.write_text(json.dumps(AMBIGUOUS["two keys"][0]), "utf-8")
-    assert load(Source(path=str(path), fields=FieldMap(key="gold"))).items[0].key == 0
+    for name, fields in (("two stems", FieldMap(stem="query")), ("two keys", FieldMap(key="gold"))):
+        path.write_text(json.dumps(AMBIGUOUS[name][0]), "utf-8")
+        assert load(Source(path=str(path), fields=fields)).items[0].key == 0
 
 
 def test_letters_in_place_of_choices_are_refused_by_name(path: Path) -> None:
@@ -376,56 +370,38 @@ def test_letters_in_place_of_choices_are_refused_by_name(path: Path) -> None:
         return {"query": f"ZQX {n}?\nA. ZQX\nB. ZQX", "choices": ["A", "B"], "gold": n % 2}
 
     path.write_text("\n".join(json.dumps(letters(n)) for n in range(4)), "utf-8")
-    assert (
-        "the options are letters (in 4 of 4 rows); their texts are inside the stem" in refused(path).lines[0]
-    )
+    reason = "the options are letters (in 4 of 4 rows); their texts are inside the stem"
+    assert reason in refused(path).lines[0]
     assert refused(path, skip_bad=True).exit_code == 3
     rows = [letters(0), *({"query": f"ZQX {n}?", "choices": ["red", "blue"], "gold": 0} for n in range(2))]
     path.write_text("\n".join(json.dumps(one) for one in rows), "utf-8")
     assert len(load(Source(path=str(path))).items) == 3, "one item may well ask for a letter"
 
 
-KEYS: dict[str, tuple[dict[str, object], str]] = {
-    "letter out of range": (
-        {"choices": ["ZQX a", "ZQX b"], "answer": "C"},
-        "key C, but only 2 choices (A to B)",
-    ),
-    "text of no choice": (
-        {"choices": ["ZQX a", "ZQX b"], "answer": "ZQX c"},
-        "key is neither an index, nor a letter",
-    ),
-    "text of two": ({"choices": ["ZQX a", "ZQX a", "b"], "answer": "ZQX a"}, "key can be read in two ways"),
-    "empty": ({"choices": ["ZQX a", "ZQX b"], "answer": " "}, "key is empty"),
-    "label of no choice": (
-        {"choices": {"text": ["ZQX a", "ZQX b"], "label": ["1", "2"]}, "answer": "3"},
-        "key 3, but only 2 choices",
-    ),
-    "number that is no label": (
-        {"choices": {"text": ["ZQX a", "ZQX b"], "label": ["1", "2"]}, "answer": 0},
-        "key is none of the 2 labels",
-    ),
-    "labels twice": (
-        {"choices": {"text": ["ZQX a", "ZQX b"], "label": ["A", "A"]}, "answer": "A"},
-        "or there twice",
-    ),
-    "labels too few": (
-        {"choices": {"text": ["ZQX a", "ZQX b"], "label": ["A"]}, "answer": "A"},
-        "not as many labels",
-    ),
-    "letter among odd labels": (
-        {"choices": {"text": ["ZQX a", "ZQX b"], "label": ["F", "G"]}, "answer": "A"},
-        "key is neither",
-    ),
-    "text not a list": ({"choices": {"text": "ZQX", "label": ["A"]}, "answer": "A"}, "`choices` is text"),
-    "float": ({"choices": ["ZQX a", "ZQX b"], "answer": 1.5}, "key is a number with a decimal point"),
-    "object": ({"choices": ["ZQX a", "ZQX b"], "answer": {"ZQX": 1}}, "key is an object"),
+def labelled(*labels: str) -> dict[str, list[str]]:
+    return {"text": AB, "label": list(labels)}
+
+
+KEYS: dict[str, tuple[object, object, str]] = {
+    "letter out of range": (AB, "C", "key C, but only 2 choices (A to B)"),
+    "text of no choice": (AB, "ZQX c", "key is neither an index, nor a letter"),
+    "text of two": (["ZQX a", "ZQX a", "b"], "ZQX a", "key can be read in two ways"),
+    "empty": (AB, " ", "key is empty"),
+    "label of no choice": (labelled("1", "2"), "3", "key 3, but only 2 choices"),
+    "number that is no label": (labelled("1", "2"), 0, "key is none of the 2 labels"),
+    "labels twice": (labelled("A", "A"), "A", "or there twice"),
+    "labels too few": (labelled("A"), "A", "not as many labels"),
+    "letter among odd labels": (labelled("F", "G"), "A", "key is neither"),
+    "text not a list": ({"text": "ZQX", "label": ["A"]}, "A", "`choices` is text"),
+    "float": (AB, 1.5, "key is a number with a decimal point"),
+    "object": (AB, {"ZQX": 1}, "key is an object"),
 }
 
 
 @pytest.mark.parametrize("name", KEYS)
 def test_a_key_that_names_no_choice(path: Path, name: str) -> None:
-    found, reason = KEYS[name]
-    path.write_text(json.dumps({"question": "ZQX?", **found}), "utf-8")
+    choices, answer, reason = KEYS[name]
+    path.write_text(json.dumps(asked(choices=choices, answer=answer)), "utf-8")
     error = refused(path)
     assert reason in error.lines[0], error.lines
     assert error.lines[0].startswith("items.jsonl:1: ")
@@ -445,48 +421,36 @@ KEY_KINDS: Sequence[tuple[str, object, str]] = [
 
 @pytest.mark.parametrize(("kind", "key", "reason"), KEY_KINDS)
 def test_a_key_of_another_kind_than_said(path: Path, kind: str, key: object, reason: str) -> None:
-    path.write_text(json.dumps({"question": "ZQX?", "choices": ["ZQX a", "ZQX b"], "answer": key}), "utf-8")
+    path.write_text(json.dumps(asked(answer=key)), "utf-8")
     assert reason in refused(path, fields={"key_is": kind}).lines[0]
 
 
+def contexts(*options: str) -> dict[str, object]:
+    return {"context_options": list(options), "continuation": "ZQX", "gold": 0}
+
+
+def prose(instruction: str, answer: str) -> dict[str, object]:
+    return {"instruction": f"ZQX? {instruction}", "answer": answer}
+
+
+IN_ORDER = "do not come once each and in order"
 NAMED: dict[str, tuple[dict[str, object], str]] = {
-    "contexts without a common word": (
-        {"context_options": ["ZQX a", "b ZQX"], "continuation": "ZQX", "gold": 0},
-        "share no first word",
-    ),
-    "contexts that are the same": (
-        {"context_options": ["ZQX a", "ZQX a"], "continuation": "ZQX", "gold": 0},
-        "differ by no word",
-    ),
-    "one context in the other": (
-        {"context_options": ["ZQX a", "ZQX a b"], "continuation": "ZQX", "gold": 0},
-        "one holds the other",
-    ),
-    "three contexts": (
-        {"context_options": ["ZQX a", "ZQX b", "ZQX c"], "continuation": "ZQX", "gold": 0},
-        "has 3 contexts; expected 2",
-    ),
-    "prose out of order": (
-        {"instruction": "ZQX? Answer Choices: (A) x (C) y (B) z", "answer": "A"},
-        "do not come once each and in order",
-    ),
-    "prose with a letter twice": (
-        {"instruction": "ZQX? Answer Choices: (A) see (B) (B) z", "answer": "A"},
-        "do not come once each and in order",
-    ),
-    "numbered prose out of order": (
-        {"instruction": "ZQX?\n\nAnswer1: x Answer3: y", "answer": "answer1"},
-        "do not come once each and in order",
-    ),
+    "contexts without a common word": (contexts("ZQX a", "b ZQX"), "share no first word"),
+    "contexts that are the same": (contexts("ZQX a", "ZQX a"), "differ by no word"),
+    "one context in the other": (contexts("ZQX a", "ZQX a b"), "one holds the other"),
+    "three contexts": (contexts("ZQX a", "ZQX b", "ZQX c"), "has 3 contexts; expected 2"),
+    "prose out of order": (prose("Answer Choices: (A) x (C) y (B) z", "A"), IN_ORDER),
+    "prose with a letter twice": (prose("Answer Choices: (A) see (B) (B) z", "A"), IN_ORDER),
+    "numbered prose out of order": (prose("\n\nAnswer1: x Answer3: y", "answer1"), IN_ORDER),
     "numbered prose, other key": (
-        {"instruction": "ZQX?\n\nAnswer1: x Answer2: y", "answer": "ZQX"},
+        prose("\n\nAnswer1: x Answer2: y", "ZQX"),
         "is not of the form answer1 to answer2",
     ),
     "siqa label 0": (
         {"context": "ZQX", "question": "ZQX?", "answerA": "a", "answerB": "b", "answerC": "c", "label": "0"},
         "key 0, but only 3 choices (1 to 3)",
     ),
-    "hellaswag without label": ({"ctx": "ZQX", "endings": ["ZQX a", "ZQX b"], "label": ""}, "key is empty"),
+    "hellaswag without label": ({"ctx": "ZQX", "endings": AB, "label": ""}, "key is empty"),
     "two right answers": (
         {"question": "ZQX?", "mc1_targets": {"choices": ["a", "b"], "labels": [1, 1]}},
         "does not hold exactly one 1",
@@ -496,8 +460,8 @@ NAMED: dict[str, tuple[dict[str, object], str]] = {
 
 @pytest.mark.parametrize("name", NAMED)
 def test_a_named_layout_with_a_bad_row(path: Path, name: str) -> None:
-    found, reason = NAMED[name]
-    path.write_text(json.dumps(found), "utf-8")
+    fields, reason = NAMED[name]
+    path.write_text(json.dumps(fields), "utf-8")
     assert reason in refused(path).lines[0]
 
 

@@ -24,7 +24,7 @@ from tests.support.fake_scorer import FakeScorer, finds
 SECRET = "zanzibar-platypus"
 
 
-class Told:
+class Ended:
     def __init__(self, code: int, out: str, err: str) -> None:
         self.code, self.out, self.err = code, out, err
 
@@ -35,12 +35,12 @@ def robustify(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatc
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ROBUSTIFY_CACHE", str(tmp_path / "cache"))
 
-    def call(*args: str) -> Told:
+    def call(*args: str) -> Ended:
         monkeypatch.setattr(sys, "argv", ["robustify", *args])
         with pytest.raises(SystemExit) as ended:
             cli.main()
         out, err = capsys.readouterr()
-        return Told(int(ended.value.code or 0), out, err)
+        return Ended(int(ended.value.code or 0), out, err)
 
     return call
 
@@ -66,35 +66,31 @@ def config(tmp_path: Path, items: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     return path
 
 
-def one_line(told: Told) -> str:
-    lines = told.err.strip().split("\n")
-    assert len(lines) == 1, told.err
-    assert "Traceback" not in told.err
+def one_line(ended: Ended) -> str:
+    lines = ended.err.strip().split("\n")
+    assert len(lines) == 1, ended.err
+    assert "Traceback" not in ended.err
     return lines[0]
 
 
 def test_a_run_prints_data_on_stdout_and_nothing_else(robustify, config: Path) -> None:
-    told = robustify(str(config), "--out", "out", "--json", "--no-progress")
-    assert told.code == 0, told.err
-    assert json.loads(told.out)["summary"]["splits"]["shortcut"] == 4
+    ended = robustify(str(config), "--out", "out", "--json", "--no-progress")
+    assert ended.code == 0, ended.err
+    assert json.loads(ended.out)["summary"]["splits"]["shortcut"] == 4
 
 
-def test_quiet_says_nothing(robustify, config: Path) -> None:
-    told = robustify(str(config), "-o", "out", "-q")
-    assert (told.code, told.out, told.err) == (0, "", "")
-
-
-def test_run_is_the_default_command(robustify, config: Path) -> None:
-    assert robustify("run", str(config), "--output", "a", "-q").code == 0
-    assert robustify(str(config), "-o", "b", "-q").code == 0
+def test_run_is_the_default_command_and_quiet_prints_nothing(robustify, config: Path) -> None:
+    for args in (["run", str(config), "--output", "a", "-q"], [str(config), "-o", "b", "-q"]):
+        ended = robustify(*args)
+        assert (ended.code, ended.out, ended.err) == (0, "", "")
     assert Path("a/run.json").read_bytes() == Path("b/run.json").read_bytes()
 
 
 def test_models_limit_and_criterion_change_the_run(robustify, config: Path) -> None:
-    told = robustify(
+    ended = robustify(
         str(config), "-o", "out", "-m", "three", "--limit", "5", "--criterion", "majority", "--json"
     )
-    summary = json.loads(told.out)["summary"]
+    summary = json.loads(ended.out)["summary"]
     assert list(summary["screen"]["voters"]) == ["three"]
     assert (summary["splits"]["all"], summary["screen"]["criterion"]) == (5, "majority")
 
@@ -112,9 +108,9 @@ def test_check_judges_and_report_work_on_a_finished_run(robustify, config: Path)
 
 def test_check_exits_7_when_a_guardrail_says_no(robustify, config: Path) -> None:
     config.write_text(config.read_text().replace("min_robust: 1", "min_robust: 100"))
-    told = robustify(str(config), "-o", "out")
-    assert told.code == 7
-    assert "lm_eval_tasks were not written" in told.err
+    ended = robustify(str(config), "-o", "out")
+    assert ended.code == 7
+    assert "lm_eval_tasks were not written" in ended.err
     assert Path("out/run.json").is_file()
     assert not Path("out/lm_eval_tasks").exists()
     assert robustify("check", "out").code == 7
@@ -127,15 +123,15 @@ def test_check_finds_a_changed_file(robustify, config: Path) -> None:
     robustify(str(config), "-o", "out", "-q")
     with Path("out/verdicts.csv").open("a") as file:
         file.write("x")
-    told = robustify("check", "out")
-    assert told.code == 3
-    assert "verdicts.csv" in one_line(told)
+    ended = robustify("check", "out")
+    assert ended.code == 3
+    assert "verdicts.csv" in one_line(ended)
 
 
 def test_validate_and_heuristics_need_no_model(robustify, items: Path, config: Path) -> None:
     for data in (items, config):
-        told = json.loads(robustify("validate", str(data), "--json").out)
-        assert (told["n_items"], told["option_counts"]) == (8, {"4": 8})
+        ended = json.loads(robustify("validate", str(data), "--json").out)
+        assert (ended["n_items"], ended["option_counts"]) == (8, {"4": 8})
         found = json.loads(robustify("heuristics", str(data), "--json").out)
         assert set(found) == {"n", "chance_accuracy", "heuristics"}
         assert set(found["heuristics"]["longest_answer"]) == {"value", "n", "ci", "ties"}
@@ -143,7 +139,7 @@ def test_validate_and_heuristics_need_no_model(robustify, items: Path, config: P
 
 
 @pytest.mark.parametrize(
-    ("args", "code", "told"),
+    ("args", "code", "part"),
     [
         (["nowhere.yaml"], 2, "no such config"),
         (["validat", "x"], 2, "robustify"),
@@ -157,32 +153,26 @@ def test_validate_and_heuristics_need_no_model(robustify, items: Path, config: P
     ],
 )
 def test_each_refusal_has_its_exit_code(
-    robustify, monkeypatch, args: list[str], code: int, told: str
+    robustify, monkeypatch, args: list[str], code: int, part: str
 ) -> None:
     monkeypatch.setenv("ROBUSTIFY_RESTRICTED_DATA", "nowhere")
     ended = robustify(*args)
     assert ended.code == code, ended.err
-    assert told in ended.err
+    assert part in ended.err
     assert "Traceback" not in ended.err
 
 
-def test_an_unknown_model_lists_the_known_ones(robustify, tmp_path: Path, items: Path) -> None:
-    (tmp_path / "c.yaml").write_text(
-        "name: t\nsensitivity: public\ndata: items.jsonl\nmodels: [smollm-135m]\n"
-    )
-    told = robustify("c.yaml", "-o", "out")
-    assert told.code == 2
-    assert "smollm2-135m" in told.err
+@pytest.mark.parametrize(
+    ("model", "code", "mend"),
+    [("smollm-135m", 2, "smollm2-135m"), ("smollm2-135m", 5, "robustify models pull smollm2-135m")],
+    ids=["unknown", "not pulled"],
+)
+def test_a_model_that_is_not_there(robustify, items: Path, model: str, code: int, mend: str) -> None:
+    Path("c.yaml").write_text(f"name: t\nsensitivity: public\ndata: items.jsonl\nmodels: [{model}]\n")
+    ended = robustify("c.yaml", "-o", "out")
+    assert ended.code == code
+    assert mend in ended.err
     assert not Path("out/run.json").exists()
-
-
-def test_a_model_that_was_not_pulled_is_exit_5_with_the_mend(robustify, tmp_path: Path, items: Path) -> None:
-    (tmp_path / "c.yaml").write_text(
-        "name: t\nsensitivity: public\ndata: items.jsonl\nmodels: [smollm2-135m]\n"
-    )
-    told = robustify("c.yaml", "-o", "out")
-    assert told.code == 5
-    assert "robustify models pull smollm2-135m" in told.err
 
 
 def test_a_folder_that_cannot_be_written_is_exit_6(robustify, config: Path, tmp_path: Path) -> None:
@@ -198,17 +188,17 @@ def test_no_error_shows_the_text_of_an_item(robustify, tmp_path: Path) -> None:
         {"id": "a", "stem": SECRET, "choices": [SECRET, SECRET], "key": SECRET},
     ]
     (tmp_path / "bad.jsonl").write_text("\n".join(json.dumps(r) for r in rows))
-    told = robustify("validate", "bad.jsonl")
-    assert told.code == 3
-    assert len(told.err.strip().split("\n")) >= 4
-    assert SECRET not in told.err + told.out
+    ended = robustify("validate", "bad.jsonl")
+    assert ended.code == 3
+    assert len(ended.err.strip().split("\n")) >= 4
+    assert SECRET not in ended.err + ended.out
 
 
 def test_names_from_files_cannot_steer_a_terminal(robustify, tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text('"\\e[2Jx": 1\nname: t\nsensitivity: public\ndata: x\n')
-    told = robustify("c.yaml")
-    assert told.code == 2
-    assert "\x1b" not in told.err
+    ended = robustify("c.yaml")
+    assert ended.code == 2
+    assert "\x1b" not in ended.err
 
 
 def test_every_command_has_help_and_an_example() -> None:

@@ -29,7 +29,7 @@ def no_model_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "reason"),
     [
         ({"screen": {"template": "nosuch"}}, "screen.template: is not asked"),
         ({"screen": {"voters": ["three"]}}, "three is no model of this config"),
@@ -37,8 +37,10 @@ def no_model_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"cloze": {"profile": "labels", "labels": "nowhere.jsonl"}}, "no such file"),
     ],
 )
-def test_what_would_be_refused_at_the_end_is_refused_at_the_start(tmp_path: Path, changes, told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+def test_what_would_be_refused_at_the_end_is_refused_at_the_start(
+    tmp_path: Path, changes, reason: str
+) -> None:
+    with pytest.raises(UsageError, match=reason):
         pipeline.foresee(config(**changes), tmp_path)
 
 

@@ -18,10 +18,11 @@ from robustify.cli import cli
 from robustify.errors import AuthorisationError, DataError
 from robustify.files import sha256
 from robustify.pipeline import rejudge, reprint
-from robustify.report.words import closing
+from robustify.report.sections.headline import closing
 from robustify.restricted.hashed_split import hashed, read_split, separable
 from robustify.restricted.loader import documents, require_silence
 from robustify.run import Run, open_run
+from robustify.summary.format_1 import read
 from robustify.writers import restricted as printing
 from robustify.writers.restricted import emitted
 from tests.support import restricted_run, restricted_set
@@ -285,7 +286,7 @@ def test_what_cannot_be_asked_as_cloze_is_told_by_no_list_and_by_no_subtraction(
         assert 70 in whole_numbers(told["accuracy"])
         assert all(n is None or n % 10 == 0 for n in bins_of_cloze(told))
         assert any(bins_of_cloze(told))
-        assert "cloze not shown" in "".join(closing(told, "run"))
+        assert "cloze not shown" in "".join(closing(read(told), "run"))
     task = (run.folder / "lm_eval_tasks" / "mock_cloze.yaml").read_text("utf-8")
     assert "cloze: cross-ref" in task
     splits = [read_split(path) for path in (run.folder / "splits").iterdir()]
@@ -395,7 +396,7 @@ def test_nothing_of_a_part_of_the_set_is_for_publication(
     assert not [name for name in restricted_run.files(run.folder) if name.startswith("published/")]
     assert run.manifest["release"]["levels"] == {"evaluator": "."}
     assert "nothing is for publication" in (run.folder / "report.md").read_text("utf-8")
-    assert not [line for line in closing(run.summary, "run") if "published" in line]
+    assert not [line for line in closing(read(run.summary), "run") if "published" in line]
     before = restricted_run.files(run.folder)
     assert restricted_run.files(reprint(run).folder) == before
     name = read_split(next((run.folder / "splits").iterdir())).name
@@ -405,7 +406,7 @@ def test_nothing_of_a_part_of_the_set_is_for_publication(
 
 
 def test_the_closing_lines_of_a_whole_set_name_what_may_be_published(run: Run) -> None:
-    assert [line for line in closing(run.summary, "run") if line == "may be published: run/published"]
+    assert [line for line in closing(read(run.summary), "run") if line == "may be published: run/published"]
 
 
 def test_a_set_too_small_to_tell_of_is_only_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from robustify.item import Item
 from robustify.logs import LogPath
 from robustify.run import Run, read_items
 from robustify.writers.from_logs import import_logs
-from tests.support.exported_run import lines, made_run, made_up
+from tests.support.exported_run import lines, made_up
 
 INSPECT = os.environ.get("ROBUSTIFY_TEST_INSPECT_PYTHON") or (
     sys.executable if importlib.util.find_spec("inspect_ai") else None
@@ -32,11 +32,6 @@ needs_inspect = pytest.mark.skipif(
     reason="inspect-ai is not here (ROBUSTIFY_TEST_INSPECT_PYTHON names a Python that has it)",
 )
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return made_run(tmp_path_factory.mktemp("made"))
 
 
 @pytest.fixture(scope="module")

@@ -15,14 +15,9 @@ from robustify.export.instruct import BY_LETTER, WARNING, mistral, write_instruc
 from robustify.export.writing import export_instruct
 from robustify.freeform.choice_items import convert_item
 from robustify.run import Run, read_items
-from tests.support.exported_run import lines, made_run, made_up
+from tests.support.exported_run import lines, made_up
 
 HEADING = Heading("made-up", "s")
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return made_run(tmp_path_factory.mktemp("made"))
 
 
 def test_the_text_is_mistral_s_and_an_empty_input_leaves_no_blank_line() -> None:

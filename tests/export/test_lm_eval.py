@@ -51,18 +51,12 @@ SHORTCUT = (
 UNDECIDED = (Item("u0", "Which sea is salt?", ("the Dead Sea", "Lake Geneva", "7"), 0),)
 SPLITS = {"robust": ROBUST, "shortcut": SHORTCUT, "undecided": UNDECIDED, "cloze": (*ROBUST, *SHORTCUT)}
 VIEW_OF: dict[str, View] = {
-    "all": "full",
-    "robust": "full",
-    "shortcut": "full",
-    "robust_choices_only": "choices_only",
-    "cloze": "cloze",
-}
+    **dict.fromkeys(("all", "robust", "shortcut"), "full"), "robust_choices_only": "choices_only", "cloze": "cloze",
+}  # fmt: skip
 
 HEADING = Heading("Demo-benign", "set:demo|n:6")
 
-needs_lm_eval = pytest.mark.skipif(
-    importlib.util.find_spec("lm_eval") is None, reason="lm-eval is not installed"
-)
+HAS_LM_EVAL = importlib.util.find_spec("lm_eval") is not None
 
 
 def put(folder: Path, *names: str) -> Path:
@@ -153,22 +147,10 @@ def test_the_committed_tasks_are_what_the_program_writes(tmp_path: Path) -> None
 
 
 def test_small_topics_share_a_task_and_names_never_meet() -> None:
-    rows = [
-        {"topic": topic, "id": f"{topic}{n}"}
-        for topic, size in (
-            ("A b", 12),
-            ("a B", 11),
-            ("A/b", 10),
-            ("", 10),
-            ("other", 10),
-            ("x", 3),
-            ("y", 9),
-            ("?", 10),
-        )
-        for n in range(size)
-    ]
+    sizes = {"A b": 12, "a B": 11, "A/b": 10, "": 10, "other": 10, "x": 3, "y": 9, "?": 10}
+    rows = [{"topic": topic, "id": f"{topic}{n}"} for topic, size in sizes.items() for n in range(size)]
     parts = topic_parts(rows)
-    assert {name: (topic, len(held)) for name, (topic, held) in parts.items()} == {
+    assert {name: (topic, len(rows)) for name, (topic, rows) in parts.items()} == {
         "topic": ("without topic", 10),
         "topic_2": ("?", 10),
         "a_b": ("A b", 12),
@@ -177,7 +159,7 @@ def test_small_topics_share_a_task_and_names_never_meet() -> None:
         "other": ("other", 10),
         "other_2": ("topics of fewer than 10 items", 12),
     }
-    assert sorted(r["id"] for _, held in parts.values() for r in held) == sorted(r["id"] for r in rows)
+    assert sorted(r["id"] for _, part in parts.values() for r in part) == sorted(r["id"] for r in rows)
 
 
 def test_one_topic_alone_makes_no_group(tmp_path: Path) -> None:
@@ -259,7 +241,8 @@ def results_of(folder: Path) -> dict[str, Any]:
     return dict(json.loads(next((folder / "out").rglob("results_*.json")).read_text("utf-8")))
 
 
-@needs_lm_eval
+@pytest.mark.slow
+@pytest.mark.skipif(not HAS_LM_EVAL, reason="lm-eval is not installed")
 @pytest.mark.parametrize("name", sorted(VIEW_OF))
 def test_lm_eval_asks_the_prompts_that_we_ask(dummy: Path, name: str) -> None:
     rows = list(logged(dummy, task_name("Demo-benign", name)))
@@ -272,7 +255,8 @@ def test_lm_eval_asks_the_prompts_that_we_ask(dummy: Path, name: str) -> None:
         assert int(row["target"]) == item.key
 
 
-@needs_lm_eval
+@pytest.mark.slow
+@pytest.mark.skipif(not HAS_LM_EVAL, reason="lm-eval is not installed")
 @pytest.mark.parametrize("name", sorted(TEMPLATES))
 def test_the_templates_for_any_run_ask_what_its_own_tasks_ask(dummy: Path, name: str) -> None:
     own_task = task_name("Demo-benign", TEMPLATES[name][0])
@@ -281,7 +265,8 @@ def test_the_templates_for_any_run_ask_what_its_own_tasks_ask(dummy: Path, name:
     assert told[0]
 
 
-@needs_lm_eval
+@pytest.mark.slow
+@pytest.mark.skipif(not HAS_LM_EVAL, reason="lm-eval is not installed")
 @pytest.mark.parametrize(("split", "n", "metric"), [("robust", 60, "acc"), ("cloze", 48, "acc_norm")])
 def test_a_group_by_topic_asks_every_item_once_and_its_accuracy_is_that_of_the_whole(
     dummy: Path, split: str, n: int, metric: str
@@ -296,7 +281,8 @@ def test_a_group_by_topic_asks_every_item_once_and_its_accuracy_is_that_of_the_w
     assert told["groups"][group][f"{metric},none"] == pytest.approx(sum(row[metric] for row in rows) / n)
 
 
-@needs_lm_eval
+@pytest.mark.slow
+@pytest.mark.skipif(not HAS_LM_EVAL, reason="lm-eval is not installed")
 def test_the_free_tasks_show_no_choice_and_undecided_replies_are_not_wrong(dummy: Path) -> None:
     items = {i.id: i for i in made_up()}
     asked = free_rows(made_up()).rows
@@ -323,15 +309,7 @@ def lm_eval(folder: Path, *arguments: str, tasks: Sequence[str] = ("demo_benign_
         "HF_DATASETS_CACHE": str(folder / ".datasets"),
         "PYTHONPATH": str(ROOT),
     }
-    command = [
-        "run",
-        "--include_path",
-        "lm_eval_tasks",
-        "--tasks",
-        ",".join(tasks),
-        "--output_path",
-        "out",
-    ]
+    command = ["run", "--include_path", "lm_eval_tasks", "--output_path", "out", "--tasks", ",".join(tasks)]
     done = subprocess.run(
         [sys.executable, "-m", "lm_eval", *command, "--log_samples", *arguments],
         cwd=folder,

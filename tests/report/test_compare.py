@@ -11,7 +11,6 @@ from robustify.cli import cli
 from robustify.errors import DataError, UsageError
 from robustify.files import sha256
 from robustify.pipeline import rejudge
-from robustify.report.compared import lines
 from robustify.report.comparing import compared
 from robustify.run import Run
 from tests.support.exported_run import made_run, made_up
@@ -23,7 +22,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def test_a_run_is_as_itself(run: Run) -> None:
-    tree = compared([run.folder, run.folder])
+    tree, _ = compared([run.folder, run.folder])
     (pair,) = tree["pairs"]
     n = run.summary["splits"]["shortcut"]
     assert n > 0
@@ -39,7 +38,7 @@ def test_what_moved_is_counted(run: Run, tmp_path: Path) -> None:
     manifest = json.loads((other.folder / "run.json").read_text())
     manifest["files"]["verdicts.csv"] = digest
     (other.folder / "run.json").write_text(json.dumps(manifest))
-    (pair,) = compared([run.folder, other.folder])["pairs"]
+    (pair,) = compared([run.folder, other.folder])[0]["pairs"]
     n = run.summary["splits"]["shortcut"]
     assert pair["moved"] == {"robust -> shortcut": 3}
     assert pair["removed"] == [n, n + 3]
@@ -48,7 +47,7 @@ def test_what_moved_is_counted(run: Run, tmp_path: Path) -> None:
 
 def test_items_of_one_name_and_another_text_are_not_compared(run: Run, tmp_path: Path) -> None:
     items = [item if at % 2 else item.permuted(range(item.k)[::-1]) for at, item in enumerate(made_up())]
-    (pair,) = compared([run.folder, made_run(tmp_path, items).folder])["pairs"]
+    (pair,) = compared([run.folder, made_run(tmp_path, items).folder])[0]["pairs"]
     assert (pair["n_common"], pair["n_only"]) == (30, [30, 30])
 
 
@@ -61,11 +60,11 @@ def test_a_changed_table_is_refused(run: Run, tmp_path: Path) -> None:
 
 
 def test_every_rate_is_printed_with_its_n_and_chance(run: Run) -> None:
-    told = list(lines(compared([run.folder, run.folder])))
-    accuracy = [line for line in told if "choices only:" in line]
+    _, lines = compared([run.folder, run.folder])
+    accuracy = [line for line in lines if "choices only:" in line]
     assert accuracy
     assert all("(n = " in line and "chance " in line for line in accuracy)
-    assert told[-1].startswith("[1] and [2]: of 60 items in both")
+    assert lines[-1].startswith("[1] and [2]: of 60 items in both")
 
 
 def test_one_run_is_no_comparison(run: Run) -> None:

@@ -120,11 +120,12 @@ def exit_codes() -> str:
 
 
 def demo() -> str:
-    from robustify.report.words import closing
+    from robustify.report.sections.headline import closing
     from robustify.run import open_run
+    from robustify.summary.format_1 import read
     from tools.planted import compared
 
-    summary = json.loads(DEMO.read_text(encoding="utf-8"))
+    summary = read(json.loads(DEMO.read_text(encoding="utf-8")))
     lines = [*closing(summary, "results/benign_demo"), "", *compared(open_run(DEMO.parent))]
     return "```text\n" + "\n".join(lines) + "\n```\n"
 

@@ -1,151 +1,189 @@
-"""Signs that a model may have seen the benchmark; that none was found acquits nobody."""
+"""Signs that a model may have seen the benchmark, and items whose key deserves a second look.
 
-from collections.abc import Iterator, Mapping
+That no sign was found is no evidence of absence.
+"""
 
-from robustify.report.blocks import Block, Cell, Column, Section, Table, Text
-from robustify.report.reading import at, number, part, records, text, whole
-from robustify.report.sections.noise import listed
-from robustify.report.words import (
+from collections.abc import Iterator, Sequence
+
+from robustify.report.blocks import (
+    Block,
+    Cell,
+    Folded,
+    Paragraph,
+    Section,
+    Table,
+    heads_of,
+    labelled,
+    quiet,
+    under,
+)
+from robustify.report.format import (
     absent,
-    again,
+    count,
     count_cell,
-    joined,
+    counted,
     missing,
-    model_cell,
+    p_before,
     p_cell,
-    p_value,
-    percent,
     plain,
+    points_cell,
     power,
+    present,
+    rate,
     rate_cell,
 )
+from robustify.report.reasons import LEVEL, contamination_sentence, sentence
+from robustify.report.sections.paired import voter_cell
+from robustify.summary.quantity import Quantity
+from robustify.summary.result import Memorisation, Recall, ShortMode, Summary, TextOverlap
+from robustify.summary.scored import LabelNoise
 
-Summary = Mapping[str, object]
-Entry = Mapping[str, object]
-VIEWS = (
-    ("no_choices", "no options shown"),
-    ("gold_repeated", "the key's text at every place"),
-    ("empty_choices", "empty options"),
+MOST_LISTED = 20
+CAUTION = (
+    "Agreement is no proof that a key is wrong: models share their errors, and a hard item can mislead all of them. "
+    "This is a list for review; nothing was corrected and no item was moved. A wrong key is hardly ever flagged as a "
+    "shortcut, so wrong keys gather in Robust; so do hard items."
 )
-PARTS = (
-    ("stem", "its question"),
-    ("stem_key", "its key right after the question"),
-    ("choices", "its options in a row"),
-)
-LEVEL = 0.05
+RECALL_HEADS = ("Place of the key right", "By preferred places", "p, Holm", "Unanswered")
 
 
 def contamination(summary: Summary) -> Section:
     """What was looked for, where, and what was found."""
-    entry = part(summary, "contamination")
-    blocks: tuple[Block, ...] = (
-        Text(
+    entry = present(summary.contamination)
+    title = "Signs that a model has seen it", "Contamination"
+    if entry is None:
+        none = quiet(
             "Not looked for: no text files were given, and no model was asked for the place of a key without its "
-            "options.",
-            quiet=True,
-        ),
-    )
-    if entry:
-        said = text(entry.get("sentence"))
-        blocks = (
-            *((Text(plain(said, 2000)),) if said else ()),
-            *_overlap(part(entry, "overlap")),
-            *_memorisation(summary, part(entry, "memorisation")),
+            "options."
         )
-    return Section("contamination", "Signs that a model has seen it", "Contamination", blocks)
-
-
-def _overlap(entry: Entry) -> tuple[Block, ...]:
-    if not entry:
-        return (Text("Overlap with texts: not looked for, no text files were given.", quiet=True),)
-    n = whole(entry.get("ngram"))
-    words = "words" if n is None else f"{n} words"
-    rows = (
-        (f"Found by {words} in a row", rate_cell(entry.get("found"))),
-        ("Short items, found whole", rate_cell(at(entry, "short_mode", "found"))),
-        ("Too short to check", count_cell(entry.get("not_checkable"))),
-        ("Share of the question's words that stand there", rate_cell(entry.get("coverage"))),
-        *((f"Of an item: {label}", rate_cell(at(entry, "parts", name))) for name, label in PARTS),
-        ("Found among Robust", rate_cell(entry.get("in_robust"))),
-        ("Found among Shortcut", rate_cell(entry.get("in_shortcut"))),
+        return Section("contamination", *title, (none,))
+    found = "" if summary.release is not None else contamination_sentence(entry)
+    return Section.of(
+        "contamination",
+        *title,
+        Paragraph(plain(found, 2000)) if found else None,
+        *_overlap(entry.overlap),
+        _memorisation(summary, entry.memorisation or {}),
     )
-    table = Table(
-        "Items that stand in the given texts",
-        (Column("", figures=False), Column("Value")),
-        tuple((Cell(label), cell) for label, cell in rows),
+
+
+def _overlap(entry: TextOverlap | None) -> tuple[Block, ...]:
+    if entry is None:
+        return (quiet("Overlap with texts: not looked for, no text files were given."),)
+    words = "words" if entry.ngram is None else f"{entry.ngram} words"
+    parts, short = entry.parts or {}, entry.short_mode or ShortMode()
+    rows = [
+        (f"Found by {words} in a row", rate_cell(entry.found)),
+        ("Short items, found whole", rate_cell(short.found)),
+        ("Too short to check", count_cell(entry.not_checkable)),
+        ("Share of the question's words that are there", rate_cell(entry.coverage)),
+        ("Of an item: its question", rate_cell(parts.get("stem"))),
+        ("Of an item: its key right after the question", rate_cell(parts.get("stem_key"))),
+        ("Of an item: its options in a row", rate_cell(parts.get("choices"))),
+        ("Found among Robust", rate_cell(entry.in_robust)),
+        ("Found among Shortcut", rate_cell(entry.in_shortcut)),
+    ]
+    note = (
         "Each rate counts the items in which that could be looked for. Words are compared in lower case without "
-        "punctuation.",
+        "punctuation."
     )
-    return (table, _files(entry), *listed(entry, {"value": None}))
+    return (
+        labelled("Items that occur in the given texts", rows, note),
+        _files(entry),
+        *_listed(entry.items, None),
+    )
 
 
-def _files(entry: Entry) -> Block:
-    found = records(entry.get("files"))
-    if not found:
-        return Text(f"The files that were read: {missing()}.", quiet=True)
-    heads = (
-        Column("File", figures=False),
-        Column("Words"),
-        Column("Bytes"),
-        Column("SHA-256", figures=False),
-    )
+def _files(entry: TextOverlap) -> Block:
+    if not entry.files:
+        return quiet(f"The files that were read: {missing()}.")
     return Table(
         "The texts that were looked through",
-        heads,
+        (*heads_of("File", "Words", "Bytes"), *heads_of("SHA-256")),
         tuple(
             (
-                Cell(plain(text(f.get("name"), "unnamed"))),
-                count_cell(f.get("words")),
-                count_cell(f.get("bytes")),
-                Cell(plain(text(f.get("sha256")))) if text(f.get("sha256")) else absent("not recorded"),
+                Cell(plain(f.name or "unnamed")),
+                count_cell(f.words),
+                count_cell(f.bytes),
+                Cell(plain(f.sha256)) if f.sha256 else absent("not recorded"),
             )
-            for f in found
+            for f in entry.files
         ),
     )
 
 
-def _memorisation(summary: Summary, found: Entry) -> tuple[Block, ...]:
-    if not found:
-        said = "Memorised places: not looked for, no model was asked without the options."
-        return (Text(said, quiet=True),)
-    heads = ("Place of the key right", "By its liking for places", "p, Holm", "Unanswered")
-    return (
-        Table(
-            "The place of the key, with no options to choose from",
-            (
-                Column("Model", figures=False),
-                Column("Asked with", figures=False),
-                *(Column(h) for h in heads),
-            ),
-            tuple(row for name in found for row in _recalled(summary, str(name), part(found, name))),
-            "By its liking for places: what the model's picks bring when keys of as many options change places. p: "
-            "one-sided, after Holm's correction over models and views; below it the p before. 80 % power: so "
-            "many points more would have been told four times out of five. Options in a natural order (by size, by "
-            "date) let knowledge find a place without memory.",
-        ),
+def _memorisation(summary: Summary, models: dict[str, Memorisation]) -> Block:
+    if not models:
+        return quiet("Memorised places: not looked for, no model was asked without the options.")
+    return Table(
+        "The place of the key, with no options to choose from",
+        heads_of("Model", "Asked with", *RECALL_HEADS, words=2),
+        tuple(row for name, e in models.items() for row in under(voter_cell(summary, name), _recalled(e))),
+        "By preferred places: what the model's picks bring when keys of as many options change places. p: "
+        "one-sided, after Holm's correction over models and views; below it the p before. 80 % power: the "
+        "rise that a test of this power would detect. Options in a natural order (by size, by "
+        "date) let knowledge find a place without memory.",
     )
 
 
-def _recalled(summary: Summary, name: str, views: Entry) -> Iterator[tuple[Cell, ...]]:
-    cell = model_cell(name, part(summary, "accuracy", name))
-    asked = [(view, label) for view, label in VIEWS if part(views, view)]
-    for i, (view, label) in enumerate(asked):
-        entry = part(views, view)
-        chance = number(entry.get("chance"))
-        yield (
-            again(cell) if i else cell,
-            Cell(label),
-            rate_cell(entry),
-            absent() if chance is None else Cell(percent(chance)),
-            _p(entry),
-            count_cell(entry.get("unanswered")),
+def _recalled(e: Memorisation) -> list[tuple[Cell, ...]]:
+    rows: list[tuple[Cell, ...]] = [
+        (Cell(label), rate_cell(q), rate_cell(q.chance), _p(q), count_cell(q.unanswered))
+        for label, q in (
+            ("no options shown", e.no_choices),
+            ("the key's text at every place", e.gold_repeated),
+            ("empty options", e.empty_choices),
         )
-    if not asked:
-        yield (cell, absent("not asked"), absent(), absent(), absent(), absent())
+        if q is not None
+    ]
+    return rows or [(absent("not asked"), *(absent() for _ in RECALL_HEADS))]
 
 
-def _p(entry: Entry) -> Cell:
-    before, adjusted = number(entry.get("p")), number(entry.get("p_holm"))
-    told = adjusted is not None and adjusted <= LEVEL
-    beside = "more than luck" if told else power(entry.get("mde"))
-    return p_cell(adjusted, joined("" if before is None else p_value(before), beside))
+def _p(q: Recall) -> Cell:
+    significant = q.p_holm is not None and q.p_holm <= LEVEL
+    return p_cell(q.p_holm, p_before(q.p), "significantly above chance" if significant else power(q.mde))
+
+
+def label_noise(summary: Summary) -> Section:
+    """Items whose key deserves a second look: every strong model picks the same other option."""
+    entry = present(summary.label_noise)
+    title = "Keys that deserve a second look", "Keys to review"
+    if entry is None:
+        none = quiet("Not measured: no model was asked the full question.")
+        return Section("noise", *title, (none,))
+    if entry.reason is not None:
+        why = quiet(f"Not judged: {plain(sentence(entry.reason), 600)}.")
+        return Section("noise", *title, (why,))
+    strong = ", ".join(plain(name) for name in entry.strong or ()) or "not named"
+    found = (
+        f"All strong models pick one and the same option that is not the key: {rate(entry.flagged)}. "
+        f"Strong models, above chance on the full question: {strong}."
+    )
+    blocks = (Paragraph(found), _wrong_alike(entry), *_listed(entry.items, entry.flagged), quiet(CAUTION))
+    return Section("noise", *title, blocks)
+
+
+def _wrong_alike(entry: LabelNoise) -> Table:
+    rows = [
+        ("Every strong model wrong, alike or not", count_cell(entry.all_wrong)),
+        ("Wrong alike by chance, were wrong picks independent and even", count_cell(entry.expected)),
+        ("Alike and wrong, among Robust", rate_cell(entry.in_robust)),
+        ("Alike and wrong, among Shortcut", rate_cell(entry.in_shortcut)),
+        ("Robust less Shortcut", points_cell(entry.difference)),
+    ]
+    note = (
+        "Models share their errors, so the expectation is a floor of what happens without a single wrong key."
+    )
+    return labelled("Wrong alike, and what independence would give", rows, note)
+
+
+def _listed(ids: Sequence[str] | None, found: Quantity | None) -> Iterator[Block]:
+    """The first ids, folded; where none are listed, that this run only counts."""
+    if ids:
+        share = None if found is None or found.value is None or found.n is None else found.value * found.n
+        n = max(len(ids), round(share or 0))
+        first = ids[:MOST_LISTED]
+        title = counted(n, "item") if n == len(first) else f"The first {len(first)} of {count(n)} items"
+        yield Folded(f"{title} found, by id", "\n".join(plain(i) for i in first), "text")
+    elif ids is None and (found is None or found.value != 0):
+        yield quiet("The items are counted and not listed in this run.")

@@ -1,18 +1,28 @@
 """How the numbers were made and how to read them: words, templates, models, versions, limits."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from robustify.report.blocks import Block, Bullets, Cell, Column, Folded, Section, Table, Text
-from robustify.report.reading import at, part, text, texts, whole
+from robustify.report.blocks import (
+    Block,
+    Bullets,
+    Cell,
+    Folded,
+    Paragraph,
+    Section,
+    Table,
+    heads_of,
+    quiet,
+    under,
+)
+from robustify.report.format import absent, count_cell, plain, present
 from robustify.report.sections.removal import rule_words
-from robustify.report.words import again, count_cell, plain
+from robustify.summary.result import Summary
 
-Summary = Mapping[str, object]
 Provenance = Mapping[str, object]
 SETTINGS = ("asking", "screen", "alternatives", "cloze", "probe", "heads", "limits", "limit")
 STATISTICS = (
-    "A rate stands with the number of items it rests on and a 95 % interval: Wilson for counted rates; a bootstrap "
+    "A rate is printed with the number of items it rests on and a 95 % interval: Wilson for counted rates; a bootstrap "
     "over items (or their groups; none below 10 of them) for the excess, for calibration and for how voters agree; an "
     "exact bound where nothing varied. A difference on the "
     "same items has Wald's interval with one item added on either side (Bonett and Price), one between items "
@@ -20,8 +30,8 @@ STATISTICS = (
     "that on the excess decides by its p and its bootstrap.",
     "p is corrected within some families of tests: Holm for heuristics, pairs of models, memorisation and the places "
     "that one model picks, Benjamini and Hochberg for topics. Each p of random removal (by model), of calibration "
-    "errors, of recall by place and of the excess under other rules stands for itself: of twenty such one is "
-    "below 0.05 by luck on average. Beside a null result stands the difference that would have been told with "
+    "errors, of recall by place and of the excess under other rules is uncorrected: of twenty such one is "
+    "below 0.05 by chance on average. Beside a null result is the difference that would be detected with "
     "80 % power.",
     "Ties (within a relative 1e-6) share the credit. An item is undecided where a missing answer could still "
     "turn its verdict: then it is never kept as robust. A missing answer is never counted as wrong.",
@@ -36,7 +46,7 @@ READING = (
     "knows the answer is right on Shortcut too. Robust is the part that test-taking of this kind "
     "does not reach.",
     "A shortcut that these voters do not see stays in. The smaller the voters, the coarser what they see.",
-    "An item with a wrong key is flagged by luck alone, so such items are commoner on Robust than on All.",
+    "An item with a wrong key is flagged by chance alone, so such items are commoner on Robust than on All.",
     "Numbers of a model that voted are low on Robust by selection. Read those of models that did not vote.",
     "Certified is said of these auditors with this margin, and of nothing else.",
 )
@@ -44,82 +54,84 @@ READING = (
 
 def method(summary: Summary, provenance: Provenance) -> Section:
     """Views, templates, rule, statistics, models, versions, signature."""
-    blocks: tuple[Block, ...] = (
-        Text(f"The screen: {rule_words(summary)}." if part(summary, "screen") else "No screen was held."),
+    screened = (
+        f"The screen: {rule_words(summary)}."
+        if present(summary.screen) is not None
+        else "There was no screen."
+    )
+    return Section.of(
+        "method",
+        "Method, models and versions",
+        "Method",
+        Paragraph(screened),
         Bullets(STATISTICS),
         _templates(provenance),
         _models(provenance),
         _recipe(summary, provenance),
-        *_settings(provenance),
+        _settings(provenance),
     )
-    return Section("method", "Method, models and versions", "Method", blocks)
 
 
 def reading(provenance: Provenance) -> Section:
     """How to read all this, the general limits and the run's own notes."""
-    notes = tuple(plain(n, 2000) for n in texts(at(provenance, "notes")))
-    return Section(
-        "reading", "How to read this, and its limits", "How to read this", (Bullets((*notes, *READING)),)
-    )
+    notes = provenance.get("notes")
+    own = [plain(n, 2000) for n in notes if isinstance(n, str)] if isinstance(notes, list | tuple) else []
+    block = Bullets((*own, *READING))
+    return Section("reading", "How to read this, and its limits", "How to read this", (block,))
+
+
+def _part(node: object, name: str) -> Mapping[str, object]:
+    value = node.get(name) if isinstance(node, Mapping) else None
+    return value if isinstance(value, Mapping) else {}
+
+
+def _words(caption: str, heads: tuple[str, ...], rows: Sequence[tuple[Cell, ...]]) -> Table:
+    return Table(caption, heads_of(*heads, words=len(heads)), tuple(rows))
 
 
 def _templates(provenance: Provenance) -> Block:
-    found = part(provenance, "templates")
-    if not found:
-        return Text("Templates: not recorded.", quiet=True)
-    return Table(
-        "Templates of the prompts",
-        (Column("View and template", figures=False), Column("SHA-256", figures=False)),
-        tuple((Cell(plain(str(name))), Cell(plain(str(digest)))) for name, digest in found.items()),
-    )
+    templates = _part(provenance, "templates")
+    if not templates:
+        return quiet("Templates: not recorded.")
+    rows = [(Cell(plain(str(name))), Cell(plain(str(digest)))) for name, digest in templates.items()]
+    return _words("Templates of the prompts", ("View and template", "SHA-256"), rows)
 
 
 def _models(provenance: Provenance) -> Block:
-    found = part(provenance, "models")
-    if not found:
-        return Text("Models: none is recorded.", quiet=True)
-    rows = [
-        (
-            Cell(plain(str(name))) if first else again(Cell(plain(str(name)))),
-            Cell(plain(str(key)).replace("_", " ")),
-            Cell(plain(str(value), 200)),
-        )
-        for name, facts in found.items()
-        for first, (key, value) in _numbered(facts)
-    ]
-    heads = ("Model", "What", "Value")
-    return Table("Models", tuple(Column(h, figures=False) for h in heads), tuple(rows))
+    models = _part(provenance, "models")
+    if not models:
+        return quiet("Models: none is recorded.")
+    rows = [row for name in models for row in under(Cell(plain(str(name))), _model(_part(models, name)))]
+    return _words("Models", ("Model", "What", "Value"), rows)
 
 
-def _numbered(facts: object) -> list[tuple[bool, tuple[object, object]]]:
-    pairs = list(facts.items()) if isinstance(facts, Mapping) else []
-    return [(i == 0, pair) for i, pair in enumerate(pairs or [("fingerprint", "not recorded")])]
+def _model(facts: Mapping[str, object]) -> Iterator[tuple[Cell, ...]]:
+    for key, value in facts.items() or [("fingerprint", "not recorded")]:
+        yield Cell(plain(str(key)).replace("_", " ")), Cell(plain(str(value), 200))
 
 
 def _recipe(summary: Summary, provenance: Provenance) -> Table:
-    signature = text(at(summary, "signature")) or text(at(provenance, "signature"))
+    signature = summary.signature or provenance.get("signature")
+    seed = provenance.get("seed")
+    seed = _part(_part(provenance, "config"), "probe").get("seed") if seed is None else seed
+    digest = _part(provenance, "data").get("sha256")
     rows = [
-        (Cell("Signature"), Cell(plain(signature, 1000)) if signature else Cell("not signed", tone="absent"))
-    ]
-    if text(at(provenance, "data", "sha256")):
-        rows.append((Cell("Data, SHA-256"), Cell(plain(text(at(provenance, "data", "sha256"))))))
-    seed = whole(at(provenance, "seed"))
-    seed = whole(at(provenance, "config", "probe", "seed")) if seed is None else seed
-    rows.append((Cell("Seed"), count_cell(seed)))
-    rows += [(Cell(plain(str(k))), Cell(plain(str(v)))) for k, v in part(provenance, "versions").items()]
-    return Table(
-        "Signature and versions", (Column("What", figures=False), Column("Value", figures=False)), tuple(rows)
-    )
-
-
-def _settings(provenance: Provenance) -> tuple[Block, ...]:
-    # Only settings that say how: the source names paths of the machine, which are nobody's business.
-    config = part(provenance, "config")
-    said = {name: config[name] for name in SETTINGS if config.get(name) is not None}
-    if not said:
-        return ()
-    return (
-        Folded(
-            "All settings of asking and judging", json.dumps(said, indent=1, ensure_ascii=True, default=str)
+        (
+            Cell("Signature"),
+            Cell(plain(str(signature), 1000)) if signature else absent("not signed"),
         ),
-    )
+        *([(Cell("Data, SHA-256"), Cell(plain(str(digest))))] if digest else []),
+        (Cell("Seed"), count_cell(seed if isinstance(seed, int) else None)),
+        *((Cell(plain(k)), Cell(plain(str(v)))) for k, v in _part(provenance, "versions").items()),
+    ]
+    return _words("Signature and versions", ("What", "Value"), rows)
+
+
+def _settings(provenance: Provenance) -> Block | None:
+    # Only settings of method: the source names paths of the machine, which do not belong in a report.
+    config = _part(provenance, "config")
+    shown = {name: config[name] for name in SETTINGS if config.get(name) is not None}
+    if not shown:
+        return None
+    text = json.dumps(shown, indent=1, ensure_ascii=True, default=str)
+    return Folded("All settings of asking and judging", text)

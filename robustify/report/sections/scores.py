@@ -1,114 +1,115 @@
-"""What the models score: on which split, against random removals, in which order, how well calibrated."""
+"""What the models score: by view and split, from being shown the options, and in free response."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Sequence
 
-from robustify.report.blocks import Block, Cell, Column, Line, Mark, Plot, Row, Section, Table, Text
-from robustify.report.reading import Quantity, at, named, number, part, quantity, text
-from robustify.report.sections import free
-from robustify.report.sections.gaps import gaps
-from robustify.report.words import (
+from robustify.report.blocks import (
+    Cell,
+    Line,
+    Paragraph,
+    Plot,
+    PlotRow,
+    Section,
+    Table,
+    heads_of,
+    quiet,
+    under,
+)
+from robustify.report.format import (
     absent,
-    again,
-    count_cell,
-    judged_cell,
+    against_chance_cell,
+    between,
+    count,
+    dot,
     model_cell,
-    p_cell,
+    noted,
     percent,
     plain,
-    power,
+    points_cell,
     rate_cell,
-    spaced,
 )
+from robustify.summary.quantity import Quantity
+from robustify.summary.result import Summary
+from robustify.summary.scored import Accuracy, AgainstChance, FreeRate, FreeScores, Measure
+from robustify.summary.screened import Benchmark
 
-Summary = Mapping[str, object]
+Models = Sequence[tuple[str, Accuracy]]
 SPLITS = ("all", "shortcut", "robust")
 VOTER_NOTE = (
-    "A voter voted in the filter: its numbers on Robust are low by selection, and those on Shortcut high."
+    " A voter voted in the filter: its numbers on Robust are low by selection, and those on Shortcut high."
 )
-FREE_NOTE = (
-    "Free: the question without its options, answered in words; there is no chance to hold it against. "
-)
-VIEWS = (
-    ("choices_only", "choices only, letters"),
-    ("choices_only_text", "choices only, texts"),
-    ("cloze_chars", "cloze, by characters"),
-    ("cloze_tokens", "cloze, by tokens"),
-    ("cloze_bytes", "cloze, by bytes"),
-    ("cloze_sum", "cloze, sum"),
-    ("cloze_pmi", "cloze, PMI"),
-)
-
-
-def models(summary: Summary) -> list[tuple[str, Mapping[str, object]]]:
-    """The models with their accuracies."""
-    return list(named(summary, "accuracy"))
+FREE_NOTE = "Free: the question without its options, answered in words; no chance level applies to it. "
+UNCALIBRATED = "uncalibrated"
 
 
 def accuracy(summary: Summary) -> Section:
     """All, Shortcut, Robust and Cloze by model; then the same for every other view."""
-    found = models(summary)
-    blocks: list[Block] = [Text("Not measured: no model was asked the full question or cloze.", quiet=True)]
-    if found:
-        plot = accuracy_plot(summary)
-        blocks = [_main(found), *([plot] if plot else []), *_views(found), gaps(found), *free.tables(found)]
-    return Section("scores", "Scores on All, Shortcut, Robust and Cloze", "Scores", tuple(blocks))
-
-
-def _main(found: list[tuple[str, Mapping[str, object]]]) -> Table:
-    words = free.answered(found)
-    heads = ("All", "Shortcut", "Robust", "Cloze", *(["Free"] if words else []))
-    rows = tuple(
-        (model_cell(name, e), *(judged_cell(x) for _, x in _four(e)), *([free.cell(e)] if words else []))
-        for name, e in found
+    models = list((summary.accuracy or {}).items())
+    title = "Scores on All, Shortcut, Robust and Cloze", "Scores"
+    if not models:
+        none = quiet("Not measured: no model was asked the full question or cloze.")
+        return Section("scores", *title, (none,))
+    free = [(name, e, e.free) for name, e in models if e.free is not None]
+    return Section.of(
+        "scores",
+        *title,
+        _main(models),
+        accuracy_plot(summary, models),
+        _views(models),
+        _gaps(models),
+        *(_free_response(free) if free else ()),
     )
-    noted = f" {VOTER_NOTE}" if any(e.get("is_voter") is True for _, e in found) else ""
+
+
+def _main(models: Models) -> Table:
+    free = any(e.free is not None for _, e in models)
+    judged = any(q.significant is not None for _, e in models for _, q in _four(e) if q is not None)
+    by_chance = (
+        "Unless it says otherwise, a score is significantly above chance, the mean of 1/k on its items. 80 % power: the "
+        "rise above chance that a test of this power would detect. On Shortcut and Robust that chance knows nothing of "
+        "the selection."
+        if judged
+        else "Whether scores differ from chance was not judged."
+    )
     return Table(
         "Accuracy by model",
-        (Column("Model", figures=False), *(Column(h) for h in heads)),
-        rows,
+        heads_of("Model", "All", "Shortcut", "Robust", "Cloze", *(["Free"] if free else [])),
+        tuple(
+            (
+                model_cell(name, e.is_voter),
+                *(against_chance_cell(q) for _, q in _four(e)),
+                *([_free_cell(e.free)] if free else []),
+            )
+            for name, e in models
+        ),
         "All, Shortcut and Robust: the full question, answered by letter in the benchmark's own "
         "order. Cloze: the options scored by their own text per character, on items that can be asked without "
-        f"choices. {FREE_NOTE if words else ''}{_chance_note(x for _, e in found for _, x in _four(e))}{noted}",
+        f"choices. {FREE_NOTE if free else ''}{by_chance}{VOTER_NOTE if any(e.is_voter for _, e in models) else ''}",
     )
 
 
-def _chance_note(entries: Iterable[object]) -> str:
-    if any(isinstance(at(x, "told_from_chance"), bool) for x in entries):
-        return (
-            "Unless it says otherwise, a score is above chance, the mean of 1/k on its items. 80 % power: so many "
-            "points above chance would have been told four times out of five. On Shortcut and Robust that chance "
-            "knows nothing of the selection."
-        )
-    return "Whether scores can be told from chance was not judged."
+def _four(e: Accuracy) -> Iterator[tuple[str, AgainstChance | None]]:
+    full = e.full or Measure()
+    yield from zip(SPLITS, (full.all, full.shortcut, full.robust), strict=True)
+    yield "cloze", (e.cloze_chars or Measure()).all
 
 
-def _four(entry: Mapping[str, object]) -> Iterator[tuple[str, object]]:
-    for split in SPLITS:
-        yield split, at(entry, "full", split)
-    yield "cloze", at(entry, "cloze_chars", "all")
-
-
-def accuracy_plot(summary: Summary) -> Plot | None:
+def accuracy_plot(summary: Summary, models: Models) -> Plot | None:
     """The main table drawn."""
-    rows: list[Row] = []
-    for name, entry in models(summary):
-        lines = [
-            Row(
-                split.capitalize(),
-                (Mark(q.value, q.lo, q.hi, "luck" if split == "cloze" else "main"),),
-                percent(q.value),
-            )
-            for split, x in _four(entry)
-            if (q := quantity(x)).value is not None
+    rows: list[PlotRow] = []
+    for name, e in models:
+        dots = [
+            row
+            for split, q in _four(e)
+            for row in dot(split.capitalize(), q, "chance" if split == "cloze" else "main")
         ]
-        rows += [Row(plain(name)), *lines] if lines else []
+        rows += [PlotRow(plain(name)), *dots] if dots else []
     if not rows:
         return None
     return Plot(
         "accuracy",
         "Accuracy on each split",
         tuple(rows),
-        (("main", "full question, by letter"), ("luck", "cloze")),
+        (("main", "full question, by letter"), ("chance", "cloze")),
         chance_line(summary),
         "Bars are 95 % Wilson intervals.",
     )
@@ -116,78 +117,158 @@ def accuracy_plot(summary: Summary) -> Plot | None:
 
 def chance_line(summary: Summary) -> tuple[Line, ...]:
     """The benchmark's chance accuracy as a reference line."""
-    chance = number(at(summary, "benchmark", "chance_accuracy"))
+    chance = (summary.benchmark or Benchmark()).chance_accuracy
     return () if chance is None else (Line(chance, f"chance {percent(chance)}"),)
 
 
-def _views(found: list[tuple[str, Mapping[str, object]]]) -> list[Block]:
+def _other_views(e: Accuracy) -> Iterator[tuple[str, Measure]]:
+    for label, view in (
+        ("choices only, letters", e.choices_only),
+        ("choices only, texts", e.choices_only_text),
+        ("cloze, by characters", e.cloze_chars),
+        ("cloze, by tokens", e.cloze_tokens),
+        ("cloze, by bytes", e.cloze_bytes),
+        ("cloze, sum", e.cloze_sum),
+        ("cloze, PMI", e.cloze_pmi),
+    ):
+        if view is not None:
+            yield label, view
+
+
+def _views(models: Models) -> Table | Paragraph:
     rows = tuple(
-        (
-            model_cell(name, e) if i == 0 else again(model_cell(name, e)),
-            Cell(label),
-            judged_cell(at(e, view, "all")),
-            *(rate_cell(at(e, view, split)) for split in SPLITS[1:]),
+        row
+        for name, e in models
+        for row in under(
+            model_cell(name, e.is_voter),
+            (
+                (Cell(label), against_chance_cell(v.all), rate_cell(v.shortcut), rate_cell(v.robust))
+                for label, v in _other_views(e)
+            ),
         )
-        for name, e in found
-        for i, (view, label) in enumerate((v, words) for v, words in VIEWS if part(e, v))
     )
     if not rows:
-        return [Text("Choices-only and cloze accuracies: not measured.", quiet=True)]
-    heads = (
-        Column("Model", figures=False),
-        Column("View", figures=False),
-        *(Column(s.capitalize()) for s in SPLITS),
-    )
-    note = (
+        return quiet("Choices-only and cloze accuracies: not measured.")
+    return Table(
+        "The other views",
+        heads_of("Model", "View", *(s.capitalize() for s in SPLITS), words=2),
+        rows,
         "Choices only by letters is averaged over the rotations of the options. Characters are the primary "
         "normalisation of cloze (equal to lm-eval's acc_norm); the others say how far the choice matters. On All "
-        "a score is held against chance as above."
+        "a score is compared with chance as above.",
     )
-    return [Table("The other views", heads, rows, note)]
 
 
-def random_removal(summary: Summary) -> Section:
-    """Robust against random removals of the same size and topics."""
-    rows = tuple(
-        (
-            model_cell(name, part(summary, "accuracy", name)),
-            Cell(spaced(text(e.get("view"), "view unknown"))),
-            rate_cell(e.get("robust")),
-            rate_cell(Quantity(number(e.get("mean")), None, *_ends(e))),
-            _percentile(e),
-            p_cell(e.get("p"), power(e.get("mde"))),
-            count_cell(e.get("draws")),
-        )
-        for name, e in named(summary, "random_removal")
+def _gaps(models: Models) -> Table:
+    heads = (
+        "Longest option, full question",
+        "Longest option, cloze by characters",
+        "Full question less cloze",
     )
-    heads = ("On Robust", "After random removals", "Percentile", "p", "Draws")
-    blocks: tuple[Block, ...] = (
-        Text(
-            "Robust is a part of All, so the two cannot be compared as if they were two sets. A fall counts "
-            "only beyond what removing as many items at random, with the same topics, does.",
-            quiet=True,
+    return Table(
+        "What models gain from the longest option, and from seeing the options",
+        heads_of("Model", *heads),
+        tuple(
+            (
+                model_cell(name, e.is_voter),
+                points_cell((e.full or Measure()).heuristic_gap),
+                points_cell((e.cloze_chars or Measure()).heuristic_gap),
+                points_cell(e.format_gap),
+            )
+            for name, e in models
         ),
-        Table(
-            "Robust against random removals",
-            (Column("Model", figures=False), Column("View", figures=False), *(Column(h) for h in heads)),
-            rows,
-            "Percentile: the share of random removals that left an accuracy no higher than that on Robust; "
-            "p: how often they leave one as far from their mean, with the difference that would have been told "
-            "where it is above 0.05. For a voter a low percentile is no news. For a model that errs as the voters do it "
-            "is none either: what it guesses as they do is right where luck flagged an item, so it falls on a set "
-            "without a shortcut too. The p holds for models whose errors are independent of the voters'.",
-        )
-        if rows
-        else Text("Not measured: no model was asked the full question or cloze.", quiet=True),
+        "Longest option: accuracy where the longest-answer heuristic is right, less accuracy where it is wrong. "
+        "Full question less cloze: on the items fit for cloze that were answered both ways. 80 % "
+        "power: the gap that a test of this power would detect, where none is significant.",
     )
-    return Section("random", "Would removing random items have done the same?", "Random removal", blocks)
 
 
-def _ends(entry: Mapping[str, object]) -> tuple[float | None, float | None]:
-    q = quantity({"value": 0, "ci": entry.get("ci")})
-    return q.lo, q.hi
+FreeModels = Sequence[tuple[str, Accuracy, FreeScores]]
 
 
-def _percentile(entry: Mapping[str, object]) -> Cell:
-    found = number(entry.get("percentile"))
-    return absent() if found is None else Cell(f"{found:.1f}")
+def _free_cell(free: FreeScores | None) -> Cell:
+    """Accuracy in free response, with its bounds and who decided in small print."""
+    if free is None or free.all is None:
+        return absent()
+    q, judged = free.all, (free.all.by_judge or Quantity()).value
+    return noted(
+        rate_cell(q),
+        "" if q.n == q.asked else f"bounds {_bounds(q).main}",
+        f"{percent(judged)} by a judge ({_status(free)})" if judged else "",
+    )
+
+
+def _free_response(models: FreeModels) -> Iterator[Table | Paragraph]:
+    yield _free_splits(models)
+    yield _free_gaps(models)
+    yield from _trust(models)
+
+
+def _free_splits(models: FreeModels) -> Table:
+    heads = ("Accuracy", "If all unscored were wrong, or right", "With a score", "Decided by a judge")
+    return Table(
+        "Free response",
+        heads_of("Model", "Split", *heads, words=2),
+        tuple(
+            row
+            for name, e, free in models
+            for row in under(
+                model_cell(name, e.is_voter),
+                (
+                    (Cell(split.capitalize()), *_free_row(q or FreeRate()))
+                    for split, q in zip(SPLITS, (free.all, free.shortcut, free.robust), strict=True)
+                ),
+            )
+        ),
+        "The question without its options, answered in words. Accuracy counts answers that have a score; one that "
+        "neither rules nor judge could decide has none and is never counted as wrong: it opens the bounds.",
+    )
+
+
+def _free_row(q: FreeRate) -> tuple[Cell, ...]:
+    return rate_cell(q), _bounds(q), rate_cell(q.coverage), rate_cell(q.by_judge)
+
+
+def _bounds(q: FreeRate) -> Cell:
+    if q.lower is None or q.upper is None:
+        return absent("none")
+    return Cell(f"{between((q.lower, q.upper))} %")
+
+
+def _free_gaps(models: FreeModels) -> Table:
+    return Table(
+        "What models gain from being shown the options",
+        heads_of("Model", "Full question less free response", "Longest option, free response"),
+        tuple(
+            (model_cell(name, e.is_voter), points_cell(free.full_gap), points_cell(free.heuristic_gap))
+            for name, e, free in models
+        ),
+        "The heuristic gap: the full question by letter less free response, paired on the items that have a score in "
+        "both. The longest option cannot help where none is shown: a gap there is of the items, not of the format.",
+    )
+
+
+def _trust(models: FreeModels) -> Iterator[Paragraph]:
+    judged = [(name, free, free.judges) for name, _, free in models if free.judges]
+    left_out = models[0][2].left_out or {}
+    if left_out:
+        reasons = ", ".join(f"{plain(name).replace('_', ' ')} {n}" for name, n in left_out.items())
+        yield quiet(f"Not asked in words: {reasons}.")
+    if any(_status(free) == UNCALIBRATED for _, free, _ in judged):
+        judges = ", ".join(sorted({plain(judge) for _, _, judges in judged for judge in judges}))
+        yield Paragraph(
+            f"The judge ({judges}) is uncalibrated: no person has labelled these answers, so how often it is right is "
+            "not known."
+        )
+    for name, free, _ in judged:
+        kappa = free.judge_kappa
+        kappa = kappa if isinstance(kappa, Quantity) else Quantity(value=kappa)
+        if kappa.value is not None:
+            ends = "" if kappa.ci is None else f" ({between(kappa.ci, 1.0, 2)})"
+            yield Paragraph(f"{plain(name)}: the judge agrees with people at kappa {kappa.value:.2f}{ends}.")
+        if free.self_judging:
+            yield Paragraph(f"{plain(name)} judged {count(free.self_judging)} of its own answers.")
+
+
+def _status(free: FreeScores) -> str:
+    return plain(free.judge_status or UNCALIBRATED)

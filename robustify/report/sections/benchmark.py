@@ -1,0 +1,200 @@
+"""What the audit found out about the benchmark itself: its make, defects, key places, and what is left of its topics."""
+
+from robustify.report.blocks import (
+    Block,
+    Cell,
+    Line,
+    Paragraph,
+    Plot,
+    Section,
+    Table,
+    heads_of,
+    labelled,
+    quiet,
+)
+from robustify.report.format import (
+    absent,
+    count,
+    count_cell,
+    counted,
+    dot,
+    joined,
+    p_before,
+    p_cell,
+    p_value,
+    percent,
+    plain,
+    rate_cell,
+    shares_cell,
+    spaced,
+)
+from robustify.report.reasons import LEVEL, key_places_sentence
+from robustify.summary.quantity import Quantity
+from robustify.summary.result import Summary
+from robustify.summary.screened import Benchmark, Defect, KeyPlaces, Splits, TopicRow, Topics
+
+DEFECTS = {
+    "repeated_choice": "two options of an item are the same",
+    "repeated_key_text": "another option has the key's text",
+    "empty_choice": "an option is empty",
+    "repeated_stem": "the question occurs more than once",
+}
+TESTS = {"chi-square": "chi-square", "drawn": "keys drawn evenly"}
+MOST_DRAWN = 30
+ABSENT_LAST = 2.0
+
+
+def findings(summary: Summary) -> Section:
+    """What the benchmark is made of, its defects, and which items are no cloze."""
+    bench = summary.benchmark or Benchmark()
+    blocks = (_make(bench), _defects(bench), _exclusions(summary.splits or Splits()))
+    return Section("findings", "Findings about the benchmark", "The benchmark", blocks)
+
+
+def _make(bench: Benchmark) -> Table:
+    counts = [(k, n) for k, n in (bench.option_counts or {}).items() if isinstance(n, int)]
+    options = ", ".join(f"{counted(n, 'item')} with {plain(k)}" for k, n in counts)
+    rows = [
+        ("Items", count_cell(bench.n_items)),
+        ("Rows set aside (quarantine)", count_cell(bench.n_quarantined)),
+        ("Options an item", Cell(options) if options else absent()),
+        ("Chance accuracy", rate_cell(bench.chance_accuracy)),
+        ("Where the key is", shares_cell(bench.key_positions)),
+        ("Topics", Cell(count(len(bench.topics))) if bench.topics else absent("none named")),
+    ]
+    return labelled("At a glance", rows, words=2)
+
+
+def _defects(bench: Benchmark) -> Block:
+    if bench.defects is None:
+        return quiet("Defects of items: not looked for.")
+    if not bench.defects:
+        return quiet("No defective items were found (equal or empty options, repeated questions).")
+    return Table(
+        "Defects, by kind",
+        (*heads_of("Kind", "Items"), *heads_of("Which")),
+        tuple(
+            (Cell(spaced(kind), DEFECTS.get(kind, "")), count_cell(e.n), _ids(e))
+            for kind, e in bench.defects.items()
+        ),
+        "Such items are asked like all others, and left out with a reason only where they cannot be scored.",
+    )
+
+
+def _ids(defect: Defect) -> Cell:
+    ids, n = defect.items, defect.n
+    if not ids:
+        return absent("not listed")
+    more = f"and {count(n - len(ids))} more" if isinstance(n, int) and n > len(ids) else ""
+    return Cell(", ".join(plain(i, 60) for i in ids), more)
+
+
+def _exclusions(splits: Splits) -> Block:
+    if splits.cloze_excluded is None:
+        return quiet("Exclusions from cloze: not recorded.")
+    if not splits.cloze_excluded:
+        return quiet("Every item can be asked as cloze.")
+    return Table(
+        "Items that cannot be asked as cloze, by reason",
+        heads_of("Reason", "Items"),
+        tuple((Cell(spaced(reason)), count_cell(n)) for reason, n in splits.cloze_excluded.items()),
+    )
+
+
+def key_place_blocks(summary: Summary) -> tuple[Block, ...]:
+    """At which places keys are, and whether they are spread evenly."""
+    entry = (summary.benchmark or Benchmark()).key_places
+    if entry is None:
+        return (quiet("Whether keys are spread evenly over the places was not tested."),)
+    uneven = key_places_sentence(entry)
+    finding = Paragraph(plain(uneven, 1000)) if uneven else quiet(_even(entry))
+    return (finding, _key_shares(entry)) if entry.shares else (finding,)
+
+
+def _even(entry: KeyPlaces) -> str:
+    if entry.p is None:
+        return "Whether keys are spread evenly over the places could not be tested."
+    may = "are not spread evenly" if entry.p <= LEVEL else "may well be spread evenly"
+    tested = joined(p_value(entry.p), plain(TESTS.get(entry.test, entry.test)) if entry.test else "")
+    return f"Keys {may} over the places of the benchmark's own order ({tested})."
+
+
+def _key_shares(entry: KeyPlaces) -> Table:
+    sizes = list((entry.by_options or {}).items())
+    rows = [(Cell("All items"), count_cell(entry.n), shares_cell(entry.shares))]
+    if len(sizes) > 1:
+        rows += [
+            (Cell(f"Items with {plain(k)} options"), count_cell(e.n), shares_cell(e.shares)) for k, e in sizes
+        ]
+    heads = heads_of("Items", "Count", "Keys at each place")
+    return Table("Where the keys are, in the benchmark's own order", heads, tuple(rows))
+
+
+def topics(summary: Summary) -> Section:
+    """How much of each topic was kept, and whether the mix of topics moved."""
+    entry = summary.topics or Topics()
+    rows = sorted((entry.by_topic or {}).items(), key=lambda row: (_kept(row[1]), row[0]))
+    title = "What is left of each topic", "Topics"
+    if not rows:
+        return Section("topics", *title, (quiet("Not measured: the benchmark names no topics."),))
+    plot = topics_plot(rows, summary.splits or Splits())
+    return Section.of("topics", *title, Paragraph(_drift(entry)), plot, _retention(rows))
+
+
+def _kept(row: TopicRow) -> float:
+    value = (row.retention or Quantity()).value
+    return ABSENT_LAST if value is None else value
+
+
+def _drift(entry: Topics) -> str:
+    if entry.kl_nats is None:
+        return "The drift of the topic mix was not measured."
+    null = entry.kl_null
+    by_chance = "" if null is None else f"; removing as many items at random gives {null:.4f} nats on average"
+    tested = "" if entry.p is None else f"; {p_value(entry.p)}"
+    return (
+        f"The mix of topics moved by {entry.kl_nats:.4f} nats (KL, after against before){by_chance}{tested}."
+    )
+
+
+def topics_plot(found: list[tuple[str, TopicRow]], splits: Splits) -> Plot | None:
+    """Retention by topic, the lowest first."""
+    rows = [row for name, e in found for row in dot(_topic(name), e.retention)]
+    if not rows:
+        return None
+    overall = splits.robust / splits.all if splits.robust is not None and splits.all else None
+    cut = f" The {MOST_DRAWN} lowest of {len(rows)} topics are drawn." if len(rows) > MOST_DRAWN else ""
+    return Plot(
+        "topics",
+        "Share of each topic that was kept",
+        tuple(rows[:MOST_DRAWN]),
+        (("main", "kept"),),
+        () if overall is None else (Line(overall, f"all topics {percent(overall)}"),),
+        f"Bars are 95 % intervals.{cut}",
+    )
+
+
+def _topic(name: str) -> str:
+    return plain(name) if name.strip() else "(no topic)"
+
+
+def _retention(rows: list[tuple[str, TopicRow]]) -> Table:
+    tested = any("p_bh" in e.model_fields_set for _, e in rows)
+    return Table(
+        "Topics before and after",
+        heads_of("Topic", "Before", "After", "Kept", *(["p, BH"] if tested else [])),
+        tuple(
+            (
+                Cell(_topic(name)),
+                count_cell(e.before),
+                count_cell(e.after),
+                rate_cell(e.retention),
+                *([p_cell(e.p_bh, p_before(e.p))] if tested else []),
+            )
+            for name, e in rows
+        ),
+        "p: how often a random removal of as many items keeps as unlikely a number of this topic, corrected over "
+        "the topics (Benjamini and Hochberg); below it the p before."
+        if tested
+        else "Whether a topic lost more than a random removal takes was not tested.",
+    )

@@ -1,0 +1,249 @@
+"""Whether the order of the options moves a model, and what it would score if places meant nothing to it."""
+
+from collections.abc import Callable, Iterator
+
+from robustify.report.blocks import (
+    Block,
+    Cell,
+    Kind,
+    Mark,
+    Paragraph,
+    Plot,
+    PlotRow,
+    Section,
+    Table,
+    heads_of,
+    quiet,
+    under,
+)
+from robustify.report.format import (
+    absent,
+    between,
+    count,
+    counted,
+    decimals,
+    joined,
+    model_cell,
+    p_value,
+    percent,
+    plain,
+    points_cell,
+    rate_cell,
+    shares_cell,
+)
+from robustify.report.reasons import position_bias_sentence
+from robustify.report.sections.paired import voter_cell
+from robustify.report.sections.scores import chance_line
+from robustify.summary.quantity import Interval
+from robustify.summary.result import Summary
+from robustify.summary.scored import (
+    Debiased,
+    Moved,
+    Orders,
+    Permutation,
+    PlaceRecall,
+    PositionBias,
+    Stability,
+)
+
+SETS: tuple[tuple[str, Kind, Callable[[Stability], Orders]], ...] = (
+    ("random orders", "main", lambda e: e),
+    ("all rotations", "before", lambda e: e.rotations or Orders()),
+)
+ORDER_HEADS = ("Mean", "SD", "Lowest to highest", "Picks that flip", "Same pick in all")
+PLACE_HEADS = (
+    "Letter prior",
+    "Keys found at each place",
+    "Accuracy as answered",
+    "Without the prior",
+    "Change",
+)
+BIAS_HEADS = ("Picked", "Keys", "Picked less keys", "Right where the key is here")
+Models = dict[str, Stability]
+
+
+def order(summary: Summary) -> Section:
+    """How far accuracy depends on the order of the options."""
+    entry = summary.permutation or Permutation()
+    models = {name: e for name, e in (entry.by_model or {}).items() if e is not None}
+    title = "Does the order of the options matter?", "Order"
+    blocks: tuple[Block | None, ...] = (order_plot(summary, models),)
+    if models:
+        blocks = (*blocks, _orders(summary, models), _places(summary, models))
+    else:
+        blocks = (quiet("Not measured: no model was asked the full question in several orders."),)
+    return Section.of("order", *title, *blocks, *_position_bias(summary), _invariance(entry, models))
+
+
+def order_plot(summary: Summary, models: Models) -> Plot | None:
+    """Mean accuracy over the orders of each set, with the lowest and the highest order."""
+    rows, drawn = [], set()
+    for name, e in models.items():
+        marks = [Mark(mean, _range(of(e)), kind) for _, kind, of in SETS if (mean := of(e).mean) is not None]
+        drawn |= {mark.kind for mark in marks}
+        rows += [PlotRow(plain(name), tuple(marks), percent(marks[0].value))] if marks else []
+    if not rows:
+        return None
+    title = "Accuracy on the full question over the orders of its options"
+    legend = tuple((kind, f"{label}: mean, lowest to highest") for label, kind, _ in SETS if kind in drawn)
+    return Plot("order", title, tuple(rows), legend, chance_line(summary))
+
+
+def _range(e: Orders) -> Interval | None:
+    return None if e.min is None or e.max is None else (e.min, e.max)
+
+
+def _orders(summary: Summary, models: Models) -> Table:
+    asked = [s for s in SETS if any(s[2](e).mean is not None for e in models.values())]
+    lacking = "".join(f" No model was asked the full question in {s[0]}." for s in SETS if s not in asked)
+    return Table(
+        "Order sensitivity",
+        heads_of("Model", "Asked in", *ORDER_HEADS, words=2),
+        tuple(
+            row
+            for name, e in models.items()
+            for row in under(
+                _named(summary, name, e), ((Cell(label), *_row(of(e))) for label, _, of in asked or SETS[:1])
+            )
+        ),
+        "n of asked: items answered in every order they can have, of those asked in two or more. Picks that "
+        "flip: those in the other orders that differ from the pick in the first. Highest and lowest drift apart "
+        f"with the number of orders: compare sets of as many.{lacking}",
+    )
+
+
+def _named(summary: Summary, name: str, e: Stability) -> Cell:
+    return model_cell(name, True) if e.is_voter else voter_cell(summary, name)
+
+
+def _row(e: Orders) -> tuple[Cell, ...]:
+    ends = _range(e)
+    return (
+        _mean(e),
+        absent() if e.sd is None else Cell(f"{100 * e.sd:.{decimals()}f} points"),
+        absent() if ends is None else Cell(f"{between(ends)} %"),
+        rate_cell(e.flip_rate),
+        rate_cell(e.consistency),
+    )
+
+
+def _mean(e: Orders) -> Cell:
+    if e.mean is None:
+        return absent()
+    of = "" if e.asked is None else f" of {count(e.asked)} asked"
+    return Cell(
+        percent(e.mean),
+        joined(
+            "" if e.orders is None else f"{e.orders} orders",
+            "" if e.n is None else f"n = {count(e.n)}{of}",
+            "" if e.mean_ci is None else between(e.mean_ci),
+        ),
+    )
+
+
+def _places(summary: Summary, models: Models) -> Block:
+    if not any(e.position_prior or e.place_recall or e.debiased for e in models.values()):
+        return quiet(
+            "What places do to a model was not measured: no model was asked in all rotations of enough items."
+        )
+    return Table(
+        "What places do to a model, whatever option is there",
+        heads_of("Model", *PLACE_HEADS),
+        tuple(
+            (_named(summary, name, e), _prior(e), _recall(e.place_recall), *_freed(e.debiased or Debiased()))
+            for name, e in models.items()
+        ),
+        "From items asked in all rotations. Letter prior: the mean probability of each place whatever option is "
+        "there (PriDe); even shares mean no preference. Keys found: how often the key is picked when it is "
+        "at each place; SD of those shares, what noise alone gives, and p that places do not matter. Without the "
+        "prior: the first order, each item freed with a prior estimated on other items; the change is paired.",
+    )
+
+
+def _freed(e: Debiased) -> tuple[Cell, ...]:
+    return rate_cell(e.raw), rate_cell(e.accuracy), points_cell(e.difference)
+
+
+def _prior(e: Stability) -> Cell:
+    if e.position_prior:
+        return Cell(
+            shares_cell(e.position_prior).main, "" if e.prior_n is None else f"n = {count(e.prior_n)}"
+        )
+    return absent("too few items" if e.prior_n else "")
+
+
+def _recall(e: PlaceRecall | None) -> Cell:
+    if e is None or not e.by_place:
+        return absent()
+    return Cell(
+        shares_cell(e.by_place).main,
+        joined(
+            "" if e.n is None else f"n = {count(e.n)}",
+            "" if e.sd is None else f"SD {100 * e.sd:.{decimals()}f} points",
+            "" if e.sd_if_even is None else f"{100 * e.sd_if_even:.{decimals()}f} by noise",
+            "" if e.p is None else p_value(e.p),
+        ),
+    )
+
+
+def _position_bias(summary: Summary) -> tuple[Block, ...]:
+    """Picks and keys by place; empty where nothing was measured."""
+    models = {name: e for name, e in (summary.position_bias or {}).items() if e is not None and e.places}
+    if not models:
+        return ()
+    table = Table(
+        "Picks and keys by place, in the benchmark's own order",
+        heads_of("Model", "Place", *BIAS_HEADS, words=2),
+        tuple(row for n, e in models.items() for row in under(voter_cell(summary, n), _by_place(e))),
+        "A model that is always right picks the places of the keys; what counts is how far the two are apart (exact "
+        f"McNemar for each place, Holm over the places). {_counted(models)}",
+    )
+    if summary.release is not None:
+        return table, Paragraph("Whether a model prefers a place is given by the p beside each difference.")
+    biased = {name: position_bias_sentence(e) for name, e in models.items()}
+    found = " ".join(f"{plain(name)}: {plain(said, 500)}" for name, said in biased.items() if said)
+    none = "No model picks a place more or less often than the key is there, by Holm over the places."
+    return table, Paragraph(found or none)
+
+
+def _by_place(entry: PositionBias) -> Iterator[tuple[Cell, ...]]:
+    for j, place in enumerate((entry.places or ())[:26]):
+        yield (
+            Cell(chr(65 + j)),
+            rate_cell(place.picked),
+            rate_cell(place.key),
+            points_cell(place.excess, place.p_holm),
+            rate_cell(place.recall),
+        )
+
+
+def _counted(models: dict[str, PositionBias]) -> str:
+    parts = []
+    for name, e in models.items():
+        if e.n is not None:
+            of = "" if e.asked is None else f" of {count(e.asked)}"
+            ties = f", {counted(e.tied, 'tie')}" if e.tied else ""
+            parts.append(f"{plain(name)}: {count(e.n)}{of} items answered{ties}")
+    return "; ".join(parts) + "." if parts else ""
+
+
+def _invariance(entry: Permutation, models: Models) -> Paragraph:
+    # Until orders were counted by model, "inert" was also written where cloze was asked in one order only.
+    older = any("is_voter" not in e.model_fields_set for e in models.values())
+    match entry.cloze_invariance:
+        case "inert" if older:
+            found = (
+                "Cloze did not move with the order of the options, if it was asked in more than one at all."
+            )
+        case "inert":
+            found = (
+                "Cloze was asked in several orders, and no pick and no score moved: as it must be, and no merit of "
+                "a model."
+            )
+        case Moved(n_changed=int(changed), n=int(n)):
+            found = f"Cloze was asked in several orders, and {count(changed)} of {counted(n, 'item')} moved: a fault."
+        case Moved(n_changed=int(changed)):
+            found = f"Cloze was asked in several orders, and {counted(changed, 'pick')} changed; any but 0 is a fault."
+        case _:
+            found = "Whether cloze depends on the order was not tested: it was not asked in two orders."
+    return quiet(found)

@@ -1,0 +1,133 @@
+"""Comparisons on the same items: two models, and Robust against random removals of the same size and topics."""
+
+from collections.abc import Iterator, Sequence
+
+from robustify.report.blocks import Cell, Section, Table, heads_of, quiet, under
+from robustify.report.format import (
+    absent,
+    count,
+    count_cell,
+    counted,
+    joined,
+    model_cell,
+    p_before,
+    p_cell,
+    plain,
+    points_cell,
+    power,
+    rate_cell,
+    spaced,
+)
+from robustify.summary.quantity import Quantity
+from robustify.summary.result import Summary
+from robustify.summary.scored import Accuracy, Pair, PairOnAll, PairOnRobust
+
+VIEWS = (("full", "full question"), ("cloze_chars", "cloze"))
+MOST_PAIRS = 15
+HEADS = ("Only the first right", "Only the second right", "First less second", "p, Holm")
+Leaf = PairOnAll | PairOnRobust
+Pairs = Sequence[tuple[str, Pair]]
+
+
+def pairs(summary: Summary) -> Section:
+    """Every pair of models on All and Robust."""
+    found = list((summary.pairs or {}).items())
+    title = "Which models differ?", "Pairs of models"
+    if not found:
+        none = quiet("Not measured: no two models were asked the full question or cloze.")
+        return Section("pairs", *title, (none,))
+    how = quiet(
+        "Two models are compared on the items that both answered, never by their separate intervals. "
+        "Only items that one got right and the other wrong count."
+    )
+    return Section("pairs", *title, (how, _table(found)))
+
+
+def _table(found: Pairs) -> Table:
+    cut = len(found) > MOST_PAIRS
+    shown = sorted(found, key=lambda named: _least_p(named[1]))[:MOST_PAIRS] if cut else found
+    return Table(
+        "Pairs of models on the same items",
+        heads_of("Pair", "View and items", *HEADS, words=2),
+        tuple(row for name, pair in shown for row in _rows(name, pair)),
+        "p by McNemar's exact test, after Holm's correction over all pairs, views and items of this table; below "
+        "it the p before, and where it is above 0.05 the difference that a test of 80 % power would detect. "
+        "Cloze is by characters. A pair with a voter is biased on Robust by the selection."
+        + (f" The {MOST_PAIRS} pairs with the smallest p of {count(len(found))} are shown." if cut else ""),
+    )
+
+
+def _least_p(pair: Pair) -> float:
+    return min((leaf.p_holm for _, leaf in _leaves(pair) if leaf.p_holm is not None), default=2.0)
+
+
+def _leaves(pair: Pair) -> Iterator[tuple[str, Leaf]]:
+    for view, label in ((pair.full, "full question"), (pair.cloze_chars, "cloze")):
+        if view is not None:
+            for leaf, split in ((view.all, "All"), (view.robust, "Robust")):
+                if leaf is not None:
+                    yield f"{label}, {split}", leaf
+
+
+def _rows(name: str, pair: Pair) -> Iterator[tuple[Cell, ...]]:
+    models = pair.models or ()
+    label = " vs ".join(plain(m) for m in models) if len(models) == 2 else plain(name)
+    rows = [
+        (
+            Cell(label, joined(_ties(leaf), "biased by selection" if _biased(leaf) else "")),
+            count_cell(leaf.b),
+            count_cell(leaf.c),
+            points_cell(leaf.difference),
+            p_cell(leaf.p_holm, p_before(leaf.p), power(leaf.mde)),
+        )
+        for label, leaf in _leaves(pair)
+    ]
+    none = (absent("no view in common"), *(absent() for _ in HEADS))
+    return under(Cell(label, badge="voter" if pair.is_voter else ""), rows or [none])
+
+
+def _ties(leaf: Leaf) -> str:
+    return counted(leaf.tied, "tie") if leaf.tied else ""
+
+
+def _biased(leaf: Leaf) -> bool:
+    return isinstance(leaf, PairOnRobust) and leaf.voter is True
+
+
+def random_removal(summary: Summary) -> Section:
+    """Robust against random removals of the same size and topics."""
+    rows = tuple(
+        (
+            voter_cell(summary, name),
+            Cell(spaced(e.view or "view unknown")),
+            rate_cell(e.robust),
+            rate_cell(Quantity(value=e.mean, ci=e.ci)),
+            absent() if e.percentile is None else Cell(f"{e.percentile:.1f}"),
+            p_cell(e.p, power(e.mde)),
+            count_cell(e.draws),
+        )
+        for name, e in (summary.random_removal or {}).items()
+    )
+    how = quiet(
+        "Robust is a part of All, so the two cannot be compared as if they were two sets. A fall counts "
+        "only beyond what removing as many items at random, with the same topics, does."
+    )
+    table = Table(
+        "Robust against random removals",
+        heads_of("Model", "View", "On Robust", "After random removals", "Percentile", "p", "Draws", words=2),
+        rows,
+        "Percentile: the share of random removals that left an accuracy no higher than that on Robust; "
+        "p: how often they leave one as far from their mean, with the difference that would be detected with 80 % "
+        "power where it is above 0.05. For a voter a low percentile is expected. So it is for a model that errs as "
+        "the voters do: what it guesses as they do is right where chance flagged an item, so its accuracy falls on a "
+        "set without a shortcut too. The p holds for models whose errors are independent of the voters'.",
+    )
+    none = quiet("Not measured: no model was asked the full question or cloze.")
+    title = "Would removing random items have done the same?"
+    return Section("random", title, "Random removal", (how, table if rows else none))
+
+
+def voter_cell(summary: Summary, model: str) -> Cell:
+    """The name of a model, marked if it voted in the filter."""
+    entry = (summary.accuracy or {}).get(model) or Accuracy()
+    return model_cell(model, entry.is_voter)
