@@ -240,6 +240,7 @@ def test_judging_a_small_set_takes_well_under_two_seconds(gamed: tuple[Bench, li
 VIEWS = ("heuristic", "probe", "choices_only", "choices_only_text", "full", "cloze")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", range(len(VIEWS) + 1))
 def test_whatever_was_not_asked_is_null_and_never_an_exception(
     gamed: tuple[Bench, list[Item], Answers], n: int
