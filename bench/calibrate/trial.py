@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bench.calibrate.arms import Cell
-from robustify.judge.screening import excess, expected, flagged_rate, screen
+from robustify.judge.screening import excess, expected, flagged_share, screen
 from robustify.screen.consensus import screen_chance
 from robustify.screen.item_index import item_index
 from robustify.screen.votes import cast_votes
@@ -79,7 +79,7 @@ def screened(drawn: Drawn) -> dict[str, Any]:
         chance = screen_chance(votes, rules.alternatives[0])
         by = chance.by_place
         places = None if by is None else RuleByPlace(expected=expected(by), excess=excess(by))
-        flagged = flagged_rate(chance)
+        flagged = flagged_share(chance)
         rows.append(
             RuleRow(flagged=flagged, expected=expected(chance), excess=excess(chance), by_place=places)
         )

@@ -21,7 +21,7 @@ from robustify.stats.differences import detectable, independent_difference, pair
 from robustify.stats.intervals import FEWEST_CLUSTERS, clusters, interval, rate, resampled
 from robustify.stats.tests import minimum_detectable_difference
 from robustify.summary.quantity import Difference, Quantity
-from robustify.summary.scored import Accuracy, AgainstChance, FreeScores, Measure, RandomRemoval
+from robustify.summary.scored import Accuracy, AgainstChance, FreeScores, RandomRemoval, ViewScores
 
 VIEWS = ("full", "choices_only", "choices_only_text", "cloze")
 DRAWS = 1_000
@@ -201,13 +201,13 @@ def _cloze(block: Block, norm: Norm, alone: Block, index: ItemIndex) -> Floats |
     return None if np.isnan(won).all() else index.spread(block, won)
 
 
-def _measure(name: str, won: Floats, parts: Parts) -> Measure:
+def _measure(name: str, won: Floats, parts: Parts) -> ViewScores:
     inside = parts.cloze if name.startswith("cloze") else np.ones(len(won), dtype=bool)
 
     def on(mask: Bools) -> AgainstChance:
         return against_chance(won[mask], None if parts.k is None else parts.k[mask])
 
-    return Measure(
+    return ViewScores(
         all=on(inside),
         shortcut=on(inside & parts.shortcut),
         robust=on(inside & parts.robust),

@@ -13,7 +13,7 @@ from scipy.special import log_softmax, softmax
 
 from robustify.answers import Answers
 from robustify.arrays import Floats, Ints
-from robustify.judge.positions import first_rows, groups_of
+from robustify.judge.positions import first_rows, row_groups
 from robustify.scoring import credit, normalised
 from robustify.screen.item_index import ItemIndex
 from robustify.stats.intervals import FEWEST_CLUSTERS, Interval, clusters, interval, rate, resampled
@@ -36,11 +36,11 @@ def calibrations(
     for name in names:
         full, cloze = (first_rows(answers, index, view, name) for view in ("full", "cloze"))
         by_letter = (
-            calibration(full.scores, full.key, full.k, groups_of(groups, index, full)) if len(full) else None
+            calibration(full.scores, full.key, full.k, row_groups(groups, index, full)) if len(full) else None
         )
         texts = normalised(cloze, "chars")
         by_text = (
-            calibration(texts, cloze.key, cloze.k, groups_of(groups, index, cloze)) if len(cloze) else None
+            calibration(texts, cloze.key, cloze.k, row_groups(groups, index, cloze)) if len(cloze) else None
         )
         out[name] = CalibrationViews(full=by_letter, cloze_chars=by_text)
     return out

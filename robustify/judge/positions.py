@@ -31,7 +31,7 @@ def first_rows(answers: Answers, index: ItemIndex, view: str, model: str) -> Blo
     return block.where(index.place[block.item] >= 0)
 
 
-def groups_of(groups: Ints | None, index: ItemIndex, block: Block) -> Ints | None:
+def row_groups(groups: Ints | None, index: ItemIndex, block: Block) -> Ints | None:
     """The groups (n,) of a block's rows, (r,)."""
     return None if groups is None else groups[index.place[block.item]]
 
@@ -42,7 +42,7 @@ def position_biases(
     """Each model's position bias with the question; None where it was not asked it."""
     blocks = {name: first_rows(answers, index, "full", name) for name in names}
     return {
-        name: position_bias(block, groups_of(groups, index, block)) if len(block) else None
+        name: position_bias(block, row_groups(groups, index, block)) if len(block) else None
         for name, block in blocks.items()
     }
 

@@ -23,11 +23,10 @@ from robustify.screen.votes import PROBE, UNANSWERED, Votes, first_template
 from robustify.stats.intervals import Rate, rate, wilson
 from robustify.summary.quantity import Quantity
 from robustify.summary.screened import (
-    Agreement,
     Benchmark,
     ByPlace,
     D4Rule,
-    Defect,
+    DefectCount,
     ExcessOverChance,
     HeuristicRow,
     Heuristics,
@@ -38,6 +37,7 @@ from robustify.summary.screened import (
     Screen,
     ScreenByPlace,
     Voter,
+    VoterAgreement,
 )
 
 LISTED_DEFECTS = 20
@@ -144,20 +144,20 @@ def screen(
         asked=len(index),
         answered=chance.n,
         unanswered=len(index) - chance.n,
-        flagged=flagged_rate(chance),
+        flagged=flagged_share(chance),
         chance_flag_rate=chance.rate,
         expected_false_flags=expected(chance),
         independence=Independence(unanimous_by_accuracy=by_accuracy, unanimous_by_chance=by_chance),
         excess_over_chance=excess(chance),
         latent_shortcut_rate=latent(chance),
         by_place=None if chance.by_place is None else ScreenByPlace(**_by_place(chance, chance.by_place)),
-        agreement=Agreement.model_validate(agreement),
+        agreement=VoterAgreement.model_validate(agreement),
         d4_rule=_d4(answers, index, votes, rules, groups),
         level=level,
     )
 
 
-def flagged_rate(chance: Chance) -> Quantity:
+def flagged_share(chance: Chance) -> Quantity:
     """The share flagged among the items whose outcome depends on no missing answer."""
     if not chance.n:
         return Quantity(n=0)
@@ -234,7 +234,7 @@ def _d4(
         return None
     chance, asked_by = found
     return D4Rule(
-        flagged=flagged_rate(chance),
+        flagged=flagged_share(chance),
         expected_false_flags=expected(chance),
         excess_over_chance=excess(chance),
         latent_shortcut_rate=latent(chance),
@@ -243,12 +243,12 @@ def _d4(
     )
 
 
-def _defects(defects: Sequence[Mapping[str, object]]) -> dict[str, Defect]:
+def _defects(defects: Sequence[Mapping[str, object]]) -> dict[str, DefectCount]:
     by_kind: dict[str, list[str]] = {}
     for d in defects:
         by_kind.setdefault(str(d["kind"]), []).append(str(d["item"]))
     return {
-        kind: Defect(n=len(names), items=tuple(dict.fromkeys(names))[:LISTED_DEFECTS])
+        kind: DefectCount(n=len(names), items=tuple(dict.fromkeys(names))[:LISTED_DEFECTS])
         for kind, names in by_kind.items()
     }
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from robustify.answers import Answers
 from robustify.arrays import Bools, Ints
 from robustify.judge.residual import FreshProbe
-from robustify.judge.screening import excess, expected, flagged_rate
+from robustify.judge.screening import excess, expected, flagged_share
 from robustify.screen.consensus import SHORTCUT, outcome, screen_chance
 from robustify.screen.item_index import ItemIndex
 from robustify.screen.screen_rules import ScreenRules
@@ -113,7 +113,7 @@ def _row(label: str, rule: ScreenRules, votes: Votes, own: Own, probe: FreshProb
         rotation=rule.rotation,
         norm=rule.norm if rule.mode == "text" else None,
         probe_vote=rule.probe_vote,
-        flagged=flagged_rate(chance),
+        flagged=flagged_share(chance),
         expected=expected(chance),
         excess=excess(chance),
         by_place=None if by is None else RuleByPlace(expected=expected(by), excess=excess(by)),

@@ -41,7 +41,7 @@ class AgainstChance(Quantity):
     mde: OuterShare = None
 
 
-class Measure(Part):
+class ViewScores(Part):
     """One model under one view, on All, Shortcut and Robust."""
 
     all: Annotated[AgainstChance | None, Shown("rate")] = None
@@ -77,17 +77,17 @@ class FreeScores(Part):
     self_judging: HiddenCount = None
 
 
-ClozeMeasure = Annotated[Measure | None, Within("cloze by other norms")]
+ClozeMeasure = Annotated[ViewScores | None, Within("cloze by other norms")]
 
 
 class Accuracy(Part):
     """One model under every view; `format_gap` is `full` less `cloze_chars` on the items answered both ways."""
 
     is_voter: Truth = None
-    full: Annotated[Measure | None, Within("full question")] = None
-    choices_only: Annotated[Measure | None, Within("choices only")] = None
-    choices_only_text: Annotated[Measure | None, Within("choices only")] = None
-    cloze_chars: Annotated[Measure | None, Within("cloze")] = None
+    full: Annotated[ViewScores | None, Within("full question")] = None
+    choices_only: Annotated[ViewScores | None, Within("choices only")] = None
+    choices_only_text: Annotated[ViewScores | None, Within("choices only")] = None
+    cloze_chars: Annotated[ViewScores | None, Within("cloze")] = None
     cloze_tokens: ClozeMeasure = None
     cloze_bytes: ClozeMeasure = None
     cloze_sum: ClozeMeasure = None

@@ -30,7 +30,7 @@ FormerSentence = Annotated[Sentence | None, never("reason")]
 """The sentence of a file of format 1; null in format 2, where the report makes sentences from the numbers."""
 
 
-class Defect(Part):
+class DefectCount(Part):
     """Items with one kind of defect; at most 20 ids."""
 
     n: Cell = None
@@ -77,7 +77,7 @@ class Benchmark(Part):
     topics: Annotated[dict[str, int] | None, remade("count")] = None
     key_positions: Shares = None
     key_places: KeyPlaces | None = None
-    defects: dict[str, Defect] | None = None
+    defects: dict[str, DefectCount] | None = None
 
 
 class HeuristicRow(Quantity):
@@ -158,7 +158,7 @@ class Independence(Part):
     unanimous_by_chance: Hidden = None
 
 
-class Agreement(Part):
+class VoterAgreement(Part):
     """How often all voters pick one option, against position preferences alone; intervals by bootstrap."""
 
     n: HiddenCount = None
@@ -201,7 +201,7 @@ class Screen(Part):
     excess_over_chance: Annotated[ExcessOverChance | None, Shown("difference", "chance")] = None
     latent_shortcut_rate: Annotated[Quantity | None, Shown("rate", "latent rate")] = None
     by_place: Annotated[ScreenByPlace | None, Within("chance, positions known")] = None
-    agreement: Annotated[Agreement | None, Within("agreement of voters")] = None
+    agreement: Annotated[VoterAgreement | None, Within("agreement of voters")] = None
     d4_rule: Annotated[D4Rule | None, Within("D.4's rule")] = None
     level: Annotated[float | None, never("p")] = None
     sentence: FormerSentence = None

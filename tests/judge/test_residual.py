@@ -380,4 +380,4 @@ def test_the_fresh_probe_of_the_same_items_is_fitted_once(monkeypatch: pytest.Mo
     assert first == second
     assert len(fits) == 1
     assert isinstance(first, Audit)
-    assert first.found.n == 120 - np.count_nonzero((b.picks == b.key[:, None]).all(axis=1))
+    assert first.rate.n == 120 - np.count_nonzero((b.picks == b.key[:, None]).all(axis=1))

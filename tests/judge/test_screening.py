@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from robustify.arrays import Bools
-from robustify.judge.screening import excess, expected, flagged_rate, key_places, latent
+from robustify.judge.screening import excess, expected, flagged_share, key_places, latent
 from robustify.report.reasons import key_places_sentence, ordinal, screen_sentence
 from robustify.screen.chance import Chance, chance
 from robustify.screen.consensus import screen_chance
@@ -33,7 +33,7 @@ def screen_of(found: Chance, level: float = 0.05) -> Screen:
         key_place=place,
     )
     return Screen(
-        flagged=flagged_rate(found),
+        flagged=flagged_share(found),
         expected_false_flags=expected(found),
         excess_over_chance=excess(found),
         latent_shortcut_rate=latent(found),
