@@ -18,7 +18,7 @@ from robustify.stats import intervals
 from robustify.summary.format_1 import read
 from robustify.summary.quantity import Quantity
 from robustify.summary.result import Residual
-from robustify.summary.scored import Accuracy, AgainstChance, FreeRate, FreeScores, Measure
+from robustify.summary.scored import Accuracy, AgainstChance, FreeRate, FreeScores, ViewScores
 from robustify.summary.screened import Screen, Splits
 
 Tree = dict[str, Any]
@@ -65,7 +65,7 @@ def _run(run: Run) -> Tree:
     }
 
 
-def _views(entry: Accuracy) -> Iterator[tuple[str, Measure | FreeScores]]:
+def _views(entry: Accuracy) -> Iterator[tuple[str, ViewScores | FreeScores]]:
     measures = (entry.full, entry.choices_only, entry.cloze_chars, entry.free)
     for view, measure in zip(VIEWS, measures, strict=True):
         if measure is not None:

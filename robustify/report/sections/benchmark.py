@@ -31,7 +31,7 @@ from robustify.report.format import (
 from robustify.report.reasons import LEVEL, key_places_sentence
 from robustify.summary.quantity import Quantity
 from robustify.summary.result import Summary
-from robustify.summary.screened import Benchmark, Defect, KeyPlaces, Splits, TopicRow, Topics
+from robustify.summary.screened import Benchmark, DefectCount, KeyPlaces, Splits, TopicRow, Topics
 
 DEFECTS = {
     "repeated_choice": "two options of an item are the same",
@@ -81,7 +81,7 @@ def _defects(bench: Benchmark) -> Block:
     )
 
 
-def _ids(defect: Defect) -> Cell:
+def _ids(defect: DefectCount) -> Cell:
     ids, n = defect.items, defect.n
     if not ids:
         return absent("not listed")

@@ -22,7 +22,6 @@ from robustify.report.sections.benchmark import key_place_blocks
 from robustify.summary.quantity import Quantity
 from robustify.summary.result import Summary
 from robustify.summary.screened import (
-    Agreement,
     Benchmark,
     ByPlace,
     D4Rule,
@@ -30,6 +29,7 @@ from robustify.summary.screened import (
     Independence,
     Screen,
     Voter,
+    VoterAgreement,
 )
 
 Rule = Screen | D4Rule
@@ -161,7 +161,7 @@ def probe_words(vote: str | None, confidence: float | None = None) -> str:
 
 
 def _independence(screen: Screen) -> Table:
-    formula, agree = screen.independence or Independence(), screen.agreement or Agreement()
+    formula, agree = screen.independence or Independence(), screen.agreement or VoterAgreement()
     rows = [
         (
             "All voters right, were they independent (product of accuracies)",

@@ -29,7 +29,7 @@ from robustify.report.format import (
 )
 from robustify.summary.quantity import Quantity
 from robustify.summary.result import Summary
-from robustify.summary.scored import Accuracy, AgainstChance, FreeRate, FreeScores, Measure
+from robustify.summary.scored import Accuracy, AgainstChance, FreeRate, FreeScores, ViewScores
 from robustify.summary.screened import Benchmark
 
 Models = Sequence[tuple[str, Accuracy]]
@@ -88,9 +88,9 @@ def _main(models: Models) -> Table:
 
 
 def _four(e: Accuracy) -> Iterator[tuple[str, AgainstChance | None]]:
-    full = e.full or Measure()
+    full = e.full or ViewScores()
     yield from zip(SPLITS, (full.all, full.shortcut, full.robust), strict=True)
-    yield "cloze", (e.cloze_chars or Measure()).all
+    yield "cloze", (e.cloze_chars or ViewScores()).all
 
 
 def accuracy_plot(summary: Summary, models: Models) -> Plot | None:
@@ -121,7 +121,7 @@ def chance_line(summary: Summary) -> tuple[Line, ...]:
     return () if chance is None else (Line(chance, f"chance {percent(chance)}"),)
 
 
-def _other_views(e: Accuracy) -> Iterator[tuple[str, Measure]]:
+def _other_views(e: Accuracy) -> Iterator[tuple[str, ViewScores]]:
     for label, view in (
         ("choices only, letters", e.choices_only),
         ("choices only, texts", e.choices_only_text),
@@ -171,8 +171,8 @@ def _gaps(models: Models) -> Table:
         tuple(
             (
                 model_cell(name, e.is_voter),
-                points_cell((e.full or Measure()).heuristic_gap),
-                points_cell((e.cloze_chars or Measure()).heuristic_gap),
+                points_cell((e.full or ViewScores()).heuristic_gap),
+                points_cell((e.cloze_chars or ViewScores()).heuristic_gap),
                 points_cell(e.format_gap),
             )
             for name, e in models
