@@ -21,17 +21,15 @@ from click_default_group import DefaultGroup
 from robustify import __version__
 from robustify.cli.adapter import adapter
 from robustify.cli.data import heuristics, validate
-from robustify.cli.export import export
 from robustify.cli.free import free
 from robustify.cli.gate import gate
-from robustify.cli.import_logs import import_
-from robustify.cli.judging import check, compare, judge, report
+from robustify.cli.interop import export, import_
+from robustify.cli.judging import check, compare, judge, report, simulate
 from robustify.cli.key import key
 from robustify.cli.licence import licence
 from robustify.cli.models import cache, models
 from robustify.cli.options import printable
 from robustify.cli.run import run
-from robustify.cli.simulate import simulate
 from robustify.cli.split import split
 from robustify.errors import RobustifyError
 from robustify.redaction import firewall

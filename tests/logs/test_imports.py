@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from robustify import cli, pipeline
-from robustify.cli.import_logs import import_
+from robustify.cli.interop import import_
 from robustify.config import Config, parse
 from robustify.errors import DataError, UsageError
 from robustify.export import writing as exporting
