@@ -501,13 +501,13 @@ def test_a_failed_guardrail_only_lowers_the_verdict(
         (
             "certified",
             [_check("enough_robust_items", passed=False, halts=True)],
-            "What was kept gives no auditor more than chance plus 5 points, but a guardrail says no: "
+            "What was kept gives no auditor more than chance plus 5 points, but a guardrail failed: "
             "guardrail enough_robust_items: made up",
         ),
         (
             "inconclusive",
             [_check("enough_robust_items", passed=False, halts=True)],
-            "Whether what was kept still holds shortcuts is not settled, and a guardrail says no: "
+            "Whether what was kept still holds shortcuts is not settled, and a guardrail failed: "
             "guardrail enough_robust_items: made up",
         ),
         (
@@ -553,7 +553,7 @@ def test_the_sentence_and_the_guardrail_tell_luck_at_one_level() -> None:
         (check,) = [c for c in found.checks if c.name == "excess_above_chance"]
         assert check.passed is told
         assert found.summary.screen is not None
-        assert ("more than luck" in screen_sentence(found.summary.screen)) is told
+        assert ("more than chance" in screen_sentence(found.summary.screen)) is told
 
 
 def _by_text(item: int, name: str, template: str, likes: tuple[int, int]) -> Answer:

@@ -57,7 +57,7 @@ def test_a_model_that_always_says_the_first_is_told() -> None:
     assert found is not None
     assert (
         position_bias_sentence(PositionBias(**found))
-        == "Picks the first option in 100.0 % of the items; the key stands there in 25.0 % (p < 0.001)."
+        == "Picks the first option in 100.0 % of the items; the key is there in 25.0 % (p < 0.001)."
     )
     assert found["recall_sd"] == pytest.approx(np.std([1, 0, 0, 0]))
     first = found["places"][0]["excess"]  # type: ignore[index]

@@ -281,7 +281,7 @@ def test_every_sentence_says_what_was_looked_at_and_none_acquits() -> None:
             said.append(contamination_sentence(Contamination(**tree)))
     assert not any(word in s.lower() for s in said for word in ("clean", "uncontaminated", "safe"))
     assert "Found the place of the key" in said[0]
-    assert "no_choices 100.0 % of 40 items, luck 25.0 %" in said[0]
+    assert "no_choices 100.0 % of 40 items, chance 25.0 %" in said[0]
     assert "None of 1 models" in said[3]
     assert said[0].startswith("No text was given")
     assert said[1].startswith("No signal was found in 1 text file of 200 words: 0 of 36 items share 13 words")
