@@ -30,7 +30,6 @@ from robustify.report import write_report
 from robustify.restricted.access import authorised, require_inside
 from robustify.run import FREE, SPLIT_FILES, Run, open_run, refuse_foreign, replacing, run_lock
 from robustify.screen.screen_rules import same_model
-from robustify.summary.format_1 import read
 from robustify.writers import Writer
 from robustify.writers.public import Asked, PublicWriter, asked_again, data_tree, facts, print_run, rules
 from robustify.writers.restricted import RestrictedWriter, reprint_restricted
@@ -290,7 +289,7 @@ def reprint(run: Run) -> Run:
         run_lock(run.folder),
         replacing(run.folder, _without_files(run), beside=run.manifest["files"]) as place,
     ):
-        write_report(place, read(run.summary), {**_without_files(run), "notes": notes})
+        write_report(place, run.summary, {**_without_files(run), "notes": notes})
     return open_run(run.folder)
 
 

@@ -25,6 +25,8 @@ from robustify.judge.free_response import FreeGrades
 from robustify.loaders import Quarantined
 from robustify.restricted.secret_key import marked, require_seal
 from robustify.screen.consensus import Verdict
+from robustify.summary.format_1 import read
+from robustify.summary.result import Summary
 
 FORMAT = 1
 MANIFEST = "run.json"
@@ -48,9 +50,9 @@ class Run:
         return marked(self.manifest)
 
     @property
-    def summary(self) -> dict[str, Any]:
-        """`summary.json`."""
-        return dict(_read_json(self.folder / "summary.json"))
+    def summary(self) -> Summary:
+        """`summary.json`, of this format or an older one."""
+        return read(_read_json(self.folder / "summary.json"))
 
     @property
     def answers(self) -> Answers:

@@ -94,7 +94,7 @@ def test_judging_under_other_rules_needs_no_model(
     run = audit(config, tmp_path / "out")
     monkeypatch.delattr(pipeline, "open_scorer")
     again = pipeline.rejudge(run, {"screen.mode": "text"}, tmp_path / "again")
-    assert again.summary["screen"]["mode"] == "text"
+    assert again.summary.tree()["screen"]["mode"] == "text"
     assert (again.folder / "answers.parquet").read_bytes() == (run.folder / "answers.parquet").read_bytes()
 
 
@@ -107,7 +107,7 @@ def test_a_run_names_no_place_of_this_machine(config: Config, tmp_path: Path) ->
 def test_the_signature_names_the_template_that_voted(config: Config, tmp_path: Path) -> None:
     asking = config.asking.model_copy(update={"letter_templates": ("balepur-v1", "d4-like-v1")})
     run = audit(config.model_copy(update={"asking": asking}), tmp_path / "out")
-    assert run.summary["screen"]["template"] == "balepur-v1"
+    assert run.summary.tree()["screen"]["template"] == "balepur-v1"
     assert "/balepur-v1@" in run.manifest["signature"]
 
 
@@ -213,8 +213,8 @@ def test_letter_lovers_flag_nothing_under_all_rotations(
     monkeypatch.setattr(pipeline, "open_scorer", fake)
     monkeypatch.setattr(pipeline, "check_model", lambda *_: None)
     run = audit(config, tmp_path / "out")
-    assert run.summary["screen"]["flagged"]["value"] == 0.0
-    assert run.summary["screen"]["d4_rule"]["flagged"]["n"] == 8
+    assert run.summary.tree()["screen"]["flagged"]["value"] == 0.0
+    assert run.summary.tree()["screen"]["d4_rule"]["flagged"]["n"] == 8
 
 
 def test_no_text_of_an_item_stands_in_numbers_logs_or_names(config: Config, tmp_path: Path) -> None:

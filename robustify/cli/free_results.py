@@ -183,7 +183,8 @@ def attach(
     done = attach_free(
         run, attached(read, read_free_items(items_file), items, labels, seed), out or run_folder
     )
-    scores = {name: entry["free"] for name, entry in done.summary["accuracy"].items() if entry["free"]}
+    accuracy = done.summary.tree()["accuracy"]
+    scores = {name: entry["free"] for name, entry in accuracy.items() if entry["free"]}
     lines = [*map(_accuracy, scores, scores.values()), str(done.folder)]
     print_({"run": str(done.folder), "free": scores}, json_, lines)
     return 0

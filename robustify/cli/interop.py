@@ -89,7 +89,6 @@ def import_(
     """
     from robustify.logs import LogOptions, mapping, parse_log_path
     from robustify.report.sections.headline import closing
-    from robustify.summary.format_1 import read
     from robustify.writers.from_logs import import_logs
 
     asked_as = cast("View | None", view)
@@ -102,11 +101,11 @@ def import_(
     for note in done.manifest["config"]["notes"]:
         click.echo(f"robustify: {printable(note)}", err=True)
     if json_:
-        head = {"run": str(out), "signature": summary["signature"], "import": done.manifest["import"]}
-        click.echo(json.dumps({**head, "summary": summary}))
+        head = {"run": str(out), "signature": summary.signature, "import": done.manifest["import"]}
+        click.echo(json.dumps({**head, "summary": summary.tree()}))
     else:
-        click.echo("\n".join(closing(read(summary), str(out))))
-    return 7 if any(g["halts_export"] and not g["passed"] for g in summary["guardrails"]) else 0
+        click.echo("\n".join(closing(summary, str(out))))
+    return 7 if summary.halting else 0
 
 
 @click.group()

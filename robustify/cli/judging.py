@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -42,7 +41,6 @@ def judge(
     from robustify.pipeline import rejudge
     from robustify.report.sections.headline import closing
     from robustify.run import open_run
-    from robustify.summary.format_1 import read
 
     overrides = chosen(
         screen__criterion=criterion,
@@ -52,8 +50,8 @@ def judge(
     )
     done = rejudge(open_run(folder), overrides, out or folder)
     summary = done.summary
-    click.echo(json.dumps(summary) if json_ else "\n".join(closing(read(summary), str(done.folder))))
-    return 7 if any(g["halts_export"] and not g["passed"] for g in summary["guardrails"]) else 0
+    click.echo(json.dumps(summary.tree()) if json_ else "\n".join(closing(summary, str(done.folder))))
+    return 7 if summary.halting else 0
 
 
 @click.command()
@@ -67,6 +65,7 @@ def check(folder: Path, json_: bool) -> int:
         robustify check results/demo
     """
     from robustify.errors import DataError
+    from robustify.report.reasons import guardrail_sentence
     from robustify.run import open_run
 
     run = open_run(folder)
@@ -75,15 +74,19 @@ def check(folder: Path, json_: bool) -> int:
         raise DataError(
             *(f"{folder / name}: is not as the run left it; judge again or restore it" for name in changed)
         )
-    checks: list[dict[str, Any]] = run.summary["guardrails"]
+    summary = run.summary
+    passed = all(c.passed for c in summary.guardrails)
     if json_:
         click.echo(
-            json.dumps({"run": str(folder), "passed": all(c["passed"] for c in checks), "guardrails": checks})
+            json.dumps({"run": str(folder), "passed": passed, "guardrails": summary.tree()["guardrails"]})
         )
     else:
-        lines = [f"{'pass' if c['passed'] else 'FAIL'}  {c['name']:24} {c['reason']}" for c in checks]
+        lines = [
+            f"{'pass' if c.passed else 'FAIL'}  {c.name:24} {guardrail_sentence(c)}"
+            for c in summary.guardrails
+        ]
         click.echo("\n".join(map(printable, lines)))
-    return 0 if all(c["passed"] for c in checks) else 7
+    return 0 if passed else 7
 
 
 @click.command()

@@ -56,8 +56,8 @@ def run(
     """
     from robustify import config as configs
     from robustify.pipeline import robustify
+    from robustify.report.reasons import guardrail_sentence
     from robustify.report.sections.headline import closing
-    from robustify.summary.format_1 import read
 
     overrides = chosen(
         screen__criterion=criterion, screen__mode=mode, screen__probe_vote=probe_vote, limit=limit
@@ -69,11 +69,12 @@ def run(
     shown = sys.stderr.isatty() if progress is None else progress
     done = robustify(settings, folder, default_cache(cache_dir), watcher(shown and not quiet))
     summary = done.summary
-    halted = [g for g in summary["guardrails"] if g["halts_export"] and not g["passed"]]
     if json_:
-        click.echo(json.dumps({"run": str(folder), "signature": summary["signature"], "summary": summary}))
+        click.echo(
+            json.dumps({"run": str(folder), "signature": summary.signature, "summary": summary.tree()})
+        )
     elif not quiet:
-        click.echo("\n".join(closing(read(summary), str(folder))))
-    for g in halted:
-        click.echo(f"robustify: {g['name']}: {g['reason']}; lm_eval_tasks were not written", err=True)
-    return 7 if halted else 0
+        click.echo("\n".join(closing(summary, str(folder))))
+    for g in summary.halting:
+        click.echo(f"robustify: {g.name}: {guardrail_sentence(g)}; lm_eval_tasks were not written", err=True)
+    return 7 if summary.halting else 0

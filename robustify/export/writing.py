@@ -22,8 +22,8 @@ from robustify.export.lm_eval_tasks import VERSION, task_name, write_tasks, writ
 from robustify.files import write_text
 from robustify.item import Item
 from robustify.report.format import counted
+from robustify.report.reasons import guardrail_sentence
 from robustify.run import SPLIT_FILES, Run, read_items
-from robustify.summary.format_1 import read
 
 SPLITS = (*(name.removesuffix(".jsonl") for name in SPLIT_FILES), "cloze")
 """The parts of a run that hold items; cloze overlaps with the others."""
@@ -116,7 +116,7 @@ def export_hf(run: Run, folder: Path, force: bool = False, about: Publication | 
     """
     with _exporting(run, folder, force) as (place, heading):
         splits = {name: list(_items(run, name)) for name in SPLITS}
-        write_hf(place, heading, read(run.summary), splits, about or Publication())
+        write_hf(place, heading, run.summary, splits, about or Publication())
     return _files(folder)
 
 
@@ -141,13 +141,16 @@ def _exporting(run: Run, folder: Path, force: bool) -> Iterator[tuple[Path, Head
         raise DataError(
             f"{run.folder}: holds no text of its items (imported without); import the logs with --data ITEMS"
         )
-    halted = [g for g in run.summary["guardrails"] if g["halts_export"] and not g["passed"]]
+    halted = run.summary.halting
     if halted and not force:
         raise GuardrailError(
-            *(f"{g['name']}: {g['reason']}; export halted (--force exports all the same)" for g in halted)
+            *(
+                f"{g.name}: {guardrail_sentence(g)}; export halted (--force exports all the same)"
+                for g in halted
+            )
         )
     run.require_unchanged("summary.json", *(f"{name}.jsonl" for name in SPLITS))
-    warning = "; ".join(f"FORCED although {g['name']}: {g['reason']}" for g in halted)
+    warning = "; ".join(f"FORCED although {g.name}: {guardrail_sentence(g)}" for g in halted)
     heading = Heading(str(run.manifest["config"]["name"]), str(run.manifest["signature"]), warning)
     with _staged(folder) as place:
         yield place, heading

@@ -15,7 +15,6 @@ import numpy as np
 from robustify.report.format import count, percent, plain, rate
 from robustify.run import Run, open_run
 from robustify.stats import intervals
-from robustify.summary.format_1 import read
 from robustify.summary.quantity import Quantity
 from robustify.summary.result import Residual
 from robustify.summary.scored import Accuracy, AgainstChance, FreeRate, FreeScores, ViewScores
@@ -46,7 +45,7 @@ def compared(folders: Sequence[Path]) -> tuple[Tree, list[str]]:
 
 
 def _run(run: Run) -> Tree:
-    summary = read(run.summary)
+    summary = run.summary
     screen, residual = summary.screen or Screen(), summary.residual or Residual()
     tree = screen.model_dump(mode="json", include=set(RULE))
     return {
@@ -113,7 +112,7 @@ def _same_items(one: Run, two: Run, first: Mapping[str, str], second: Mapping[st
 
 
 def _run_lines(place: int, run: Run) -> Iterator[str]:
-    summary = read(run.summary)
+    summary = run.summary
     screen, splits = summary.screen or Screen(), summary.splits or Splits()
     verdict = summary.certificate and summary.certificate.verdict
     yield f"[{place}] {plain(str(run.folder))}: {verdict or 'no verdict'}"

@@ -5,14 +5,12 @@ themselves, which are passed on.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from typing_extensions import assert_never
 
 from robustify.report.format import counted, p_value, percent
 from robustify.summary import reason as r
-from robustify.summary.format_1 import to_format_1
-from robustify.summary.result import Contamination, Memorisation, Recall, Summary, TextOverlap
+from robustify.summary.result import Contamination, Guardrail, Memorisation, Recall, Summary, TextOverlap
 from robustify.summary.scored import PositionBias
 from robustify.summary.screened import KeyPlaces, OffPlace, Screen
 
@@ -50,6 +48,13 @@ Reason = (
     | r.TopicsLost | r.TopicsKept | r.TopicDrift | r.RobustItems | r.Unanswered | r.Ties | r.Undecided | r.Excess
     | r.AuditVerdict | r.GuardrailFailed | r.VoterUnderTest | r.FewStrongModels
 )  # fmt: skip
+
+
+def guardrail_sentence(guardrail: Guardrail) -> str:
+    """Why a guardrail passed or failed, in words; a released one without a reason says that alone."""
+    if guardrail.reason is not None:
+        return sentence(guardrail.reason)
+    return "passed" if guardrail.passed else "failed"
 
 
 def sentence(reason: Reason) -> str:
@@ -285,32 +290,3 @@ def ordinal(place: int) -> str:
 
 def _share(share: float) -> str:
     return f"{100 * share:.0f} %" if share in (0.0, 1.0) else f"{100 * share:.1f} %"
-
-
-def former(summary: Summary) -> dict[str, Any]:
-    """The tree in which parts that are not converted yet read it: names and sentences of format 1."""
-    tree: dict[str, Any] = to_format_1(summary.tree())
-    said = certificate_sentence(summary)
-    if summary.certificate is not None:
-        tree["certificate"] |= {
-            "sentence": said or None,
-            "reasons": [sentence(one) for one in summary.certificate.reasons or ()],
-        }
-    for row, check in zip(tree["guardrails"], summary.guardrails, strict=True):
-        row["reason"] = None if check.reason is None else sentence(check.reason)
-    if summary.residual is not None and summary.residual.reasons is not None:
-        tree["residual"]["reasons"] = [sentence(one) for one in summary.residual.reasons]
-    if summary.screen is not None:
-        tree["screen"]["sentence"] = screen_sentence(summary.screen)
-    if summary.benchmark is not None and summary.benchmark.key_places is not None:
-        tree["benchmark"]["key_places"]["sentence"] = (
-            key_places_sentence(summary.benchmark.key_places) or None
-        )
-    for name, bias in (summary.position_bias or {}).items():
-        if bias is not None:
-            tree["position_bias"][name]["sentence"] = position_bias_sentence(bias) or None
-    if summary.contamination is not None:
-        tree["contamination"]["sentence"] = contamination_sentence(summary.contamination)
-    if summary.label_noise is not None and summary.label_noise.reason is not None:
-        tree["label_noise"]["reason"] = sentence(summary.label_noise.reason)
-    return tree

@@ -4,7 +4,6 @@ What a file of format 1 lacks is null, and what only it holds is left out.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from copy import deepcopy
 from typing import Any
 
 from pydantic import ValidationError
@@ -70,22 +69,6 @@ def from_format_1(tree: Mapping[str, Any]) -> Tree:
             rows = {key: row for key, row in part.items() if key not in fixed}
             out[name] = {gathered: rows, **{key: part[key] for key in fixed if key in part}}
     _each(out, ("release.coarser.*", "release.withheld.*"), lambda group: GROUP_NAMES.get(group, group))
-    return out
-
-
-def to_format_1(tree: Mapping[str, Any]) -> Tree:
-    """A tree of format 2 with the names of format 1; its reasons stay codes."""
-    out: Tree = {**deepcopy(dict(tree)), "format": 1}
-    for where, old, new in RENAMED:
-        for node in _at(out, where):
-            if isinstance(node, dict) and new in node:
-                node[old] = node.pop(new)
-    for name, gathered, _ in GATHERED:
-        if isinstance(out.get(name), dict):
-            rows = out[name].pop(gathered) or {}
-            out[name] = {**rows, **out[name]}
-    if out.get("release") is None:
-        out.pop("release", None)
     return out
 
 

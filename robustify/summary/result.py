@@ -235,6 +235,11 @@ class Summary(Part):
     signature: HiddenName = None
     release: Released | None = None
 
+    @property
+    def halting(self) -> tuple[Guardrail, ...]:
+        """The failed guardrails that stop an export."""
+        return tuple(g for g in self.guardrails if g.halts_export and not g.passed)
+
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of `summary.json`; `x-kind`, `x-unit` and `x-release` say what each field is."""

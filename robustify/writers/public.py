@@ -21,7 +21,6 @@ from robustify.judge.judgement import Facts, Judgement, Rules
 from robustify.loaders import Loaded, Quarantined, describe, load_many
 from robustify.ngrams.overlap import Overlap
 from robustify.report import write_report
-from robustify.report.reasons import former
 from robustify.restricted.access import Access
 from robustify.restricted.recognition import require_ordinary
 from robustify.run import (
@@ -36,7 +35,6 @@ from robustify.run import (
     write_verdicts,
 )
 from robustify.screen.screen_rules import ScreenRules
-from robustify.summary.format_1 import read
 from robustify.views import View, template
 
 
@@ -99,7 +97,7 @@ class PublicWriter:
 def print_run(folder: Path, config: Config, asked: Asked, judgement: Judgement) -> Run:
     """Write the run's folder; the export is left out when a guardrail halts it."""
     manifest = _manifest(config, asked)
-    summary = {**former(judgement.summary), "signature": manifest["signature"]}
+    summary = judgement.summary.model_copy(update={"signature": manifest["signature"]})
     halted = any(c.halts_export and not c.passed for c in judgement.checks)
     with replacing(folder, manifest) as place:
         asked.answers.write(place / "answers.parquet")
@@ -112,8 +110,8 @@ def print_run(folder: Path, config: Config, asked: Asked, judgement: Judgement) 
                 write_items(place / f"{name}.jsonl", items)
         if asked.facts.free is not None:
             write_json(place / FREE, asked.facts.free.json())
-        write_json(place / "summary.json", summary)
-        write_report(place, read(summary), {**manifest, "notes": list(config.notes)})
+        write_json(place / "summary.json", summary.tree())
+        write_report(place, summary, {**manifest, "notes": list(config.notes)})
         if not halted and asked.items is not None:
             write_tasks(place / "lm_eval_tasks", config.name, signature=manifest["signature"])
     return open_run(folder)

@@ -28,7 +28,6 @@ from robustify.judge.judgement import Judgement
 from robustify.loaders import Loaded, load_many
 from robustify.logs.replay import ReplayModel
 from robustify.report import write_report
-from robustify.report.reasons import sentence
 from robustify.restricted.access import Access
 from robustify.restricted.confinement import confined
 from robustify.restricted.hashed_split import NAMES, Split, hashed, read_split, require_apart, separable
@@ -38,10 +37,6 @@ from robustify.summary.format_1 import read
 from robustify.summary.result import Summary
 from robustify.writers.public import Asked, signature
 
-REASONS = {
-    "not_shown": "judged on the exact numbers, which this release level does not show",
-    "not_judged": "not judged: this run holds nothing to judge it by",
-}
 PLACES: dict[Level, str] = {"evaluator": ".", "published": "published"}
 LOG = "log_hmac_sha256"
 SETTINGS = ("name", "sensitivity", "adapter", "asking", "screen", "alternatives", "cloze", "probe", "heads",
@@ -179,7 +174,7 @@ def emitted(run: Run, name: str, level: str, previous: Sequence[Path] = ()) -> S
             f"{run.folder}: is of a part of the set (limit); its lists beside those of the whole describe single items: "
             "run without the limit, or --level evaluator"
         )
-    halted = [g["name"] for g in run.summary["guardrails"] if g["halts_export"] and not g["passed"]]
+    halted = [g.name for g in run.summary.halting]
     if halted and level == "published":
         raise GuardrailError(
             *(f"{guardrail}: says no; nothing is published (see the report)" for guardrail in halted)
@@ -201,32 +196,8 @@ def private(folder: Path) -> Iterator[None]:
         os.umask(before)
 
 
-def _released(judgement: Judgement, level: Level, k: int, signed: str) -> Tree:
-    return {**as_format_1(released(judgement.summary, level, k)), "signature": signed}
-
-
-def as_format_1(summary: Summary) -> Tree:
-    """A released summary with the names of format 1, in which the report reads it."""
-    tree: dict[str, Any] = without_nulls(summary.tree())
-    for name, gathered in (("topics", "by_topic"), ("permutation", "by_model")):
-        if isinstance(tree.get(name), dict):
-            tree[name] |= tree[name].pop(gathered, None) or {}
-    for model in tree.get("accuracy", {}).values():
-        for view in model.values():
-            if isinstance(view, dict) and "significant" in (view.get("all") or {}):
-                view["all"]["told_from_chance"] = view["all"].pop("significant")
-    for row in ((tree.get("contamination") or {}).get("memorisation") or {}).values():
-        row["told"] = row.pop("significant", None)
-    if "non_voters" in (tree.get("residual") or {}):
-        tree["residual"]["held_out"] = tree["residual"].pop("non_voters")
-    if summary.label_noise is not None and summary.label_noise.reason is not None:
-        tree["label_noise"]["reason"] = sentence(summary.label_noise.reason)
-    for row in tree.get("guardrails", []):
-        row |= {"reason": REASONS[row["reason"]["code"]], "value": row.get("value")}
-    if "certificate" in tree:
-        failed = tree["certificate"].get("reasons") or []
-        tree["certificate"]["reasons"] = [f"guardrail {one['name']} said no" for one in failed]
-    return {**tree, "format": 1}
+def _released(judgement: Judgement, level: Level, k: int, signed: str) -> Summary:
+    return released(judgement.summary, level, k).model_copy(update={"signature": signed})
 
 
 def without_nulls(node: Any) -> Any:
@@ -241,10 +212,10 @@ def without_nulls(node: Any) -> Any:
     return node
 
 
-def _print(place: Path, summary: Tree, manifest: Mapping[str, Any]) -> None:
+def _print(place: Path, summary: Summary, manifest: Mapping[str, Any]) -> None:
     place.mkdir(exist_ok=True)
-    write_json(place / "summary.json", summary)
-    write_report(place, read(summary), manifest)
+    write_json(place / "summary.json", without_nulls(summary.tree()))
+    write_report(place, summary, manifest)
 
 
 def _levels(config: Config) -> tuple[Level, ...]:
@@ -253,10 +224,9 @@ def _levels(config: Config) -> tuple[Level, ...]:
     return PRINTED if config.limit is None else ("evaluator",)
 
 
-def _unpublished(summary: Tree) -> Tree:
-    release = summary["release"]
-    assert isinstance(release, dict)
-    return {**summary, "release": {**release, "published": False}}
+def _unpublished(summary: Summary) -> Summary:
+    assert summary.release is not None
+    return summary.model_copy(update={"release": summary.release.model_copy(update={"published": False})})
 
 
 def _splits(judgement: Judgement, access: Access, k: int) -> list[Split]:
@@ -332,9 +302,8 @@ def _digest(what: str, plain: str, key: Key) -> str:
     return hmac.new(key.derived("manifest"), f"{what}/{plain}".encode(), "sha256").hexdigest()
 
 
-def _too_small(summary: Tree) -> bool:
-    release = summary["release"]
-    return isinstance(release, dict) and release["too_small"] is True
+def _too_small(summary: Summary) -> bool:
+    return summary.release is not None and summary.release.too_small is True
 
 
 def _read(path: Path) -> Tree:

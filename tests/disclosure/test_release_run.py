@@ -109,9 +109,9 @@ def test_what_is_published_is_held_to_the_budget_and_the_evaluator_s_is_not(run:
     assert published["release"]["level"] == "published"
     assert published["release"]["bits"]["spent"] <= published["release"]["bits"]["available"]
     assert published["release"]["withheld"]
-    assert run.summary["release"]["level"] == "evaluator"
-    assert run.summary["release"]["withheld"] == []
-    assert published["splits"] == run.summary["splits"]
+    assert run.summary.tree()["release"]["level"] == "evaluator"
+    assert run.summary.tree()["release"]["withheld"] == []
+    assert published["splits"] == run.summary.tree()["splits"]
 
 
 def test_a_report_is_printed_again_byte_for_byte(run: Run, spoilt: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_report_is_printed_again_byte_for_byte(run: Run, spoilt: Path) -> None
 def test_check_and_report_work_and_judging_anew_says_the_mend(run: Run, spoilt: Path) -> None:
     runner = CliRunner()
     checked = runner.invoke(cli, ["check", str(spoilt)], standalone_mode=False)
-    passed = all(g["passed"] for g in run.summary["guardrails"])
+    passed = all(g["passed"] for g in run.summary.tree()["guardrails"])
     assert checked.return_value == (0 if passed else 7)
     assert "topic_collapse" in checked.output
     assert runner.invoke(cli, ["report", str(spoilt)], standalone_mode=False).return_value == 0
@@ -318,8 +318,8 @@ def test_enough_items_that_cannot_be_asked_as_cloze_are_counted(
 ) -> None:
     with_cross_references(monkeypatch, 12)
     run = restricted_run.run(tmp_path, restricted_run.prepare(tmp_path, monkeypatch, 80) / "run")
-    assert run.summary["splits"]["cloze"] == 68
-    assert sum(run.summary["splits"]["cloze_excluded"].values()) == 12
+    assert run.summary.tree()["splits"]["cloze"] == 68
+    assert sum(run.summary.tree()["splits"]["cloze_excluded"].values()) == 12
 
 
 def test_of_a_replayed_log_only_the_format_and_a_keyed_digest_are_written(
@@ -392,7 +392,7 @@ def test_nothing_of_a_part_of_the_set_is_for_publication(
 ) -> None:
     out = restricted_run.prepare(tmp_path, monkeypatch, 80)
     run = restricted_run.run(tmp_path, out / "run", restricted_run.config(limit=70))
-    assert run.summary["benchmark"]["n_items"] == 70
+    assert run.summary.tree()["benchmark"]["n_items"] == 70
     assert not [name for name in restricted_run.files(run.folder) if name.startswith("published/")]
     assert run.manifest["release"]["levels"] == {"evaluator": "."}
     assert "nothing is for publication" in (run.folder / "report.md").read_text("utf-8")
@@ -412,7 +412,7 @@ def test_the_closing_lines_of_a_whole_set_name_what_may_be_published(run: Run) -
 def test_a_set_too_small_to_tell_of_is_only_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = restricted_run.prepare(tmp_path, monkeypatch, 24)
     run = restricted_run.run(tmp_path, out / "run")
-    assert run.summary["release"]["too_small"] is True
+    assert run.summary.tree()["release"]["too_small"] is True
     assert set(run.manifest["files"]) == {
         f"{place}{name}"
         for place in ("", "published/")

@@ -759,7 +759,7 @@ def test_a_letters_only_server_gives_a_whole_run_of_its_views(tmp_path: Path, it
         )
         run = pipeline.robustify(asked, tmp_path / "run", tmp_path / "cache")
     assert {view for view, _, _ in run.answers.askings()} >= {"choices_only", "full"}
-    assert run.summary["accuracy"]["toy"]["full"]["all"]["n"] == 8
+    assert run.summary.tree()["accuracy"]["toy"]["full"]["all"]["n"] == 8
 
 
 def test_one_model_under_two_names_does_not_vote_twice(tmp_path: Path, items: Path) -> None:

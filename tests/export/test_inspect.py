@@ -172,7 +172,7 @@ def test_what_inspect_logs_comes_back_as_what_the_model_said(
     assert {name: row["pick"] for name, row in rows.items()} == picks
     assert {row["view"] for row in rows.values()} == {view}
     right = [pick == items[name].key for name, pick in picks.items() if pick is not None]
-    accuracy = back.summary["accuracy"]["mockllm/model"][view]["all"]
+    accuracy = back.summary.tree()["accuracy"]["mockllm/model"][view]["all"]
     assert (accuracy["value"], accuracy["n"]) == (pytest.approx(sum(right) / len(right)), len(right))
     # Inspect counts a reply that cannot be read as wrong; the number of right ones is the same.
     assert log["accuracy"] * log["scored"] == pytest.approx(sum(right))

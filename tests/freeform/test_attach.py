@@ -107,7 +107,7 @@ def beside(run: Run, grades: Sequence[GradeResult], labels: Sequence[HumanLabel]
 
 
 def entry(run: Run, model: str = "one") -> dict[str, Any]:
-    found: dict[str, Any] = run.summary["accuracy"][model]["free"]
+    found: dict[str, Any] = run.summary.tree()["accuracy"][model]["free"]
     return found
 
 
@@ -131,7 +131,7 @@ def test_an_undecided_answer_is_never_wrong_and_opens_the_bounds(finished: Run) 
 
 
 def test_the_splits_share_out_every_answer(finished: Run) -> None:
-    splits = finished.summary["splits"]
+    splits = finished.summary.tree()["splits"]
     assert splits["shortcut"] == N // 2
     assert splits["undecided"] == 0
     free = entry(beside(finished, graded()))
@@ -156,10 +156,10 @@ def test_the_gap_is_paired_on_items_that_have_both_scores(finished: Run) -> None
 
 def test_a_model_that_answered_in_words_alone_has_its_own_row(finished: Run) -> None:
     done = beside(finished, [*graded(), *graded("three")])
-    assert done.summary["accuracy"]["three"]["full"] is None
+    assert done.summary.tree()["accuracy"]["three"]["full"] is None
     assert entry(done, "three")["full_gap"] is None
     assert entry(done, "three")["all"] == entry(done)["all"]
-    assert done.summary["accuracy"]["two"]["free"] is None
+    assert done.summary.tree()["accuracy"]["two"]["free"] is None
     assert "three" in (done.folder / "report.md").read_text()
 
 

@@ -42,7 +42,7 @@ def votes(data: Path) -> list[tuple[str, list[str | None]]]:
 
 
 def test_medbench_gives_the_published_count_of_every_model(medbench: Run) -> None:
-    voters = medbench.summary["screen"]["voters"]
+    voters = medbench.summary.tree()["screen"]["voters"]
     found = {
         m: (told["choices_only_accuracy"]["value"], told["choices_only_accuracy"]["n"])
         for m, told in voters.items()
@@ -57,7 +57,7 @@ def test_medbench_gives_the_published_count_of_every_model(medbench: Run) -> Non
 
 
 def test_medbench_is_what_its_file_says_it_is(medbench: Run) -> None:
-    benchmark = medbench.summary["benchmark"]
+    benchmark = medbench.summary.tree()["benchmark"]
     assert (benchmark["n_items"], benchmark["option_counts"]) == (200, {"5": 200})
     assert medbench.items is None
     assert any(
@@ -78,7 +78,7 @@ def test_medbench_consensus_follows_from_the_rows(
     # Nothing is said of luck where the missing reply could still make some option the flagged one.
     sure = [picks for _, picks in votes if not any(_hangs(picks, option, needed) for option in OPTIONS)]
     expected = sum(sum(picks.count(option) >= needed for option in OPTIONS) / 5 for picks in sure)
-    screen = run.summary["screen"]
+    screen = run.summary.tree()["screen"]
     assert screen["flagged"]["n"] == len(sure)
     assert round(screen["flagged"]["value"] * len(sure)) == sum(flagged)
     assert screen["expected_false_flags"]["value"] == pytest.approx(expected)
@@ -111,19 +111,19 @@ def test_truthfulqa_pairs_give_the_published_count_of_every_scorer(pairs: Run, d
         for variant in ("full", "cleaned")
     }
     assert len(published) == 18, "nine scorers in two variants"
-    found = {m: v["choices_only_accuracy"] for m, v in pairs.summary["screen"]["voters"].items()}
+    found = {m: v["choices_only_accuracy"] for m, v in pairs.summary.tree()["screen"]["voters"].items()}
     assert {m: (round(a["value"] * a["n"]), a["n"]) for m, a in found.items()} == published
 
 
 def test_truthfulqa_pairs_have_their_key_always_first_and_it_is_said(pairs: Run, data: Path) -> None:
-    benchmark = pairs.summary["benchmark"]
+    benchmark = pairs.summary.tree()["benchmark"]
     assert benchmark["key_positions"] == [1.0, 0.0]
     if "key_places" in benchmark:
         assert benchmark["key_places"]["shares"] == [1.0, 0.0]
         assert "first" in benchmark["key_places"]["sentence"]
     with (data / "predictions" / "truthfulqa_pairs_answer_only" / "v9_scaled_data.csv").open() as file:
         rows = list(csv.DictReader(file))
-    for model, told in pairs.summary["screen"]["voters"].items():
+    for model, told in pairs.summary.tree()["screen"]["voters"].items():
         first = sum(row[f"{model}_picked"] == "A" for row in rows) / len(rows)
         assert told["position_share"] == pytest.approx([first, 1 - first])
         # So that a share of picks on the first place is nothing but the accuracy.
@@ -133,8 +133,8 @@ def test_truthfulqa_pairs_have_their_key_always_first_and_it_is_said(pairs: Run,
 def test_truthfulqa_pairs_all_right_together_are_the_shortcuts(pairs: Run, data: Path) -> None:
     with (data / "predictions" / "truthfulqa_pairs_answer_only" / "v9_scaled_data.csv").open() as file:
         rows = list(csv.DictReader(file))
-    models = list(pairs.summary["screen"]["voters"])
-    assert pairs.summary["splits"]["shortcut"] == sum(
+    models = list(pairs.summary.tree()["screen"]["voters"])
+    assert pairs.summary.tree()["splits"]["shortcut"] == sum(
         all(r[f"{m}_correct"] == "1" for m in models) for r in rows
     )
     assert [i.id for i in pairs.items or ()] == [row["pair_id"] for row in rows]
@@ -176,7 +176,7 @@ def test_helm_mmlu_gives_the_accuracy_of_a_plain_recount(data: Path, tmp_path: P
         for model, held in recount(log, questions).items():
             expected.setdefault(model, Counter()).update(held)
     assert len(expected) == 10
-    accuracy: dict[str, Any] = run.summary["accuracy"]
+    accuracy: dict[str, Any] = run.summary.tree()["accuracy"]
     found = {m: accuracy[m]["full"]["all"] for m in expected}
     assert {m: (round(a["value"] * a["n"]), a["n"]) for m, a in found.items()} == {
         m: (c["right"], c["right"] + c["wrong"]) for m, c in expected.items()

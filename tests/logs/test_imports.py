@@ -152,7 +152,7 @@ def test_what_matches_no_item_is_listed_by_line_and_counted(
     ]
     assert run.manifest["import"]["logs"][0]["set_aside"] == 1
     assert run.manifest["import"]["items"] == {"from": "data", "n": 7, "left_out": 1}
-    assert run.summary["accuracy"]["one"]["full"]["all"]["n"] == 7
+    assert run.summary.tree()["accuracy"]["one"]["full"]["all"]["n"] == 7
     for path in run.folder.rglob("*"):
         assert path.is_dir() or SECRET.encode() not in path.read_bytes(), path
 
@@ -235,14 +235,14 @@ def test_two_orders_of_one_item_are_two_rows_and_give_the_permutation_control(
     both = [given_[first], *(log for name, log in given_.items() if name != first)]
     run = import_logs(both, tmp_path / "out", data=[data])
     assert run.manifest["data"]["n_items"] == 8
-    told = run.summary["permutation"]["one"]
+    told = run.summary.tree()["permutation"]["one"]
     assert (told["orders"], told["n"]) == (2, 8)
     firsts = {r[1]: r[2] for r in reversed(rows(run))}
     assert set(firsts.values()) == {(0, 1, 2, 3)}, (
         "an item's own order is the plain one, whichever log came first"
     )
     right = sum(p == i.key for p, i in zip(PICKS["one"], items, strict=True))
-    assert run.summary["accuracy"]["one"]["full"]["all"]["value"] == right / 8
+    assert run.summary.tree()["accuracy"]["one"]["full"]["all"]["value"] == right / 8
 
 
 def test_two_logs_of_one_run_are_refused_and_both_are_named(tmp_path: Path, items: list[Item]) -> None:
@@ -268,7 +268,7 @@ def test_a_model_that_lacks_items_is_told_and_its_rates_have_its_own_n(
     ]
     run = import_logs(given_, tmp_path / "out")
     assert "two, view full: items without a row 3 of 8" in run.manifest["config"]["notes"]
-    assert [run.summary["accuracy"][m]["full"]["all"]["n"] for m in ("one", "two")] == [8, 5]
+    assert [run.summary.tree()["accuracy"][m]["full"]["all"]["n"] for m in ("one", "two")] == [8, 5]
 
 
 # The run
@@ -316,14 +316,14 @@ def test_choices_only_logs_give_the_whole_screen(tmp_path: Path, items: list[Ite
         for m, p in PICKS.items()
     ]
     run = import_logs(given_, tmp_path / "out", overrides={"screen.criterion": "majority"})
-    screen = run.summary["screen"]
+    screen = run.summary.tree()["screen"]
     assert list(screen["voters"]) == ["one", "two", "three"]
     right = [[p[at] == i.key for p in PICKS.values()] for at, i in enumerate(items)]
-    assert run.summary["splits"]["shortcut"] == sum(sum(votes) >= 2 for votes in right)
+    assert run.summary.tree()["splits"]["shortcut"] == sum(sum(votes) >= 2 for votes in right)
     assert run.manifest["signature"].split("|")[3:5] == [
         "voters:one,two,three", "screen:majority/letter/lm-eval/as-logged",
     ]  # fmt: skip
-    assert run.summary["residual"]["leave_one_out"].keys() == {"one", "two", "three"}
+    assert run.summary.tree()["residual"]["leave_one_out"].keys() == {"one", "two", "three"}
 
 
 # Runs whose items have no text
@@ -359,8 +359,8 @@ def test_a_run_without_items_is_opened_checked_judged_and_printed_again(
     assert open_run(textless.folder).changed() == []
     assert pipeline.rejudge(textless, {}, tmp_path / "again").manifest == textless.manifest
     other = pipeline.rejudge(textless, {"screen.criterion": "majority"}, tmp_path / "other")
-    assert other.summary["splits"]["shortcut"] == 5
-    assert other.summary["benchmark"]["topics"] == textless.summary["benchmark"]["topics"]
+    assert other.summary.tree()["splits"]["shortcut"] == 5
+    assert other.summary.tree()["benchmark"]["topics"] == textless.summary.tree()["benchmark"]["topics"]
     assert not NO_TEXT & {p.name for p in other.folder.iterdir()}
     (textless.folder / "report.html").unlink()
     assert pipeline.reprint(textless).changed() == []
@@ -415,8 +415,8 @@ def test_a_model_of_a_config_may_be_replayed_from_a_log(
     assert run.manifest["models"]["logged"]["engine"] == "replay of lm-eval"
     assert run.manifest["models"]["logged"]["model"] == "two"
     assert str(tmp_path) not in (run.folder / "run.json").read_text()
-    assert list(run.summary["screen"]["voters"]) == ["asked"]
-    assert run.summary["accuracy"]["logged"]["full"]["all"]["n"] == 8
+    assert list(run.summary.tree()["screen"]["voters"]) == ["asked"]
+    assert run.summary.tree()["accuracy"]["logged"]["full"]["all"]["n"] == 8
 
 
 def test_items_that_the_log_lacks_are_unanswered(
@@ -472,8 +472,8 @@ def test_a_replayed_model_that_was_asked_in_our_words_votes_with_the_others(
         rows_.append({**lm_eval_row(item, at, scores), "arguments": pairs})
     log = jsonl(tmp_path / "ours" / "samples_x.jsonl", rows_)
     run = pipeline.robustify(config(logs=[str(log)], view=None), tmp_path / "out", tmp_path / "cache")
-    assert list(run.summary["screen"]["voters"]) == ["asked", "logged"]
-    found = run.summary["screen"]["voters"]["logged"]["choices_only_accuracy"]
+    assert list(run.summary.tree()["screen"]["voters"]) == ["asked", "logged"]
+    found = run.summary.tree()["screen"]["voters"]["logged"]["choices_only_accuracy"]
     assert (found["value"], found["n"]) == (1.0, 8)
 
 
@@ -588,7 +588,7 @@ def test_bad_rows_refuse_the_log_or_are_set_aside_and_counted(
     run = open_run(Path("out"))
     assert code == 0
     assert [q["line"] for q in run.manifest["data"]["quarantined"]] == [9]
-    assert run.summary["benchmark"]["n_quarantined"] == 1
+    assert run.summary.tree()["benchmark"]["n_quarantined"] == 1
     assert SECRET not in err
 
 
@@ -631,7 +631,7 @@ def test_two_models_of_one_table_are_two_models(textless: Run) -> None:
     assert {name: told["model"] for name, told in textless.manifest["models"].items()} == {
         m: m for m in VOTES
     }
-    assert len(textless.summary["screen"]["voters"]) == 3
+    assert len(textless.summary.tree()["screen"]["voters"]) == 3
 
 
 def test_provenance_is_kept_for_every_model(tmp_path: Path, items: list[Item]) -> None:

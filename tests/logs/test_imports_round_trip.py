@@ -145,7 +145,7 @@ def test_lm_eval_s_own_accuracy_is_ours(trip: Trip, task: str) -> None:
 
 def test_every_accuracy_comes_back(trip: Trip, tmp_path: Path) -> None:
     back = import_logs([LogPath(trip.log("all")), LogPath(trip.log("cloze"))], tmp_path / "back")
-    mine, theirs = (run.summary["accuracy"][NAME] for run in (trip.run, back))
+    mine, theirs = (run.summary.tree()["accuracy"][NAME] for run in (trip.run, back))
     for measure in ("full", "cloze_chars", "cloze_sum", "cloze_bytes"):
         assert mine[measure]["all"] == theirs[measure]["all"], measure
 
@@ -156,7 +156,7 @@ def test_the_items_and_what_they_were_asked_come_back(trip: Trip, tmp_path: Path
     assert sorted(ours.items or (), key=lambda i: i.id) == sorted(back.items or (), key=lambda i: i.id)
     assert back.manifest["templates"].items() <= ours.manifest["templates"].items()
     assert list(back.manifest["models"]) == [NAME]
-    assert back.summary["heuristics"]["all"] == ours.summary["heuristics"]["all"]
+    assert back.summary.tree()["heuristics"]["all"] == ours.summary.tree()["heuristics"]["all"]
 
 
 def test_the_screen_of_an_imported_log_is_the_one_that_these_picks_give(trip: Trip, tmp_path: Path) -> None:

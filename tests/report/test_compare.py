@@ -24,7 +24,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def test_a_run_is_as_itself(run: Run) -> None:
     tree, _ = compared([run.folder, run.folder])
     (pair,) = tree["pairs"]
-    n = run.summary["splits"]["shortcut"]
+    n = run.summary.tree()["splits"]["shortcut"]
     assert n > 0
     assert (pair["n_common"], pair["removed"], pair["moved"]) == (60, [n, n], {})
     assert (pair["jaccard"]["value"], pair["jaccard"]["n"]) == (1.0, n)
@@ -39,7 +39,7 @@ def test_what_moved_is_counted(run: Run, tmp_path: Path) -> None:
     manifest["files"]["verdicts.csv"] = digest
     (other.folder / "run.json").write_text(json.dumps(manifest))
     (pair,) = compared([run.folder, other.folder])[0]["pairs"]
-    n = run.summary["splits"]["shortcut"]
+    n = run.summary.tree()["splits"]["shortcut"]
     assert pair["moved"] == {"robust -> shortcut": 3}
     assert pair["removed"] == [n, n + 3]
     assert pair["jaccard"]["value"] == pytest.approx(n / (n + 3))
