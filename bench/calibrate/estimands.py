@@ -44,7 +44,7 @@ ESTIMANDS: dict[str, str] = {
     "topic_retention": "P(kept) of an item of the topic",
     "residual_leave_one_out": "P(a voter is right given that the others keep the item)",
     "residual_before": "an auditor's P(right) on all items",
-    "residual_held_out": "P(an outside model is right given kept)",
+    "residual_non_voters": "P(an outside model is right given kept)",
     "residual_probe": "mean 1/k over kept items, where no text gives anything away",
     "heuristic_rate_cloze": "the same on items fit for cloze (here all)",
     "label_noise_flagged": "P(all models under test name the same wrong option)",
@@ -62,11 +62,11 @@ ESTIMANDS: dict[str, str] = {
 
 TESTS: dict[str, str] = {
     "excess_p": "p of the excess at most 0.05",
-    "excess_told_from_luck": "the report says that the filter found more than chance",
+    "excess_significant": "the report says that the filter found more than chance",
     "d4_excess_p": "p of D.4's rule at most 0.05",
-    "d4_excess_told_from_luck": "the same with an interval above zero",
+    "d4_excess_significant": "the same with an interval above zero",
     "majority_excess_p": "p by majority at most 0.05",
-    "majority_excess_told_from_luck": "the same with an interval above zero",
+    "majority_excess_significant": "the same with an interval above zero",
     "residual_not_certified": "the audit says `not certified`",
     "topic_collapse": "the guardrail halts the export: a topic collapsed",
     "topic_drift": "the guardrail halts the export: the mix of topics moved",

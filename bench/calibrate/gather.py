@@ -37,7 +37,7 @@ def gathered(cells: Sequence[Cell], trials: Iterable[Trial]) -> dict[str, dict[s
         "calibration": calibration(by_arm["grid"]),
         "power": {"format": 1, "points": [_powered(c, pairs) for c, pairs in _by_cell(by_arm["power"])]},
         "correlated": {"format": 1, "points": [_correlated(c, pairs) for c, pairs in _by_cell(by_arm["correlated"])]},
-        "stress": {"format": 1, "worlds": [_stressed(c, pairs) for c, pairs in _by_cell(by_arm["stress"])]},
+        "stress": {"format": 1, "simulations": [_stressed(c, pairs) for c, pairs in _by_cell(by_arm["stress"])]},
     }  # fmt: skip
 
 
@@ -64,7 +64,7 @@ def calibration(pairs: Pairs) -> dict[str, Any]:
         "audit": [_audited(dict(labels), part) for labels, part in _cells(pairs, ("items", "shortcut_rate"))],
         "clean_items_lost": [_lost(dict(labels), part) for labels, part in _cells(pairs, ("shortcut_rate", "correlation"))],
         "does_not_hold": does_not_hold(pairs),
-        "worlds": _label_values(pairs),
+        "simulations": _label_values(pairs),
     }  # fmt: skip
 
 
@@ -160,7 +160,7 @@ def _audited(labels: dict[str, Any], pairs: Pairs) -> dict[str, Any]:
 def _powered(cell: Cell, pairs: Pairs) -> dict[str, Any]:
     return {
         **cell.labels,
-        "told_from_luck": _yes(pairs, "excess_told_from_luck"),
+        "significant": _yes(pairs, "excess_significant"),
         "p": _yes(pairs, "excess_p"),
     }
 

@@ -63,7 +63,7 @@ def power(found: dict[str, Any]) -> str:
         for ax, level in zip(axes, LEVELS, strict=True):
             for s, colour in zip(rates, COLOURS, strict=False):
                 here = _along(points, "items", shortcut_rate=s, correlation=level)
-                share = [p["told_from_luck"]["share"] for p in here]
+                share = [p["significant"]["share"] for p in here]
                 label = f"{100 * s:g} % shortcuts"
                 ax.plot([p["items"] for p in here], share, "o-", color=colour, label=label)
             _by_items(ax, points)
@@ -72,7 +72,7 @@ def power(found: dict[str, Any]) -> str:
 
     words = "; ".join(
         f"{p['items']} items, {100 * p['shortcut_rate']:g} %, {p['correlation']}: "
-        f"{100 * p['told_from_luck']['share']:.0f} %"
+        f"{100 * p['significant']['share']:.0f} %"
         for p in points
     )
     return _svg("How often the excess that the screen finds is significant", words, (10, 3.9), 2, draw)

@@ -111,7 +111,7 @@ def estimator(path: str) -> str:
         case ["residual", _, _, "before"]:
             return "residual_before"
         case ["residual", "non_voters", *_]:
-            return "residual_held_out"
+            return "residual_non_voters"
         case ["residual", kind, *_]:
             return f"residual_{kind}"
         case ["accuracy", _, "format_gap"]:
@@ -178,7 +178,7 @@ def alarms(summary: Any) -> dict[str, bool]:
         node: Any = value_at(summary, f"{parent}/by_place/{leaf}") or evenly
         if node and node["p"] is not None:
             out[f"{name}_p"] = node["p"] <= 0.05
-            out[f"{name}_told_from_luck"] = out[f"{name}_p"] and bool(node["ci"] and node["ci"][0] > 0)
+            out[f"{name}_significant"] = out[f"{name}_p"] and bool(node["ci"] and node["ci"][0] > 0)
             if node is not evenly:
                 out[f"{name}_p_without_places"] = evenly["p"] <= 0.05
     audit: Any = value_at(summary, "residual/verdict")

@@ -40,30 +40,30 @@ def refusals() -> str:
     lines = ["```text"]
     with _prepared() as (folder, there):
         record = folder / "config" / "robustify" / "licences.json"
-        held = record.read_text(encoding="utf-8")
+        accepted = record.read_text(encoding="utf-8")
         record.unlink()
         out = folder / "private"
         out.mkdir()
         out.chmod(0o755)
         mends: Sequence[tuple[str, Callable[[], object]]] = (
-            ("the terms are accepted", lambda: record.write_text(held, encoding="utf-8")),
+            ("the terms are accepted", lambda: record.write_text(accepted, encoding="utf-8")),
             ("the data folder is named", lambda: os.environ.update(ROBUSTIFY_DATA=there["ROBUSTIFY_DATA"])),
             ("the key is named", lambda: os.environ.update(ROBUSTIFY_KEY_FILE=there["ROBUSTIFY_KEY_FILE"])),
             ("the folder is closed to others", lambda: out.chmod(0o700)),
         )
         for name in ("ROBUSTIFY_DATA", "ROBUSTIFY_KEY_FILE"):
             os.environ.pop(name)
-        for told, mend in mends:
+        for fact, mend in mends:
             lines += [
                 f"$ robustify mock.yaml -o private\n{_said(['mock.yaml', '-o', 'private'])}",
-                f"({told})",
+                f"({fact})",
             ]
             mend()
     return "\n".join(lines) + "\n```\n"
 
 
 def session() -> str:
-    """What is told of the mock set once every fact is there."""
+    """What is printed of the mock set once every fact is there."""
     with _prepared() as (folder, _):
         (folder / "private").mkdir(mode=0o700)
         asked = (
@@ -103,8 +103,8 @@ def _said(args: Sequence[str]) -> str:
 
     done = CliRunner().invoke(cli, list(args), standalone_mode=False)
     if isinstance(done.exception, RobustifyError):
-        told = "".join(f"robustify: {line}\n" for line in done.exception.lines)
-        return f"{done.output}{told}exit {done.exception.exit_code}\n"
+        lines = "".join(f"robustify: {line}\n" for line in done.exception.lines)
+        return f"{done.output}{lines}exit {done.exception.exit_code}\n"
     assert done.exception is None, done.exception
     return done.output
 

@@ -33,8 +33,8 @@ def commands() -> str:
 
 
 def _walk(name: str, command: click.Command) -> list[tuple[str, click.Command]]:
-    held = command.commands if isinstance(command, click.Group) else {}
-    return [(name, command), *(pair for key in sorted(held) for pair in _walk(f"{name} {key}", held[key]))]
+    inner = command.commands if isinstance(command, click.Group) else {}
+    return [(name, command), *(pair for key in sorted(inner) for pair in _walk(f"{name} {key}", inner[key]))]
 
 
 def _help(name: str, command: click.Command) -> str:
@@ -98,10 +98,10 @@ def heuristics() -> str:
 def templates() -> str:
     from robustify.views import VIEWS, names, template
 
-    held = [template(view, name) for view in VIEWS for name in names(view)]
+    all_ = [template(view, name) for view in VIEWS for name in names(view)]
     rows = [
         f"| `{t.view}` | `{t.name}` | {'letter' if t.by_letter else 'text'} | `{t.digest[:16]}` |"
-        for t in held
+        for t in all_
     ]
     return "| view | template | scored | sha256 (first 16) |\n|---|---|---|---|\n" + "\n".join(rows) + "\n"
 

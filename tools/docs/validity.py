@@ -58,7 +58,7 @@ def validity_made() -> str:
     if found is None:
         return _absent("calibration")
     grid = "; ".join(
-        f"{name.replace('_', ' ')} {', '.join(map(str, values))}" for name, values in found["worlds"].items()
+        f"{name.replace('_', ' ')} {', '.join(map(str, values))}" for name, values in found["simulations"].items()
     )
     depth = found["benchmarks_by_depth"]
     return (
@@ -125,7 +125,7 @@ def validity_power() -> str:
         return _absent("power")
     sizes = sorted({p["items"] for p in found["points"]})
     by = {
-        (p["correlation"], p["shortcut_rate"], p["items"]): p["told_from_luck"]["share"]
+        (p["correlation"], p["shortcut_rate"], p["items"]): p["significant"]["share"]
         for p in found["points"]
     }
     rows = [
@@ -134,7 +134,7 @@ def validity_power() -> str:
         for s in sorted({p["shortcut_rate"] for p in found["points"]})
     ]
     head = "correlation | true rate | " + " | ".join(f"{n:,} items" for n in sizes)
-    n = found["points"][0]["told_from_luck"]["n"]
+    n = found["points"][0]["significant"]["n"]
     return _plot("power") + _table(head, rows) + f"\nThree voters, four options, {n} benchmarks a cell.\n"
 
 
@@ -153,7 +153,7 @@ def validity_audit() -> str:
             world["says"], f"{world['items']:,}", f"{100 * world['shortcut_rate']:g} %",
             *(_share(world["alarms"][f"residual_{word}"]["share"]) for word in _VERDICTS),
         ]
-        for world in stress["worlds"]
+        for world in stress["simulations"]
         if "outside" in world["says"]
     ]  # fmt: skip
     return _table("world | items | shortcuts that all voters see | `certified` | `not certified`", rows)
@@ -185,9 +185,9 @@ def validity_stress() -> str:
     if found is None:
         return _absent("stress")
     rows = []
-    for world in found["worlds"]:
+    for world in found["simulations"]:
         cover = world["coverage"]
-        alarm = world["alarms"].get("excess_told_from_luck")
+        alarm = world["alarms"].get("excess_significant")
         rows.append([
             world["says"], f"{world['items']:,}", f"{100 * world['shortcut_rate']:g} %",
             "-" if world["latent_truth"] is None else _share(world["latent_truth"]),
@@ -200,7 +200,7 @@ def validity_stress() -> str:
         + " | ".join(f"`{name}` covers" for name in _STRESSED)
         + " | significant"
     )
-    n = found["worlds"][0]["benchmarks"]
+    n = found["simulations"][0]["benchmarks"]
     return (
         _table(head, rows)
         + f"\n{n} benchmarks a row: a share of 95 % may come out between 88 and 99 % by chance.\n"
@@ -212,14 +212,14 @@ def validity_places() -> str:
     if found is None:
         return _absent("stress")
     rows = []
-    for world in found["worlds"]:
+    for world in found["simulations"]:
         if "own order" not in world["says"]:
             continue
         cover, alarms = world["coverage"], world["alarms"]
         rows.append([
             world["says"], f"{world['items']:,}",
             *(_share(cover[name]["share"]) for name in ("excess_over_chance", "excess_over_chance_by_place")),
-            *(_share(alarms[name]["share"]) for name in ("excess_p_without_places", "excess_p", "excess_told_from_luck")),
+            *(_share(alarms[name]["share"]) for name in ("excess_p_without_places", "excess_p", "excess_significant")),
         ])  # fmt: skip
     head = (
         "world | items | excess covers, keys drawn evenly | excess covers, keys drawn by place | p at most 0.05, evenly | "
