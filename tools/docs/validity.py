@@ -58,7 +58,8 @@ def validity_made() -> str:
     if found is None:
         return _absent("calibration")
     grid = "; ".join(
-        f"{name.replace('_', ' ')} {', '.join(map(str, values))}" for name, values in found["simulations"].items()
+        f"{name.replace('_', ' ')} {', '.join(map(str, values))}"
+        for name, values in found["simulations"].items()
     )
     depth = found["benchmarks_by_depth"]
     return (
@@ -125,8 +126,7 @@ def validity_power() -> str:
         return _absent("power")
     sizes = sorted({p["items"] for p in found["points"]})
     by = {
-        (p["correlation"], p["shortcut_rate"], p["items"]): p["significant"]["share"]
-        for p in found["points"]
+        (p["correlation"], p["shortcut_rate"], p["items"]): p["significant"]["share"] for p in found["points"]
     }
     rows = [
         [level, f"{100 * s:g} %", *(f"{100 * by[level, s, n]:.0f} %" for n in sizes)]
