@@ -12,7 +12,6 @@ from tools.docs import build as docs
 
 ROOT = docs.ROOT
 CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
-WHOLE = [p for p in CONFIGS if p.name != "small_models.yaml"]
 
 
 @pytest.mark.parametrize("page", docs.pages(), ids=lambda p: p.name)
@@ -50,7 +49,7 @@ def test_ci_runs_the_readme_s_test_command() -> None:
     assert "make test" in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
 
 
-@pytest.mark.parametrize("path", WHOLE, ids=lambda p: p.name)
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda p: p.name)
 def test_every_config_loads(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROBUSTIFY_DATA", "data")
     monkeypatch.setenv("ROBUSTIFY_RESTRICTED_DATA", "data")

@@ -1,4 +1,4 @@
-"""How the package is built, in numbers: files, lines, folders, floors, circles, names used twice.
+"""How the package is built, in numbers: files, lines, folders, circles, names used twice.
 
 `python -m tools.house` prints the table; `--write LABEL` keeps it under LABEL in results/bench/house.json;
 `--root DIR` measures another checkout.

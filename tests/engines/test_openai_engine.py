@@ -28,7 +28,7 @@ from robustify.engines.openai.logprobs import PART, Token, Unreadable, covers, f
 from robustify.engines.openai.scoring import tokens_of
 from robustify.engines.openai.settings import OpenAIModel
 from robustify.engines.protocols import Logprob
-from robustify.errors import DataError, ModelError, RequestError, UsageError
+from robustify.errors import AuthorisationError, DataError, ModelError, RequestError, UsageError
 from robustify.freeform.session import open_remote_writer
 from robustify.item import Item
 from robustify.run import write_items
@@ -565,12 +565,12 @@ def test_free_generate_asks_a_server_and_tells_what_was_sent(tmp_path: Path) -> 
 def test_a_restricted_item_is_written_about_on_this_machine_alone(server: Stub, tmp_path: Path) -> None:
     with open_remote_writer(server.url, "toy", tmp_path, restricted=True) as writer:
         assert writer.write(["hello"], max_tokens=3) == ["echo 5"]
-    for url, told in (
-        ("https://api.example.org/v1", "not this machine"),
-        ("nowhere", "expected http://HOST"),
+    for url, error, message in (
+        ("https://api.example.org/v1", AuthorisationError, "not this machine"),
+        ("nowhere", UsageError, "expected http://HOST"),
     ):
         with (
-            pytest.raises(UsageError, match=told),
+            pytest.raises(error, match=message),
             open_remote_writer(url, "toy", tmp_path, restricted=True),
         ):
             pytest.fail("it was opened")

@@ -21,8 +21,8 @@ from robustify.export.dataset_folder import NO_ADDRESS, NOT_SET, croissant, writ
 from robustify.export.heading import Heading
 from robustify.export.writing import export_hf
 from robustify.item import Item
+from robustify.report.reasons import guardrail_sentence
 from robustify.run import Run, read_items
-from robustify.summary.format_1 import read
 from tests.support.exported_run import TOPICS
 
 SPLITS = ("robust", "shortcut", "undecided", "cloze")
@@ -101,18 +101,18 @@ def test_the_licence_is_the_author_s(folder: Path, run: Run, tmp_path: Path) -> 
 
 
 def test_the_card_prints_the_numbers_of_the_summary(folder: Path, run: Run) -> None:
-    text, summary = body(folder).replace("\\", ""), run.summary
+    text, typed = body(folder).replace("\\", ""), run.summary
+    summary = typed.tree()
     assert summary["signature"] in text
     flagged = summary["screen"]["flagged"]
     lo, hi = (100 * end for end in flagged["ci"])
     assert f"removed: {100 * flagged['value']:.1f} % (n = {flagged['n']}, {lo:.1f} to {hi:.1f})" in text
     for split in SPLITS:
         assert re.search(rf"\| `{split}` \| {summary['splits'][split]} \|", text)
-    for guardrail in summary["guardrails"]:
-        assert guardrail["reason"] in text
-    for topic, entry in summary["topics"].items():
-        if isinstance(entry, dict):
-            assert f"| {entry['before']} | {entry['after']} |" in text, topic
+    for guardrail in typed.guardrails:
+        assert guardrail_sentence(guardrail) in text
+    for topic, entry in summary["topics"]["by_topic"].items():
+        assert f"| {entry['before']} | {entry['after']} |" in text, topic
 
 
 def test_no_item_s_text_stands_on_the_card_or_in_the_metadata(folder: Path, run: Run) -> None:
@@ -133,7 +133,7 @@ def test_names_are_no_markup(folder: Path) -> None:
 def test_an_evil_benchmark_name_ends_no_block(run: Run, tmp_path: Path) -> None:
     heading = Heading("x\n---\nlicense: mit\n# <script>", "s```\nevil", "w\n# big")
     (tmp_path / "out").mkdir()
-    write_hf(tmp_path / "out", heading, read(run.summary), {"robust": list(run.items or ())}, Publication())
+    write_hf(tmp_path / "out", heading, run.summary, {"robust": list(run.items or ())}, Publication())
     assert "license" not in front(tmp_path / "out")
     assert "<script>" not in body(tmp_path / "out")
     fence = body(tmp_path / "out").rstrip().splitlines()
@@ -146,13 +146,13 @@ def test_a_split_without_items_has_no_file_and_none_at_all_is_refused(run: Run, 
     for name in ("a", "b", "c"):
         (tmp_path / name).mkdir()
     heading = Heading("x", "s")
-    write_hf(tmp_path / "a", heading, read(run.summary), {"robust": items, "undecided": []}, Publication())
+    write_hf(tmp_path / "a", heading, run.summary, {"robust": items, "undecided": []}, Publication())
     assert [p.name for p in (tmp_path / "a" / "data").iterdir()] == ["robust.parquet"]
     with pytest.raises(DataError, match="no split holds an item"):
-        write_hf(tmp_path / "b", heading, read(run.summary), {"robust": []}, Publication())
+        write_hf(tmp_path / "b", heading, run.summary, {"robust": []}, Publication())
     half = [replace(items[0], topic="half \ud800")]
     with pytest.raises(DataError, match=r"^i\d+: holds half of a surrogate pair"):
-        write_hf(tmp_path / "c", heading, read(run.summary), {"robust": half}, Publication())
+        write_hf(tmp_path / "c", heading, run.summary, {"robust": half}, Publication())
 
 
 def test_the_metadata_has_what_croissant_1_0_requires(folder: Path) -> None:

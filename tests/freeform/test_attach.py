@@ -170,7 +170,8 @@ def test_bounds_hold_whatever_was_scored(scores: list[float | None]) -> None:
     from robustify.judge.free_response import _rates
 
     held = np.array([np.nan if s is None else s for s in scores])
-    told: Any = _rates(held, np.ones(len(held), dtype=bool), np.zeros(len(held), dtype=bool))
+    shown = _rates(held, np.ones(len(held), dtype=bool), np.zeros(len(held), dtype=bool))
+    told = shown.model_dump()
     unscored = sum(s is None for s in scores)
     assert told["upper"] - told["lower"] == pytest.approx(unscored / len(scores))
     assert told["n"] == told["asked"] - unscored
@@ -184,13 +185,13 @@ def test_bounds_hold_whatever_was_scored(scores: list[float | None]) -> None:
 
 def test_attaching_changes_no_verdict_and_no_answer(finished: Run) -> None:
     before = contents(finished.folder)
-    summary = finished.summary
+    summary = finished.summary.tree()
     done = beside(finished, graded())
     after = contents(done.folder)
     assert set(after) - set(before) == {"free.json"}
     for name in ("answers.parquet", "verdicts.csv", "robust.jsonl", "shortcut.jsonl", "cloze.jsonl"):
         assert after[name] == before[name]
-    changed = done.summary
+    changed = done.summary.tree()
     for entry_ in (*summary["accuracy"].values(), *changed["accuracy"].values()):
         entry_["free"] = None
     assert summary.pop("signature") != changed.pop("signature")

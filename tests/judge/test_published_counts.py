@@ -15,6 +15,7 @@ import pytest
 
 from robustify.logs import LogOptions, LogPath, mapping
 from robustify.pipeline import rejudge
+from robustify.report.reasons import key_places_sentence
 from robustify.run import Run
 from robustify.writers.from_logs import import_logs
 
@@ -116,11 +117,12 @@ def test_truthfulqa_pairs_give_the_published_count_of_every_scorer(pairs: Run, d
 
 
 def test_truthfulqa_pairs_have_their_key_always_first_and_it_is_said(pairs: Run, data: Path) -> None:
-    benchmark = pairs.summary.tree()["benchmark"]
-    assert benchmark["key_positions"] == [1.0, 0.0]
-    if "key_places" in benchmark:
-        assert benchmark["key_places"]["shares"] == [1.0, 0.0]
-        assert "first" in benchmark["key_places"]["sentence"]
+    benchmark = pairs.summary.benchmark
+    assert benchmark is not None
+    assert benchmark.key_positions == (1.0, 0.0)
+    assert benchmark.key_places is not None
+    assert benchmark.key_places.shares == (1.0, 0.0)
+    assert "first" in key_places_sentence(benchmark.key_places)
     with (data / "predictions" / "truthfulqa_pairs_answer_only" / "v9_scaled_data.csv").open() as file:
         rows = list(csv.DictReader(file))
     for model, told in pairs.summary.tree()["screen"]["voters"].items():

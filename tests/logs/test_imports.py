@@ -235,7 +235,7 @@ def test_two_orders_of_one_item_are_two_rows_and_give_the_permutation_control(
     both = [given_[first], *(log for name, log in given_.items() if name != first)]
     run = import_logs(both, tmp_path / "out", data=[data])
     assert run.manifest["data"]["n_items"] == 8
-    told = run.summary.tree()["permutation"]["one"]
+    told = run.summary.tree()["permutation"]["by_model"]["one"]
     assert (told["orders"], told["n"]) == (2, 8)
     firsts = {r[1]: r[2] for r in reversed(rows(run))}
     assert set(firsts.values()) == {(0, 1, 2, 3)}, (
@@ -278,7 +278,7 @@ def test_full_prompt_logs_give_accuracy_and_heuristics_and_no_screen(
     tmp_path: Path, logs: list[LogPath], items: list[Item]
 ) -> None:
     run = import_logs(logs, tmp_path / "out", name="my boxes")
-    summary = run.summary
+    summary = run.summary.tree()
     for model, picks in PICKS.items():
         right = sum(p == i.key for p, i in zip(picks, items, strict=True))
         assert summary["accuracy"][model]["full"]["all"]["value"] == right / 8
@@ -343,7 +343,7 @@ def textless(tmp_path: Path) -> Run:
 def test_a_run_without_items_is_judged_and_says_what_is_absent(textless: Run, tmp_path: Path) -> None:
     assert not NO_TEXT & {p.name for p in textless.folder.iterdir()}
     assert (textless.items, textless.holds_text) == (None, False)
-    summary = textless.summary
+    summary = textless.summary.tree()
     assert summary["splits"]["shortcut"] == 3
     assert summary["heuristics"] is summary["splits"]["cloze"] is summary["residual"]["probe"] is None
     assert summary["benchmark"]["topics"] == {"bank 0": 4, "bank 1": 4}

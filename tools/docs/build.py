@@ -40,6 +40,8 @@ def _walk(name: str, command: click.Command) -> list[tuple[str, click.Command]]:
 def _help(name: str, command: click.Command) -> str:
     from robustify.cli import CONTEXT
 
+    # Click keeps the help option of the first context that a command was used in, perhaps one without `-h`.
+    command._help_option = None
     context = click.Context(command, info_name=name, terminal_width=100, **CONTEXT)
     return f"## `{name}`\n\n```text\n{command.get_help(context)}\n```\n"
 
