@@ -248,7 +248,7 @@ def test_nearly_every_true_value_stands_beside_an_interval_of_the_summary() -> N
     assert missing <= {"sensitivity/1/latent_shortcut_rate"}, missing
     assert {estimator(path) for path in found} >= {
         "flagged_rate", "excess_over_chance", "latent_shortcut_rate", "d4_excess_over_chance", "accuracy_full_robust",
-        "heuristic_rate_all", "topic_retention", "residual_leave_one_out", "residual_held_out", "flip_rate",
+        "heuristic_rate_all", "topic_retention", "residual_leave_one_out", "residual_non_voters", "flip_rate",
     }  # fmt: skip
 
 
