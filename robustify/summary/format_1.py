@@ -51,7 +51,7 @@ def read(tree: Mapping[str, Any]) -> Summary:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
-        raise DataError(f"summary.json: {where}: {first['msg']} ({error.error_count()} faults)") from None
+        raise DataError(f"summary.json: {where}: {first['type']} ({error.error_count()} faults)") from None
     raise DataError(f"summary.json: format {tree.get('format')!r}; expected 1 or {FORMAT}")
 
 

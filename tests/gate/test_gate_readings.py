@@ -242,8 +242,25 @@ def test_texts_in_lists_structs_and_maps_of_a_parquet_file_are_read() -> None:
         pa.array([stem.encode()], pa.binary()),
         pa.array([stem], pa.large_string()),
         pa.array([stem, stem]).dictionary_encode(),
+        pa.array([stem.encode()], pa.binary(len(stem.encode()))),
+        pa.array([[stem]], pa.list_view(pa.string())),
     ):
         assert rules(written(pa.table({"note": column}))) == {"RBG301"}
+
+
+@pytest.mark.parametrize("encoding", ["DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY", "PLAIN"])
+def test_a_text_in_any_encoding_of_a_parquet_file_is_read_in_base64_too(encoding: str) -> None:
+    data = written(
+        pa.table({"note": [LEAK.stem]}), use_dictionary=False, column_encoding=encoding, compression="zstd"
+    )
+    assert rules(data) == {"RBG301"}
+    assert rules(b"blob: " + base64.b64encode(data) + b"\n") == {"RBG301"}
+
+
+def test_a_parquet_file_of_one_row_with_many_values_is_refused() -> None:
+    values = pa.DictionaryArray.from_arrays(pa.array([0]).take(pa.array([0] * 5_000_000)), ["a word"])
+    column = pa.ListArray.from_arrays([0, len(values)], values)
+    assert rules(written(pa.table({"note": column}))) == {"RBG503"}
 
 
 @pytest.mark.parametrize("rows", [2_000_000, 5_000_000])

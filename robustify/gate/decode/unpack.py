@@ -192,6 +192,9 @@ def _tarred(data: bytes, budget: Budget) -> Iterator[bytes]:
         raise Obstacle("RBG504", "an archive with members that do not open") from None
 
 
+_TEXT_TYPES = ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
+
+
 def _parquet(data: bytes, budget: Budget) -> Iterator[bytes | ColumnNames]:
     """The column names of a Parquet file, then the texts of its columns; numbers are no text and are not read."""
     try:
@@ -206,22 +209,32 @@ def _parquet(data: bytes, budget: Budget) -> Iterator[bytes | ColumnNames]:
         leaves = [file.schema.column(i) for i in range(len(file.schema))]
         names = dict.fromkeys(name for leaf in leaves for name in leaf.path.split("."))
         yield ColumnNames(tuple(names), file.metadata.num_rows)
-        texts = {i: leaf.path for i, leaf in enumerate(leaves) if leaf.physical_type == "BYTE_ARRAY"}
+        texts = {i: leaf.path for i, leaf in enumerate(leaves) if leaf.physical_type in _TEXT_TYPES}
         # Dictionaries hold each text once: a column that repeats one a million times is not spread out in memory.
-        file = pq.ParquetFile(pa.BufferReader(data), read_dictionary=list(texts.values()))
+        alike = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
+        by_word = pq.ParquetFile(pa.BufferReader(data), read_dictionary=alike)
         for i in range(file.num_row_groups if texts else 0):
             group = file.metadata.row_group(i)
-            size = sum(group.column(j).total_uncompressed_size for j in texts)
-            if size > budget.left or group.num_rows > _MOST_ROWS:
+            columns = [group.column(j) for j in texts]
+            size = sum(column.total_uncompressed_size for column in columns)
+            rows = max(group.num_rows, *(column.num_values for column in columns))
+            if size > budget.left or rows > _MOST_ROWS:
                 raise Obstacle(
-                    "RBG503", f"a row group of more than {budget.left >> 20} MiB or {_MOST_ROWS:,} rows"
+                    "RBG503", f"a row group of more than {budget.left >> 20} MiB or {_MOST_ROWS:,} values"
                 )
-            table = file.read_row_group(i, columns=list(texts.values()), use_threads=False)
+            wanted = list(texts.values())
+            try:
+                table = by_word.read_row_group(i, columns=wanted, use_threads=False)
+            except (pa.ArrowException, OSError):
+                # Some encodings cannot be read as dictionaries.
+                table = file.read_row_group(i, columns=wanted, use_threads=False)
             for chunk in (chunk for column in table.columns for chunk in column.chunks):
                 text = "\n".join(_strings(chunk)).translate(_NO_CONTROL)
                 yield budget.taken(text.encode("utf-8", "replace"), len(data))
     except (pa.ArrowException, OSError, ValueError, TypeError, RecursionError):
-        raise Obstacle("RBG504", "a Parquet file that does not open") from None
+        # Noise that only begins like Parquet is no finding; what also ends like it is a file that could not be read.
+        rule = "RBG501" if data[-4:] == b"PAR1" else "RBG504"
+        raise Obstacle(rule, "a Parquet file that does not open") from None
 
 
 def _strings(array: Any) -> Iterator[str]:
@@ -235,9 +248,16 @@ def _strings(array: Any) -> Iterator[str]:
         case "MapArray":
             yield from _strings(array.keys)
             yield from _strings(array.items)
-        case "ListArray" | "LargeListArray" | "FixedSizeListArray":
+        case "ListArray" | "LargeListArray" | "FixedSizeListArray" | "ListViewArray" | "LargeListViewArray":
             yield from _strings(array.flatten())
         case _:
             for value in array.to_pylist():
-                if isinstance(value, str | bytes):
-                    yield value if isinstance(value, str) else value.decode("utf-8", "replace")
+                match value:
+                    case str():
+                        yield value
+                    case bytes():
+                        yield value.decode("utf-8", "replace")
+                    case list() | dict() | tuple():
+                        raise Obstacle(
+                            "RBG501", "a Parquet column of a nested type that the gate does not know"
+                        )

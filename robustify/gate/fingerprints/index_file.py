@@ -1,9 +1,9 @@
 """The index file of registered sets: keyed tags that nobody can forge, and the tagger that makes them.
 
-The file carries an HMAC-SHA256 over everything and is not encrypted: a tag is 64 bits of a keyed BLAKE2b, which says
-nothing of its words to anyone without the key. What an index does show without it (names of sets, numbers of items,
-shingles and words, the number of words of each text) is listed in docs/threat_model.md, T8. With the key it gives
-the registered text back word by word: keep the two apart.
+The file carries an HMAC-SHA256 over everything and is not encrypted: a tag is 64 bits of a keyed BLAKE2b, from which no
+word can be read without the key. What an index does show without it (names of sets, numbers of items, shingles and
+words, the number of words of each text, relations between tags by which a copy of the set can be recognised) is listed
+in docs/threat_model.md, T8. With the key it gives the registered text back word by word: keep the two apart.
 """
 
 import hashlib
