@@ -25,6 +25,8 @@ from robustify.item import Item
 from robustify.run import OUTSIDE_THE_CLAIM, write_items
 from tests.support.model_cache import tiny_llama
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("torch", reason="the engine needs torch: the hf extra is not installed")
 
 REPOSITORY = Path(__file__).parent.parent

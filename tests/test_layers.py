@@ -95,7 +95,7 @@ def test_modules_stay_small() -> None:
 
 def test_no_model_code_is_trusted_and_no_pickle_is_loaded() -> None:
     for name, path in MODULES.items():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(house.parsed(path)):
             if isinstance(node, ast.keyword) and node.arg == "trust_remote_code":
                 assert isinstance(node.value, ast.Constant), f"{name}: trust_remote_code"
                 assert node.value.value is False, f"{name}: trust_remote_code"

@@ -9,6 +9,7 @@ import ast
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -20,6 +21,13 @@ ROLES = {"__init__", "__main__", "settings", "engine"}
 Graph = dict[str, set[str]]
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    """The syntax tree of a file."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def modules(root: Path) -> dict[str, Path]:
     """Every module of the package by its dotted name."""
     out = {}
@@ -31,7 +39,7 @@ def modules(root: Path) -> dict[str, Path]:
 
 def imported(path: Path, known: Mapping[str, Path]) -> Iterator[tuple[str, bool]]:
     """Every module that a file imports, and whether it does so when it is itself imported."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parsed(path)
     top = {id(node) for node in tree.body}
     for node in ast.walk(tree):
         match node:
@@ -44,6 +52,7 @@ def imported(path: Path, known: Mapping[str, Path]) -> Iterator[tuple[str, bool]
                     yield target, id(node) in top
 
 
+@cache
 def graph(root: Path, *, top_only: bool = False) -> Graph:
     """Which module imports which others of the package."""
     known = modules(root)

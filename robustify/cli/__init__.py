@@ -20,6 +20,7 @@ from click_default_group import DefaultGroup
 
 from robustify import __version__
 from robustify.cli.adapter import adapter
+from robustify.cli.audit import run
 from robustify.cli.data import heuristics, validate
 from robustify.cli.free import free
 from robustify.cli.gate import gate
@@ -29,7 +30,6 @@ from robustify.cli.key import key
 from robustify.cli.licence import licence
 from robustify.cli.models import cache, models
 from robustify.cli.options import printable
-from robustify.cli.run import run
 from robustify.cli.split import split
 from robustify.errors import RobustifyError
 from robustify.redaction import firewall

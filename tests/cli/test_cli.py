@@ -263,6 +263,7 @@ def test_an_interrupted_run_is_one_line_and_leaves_no_run(
     assert not (tmp_path / "out" / "run.json").exists()
 
 
+@pytest.mark.slow
 def test_the_readme_s_commands_run(robustify, config: Path, tmp_path: Path) -> None:
     text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
     yaml = re.search(r"```yaml\n(.*?)```", text, re.S)

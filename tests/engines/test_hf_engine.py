@@ -259,6 +259,7 @@ def test_half_precision_stays_near(llama: Path) -> None:
     assert near != pytest.approx(one_by_one(llama, REQUESTS), abs=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.model
 def test_a_real_model_gives_what_vllm_gave() -> None:
     # vLLM 0.32.0 on a CPU in float32, from the same weights, token by token.
@@ -412,6 +413,7 @@ def test_a_saved_tokenizer_spells_as_transformers_does(tmp_path: Path, adds_bos:
     assert (saved.prefix, saved.max_length) == (tokenizer.bos_token_id, 256)
 
 
+@pytest.mark.slow
 @pytest.mark.model
 @pytest.mark.parametrize("name", ["smollm2-135m", "gemma3-270m"])
 def test_a_saved_real_tokenizer_spells_as_transformers_does(name: str, tmp_path: Path) -> None:

@@ -68,6 +68,7 @@ def theirs(folder: Path, asked: list[tuple[int, Request]]) -> list[float]:
     return [total for total, _ in model.loglikelihood(instances, disable_tqdm=True)]
 
 
+@pytest.mark.slow
 def test_every_log_likelihood_is_theirs(pair: tuple[list[Any], list[float]]) -> None:
     mine, reference = pair
     worst = max(abs(a.total - b) for a, b in zip(mine, reference, strict=True))

@@ -23,9 +23,9 @@ from robustify.engines.cache import Cache
 from robustify.engines.openai import client as openai_client
 from robustify.engines.openai import thread_pool
 from robustify.engines.openai.client import retry_after
+from robustify.engines.openai.continuations import tokens_of
 from robustify.engines.openai.engine import OpenAIServer, check_server, is_same_probe
 from robustify.engines.openai.logprobs import PART, Token, Unreadable, covers, following
-from robustify.engines.openai.scoring import tokens_of
 from robustify.engines.openai.settings import OpenAIModel
 from robustify.engines.protocols import Logprob
 from robustify.errors import AuthorisationError, DataError, ModelError, RequestError, UsageError

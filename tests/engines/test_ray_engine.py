@@ -227,6 +227,7 @@ def test_units_on_workers_give_the_bits_of_a_local_run(
     assert joined.calls.count("section") > 5
 
 
+@pytest.mark.slow
 def test_the_long_continuation_of_one_request_is_summed_in_the_order_of_the_walk(
     llama: Path, joined: FakeRay
 ) -> None:

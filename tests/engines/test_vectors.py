@@ -128,6 +128,7 @@ def test_random_weights_are_seeded_and_leave_the_generator_as_it_was(llama: Path
     assert not np.allclose(found, asked(llama, items, tmp_path, seed=6), atol=1e-2)
 
 
+@pytest.mark.slow
 def test_head_and_control_stand_side_by_side(llama: Path, tmp_path: Path) -> None:
     items = items_of(60)
     done: list[int] = []
@@ -147,6 +148,7 @@ def test_head_and_control_stand_side_by_side(llama: Path, tmp_path: Path) -> Non
 # what is kept
 
 
+@pytest.mark.slow
 def test_a_repeated_run_is_the_same_to_the_bit_and_loads_no_torch(llama: Path, tmp_path: Path) -> None:
     code = (
         "import json, sys; from pathlib import Path\n"
@@ -181,6 +183,7 @@ def test_what_is_kept_holds_no_text_no_id_and_is_its_owner_s_alone(llama: Path, 
     assert not any(part.encode() in raw for i in items for part in (i.id, *i.choices))
 
 
+@pytest.mark.slow
 def test_another_model_seed_or_option_is_another_file(llama: Path, tmp_path: Path) -> None:
     items = items_of(8)
     changed = [replace(items[0], choices=("another", *items[0].choices[1:])), *items[1:]]
@@ -305,6 +308,7 @@ def test_custom_code_and_a_damaged_folder_are_refused(llama: Path, tmp_path: Pat
         linear_probe_answers(items_of(4), model_at(folder), tmp_path / "cache", SETTINGS)
 
 
+@pytest.mark.slow
 @pytest.mark.model
 def test_a_real_model_s_vectors_tell_words_apart(tmp_path: Path) -> None:
     """Near words are near: the weights are those of the model, and the control's are not."""

@@ -198,6 +198,7 @@ def test_attaching_changes_no_verdict_and_no_answer(finished: Run) -> None:
     assert changed == summary
 
 
+@pytest.mark.slow
 def test_judging_and_printing_again_keep_the_grades_to_the_byte(finished: Run, tmp_path: Path) -> None:
     done = beside(finished, graded())
     before = contents(done.folder)

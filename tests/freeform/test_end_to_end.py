@@ -27,6 +27,8 @@ from tests.engines.test_vllm_engine import PYTHON, serving
 from tests.freeform.scripted import ScriptedJudge
 from tests.support.model_cache import model_folder
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 N = 20
 JUDGED = 6

@@ -156,6 +156,7 @@ def binned(n: int, true_temperature: float, seed: int) -> tuple[Floats, Floats, 
     return softmax(scores, axis=1).max(axis=1), won, scores, key, k
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("true_temperature", "n"), [(1.0, 100), (1.0, 1_200), (1.3, 300), (2.5, 150)])
 def test_the_interval_of_the_error_covers_it(true_temperature: float, n: int) -> None:
     sure, won, *_ = binned(1_000_000, true_temperature, 99)
@@ -182,6 +183,7 @@ def test_the_plain_bootstrap_of_a_calibrated_model_never_covers() -> None:
     assert min(low) > 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [60, 200, 3_000])
 def test_a_calibrated_model_shows_the_error_that_is_expected_of_it_and_raises_no_alarm(n: int) -> None:
     found = [measured(*simulated(seed, n, 1.0)) for seed in range(100)]
@@ -195,6 +197,7 @@ def test_a_model_that_claims_too_much_is_told() -> None:
     assert measured(*simulated(1, 300, 3.0))["ece_p"] < 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [150, 1_500])
 def test_the_interval_of_the_brier_score_covers_it(n: int) -> None:
     *_, scores, key, _ = binned(1_000_000, 1.5, 98)

@@ -313,6 +313,7 @@ def test_one_place_opens_the_text_of_an_item() -> None:
     assert calls("open_text") == {"item.py"}
 
 
+@pytest.mark.slow
 def test_nobody_prints_a_traceback_or_unmutes_a_log() -> None:
     for name in (
         "print_exc",

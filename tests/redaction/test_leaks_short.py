@@ -63,6 +63,7 @@ def unexpected(ended: Sequence[Ended]) -> dict[str, int]:
     return {one.step.name: one.code for one in ended if not one.as_expected}
 
 
+@pytest.mark.slow
 def test_every_command_did_what_it_was_run_for(ran: tuple[World, list[Ended], bool]) -> None:
     _, ended, _ = ran
     assert unexpected(ended) == {}
@@ -70,6 +71,7 @@ def test_every_command_did_what_it_was_run_for(ran: tuple[World, list[Ended], bo
     assert sum(one.fired > 0 for one in ended) >= 8
 
 
+@pytest.mark.slow
 def test_nothing_stands_where_it_may_not(ran: tuple[World, list[Ended], bool]) -> None:
     world, _, unchanged = ran
     assert {(hit.stream, hit.kind, hit.reading) for hit in world.hits()} == set()
@@ -78,6 +80,7 @@ def test_nothing_stands_where_it_may_not(ran: tuple[World, list[Ended], bool]) -
     assert world.all_secrets.n_marks == N * (2 * 2 * 5 + 1)
 
 
+@pytest.mark.slow
 def test_what_was_asked_for_in_clear_is_there_and_private(ran: tuple[World, list[Ended], bool]) -> None:
     world, _, _ = ran
     place = world.root / "cwd" / "private"
@@ -87,6 +90,7 @@ def test_what_was_asked_for_in_clear_is_there_and_private(ran: tuple[World, list
         assert stat.S_IMODE(path.stat().st_mode) == 0o600, path.name
 
 
+@pytest.mark.slow
 def test_nothing_was_written_elsewhere_and_nobody_was_called(ran: tuple[World, list[Ended], bool]) -> None:
     world, _, _ = ran
     for line in (world.root / "spy" / "audit.log").read_text("utf-8", "surrogateescape").splitlines():
@@ -96,6 +100,7 @@ def test_nothing_was_written_elsewhere_and_nobody_was_called(ran: tuple[World, l
             assert detail.startswith(("/dev/", str(world.root))), "written outside of the world"
 
 
+@pytest.mark.slow
 def test_the_leaks_that_were_planted_are_all_found(ran: tuple[World, list[Ended], bool]) -> None:
     world, _, _ = ran
     found = planted.found(world)

@@ -313,6 +313,7 @@ def fields(part: type[Part] = Part) -> set[str]:
 NULLABLE = fields() - {"guardrails", "code", "text"}
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(st.lists(st.sampled_from(PLACES), min_size=1, max_size=25), st.booleans())
 def test_any_part_may_be_null_or_missing(gone: list[Where], pruned: bool) -> None:

@@ -312,6 +312,7 @@ def test_the_shipped_benign_sets_are_not_held_up() -> None:
             assert recognised(load(Source(path=str(file))), [Source(path=str(file))]) == []
 
 
+@pytest.mark.slow
 def test_no_real_public_benchmark_file_is_held_up(data: Path, mock: Path) -> None:
     read_once(mock)
     n = 0

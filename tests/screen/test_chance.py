@@ -48,6 +48,7 @@ def judged(rules: ScreenRules, **made: object) -> list[Chance]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rules", [UNANIMOUS, MAJORITY], ids=["unanimous", "majority"])
 @pytest.mark.parametrize("agree", [0.0, 0.8], ids=["independent", "correlated"])
 def test_on_a_clean_benchmark_the_null_is_unbiased_and_false_alarms_are_rare(
@@ -68,6 +69,7 @@ def test_on_a_clean_benchmark_the_null_is_unbiased_and_false_alarms_are_rare(
     assert np.mean([c.excess_ci is not None and c.excess_ci[0] <= 0 <= c.excess_ci[1] for c in found]) >= 0.92
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rules", "s", "agree"),
     [(UNANIMOUS, 0.1, 0.8), (UNANIMOUS, 0.3, 0.0), (MAJORITY, 0.1, 0.0), (MAJORITY, 0.3, 0.8)],
@@ -257,6 +259,7 @@ def test_agreement_has_its_items_and_intervals_that_hold_it() -> None:
     assert _wide(together["observed_ci"]) == pytest.approx(_wide(ends["observed_ci"]), rel=0.1)
 
 
+@pytest.mark.slow
 def test_the_interval_of_agreement_covers_what_was_made() -> None:
     """Two voters, the favourite with probability 0.5 each, among four options: alike in 0.4375 of the items."""
     votes = []

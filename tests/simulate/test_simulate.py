@@ -357,6 +357,7 @@ def run_cli(*arguments: str) -> Any:
     return CliRunner().invoke(cli, ["simulate", *arguments], standalone_mode=False)
 
 
+@pytest.mark.slow
 def test_the_command_writes_three_files_and_prints_the_finding_beside_the_truth(tmp_path: Path) -> None:
     out = tmp_path / "made"
     arguments = ("-o", str(out), "--items", "120", "--options", "3", "--options", "4", "--seed", "2")

@@ -14,8 +14,8 @@ from typing import Any
 from robustify.engines.cache import Cache, Kept
 from robustify.engines.openai.capabilities import Capabilities, probe
 from robustify.engines.openai.client import Client, Json, Refusal, Unreachable
+from robustify.engines.openai.continuations import Job, Scored, Scoring, Unfit, jobs_of, keys_of
 from robustify.engines.openai.logprobs import Questions
-from robustify.engines.openai.scoring import Job, Scored, Scoring, Unfit, jobs_of, keys_of
 from robustify.engines.openai.settings import OpenAIModel
 from robustify.engines.openai.thread_pool import ThreadPool
 from robustify.engines.plan import Encoded
