@@ -23,7 +23,7 @@ from bench.gate_speed import speed
 from robustify.gate.check import scan
 from robustify.gate.fingerprints.build import build_index
 from robustify.gate.fingerprints.matching import Fingerprints
-from robustify.gate.rule_table import Finding
+from robustify.gate.rule_table import GateFinding
 from robustify.stats.intervals import clopper_pearson, wilson
 from tests.gate.corpus import CARRIERS, DISGUISES, EDITS, Made, made, whole
 from tests.gate.layouts import KEY_STYLES, LAYOUTS
@@ -62,7 +62,7 @@ def rate(hits: int, n: int) -> dict[str, Any]:
     return {"value": hits / n, "n": n, "ci": [lo, hi]}
 
 
-def _found(content: Content, prints: Fingerprints | None) -> list[Finding]:
+def _found(content: Content, prints: Fingerprints | None) -> list[GateFinding]:
     return scan(content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content, prints)
 
 

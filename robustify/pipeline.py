@@ -30,7 +30,7 @@ from robustify.report import write_report
 from robustify.restricted.access import authorised, require_inside
 from robustify.run import FREE, SPLIT_FILES, Run, open_run, refuse_foreign, replacing, run_lock
 from robustify.screen.screen_rules import same_model
-from robustify.writers import Writer
+from robustify.writers import RunWriter
 from robustify.writers.public import Asked, PublicWriter, asked_again, data_tree, facts, print_run, rules
 from robustify.writers.restricted import RestrictedWriter, reprint_restricted
 
@@ -62,7 +62,7 @@ def robustify(config: Config, folder: Path, cache: Path, watch: Watch = unwatche
             return run
 
 
-def writer_for(config: Config, folder: Path | None = None) -> Writer:
+def writer_for(config: Config, folder: Path | None = None) -> RunWriter:
     """How this set is read, kept and written into this folder: the one decision whether it is restricted.
 
     Raises:
@@ -127,7 +127,7 @@ def _in_reach(config: Config) -> dict[str, HFModel]:
     return {model.name: model for model in config.models if isinstance(model, HFModel)}
 
 
-def load_bench(config: Config, writer: Writer) -> Loaded:
+def load_bench(config: Config, writer: RunWriter) -> Loaded:
     """The items of all sources, cut to the config's limit; those of a restricted set under keyed ids.
 
     Raises:
@@ -144,7 +144,7 @@ def load_bench(config: Config, writer: Writer) -> Loaded:
 
 
 def ask_models(
-    config: Config, bench: Loaded, cache: Path, watch: Watch, writer: Writer
+    config: Config, bench: Loaded, cache: Path, watch: Watch, writer: RunWriter
 ) -> tuple[Asked, list[Mapping[str, object]]]:
     """Heuristics and probe first, because they are free; then one model after the other.
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from robustify.ask import Asking, Planned
     from robustify.item import Item
     from robustify.loaders import Loaded
-    from robustify.writers import Writer
+    from robustify.writers import RunWriter
 
 DATA = click.argument("data", metavar="DATA|CONFIG")
 SKIP_BAD = click.option(
@@ -22,7 +22,7 @@ SKIP_BAD = click.option(
 )
 
 
-def loaded(data: str, skip_bad: bool, folder: Path | None = None) -> "tuple[Loaded, Writer]":
+def loaded(data: str, skip_bad: bool, folder: Path | None = None) -> "tuple[Loaded, RunWriter]":
     """The items of a file or config, and how they are read and shown (and written into `folder`).
 
     Raises:

@@ -12,7 +12,7 @@ LONGEST, MOST_WORDS = 60, 8
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TopicBlock:
     """Topics that are shown as one: how many items they had, and how many were kept."""
 
     name: str
@@ -26,17 +26,17 @@ class Part:
         return min(self.before, self.after, self.before - self.after)
 
 
-def counts(rows: Mapping[str, object]) -> list[Part]:
+def counts(rows: Mapping[str, object]) -> list[TopicBlock]:
     """The topics of summary.json with both counts; rows without both are passed over."""
     out = []
     for name, row in rows.items():
         before, after = (row.get(end) if isinstance(row, Mapping) else None for end in ("before", "after"))
         if isinstance(before, int) and isinstance(after, int):
-            out.append(Part(name, before, after))
+            out.append(TopicBlock(name, before, after))
     return out
 
 
-def partition(topics: Sequence[Part], k: int) -> list[Part] | None:
+def partition(topics: Sequence[TopicBlock], k: int) -> list[TopicBlock] | None:
     """The topics, the small ones as one "Other" of at least two; None where even all together are too small.
 
     Topics with a cell below `k` are merged, then the smallest one after the other until Other is large enough.
@@ -51,19 +51,19 @@ def partition(topics: Sequence[Part], k: int) -> list[Part] | None:
     return [*named, *([_whole(other, _free(len(other), named))] if other else [])]
 
 
-def _whole(parts: Sequence[Part], name: str) -> Part:
-    return Part(name, sum(p.before for p in parts), sum(p.after for p in parts), len(parts))
+def _whole(parts: Sequence[TopicBlock], name: str) -> TopicBlock:
+    return TopicBlock(name, sum(p.before for p in parts), sum(p.after for p in parts), len(parts))
 
 
-def _free(n: int, named: Sequence[Part]) -> str:
+def _free(n: int, named: Sequence[TopicBlock]) -> str:
     name = f"Other ({n} topics)"
     while any(p.name == name for p in named):
         name += "_"
     return name
 
 
-def _named(topic: Part, place: int) -> Part:
+def _named(topic: TopicBlock, place: int) -> TopicBlock:
     name = topic.name
     if len(name) <= LONGEST and len(name.split()) <= MOST_WORDS and name.isprintable():
         return topic
-    return Part(f"Topic {place}", topic.before, topic.after)
+    return TopicBlock(f"Topic {place}", topic.before, topic.after)

@@ -13,8 +13,8 @@ from typing import Literal
 from robustify.disclosure import remade
 from robustify.disclosure.budget import STEPS, Spending, available, spend, unlimited
 from robustify.disclosure.coarse import COARSER, values
-from robustify.disclosure.partition import Part, counts, partition
-from robustify.disclosure.select import Measure, Tree, ends, places, selected
+from robustify.disclosure.partition import TopicBlock, counts, partition
+from robustify.disclosure.select import Measure, Tree, ends, places_in, selected
 from robustify.errors import AuthorisationError
 from robustify.summary.quantity import GROUPS
 from robustify.summary.result import FORMAT, PLACES, Summary
@@ -48,7 +48,7 @@ TABLE: tuple[tuple[str, str, str, str], ...] = (
 class Budgeted:
     """The topics as they are shown, the roundings, and the bits behind them; `parts` None: a total is too small."""
 
-    parts: list[Part] | None
+    parts: list[TopicBlock] | None
     measure: Measure
     spending: Spending
 
@@ -92,7 +92,7 @@ def released_tree(summary: Mapping[str, object], level: Level, k: int) -> Tree:
         out["screen"] = None
     out["topics"] = table
     out["heuristics"] = remade.features(summary.get("heuristics"), plan.measure)
-    for at, rows in places(summary, ("calibration", "*", "*", "bins")):
+    for at, rows in places_in(summary, ("calibration", "*", "*", "bins")):
         if len(at) == 4:
             _tree(_tree(_tree(out, "calibration"), str(at[1])), str(at[2]))["bins"] = remade.bins(rows, k)
     checks = remade.guardrails(out.get("guardrails"), summary.get("guardrails"), table)
@@ -112,14 +112,14 @@ def budgeted(summary: Mapping[str, object], level: Level, k: int) -> Budgeted:
     splits = _mapping(summary, "splits")
     sizes = {name: _count(splits.get(name)) for name in ("all", "robust", "shortcut")}
     topics = counts(_mapping(_mapping(summary, "topics"), "by_topic")) or [
-        Part("all", sizes["all"], sizes["robust"])
+        TopicBlock("all", sizes["all"], sizes["robust"])
     ]
     if _mapping(summary, "screen"):
         small = min(sizes["robust"], sizes["shortcut"]) < k
         parts = None if small else partition(topics, k)
     else:
         # Without a screen there are no flags.
-        parts = [Part("all", sizes["all"], 0)] if sizes["all"] >= k else None
+        parts = [TopicBlock("all", sizes["all"], 0)] if sizes["all"] >= k else None
     cells = [(p.before, p.after) for p in parts or []]
     costs = {group: {step: cost(summary, group, step) for step in STEPS} for group in GROUPS}
     bits, owed = available(cells), _owed(summary)
@@ -138,7 +138,7 @@ def cost(summary: Mapping[str, object], group: str, step: float) -> float:
         if entry.group == group:
             steps = entry.path.split(".")
             # A null at the end counts too: whether a number is null may depend on what it would be.
-            there = sum(len(at) == len(steps) for at, _ in places(summary, steps))
+            there = sum(len(at) == len(steps) for at, _ in places_in(summary, steps))
             total += there * values(entry.kind, step, ends(entry))
     if group == "surface features" and _mapping(summary, "heuristics"):
         total += 2 * len(remade.FEATURE_CLASSES) * values("rate", step)
@@ -147,7 +147,7 @@ def cost(summary: Mapping[str, object], group: str, step: float) -> float:
 
 def _owed(summary: Mapping[str, object]) -> float:
     """Shown in any case: the outcome of each guardrail and the two verdicts, of three words each."""
-    outcomes = sum(len(at) == 2 for at, _ in places(summary, ("guardrails", "[]")))
+    outcomes = sum(len(at) == 2 for at, _ in places_in(summary, ("guardrails", "[]")))
     return outcomes * values("truth", COARSER) + 2 * math.log2(3)
 
 

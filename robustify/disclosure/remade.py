@@ -17,7 +17,7 @@ from robustify.disclosure.coarse import (
     three_digits,
     withheld,
 )
-from robustify.disclosure.partition import Part
+from robustify.disclosure.partition import TopicBlock
 from robustify.disclosure.select import Measure, Tree
 from robustify.judge.topics import topics
 from robustify.stats.intervals import wilson
@@ -51,7 +51,7 @@ REMADE = {
 """What is made anew for a release from what else is released."""
 
 
-def topic_table(parts: Sequence[Part]) -> Tree:
+def topic_table(parts: Sequence[TopicBlock]) -> Tree:
     """`topics` of the summary for these parts: a function of their counts alone."""
     topic_of = [p.name for p in parts for _ in range(p.before)]
     kept = [i < p.after for p in parts for i in range(p.before)]

@@ -27,7 +27,7 @@ class Measure:
     steps: Mapping[str, float | None]
 
 
-def places(node: object, steps: Sequence[str], at: At = ()) -> Iterator[tuple[At, object]]:
+def places_in(node: object, steps: Sequence[str], at: At = ()) -> Iterator[tuple[At, object]]:
     """Every place of the tree that this path names, with what stands there; nothing (null, an empty mapping or list)
     ends it on the way.
     """
@@ -37,11 +37,11 @@ def places(node: object, steps: Sequence[str], at: At = ()) -> Iterator[tuple[At
     step, rest = steps[0], steps[1:]
     if step == "[]" and isinstance(node, list | tuple):
         for i, inner in enumerate(node):
-            yield from places(inner, rest, (*at, i))
+            yield from places_in(inner, rest, (*at, i))
     elif isinstance(node, Mapping) and step != "[]":
         names = [n for n in node if isinstance(n, str) and NAME.fullmatch(n)]
         for name in names if step == "*" else [step] * (step in node):
-            yield from places(node[name], rest, (*at, name))
+            yield from places_in(node[name], rest, (*at, name))
 
 
 def ends(place: Place) -> int:
@@ -61,7 +61,7 @@ def selected(summary: Mapping[str, object], shown: Sequence[Place], measure: Mea
     """A new tree of the shown places alone."""
     out: dict[str | int, object] = {}
     for entry in shown:
-        for at, found in places(summary, entry.path.split(".")):
+        for at, found in places_in(summary, entry.path.split(".")):
             nothing = found is None or found in ({}, [])
             _put(out, at, found if nothing else made(found, entry, measure))
     listed = _listed(out)

@@ -20,7 +20,7 @@ from robustify.gate.detect.structure import LEAST_TERMS, Shapes, lexicon
 from robustify.gate.fingerprints.folding import streams
 from robustify.gate.fingerprints.matching import Fingerprints, Match
 from robustify.gate.policy import VARIABLE, Policy, digest_of
-from robustify.gate.rule_table import BY_ID, Finding
+from robustify.gate.rule_table import BY_ID, GateFinding
 from robustify.gate.sources import Blob
 
 Demo = Literal["off", "on", "ignored"]
@@ -31,15 +31,15 @@ _AROUND = 60
 """The same for shapes and states: an item's first line may be far above."""
 
 
-def scan(data: bytes, fingerprints: Fingerprints | None = None) -> list[Finding]:
+def scan(data: bytes, fingerprints: Fingerprints | None = None) -> list[GateFinding]:
     """Everything that the layers find in one file's content, without a path, one line a rule, the strongest."""
     shapes = Shapes()
     matches: dict[str, Match] = {}
-    findings: dict[tuple[str, str], Finding] = {}
+    findings: dict[tuple[str, str], GateFinding] = {}
     before = ""
     for part in Decoder(holds_split).read(data):
         if isinstance(part, Undecoded):
-            findings.setdefault((part.rule, part.says), Finding(BY_ID[part.rule], part.line, part.says))
+            findings.setdefault((part.rule, part.says), GateFinding(BY_ID[part.rule], part.line, part.says))
             continue
         if isinstance(part, ColumnNames):
             shapes.count(part)
@@ -48,7 +48,7 @@ def scan(data: bytes, fingerprints: Fingerprints | None = None) -> list[Finding]
         shapes.look(near)
         for rule, offset, says in states(near.text, whole=near.raw):
             line = near.line_at(near.text.count("\n", 0, offset) + 1)
-            findings.setdefault((rule, ""), Finding(BY_ID[rule], line, says))
+            findings.setdefault((rule, ""), GateFinding(BY_ID[rule], line, says))
         if fingerprints is not None:
             text = part.text if part.raw else changed(before, part.text)
             for match in fingerprints.matches(text, disguised=part.raw):
@@ -77,38 +77,38 @@ def changed(raw: str, unescaped: str, near: int = _NEAR) -> str:
     return "\n".join(out)
 
 
-def _matched(match: Match) -> Finding:
+def _matched(match: Match) -> GateFinding:
     strength = "a whole text" if match.whole else f"cover {match.cover} words"
     rule = "RBG301" if match.refuses else "RBG302"
-    return Finding(BY_ID[rule], match.line, f'(set "{match.set_name}", {strength})')
+    return GateFinding(BY_ID[rule], match.line, f'(set "{match.set_name}", {strength})')
 
 
-def _shaped(shapes: Shapes, data: bytes) -> Iterator[Finding]:
+def _shaped(shapes: Shapes, data: bytes) -> Iterator[GateFinding]:
     verdict = shapes.verdict()
     if verdict is None:
         return
     rule, line, says = verdict
-    yield Finding(BY_ID[rule], line, says)
+    yield GateFinding(BY_ID[rule], line, says)
     if rule == "RBG104":  # the lexicon is asked only where it decides
         parts = Decoder(holds_split).read(data)
         texts = (part.text for part in parts if isinstance(part, DecodedText) and part.raw)
         terms = max((lexicon().named(streams(text)[0]) for text in texts), default=0)
         if terms >= LEAST_TERMS:
-            yield Finding(BY_ID["RBG201"], line, f"(a shape of an item, {terms} terms of the lexicon)")
+            yield GateFinding(BY_ID["RBG201"], line, f"(a shape of an item, {terms} terms of the lexicon)")
 
 
 @dataclass(slots=True)
 class Outcome:
     """What a check found. `allowed` and `demo`: numbers of findings that an entry or SAFE_DEMO lifted."""
 
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[GateFinding] = field(default_factory=list)
     allowed: int = 0
     demo: int = 0
     files: int = 0
     size: int = 0
 
     @property
-    def refused(self) -> list[Finding]:
+    def refused(self) -> list[GateFinding]:
         """The findings that refuse; the others are warnings."""
         return [finding for finding in self.findings if finding.rule.refuses]
 
@@ -118,14 +118,14 @@ def check_contents(
 ) -> Outcome:
     """Scan contents and compare the findings with the policy."""
     outcome = Outcome()
-    known: dict[str, list[Finding]] = {}
+    known: dict[str, list[GateFinding]] = {}
     for content in contents:
         outcome.files += 1
         outcome.size += content.size
         digest = "" if content.data is None else digest_of(content.data)
         if content.data is None:
             most = f"{content.size:,} bytes; the gate reads at most {MOST_BYTES >> 20} MiB of a file"
-            known[digest] = [Finding(BY_ID["RBG503"], 1, f"({most})")]
+            known[digest] = [GateFinding(BY_ID["RBG503"], 1, f"({most})")]
         elif digest not in known:
             known[digest] = scan(content.data, fingerprints)
         path, in_path = _in_path(content, fingerprints)
@@ -140,7 +140,7 @@ def check_contents(
     return outcome
 
 
-def _in_path(content: Blob, fingerprints: Fingerprints | None) -> tuple[str, list[Finding]]:
+def _in_path(content: Blob, fingerprints: Fingerprints | None) -> tuple[str, list[GateFinding]]:
     """The path to print and the findings in it: a path that holds registered text is not printed."""
     if fingerprints is None or not content.named:
         return content.path, []
@@ -148,7 +148,7 @@ def _in_path(content: Blob, fingerprints: Fingerprints | None) -> tuple[str, lis
     if match is None:
         return content.path, []
     says = f'(in the path itself: set "{match.set_name}", cover {match.cover} words)'
-    return f"<a path of {len(content.path)} characters>", [Finding(BY_ID["RBG301"], 1, says)]
+    return f"<a path of {len(content.path)} characters>", [GateFinding(BY_ID["RBG301"], 1, says)]
 
 
 def print_report(outcome: Outcome, why_not: str, *, demo: Demo, as_json: bool, quiet: bool) -> None:

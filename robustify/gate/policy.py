@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from robustify.errors import DataError, UsageError
-from robustify.gate.rule_table import BY_ID, Finding
+from robustify.gate.rule_table import BY_ID, GateFinding
 
 NAME = ".robustify-gate.json"
 FORMAT = "robustify.gate-policy/1"
@@ -54,7 +54,7 @@ class Policy:
     entries: tuple[Entry, ...] = ()
     demo: tuple[DemoPath, ...] = ()
 
-    def allows(self, finding: Finding, digest: str, today: date) -> bool:
+    def allows(self, finding: GateFinding, digest: str, today: date) -> bool:
         """Whether an entry in force is bound to this path, rule and content."""
         return finding.rule.allowable and any(
             entry.path == finding.path
@@ -64,7 +64,7 @@ class Policy:
             for entry in self.entries
         )
 
-    def demonstrates(self, finding: Finding) -> bool:
+    def demonstrates(self, finding: GateFinding) -> bool:
         """Whether the finding is of a layer that SAFE_DEMO lifts, on a listed path."""
         return finding.rule.lifted_by_demo and any(demo.covers(finding.path) for demo in self.demo)
 

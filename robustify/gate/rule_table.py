@@ -91,7 +91,7 @@ def explained(rule: Rule) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class GateFinding:
     """One rule that matched in one place. `line` counts from 1; `says` is counts and fixed words; `path` may come later."""
 
     rule: Rule

@@ -20,7 +20,7 @@ from robustify.stats import differences
 from robustify.stats.differences import detectable, independent_difference, paired_difference
 from robustify.stats.intervals import FEWEST_CLUSTERS, clusters, interval, rate, resampled
 from robustify.stats.tests import minimum_detectable_difference
-from robustify.summary.quantity import Difference, Quantity
+from robustify.summary.quantity import DifferenceQuantity, Quantity
 from robustify.summary.scored import Accuracy, AgainstChance, FreeScores, RandomRemoval, ViewScores
 
 VIEWS = ("full", "choices_only", "choices_only_text", "cloze")
@@ -81,16 +81,16 @@ def accuracy(credits: Credits, parts: Parts, free: FreeScores | None = None, *, 
     return Accuracy(is_voter=is_voter, **measures, free=free, format_gap=format_gap(credits, parts))
 
 
-def format_gap(credits: Credits, parts: Parts) -> Difference | None:
+def format_gap(credits: Credits, parts: Parts) -> DifferenceQuantity | None:
     """`full` less `cloze_chars` on the items fit for cloze that were answered in both; None where one was not asked."""
     full, cloze = credits.get("full"), credits.get("cloze_chars")
     if full is None or cloze is None:
         return None
     both = paired_difference(np.where(parts.cloze, full, np.nan), cloze, parts.groups)
-    return Difference.from_stats(both)
+    return DifferenceQuantity.from_stats(both)
 
 
-def heuristic_gap(won: Floats, longest: Floats, groups: Ints | None = None) -> Difference | None:
+def heuristic_gap(won: Floats, longest: Floats, groups: Ints | None = None) -> DifferenceQuantity | None:
     """Accuracy where the longest answer is right minus where it is wrong.
 
     Both are credits (n,); a tied longest answer counts on both sides by its credit. None where either side is
@@ -105,15 +105,15 @@ def heuristic_gap(won: Floats, longest: Floats, groups: Ints | None = None) -> D
         return None
     plain = independent_difference(float(a @ c), right, float(a @ (1 - c)), wrong)
     if groups is None:
-        return Difference.from_stats(plain)
+        return DifferenceQuantity.from_stats(plain)
     if clusters(len(a), groups[there]) < FEWEST_CLUSTERS:
-        return Difference(value=plain.value, n=plain.n)
+        return DifferenceQuantity(value=plain.value, n=plain.n)
     with np.errstate(divide="ignore", invalid="ignore"):
         table = np.column_stack([a * c, c, a * (1 - c), 1 - c])
         draws = _gap(resampled(table, groups[there]))
     error = float(np.nanstd(draws))
     ci = interval(draws) if error else None
-    return Difference.from_stats(differences.Difference(plain.value, plain.n, ci, error))
+    return DifferenceQuantity.from_stats(differences.Difference(plain.value, plain.n, ci, error))
 
 
 def random_removal(

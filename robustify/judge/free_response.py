@@ -17,7 +17,7 @@ from robustify.judge.accuracy import Parts, heuristic_gap
 from robustify.screen.item_index import ItemIndex
 from robustify.stats.differences import paired_difference
 from robustify.stats.intervals import rate
-from robustify.summary.quantity import Difference, Quantity
+from robustify.summary.quantity import DifferenceQuantity, Quantity
 from robustify.summary.scored import FreeRate, FreeScores
 
 FORMAT = 1
@@ -107,7 +107,7 @@ def free_scores(
     return FreeScores(
         **{name: _rates(score, asked & mask, judged) for name, mask in masks.items()},
         heuristic_gap=heuristic_gap(score, parts.longest, parts.groups),
-        full_gap=None if gap is None else Difference.from_stats(gap),
+        full_gap=None if gap is None else DifferenceQuantity.from_stats(gap),
         statuses=dict(sorted(Counter(row.status for row in rows).items())),
         kinds=dict(sorted(Counter(row.kind for row in rows).items())),
         left_out=dict(grades.left_out),

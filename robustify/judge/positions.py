@@ -19,7 +19,7 @@ from robustify.screen.votes import first_template
 from robustify.stats.differences import paired_difference, sign_flip
 from robustify.stats.intervals import FEWEST_CLUSTERS, Interval, bootstrap, clopper_pearson, clusters, rate
 from robustify.stats.tests import holm, mcnemar_exact
-from robustify.summary.quantity import Difference, Quantity
+from robustify.summary.quantity import DifferenceQuantity, Quantity
 from robustify.summary.scored import Debiased, PlaceBias, PlaceRecall, PositionBias
 
 FOLDS = 5
@@ -185,7 +185,7 @@ def debiased(block: Block, turned: Ints, groups: Ints | None = None) -> Debiased
         return None
     won, raw = np.concatenate(corrected), np.concatenate(plain)
     together = None if groups is None else groups[np.concatenate(item)]
-    difference = Difference.from_stats(paired_difference(won, raw, together))
+    difference = DifferenceQuantity.from_stats(paired_difference(won, raw, together))
     return Debiased(accuracy=Quantity.of(rate(won)), raw=Quantity.of(rate(raw)), difference=difference)
 
 

@@ -23,7 +23,7 @@ from robustify.screen.votes import first_template
 from robustify.stats.differences import independent_difference
 from robustify.stats.intervals import rate, wilson
 from robustify.stats.tests import holm, minimum_detectable_difference
-from robustify.summary.quantity import Difference, Quantity
+from robustify.summary.quantity import DifferenceQuantity, Quantity
 from robustify.summary.reason import FewStrongModels
 from robustify.summary.result import Contamination, Memorisation, Recall, ShortMode, TextFile, TextOverlap
 from robustify.summary.scored import LabelNoise
@@ -256,8 +256,10 @@ def _picks(answers: Answers, index: ItemIndex, model: str) -> Ints:
     return np.where(np.isnan(spread), _UNANSWERED, spread).astype(np.int64)
 
 
-def _difference(flagged: Bools, robust: Bools, shortcut: Bools) -> Difference:
+def _difference(flagged: Bools, robust: Bools, shortcut: Bools) -> DifferenceQuantity:
     if not robust.any() or not shortcut.any():
-        return Difference(n=0)
+        return DifferenceQuantity(n=0)
     x, y = float(flagged[robust].sum()), float(flagged[shortcut].sum())
-    return Difference.from_stats(independent_difference(x, float(robust.sum()), y, float(shortcut.sum())))
+    return DifferenceQuantity.from_stats(
+        independent_difference(x, float(robust.sum()), y, float(shortcut.sum()))
+    )

@@ -61,7 +61,7 @@ def read_record(folder: Path) -> Record | None:
         raise ModelError(f"{path}: is no model record; delete its folder and pull the model again") from e
 
 
-def check(folder: Path) -> None:
+def check_folder(folder: Path) -> None:
     """Refuse what must not be loaded, and what is not as it was recorded.
 
     Raises:

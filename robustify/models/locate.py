@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from robustify.errors import ModelError
-from robustify.models.folder import LOCAL_GGUF, RECORD, check, digests, read_record
-from robustify.models.names import KNOWN, Folder, Gguf, Hub, Known, known, parse
+from robustify.models.folder import LOCAL_GGUF, RECORD, check_folder, digests, read_record
+from robustify.models.names import KNOWN, Folder, Gguf, Hub, Known, known, parse_reference
 from robustify.models.pull import Say, install, models_folder
 
 # What a model needs, and nothing that could be run: no *.py, no pickles.
@@ -23,7 +23,7 @@ def locate(reference: str, cache: Path, say: Say = lambda _: None) -> Path:
         UsageError: the reference is none of the known forms.
         ModelError: files are missing, damaged or refused, or the hub is out of reach.
     """
-    named = parse(reference)
+    named = parse_reference(reference)
     match named:
         case Known():
             folder = models_folder(cache) / named.name
@@ -37,7 +37,7 @@ def locate(reference: str, cache: Path, say: Say = lambda _: None) -> Path:
             folder = _converted(named.path, cache, say)
         case Folder():
             folder = named.path
-    check(folder)
+    check_folder(folder)
     return folder
 
 

@@ -103,7 +103,7 @@ _PART = r"\w(?:[\w.-]*\w)?"
 _HUB = re.compile(rf"(?P<repo>(?!\S*(?:--|\.\.)\S*@){_PART}/{_PART})@(?P<revision>[\w./-]+)")
 
 
-def parse(reference: str) -> Reference:
+def parse_reference(reference: str) -> Reference:
     """What a reference names. A known name wins over a folder of that name.
 
     Raises:

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 
 from robustify import files
 from robustify.errors import ModelError, ResourceError
-from robustify.models.folder import RECORD, Record, check, mark_seen, write_record
+from robustify.models.folder import RECORD, Record, check_folder, mark_seen, write_record
 from robustify.models.names import Known, Wheel, known
 
 Say = Callable[[str], None]
@@ -51,7 +51,7 @@ def pull(name: str, cache: Path, say: Say) -> Path:
         if not (folder / RECORD).is_file():
             return False
         try:
-            check(folder)
+            check_folder(folder)
         except ModelError:
             say(f"{folder}: damaged; fetched anew")
             return False

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from robustify.report.blocks import Cell, Kind, Mark, PlotRow, Tone
-from robustify.summary.quantity import Difference, Interval, Part, Quantity
+from robustify.summary.quantity import DifferenceQuantity, Interval, Part, Quantity
 from robustify.summary.scored import AgainstChance
 
 ABSENT = "not measured"
@@ -175,7 +175,7 @@ def points_cell(q: Quantity | None, p: float | None = None) -> Cell:
     """A difference of two shares in a table, with its p and the difference that has a power of 80 %."""
     if q is None or q.value is None:
         return _without_value(q or Quantity())
-    mde = q.mde if isinstance(q, Difference) else None
+    mde = q.mde if isinstance(q, DifferenceQuantity) else None
     return Cell(in_points(q.value), joined(rests_on(q), "" if p is None else p_value(p), power(mde)))
 
 

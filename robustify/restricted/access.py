@@ -129,14 +129,14 @@ def authorised(config: Labelled, folder: Path | None) -> Access | None:
             "private folder (robustify adapter list; robustify adapter new): nothing was read"
         )
     licence = require(adapter)
-    sources = present(adapter)
+    sources = facts_present(adapter)
     key = evaluator_key()
     if folder is not None:
         require_private(folder)
     return Access(adapter.manifest, key, sources, licence)
 
 
-def present(adapter: Adapter) -> tuple[Source, ...]:
+def facts_present(adapter: Adapter) -> tuple[Source, ...]:
     """The set's files, all of them here, regular, below the root and with the pinned digests.
 
     Raises:

@@ -16,7 +16,7 @@ import yaml
 from robustify.errors import DataError, ResourceError, RobustifyError, UsageError
 from robustify.files import read_expected
 from robustify.loaders import Source, load, load_many
-from robustify.restricted.access import Access, present
+from robustify.restricted.access import Access, facts_present
 from robustify.restricted.adapters import Adapter, find, unplaced
 from robustify.restricted.confinement import require_private
 from robustify.restricted.manifest import FILE, FORMAT, ID, LICENCE, Manifest, read_manifest
@@ -115,7 +115,7 @@ def checked(name: str, out: Path | None) -> dict[str, Any]:
     if manifest.restricted:
         facts = [
             _fact("licence", lambda: f"accepted by {require(adapter).name}"),
-            _fact("data", lambda: f"all files here ({len(present(adapter))}), as pinned"),
+            _fact("data", lambda: f"all files here ({len(facts_present(adapter))}), as pinned"),
             _fact("key", lambda: f"key {evaluator_key().id}"),
         ]
         if out is not None:
@@ -161,5 +161,5 @@ def _private(out: Path) -> str:
 
 
 def _records(adapter: Adapter) -> str:
-    access = Access(adapter.manifest, evaluator_key(), present(adapter), require(adapter))
+    access = Access(adapter.manifest, evaluator_key(), facts_present(adapter), require(adapter))
     return f"{len(access.keyed(load_many(access.sources)).items):,} records, each with an id of its own"

@@ -202,7 +202,7 @@ HiddenIds = Annotated[tuple[str, ...] | None, never("ids")]
 HiddenName = Annotated[str | None, never("name")]
 
 
-class Difference(Quantity):
+class DifferenceQuantity(Quantity):
     """A difference of two shares. `mde`: beside a null result the difference that 80 % power would have detected."""
 
     mde: OuterShare = None
@@ -213,7 +213,7 @@ class Difference(Quantity):
         return cls.of(found, mde=found.mde)
 
 
-Gap = Annotated[Difference | None, Shown("difference")]
+Gap = Annotated[DifferenceQuantity | None, Shown("difference")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from robustify.summary.quantity import (
     OUTER,
     Cell,
     Count,
-    Difference,
+    DifferenceQuantity,
     Ends,
     Gap,
     Hidden,
@@ -67,7 +67,7 @@ class FreeScores(Part):
     shortcut: Annotated[FreeRate | None, Shown("rate", OUTER, "shortcut", alone=True)] = None
     robust: Annotated[FreeRate | None, Shown("rate", OUTER, "robust", alone=True)] = None
     heuristic_gap: Gap = None
-    full_gap: Annotated[Difference | None, never("difference")] = None
+    full_gap: Annotated[DifferenceQuantity | None, never("difference")] = None
     statuses: Annotated[dict[str, int] | None, never("count")] = None
     kinds: Annotated[dict[str, int] | None, never("count")] = None
     left_out: Annotated[dict[str, int] | None, never("count")] = None
@@ -276,6 +276,6 @@ class LabelNoise(Part):
     expected: Number = None
     in_robust: Annotated[Quantity | None, Shown("rate", "keys to review", "robust")] = None
     in_shortcut: Annotated[Quantity | None, Shown("rate", "keys to review", "shortcut")] = None
-    difference: Annotated[Difference | None, Shown("difference", "keys to review")] = None
+    difference: Annotated[DifferenceQuantity | None, Shown("difference", "keys to review")] = None
     items: HiddenIds = None
     reason: NoiseReason | None = None

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from robustify.writers.public import Asked
 
 
-class Writer(Protocol):
+class RunWriter(Protocol):
     """The one value that knows whether a set is restricted; `pipeline.writer_for` chooses it, once."""
 
     @property

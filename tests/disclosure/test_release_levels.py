@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from robustify.baselines.heuristics import HEURISTICS
 from robustify.disclosure.budget import available, log2_choose, spend
 from robustify.disclosure.coarse import flagged_rate, one_digit_up, plain_rate, rounded, three_digits
-from robustify.disclosure.partition import Part, partition
+from robustify.disclosure.partition import TopicBlock, partition
 from robustify.disclosure.release import PRINTED, budgeted, cost, released, released_tree
 from robustify.disclosure.remade import FEATURE_CLASSES, REMADE
-from robustify.disclosure.select import places
+from robustify.disclosure.select import places_in
 from robustify.errors import AuthorisationError
 from robustify.report import render
 from robustify.summary.format_1 import read
@@ -69,7 +69,7 @@ def listed(summary: dict[str, Any]) -> set[Place]:
     """The places that the list names, with what a rate or difference at one of them is made of."""
     out: set[Place] = set()
     for entry in PLACES:
-        for at, _ in places(summary, entry.path.split(".")):
+        for at, _ in places_in(summary, entry.path.split(".")):
             out.add(at)
             if entry.kind in ("rate", "difference"):
                 out |= {(*at, name) for name in ("value", "n", "withheld")}
@@ -154,7 +154,7 @@ def test_rates_are_whole_percents_with_n_and_an_interval(exact: dict[str, Any]) 
     out = released_tree(exact, "evaluator", 10)
     found = 0
     for entry in PLACES:
-        for at, node in places(out, entry.path.split(".")):
+        for at, node in places_in(out, entry.path.split(".")):
             if entry.kind == "rate" and len(at) == len(entry.path.split(".")) and isinstance(node, dict):
                 found += 1
                 if node["value"] is None:
@@ -184,7 +184,7 @@ def test_no_cell_of_the_topics_is_small_and_totals_stay_true(exact: dict[str, An
     st.integers(5, 20),
 )
 def test_a_partition_has_no_small_cell_and_no_lonely_other(drawn: list[tuple[int, float]], k: int) -> None:
-    topics = [Part(f"t{i}", n, round(n * share)) for i, (n, share) in enumerate(drawn)]
+    topics = [TopicBlock(f"t{i}", n, round(n * share)) for i, (n, share) in enumerate(drawn)]
     parts = partition(topics, k)
     before, after = sum(t.before for t in topics), sum(t.after for t in topics)
     if parts is None:
@@ -198,13 +198,15 @@ def test_a_partition_has_no_small_cell_and_no_lonely_other(drawn: list[tuple[int
 
 
 def test_a_single_small_topic_takes_the_next_smallest_with_it() -> None:
-    parts = partition([Part("a", 100, 50), Part("b", 40, 20), Part("tiny", 4, 2)], 10)
-    assert parts == [Part("a", 100, 50), Part("Other (2 topics)", 44, 22, 2)]
+    parts = partition([TopicBlock("a", 100, 50), TopicBlock("b", 40, 20), TopicBlock("tiny", 4, 2)], 10)
+    assert parts == [TopicBlock("a", 100, 50), TopicBlock("Other (2 topics)", 44, 22, 2)]
 
 
 def test_a_topic_that_is_a_text_and_no_name_is_numbered() -> None:
     long = "which of the following lamps is turned by the merun when it rains"
-    parts = partition([Part(long, 40, 20), Part("lamps", 40, 20), Part("x\x1b[31m", 40, 20)], 10)
+    parts = partition(
+        [TopicBlock(long, 40, 20), TopicBlock("lamps", 40, 20), TopicBlock("x\x1b[31m", 40, 20)], 10
+    )
     assert parts is not None
     assert {p.name for p in parts} == {"lamps", "Topic 2", "Topic 3"}
 
@@ -319,7 +321,7 @@ def test_the_budget_looks_at_no_value(exact: dict[str, Any]) -> None:
     other = copy.deepcopy(exact)
     for entry in PLACES:
         if entry.group and entry.kind in ("rate", "difference"):
-            for at, node in places(other, entry.path.split(".")):
+            for at, node in places_in(other, entry.path.split(".")):
                 if len(at) == len(entry.path.split(".")) and isinstance(node, dict):
                     node |= {"value": 0.5, "ci": [0.4, 0.6], "mde": None}
     assert budgeted(other, "published", 10) == budgeted(exact, "published", 10)

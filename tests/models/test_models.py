@@ -10,7 +10,7 @@ import pytest
 
 from robustify.errors import ModelError, ResourceError, UsageError
 from robustify.models import cache_folder, folder, info, listing, locate, pull
-from robustify.models.names import KNOWN, Folder, Gguf, Hub, Known, Wheel, parse
+from robustify.models.names import KNOWN, Folder, Gguf, Hub, Known, Wheel, parse_reference
 from robustify.models.pull import models_folder
 from tests.support.model_cache import spoil_config, tiny_gguf, tiny_llama
 
@@ -95,12 +95,12 @@ def silent(_: str) -> None:
     ],
 )
 def test_a_reference_is_understood(reference: str, meant: object) -> None:
-    assert parse(reference) == meant
+    assert parse_reference(reference) == meant
 
 
 def test_folders_and_gguf_files_are_references(copied: Path, gguf: Path) -> None:
-    assert parse(str(copied)) == Folder(copied)
-    assert parse(str(gguf)) == Gguf(gguf)
+    assert parse_reference(str(copied)) == Folder(copied)
+    assert parse_reference(str(gguf)) == Gguf(gguf)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from robustify.engines.protocols import Closing, Logprob, Progress, no_progress
 from robustify.engines.recipe import recipe, tokenizer_key
 from robustify.engines.tokens import as_prompt, check_lengths, check_room, encode, kept
 from robustify.errors import ModelError, ResourceError, UsageError
-from robustify.models.folder import check, has_chat_template, read_record
+from robustify.models.folder import check_folder, has_chat_template, read_record
 from robustify.views import Request
 
 DTYPES = ("float32", "bfloat16", "float16")
@@ -52,7 +52,7 @@ class HF(Closing):
     ) -> None:
         if dtype not in DTYPES:
             raise UsageError(f"dtype {dtype!r}: expected one of {', '.join(DTYPES)}")
-        check(folder)
+        check_folder(folder)
         self.name = name
         self._folder, self._device, self._dtype = folder, device, dtype
         self._budget = max_batch_tokens

@@ -77,7 +77,7 @@ class Capabilities:
         return bool(self.top) and len(letter.strip()) == 1
 
 
-def probe(questions: Questions, speller: Speller | None) -> Capabilities:
+def probe_server(questions: Questions, speller: Speller | None) -> Capabilities:
     """What the server can be asked. `speller`: the tokenizer by which prompts will be sent as tokens, if they will.
 
     Raises:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from robustify.engines.cache import Cache, Kept
-from robustify.engines.openai.capabilities import Capabilities, probe
+from robustify.engines.openai.capabilities import Capabilities, probe_server
 from robustify.engines.openai.client import Client, Json, Refusal, Unreachable
 from robustify.engines.openai.continuations import Job, Scored, Scoring, Unfit, jobs_of, keys_of
 from robustify.engines.openai.logprobs import Questions
@@ -73,7 +73,7 @@ class OpenAIServer(Closing):
         Raises:
             ModelError: as `probe`.
         """
-        return probe(self._questions, self._spelling.speller if self._spelling else None)
+        return probe_server(self._questions, self._spelling.speller if self._spelling else None)
 
     def fingerprint(self) -> dict[str, str]:
         """What the numbers depend on, as far as a server says; `probe` is the model's log-probabilities of a harmless

@@ -128,7 +128,7 @@ class Worker:
 
 def _check(spec: Spec) -> None:
     from robustify.engines.recipe import recipe
-    from robustify.models.folder import check
+    from robustify.models.folder import check_folder
 
     where = f"{spec.name}: worker on {socket.gethostname()}"
     if robustify.__version__ != spec.version:
@@ -142,7 +142,7 @@ def _check(spec: Spec) -> None:
             f"{where}: has no folder {folder}; expected the model there, as on the machine that asks: put it on "
             "a disk that all machines see, or copy it to the same place on each"
         )
-    check(folder)
+    check_folder(folder)
     here = recipe(folder, spec.device, spec.dtype, 0, n_threads=spec.threads)
     other = [n for n, v in spec.recipe.items() if n not in _SETTINGS and here.get(n) != v]
     if other:

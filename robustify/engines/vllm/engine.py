@@ -21,7 +21,7 @@ from robustify.engines.recipe import file_digests
 from robustify.engines.tokens import as_prompt, check_lengths, check_room, encode, spelling
 from robustify.engines.vllm.settings import VLLMModel
 from robustify.errors import ModelError
-from robustify.models.folder import check, read_record
+from robustify.models.folder import check_folder, read_record
 from robustify.views import Request
 
 VERSION = "vllm-1"
@@ -60,7 +60,7 @@ class VLLM(Closing):
 
     def __init__(self, model: VLLMModel, folder: Path, cache: Cache | None = None) -> None:
         require_vllm(model.name)
-        check(folder)
+        check_folder(folder)
         self.name = model.name
         self._model, self._folder = model, folder
         self._speller = spelling(str(folder), cache.file.parent if cache else None).speller

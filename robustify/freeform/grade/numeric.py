@@ -22,7 +22,7 @@ from robustify.freeform.answer_text import (
     undecided,
     wrong,
 )
-from robustify.freeform.grade.quantities import Quantity, plain_notation, quantities_in, whole_quantity
+from robustify.freeform.grade.quantities import NumberWithUnit, plain_notation, quantities_in, whole_quantity
 from robustify.freeform.grade.units import Unit, convert, dimension, is_percent, parse_unit
 
 _BOUND = re.compile(
@@ -48,7 +48,7 @@ def last_right_side(segment: str) -> tuple[int, int]:
     return (sign + 1, len(segment)) if sign >= 0 else (0, len(segment))
 
 
-def joined_pair(segment: str, first: Quantity, second: Quantity) -> bool:
+def joined_pair(segment: str, first: NumberWithUnit, second: NumberWithUnit) -> bool:
     """Whether two numbers are a range or an alternative."""
     between = segment[first.end : second.start]
     if _JOINT.fullmatch(between) or re.fullmatch(r"\s?-\s?", between):
@@ -56,12 +56,12 @@ def joined_pair(segment: str, first: Quantity, second: Quantity) -> bool:
     return between == "" and segment[second.start - 1 : second.start] == "-"
 
 
-def bounded(segment: str, quantity: Quantity) -> bool:
+def bounded(segment: str, quantity: NumberWithUnit) -> bool:
     """Whether a number is only a bound: "at least 5", "> 5"."""
     return _BOUND.search(segment[max(0, quantity.start - 40) : quantity.start]) is not None
 
 
-def expression(segment: str, inside: Sequence[Quantity], scope: tuple[int, int] | None = None) -> bool:
+def expression(segment: str, inside: Sequence[NumberWithUnit], scope: tuple[int, int] | None = None) -> bool:
     """Whether something is left to compute: roots, powers, functions, or an operator beside a number."""
     start, end = scope or (0, len(segment))
     left, place = [], start
@@ -175,7 +175,7 @@ def find_numeric(answer: str, reference: str, rule: NumericRule, question: str =
     return _chosen(segment, found, reference_quantity, rule, question)
 
 
-def _kept(found: Sequence[Quantity], unit: Unit | None) -> list[Quantity]:
+def _kept(found: Sequence[NumberWithUnit], unit: Unit | None) -> list[NumberWithUnit]:
     """The quantities of the reference's dimension, if there are any; else all."""
     if unit is None or is_percent(unit):
         return list(found)
@@ -184,7 +184,7 @@ def _kept(found: Sequence[Quantity], unit: Unit | None) -> list[Quantity]:
 
 
 def _chosen(
-    segment: str, found: list[Quantity], reference: Quantity, rule: NumericRule, question: str
+    segment: str, found: list[NumberWithUnit], reference: NumberWithUnit, rule: NumericRule, question: str
 ) -> Finding:
     every = quantities_in(segment)
     distinct = _distinct(found)
@@ -202,16 +202,16 @@ def _chosen(
     return undecided("multiple_numbers")
 
 
-def _distinct(found: Sequence[Quantity]) -> set[tuple[Decimal, Unit | None]]:
+def _distinct(found: Sequence[NumberWithUnit]) -> set[tuple[Decimal, Unit | None]]:
     return {(q.value.normalize(_CONTEXT), q.unit) for q in found}
 
 
 def _one(
     segment: str,
     scope: tuple[int, int],
-    every: Sequence[Quantity],
-    quantity: Quantity,
-    reference: Quantity,
+    every: Sequence[NumberWithUnit],
+    quantity: NumberWithUnit,
+    reference: NumberWithUnit,
     rule: NumericRule,
     question: str,
 ) -> Finding:
@@ -223,7 +223,9 @@ def _one(
     return _compared(quantity, reference, rule, question)
 
 
-def _compared(quantity: Quantity, reference: Quantity, rule: NumericRule, question: str) -> Finding:
+def _compared(
+    quantity: NumberWithUnit, reference: NumberWithUnit, rule: NumericRule, question: str
+) -> Finding:
     if quantity.bullet and rule.accepts(-quantity.value, reference.value):
         return undecided("sign_or_bullet", quantity.raw)
     if is_percent(reference.unit) or is_percent(quantity.unit):
@@ -250,7 +252,9 @@ def _compared(quantity: Quantity, reference: Quantity, rule: NumericRule, questi
     return _missed(quantity, reference, rule, flags)
 
 
-def _missed(quantity: Quantity, reference: Quantity, rule: NumericRule, flags: tuple[str, ...]) -> Finding:
+def _missed(
+    quantity: NumberWithUnit, reference: NumberWithUnit, rule: NumericRule, flags: tuple[str, ...]
+) -> Finding:
     if reference.value == 0 and rule.tolerance.abs == 0:
         return wrong("zero_reference_needs_abs", quantity.raw, flags)
     if quantity.value in rule.rivals:
@@ -267,7 +271,9 @@ def _meant(unit: Unit | None, wanted: Unit | None) -> Unit | None:
     return _CELSIUS if unit == _COULOMB else _FAHRENHEIT if unit == _FARAD else unit
 
 
-def _by_percent(quantity: Quantity, reference: Quantity, rule: NumericRule, question: str) -> Finding:
+def _by_percent(
+    quantity: NumberWithUnit, reference: NumberWithUnit, rule: NumericRule, question: str
+) -> Finding:
     """Face value or fraction: both for a reference in per cent; for another one the question decides."""
     face = quantity.value
     if is_percent(reference.unit):

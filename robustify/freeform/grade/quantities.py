@@ -95,7 +95,7 @@ _ORDINAL = re.compile(r"(?:st|nd|rd|th)\b", re.IGNORECASE)
 _LONE_SYMBOLS = {"x", "y", "z", "n", "i", "e", "π"}
 
 
-class Quantity(NamedTuple):
+class NumberWithUnit(NamedTuple):
     """A number of a text in plain notation, with the unit after it.
 
     `unknown` is set where a word follows that may be a unit and is none we know, `bullet` where the minus sign may be
@@ -111,9 +111,9 @@ class Quantity(NamedTuple):
     bullet: bool = False
 
 
-def quantities_in(text: str) -> list[Quantity]:
+def quantities_in(text: str) -> list[NumberWithUnit]:
     """The numbers of a text that is in plain notation already. Linear in its length."""
-    found: list[Quantity] = []
+    found: list[NumberWithUnit] = []
     place = 0
     while len(found) < MOST_QUANTITIES and (number := _NUMBER.search(text, place)) is not None:
         quantity = _quantity(text, number)
@@ -125,7 +125,7 @@ def quantities_in(text: str) -> list[Quantity]:
     return found
 
 
-def whole_quantity(text: str) -> Quantity | None:
+def whole_quantity(text: str) -> NumberWithUnit | None:
     """The quantity that a whole text is, a leading `x =` or `~` allowed, or None."""
     if len(text) > LONGEST_REFERENCE:
         return None
@@ -147,7 +147,7 @@ def _past_digits(text: str, number: "re.Match[str]") -> int:
     return end
 
 
-def _quantity(text: str, number: "re.Match[str]") -> Quantity | None:
+def _quantity(text: str, number: "re.Match[str]") -> NumberWithUnit | None:
     start, end = number.start(), number.end()
     negative = (number["sign"] or "").startswith("-")
     if number["sign"]:
@@ -199,7 +199,7 @@ def _digits(mantissa: str) -> str:
     return mantissa.replace("'", "").replace(",", ".")
 
 
-def _with_unit(text: str, value: Decimal, start: int, end: int) -> Quantity | None:
+def _with_unit(text: str, value: Decimal, start: int, end: int) -> NumberWithUnit | None:
     after = text[end : end + 60]
     attached = bool(after) and not after[0].isspace()
     if attached and _ORDINAL.match(after):
@@ -210,11 +210,11 @@ def _with_unit(text: str, value: Decimal, start: int, end: int) -> Quantity | No
     read = leading_unit(after[blanks:])
     if read is not None:
         stop = end + blanks + read.length
-        return Quantity(value, read.unit, start, stop, text[start:stop])
+        return NumberWithUnit(value, read.unit, start, stop, text[start:stop])
     if attached and (after[0].isalpha() or after[0] == "_"):
         return None
     if re.match(r"\.\d", after):
         return None
     word = re.match(r"[ ~]([^\W\d_]+)", after)
     unknown = word is not None and word[1].casefold() not in STOP_WORDS and word[1] not in _LONE_SYMBOLS
-    return Quantity(value, None, start, end, text[start:end], unknown)
+    return NumberWithUnit(value, None, start, end, text[start:end], unknown)
