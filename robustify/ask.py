@@ -22,6 +22,7 @@ from robustify.item import Item
 from robustify.models import locate
 from robustify.orders import Order
 from robustify.redaction.silence import muted
+from robustify.scoring import per_character
 from robustify.views import Request, Template, View, template
 
 
@@ -182,9 +183,7 @@ def _row(p: Planned, model: str, scored: Sequence[Logprob]) -> Answer:
     back = sorted(range(p.item.k), key=p.order.__getitem__)
     totals = [scored[j].total for j in back]
     n_chars = [len(c) for c in p.item.choices]
-    per_char = (
-        [total / n for total, n in zip(totals, n_chars, strict=True)] if not p.template.by_letter else None
-    )
+    per_char = None if p.template.by_letter else per_character(totals, n_chars)
     return answer(
         p.item.id,
         p.template.view,

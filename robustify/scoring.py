@@ -3,6 +3,7 @@
 Scores are those of the continuation alone: nothing here ever sees the probability of a stem.
 """
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -33,6 +34,11 @@ def normalised(block: Block, norm: Norm, unconditional: Block | None = None) -> 
             return _per(block.scores, block.n_tokens)
         case "pmi":
             return _pmi(block, unconditional)
+
+
+def per_character(scores: Sequence[float], n_chars: Sequence[int]) -> list[float]:
+    """The primary norm of one asking: scores in nats divided by code points, both (k,), as in lm-eval's acc_norm."""
+    return [score / n for score, n in zip(scores, n_chars, strict=True)]
 
 
 def _per(scores: Floats, lengths: Floats) -> Floats:

@@ -15,6 +15,7 @@ from robustify.item import Item
 from robustify.loaders import Defect, Quarantined
 from robustify.logs.log import Log, LogReply
 from robustify.orders import Order, own
+from robustify.scoring import per_character
 
 UNCONDITIONED = "unconditioned"
 T = TypeVar("T")
@@ -53,7 +54,7 @@ def answer_rows(reply: LogReply, item: Item, order: Order) -> Iterator[Answer]:
     sizes = [len(choice.encode("utf-8", "surrogatepass")) for choice in item.choices]
     for view, template, shown_scores in scored:
         scores = _in_own_order(shown_scores, order)
-        per_char = [s / n for s, n in zip(scores, chars, strict=True)] if reply.by_text else None
+        per_char = per_character(scores, chars) if reply.by_text else None
         yield answer(
             item.id, view, reply.model, order, template, item.key, scores,
             ranked_by=per_char, n_chars=chars, n_bytes=sizes,

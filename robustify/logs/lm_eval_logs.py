@@ -19,6 +19,7 @@ from robustify.logs.lm_eval_results import LmEvalRun, find_run
 from robustify.logs.log import Log, LoggedItem, LogOptions, LogReply, logged_items
 from robustify.logs.naming import mostly_letters, place_named
 from robustify.logs.prompts import Prompt, asked_as
+from robustify.scoring import per_character
 from robustify.stats.ties import tied_best
 
 KIND = "lm-eval"
@@ -143,7 +144,7 @@ def _contradictions(made: Sequence[tuple[SourceRow, LogReply]]) -> list[Fault]:
 def _per_character(reply: LogReply) -> tuple[float, ...]:
     if not reply.by_text or not all(reply.n_chars):
         return ()
-    return tuple(s / n for s, n in zip(reply.scores, reply.n_chars, strict=True))
+    return tuple(per_character(reply.scores, reply.n_chars))
 
 
 def _assumed(run: LmEvalRun, options: LogOptions, prompts: Sequence[Prompt]) -> list[str]:

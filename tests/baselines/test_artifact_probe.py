@@ -98,6 +98,7 @@ def test_each_kind_of_cue_is_found_alone(cue: Cue) -> None:
     assert right(items)[1::2].mean() > 0.75
 
 
+@pytest.mark.slow
 def test_random_choices_give_chance() -> None:
     """Ten clean sets: a leak between folds would lift the mean far above 0.25 (standard error 0.009)."""
     won = np.concatenate([right(a_set(seed, 240)[0]) for seed in range(10)])

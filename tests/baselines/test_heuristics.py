@@ -232,6 +232,7 @@ def _kept_by_voters(rng: np.random.Generator) -> tuple[Answers, np.ndarray[Any, 
     return guess(items), ~picked[np.arange(150), key], ~picked
 
 
+@pytest.mark.slow
 def test_on_what_a_filter_kept_p_is_against_what_the_filter_left() -> None:
     """Against 1/k the shortest answer is an alarm on clean sets, because the voters took the longest one."""
     rng = np.random.default_rng(7)

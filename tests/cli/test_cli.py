@@ -220,6 +220,7 @@ def test_help_is_instant() -> None:
     assert min(spent) < 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_run_is_one_line_and_leaves_no_run(
     tmp_path: Path, items: Path, sent: int, code: int

@@ -133,6 +133,7 @@ class Killed(BaseException):
     """As a signal would end it."""
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_and_ends_with_the_same_bits(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="the engine needs torch: the hf extra is not installed")
     from robustify.engines.local.engine import HF

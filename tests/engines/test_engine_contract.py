@@ -172,6 +172,7 @@ class TestEveryEngine:
         assert list(raised.value.faults) == [1]
         assert "cat" not in str(raised.value)
 
+    @pytest.mark.slow
     def test_every_asking_of_an_item_is_an_answer(
         self, opened: Opened, folder: Path, tmp_path: Path, toys: list[Item]
     ) -> None:

@@ -338,6 +338,7 @@ def test_a_batch_that_does_not_fit_is_halved_and_the_run_goes_on(
     assert sizes[-1] <= 64
 
 
+@pytest.mark.slow
 def test_memory_too_small_for_any_batch_is_a_resource_error(
     llama: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -83,6 +83,7 @@ def test_every_pick_is_theirs(pair: tuple[list[Any], list[float]], asked: list[t
         assert picks[0] == picks[1], f"asking {number}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["smollm2-135m", "gemma3-270m"])
 def test_every_token_is_theirs(name: str, asked: list[tuple[int, Request]]) -> None:
     from lm_eval.models.huggingface import HFLM

@@ -676,6 +676,7 @@ def files(folder: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.slow
 def test_a_server_that_dies_leaves_no_run_and_the_next_one_ends_with_the_same_bytes(
     tmp_path: Path, items: Path
 ) -> None:

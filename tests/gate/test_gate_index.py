@@ -91,6 +91,7 @@ def test_a_key_where_its_file_is_expected_is_refused_and_not_repeated(
 # The index command.
 
 
+@pytest.mark.slow
 def test_an_index_is_made_and_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -128,6 +129,7 @@ def test_the_index_command_says_what_it_cannot_recognise(
     assert err == ""
 
 
+@pytest.mark.slow
 def test_an_index_of_nothing_or_without_a_key_is_not_made(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

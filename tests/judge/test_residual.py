@@ -162,6 +162,7 @@ def alarms(n: int, agree: float, options: tuple[int, ...], sets: int) -> int:
     return told.count("not certified")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("agree", [0.0, 0.8])
 def test_clean_sets_raise_few_alarms(agree: float) -> None:
     assert alarms(200, agree, (4, 3, 5), 40) <= 5

@@ -732,6 +732,7 @@ _VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @_MANY
 @given(
     rows=st.lists(st.dictionaries(st.sampled_from(_NAMES), _VALUES, max_size=8), max_size=4),

@@ -148,6 +148,7 @@ def test_the_cache_lies_where_it_is_said_to(monkeypatch: pytest.MonkeyPatch, tmp
 # pull
 
 
+@pytest.mark.slow
 def test_pull_makes_a_folder_that_locate_finds(registry: Known, tmp_path: Path) -> None:
     told: list[str] = []
     made = pull("tiny", tmp_path / "cache", told.append)
@@ -200,6 +201,7 @@ def test_two_pulls_at_once_convert_once(registry: Known, tmp_path: Path) -> None
     assert sum("converting" in line for line in told) == 1
 
 
+@pytest.mark.slow
 def test_a_wrong_file_is_thrown_away(
     registry: Known, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,6 +213,7 @@ def test_a_wrong_file_is_thrown_away(
     assert left == []
 
 
+@pytest.mark.slow
 def test_a_damaged_model_is_fetched_anew(registry: Known, tmp_path: Path) -> None:
     made = pull("tiny", tmp_path / "cache", silent)
     (made / "model.safetensors").write_bytes(b"damaged")

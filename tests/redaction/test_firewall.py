@@ -161,6 +161,7 @@ def test_what_fails_outside_of_a_command_is_withheld_too(name: str) -> None:
     assert told in said
 
 
+@pytest.mark.slow
 def test_without_the_firewall_each_of_these_would_show_the_text() -> None:
     shown = {
         name: SECRET in python(code, PYTHONWARNINGS="default").stderr for name, (code, _) in OUTSIDE.items()
@@ -264,6 +265,7 @@ def test_long_values_of_a_config_are_kept_out_of_messages(monkeypatch: pytest.Mo
     assert concealed("c.yaml: name: short", []) == "c.yaml: name: short"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [

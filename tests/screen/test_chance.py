@@ -93,6 +93,7 @@ def test_the_latent_rate_is_unbiased_and_its_interval_covers(
     assert 0.91 <= covered <= 0.985
 
 
+@pytest.mark.slow
 def test_the_expected_number_is_that_of_keys_drawn_again() -> None:
     b = bench(250, 3, s=0.2, agree=0.6, options=(2, 4, 5), seed=9)
     measured = measure(b, MAJORITY)

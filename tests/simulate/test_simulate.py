@@ -221,6 +221,7 @@ def test_the_words_are_neutral_and_the_choices_of_an_item_differ() -> None:
         assert {w for c in item.choices for w in words_of(c) if not w.isdigit()} <= known
 
 
+@pytest.mark.slow
 def test_heuristics_score_what_the_truth_says() -> None:
     sim = Simulation(
         items=4000, shortcut_rate=0.4, options=(3, 5), places="skewed", voters=2, tested=0, outside=0
@@ -313,6 +314,7 @@ def test_the_product_formula_is_right_only_where_voters_err_alone() -> None:
     assert by_independence(accuracy, s + (1 - s) * 0.15) > 0.15
 
 
+@pytest.mark.slow
 def test_the_grid_holds_a_thousand_benchmarks_and_every_cell_can_be_made() -> None:
     cells = all_cells()
     assert sum(c.repeats for c in cells if c.arm == "grid" and c.depth != "screen") >= 1000
