@@ -52,6 +52,10 @@ def test_a_folder_imports_only_from_its_floor_and_below(here: str, targets: set[
     assert not above, f"{here} (floor {floor(here)}) imports {', '.join(above)}"
 
 
+def test_every_place_of_the_floors_is_there() -> None:
+    assert set().union(*FLOORS) == set(house.folder_graph(ROOT))
+
+
 def test_no_two_folders_and_no_two_files_import_each_other() -> None:
     assert not house.knots(house.folder_graph(ROOT))
     assert not house.knots(house.graph(ROOT, top_only=True))

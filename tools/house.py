@@ -10,7 +10,6 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cache
-from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -73,15 +72,6 @@ def folder_graph(root: Path) -> Graph:
     for name, targets in graph(root).items():
         out[place(name)] |= {place(t) for t in targets} - {place(name)}
     return dict(out)
-
-
-def circle(edges: Mapping[str, set[str]]) -> list[str]:
-    """One circle of a graph, or nothing."""
-    try:
-        TopologicalSorter(edges).prepare()
-    except CycleError as error:
-        return list(error.args[1])
-    return []
 
 
 def knots(edges: Mapping[str, set[str]]) -> list[set[str]]:

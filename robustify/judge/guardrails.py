@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel, ConfigDict, Field
 
 from robustify.stats.intervals import clopper_pearson
+from robustify.stats.tests import significantly_positive
 from robustify.summary import reason as r
 from robustify.summary.result import Certificate, Guardrail, Residual, Summary, Verdict
 from robustify.summary.screened import Topics
@@ -144,7 +145,7 @@ def excess_above_chance(summary: Summary, limits: Limits) -> Guardrail:
     excess = None if screen is None else (screen.by_place or screen).excess_over_chance
     if excess is None or excess.value is None or excess.p is None:
         return _not_judged("excess_above_chance", limits.excess_p, "no_screen")
-    passed = excess.p <= limits.excess_p and excess.ci is not None and excess.ci[0] > 0
+    passed = significantly_positive(excess.p, excess.ci, limits.excess_p)
     reason = r.Excess(value=excess.value, p=excess.p, level=limits.excess_p)
     if not passed:
         doubt = "no_interval" if excess.ci is None else "not_significant"

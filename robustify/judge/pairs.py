@@ -14,7 +14,7 @@ import numpy as np
 from robustify.arrays import Bools, Floats, Ints
 from robustify.judge.accuracy import Credits, Parts
 from robustify.stats.differences import Difference, detectable, paired_difference, sign_flip
-from robustify.stats.tests import holm, mcnemar_exact
+from robustify.stats.tests import LEVEL, holm, mcnemar_exact
 from robustify.summary.quantity import Quantity
 from robustify.summary.scored import Pair, PairOnAll, PairOnRobust, PairView
 
@@ -22,7 +22,6 @@ Place = tuple[str, str, str]
 
 VIEWS = ("full", "cloze_chars")
 SPLITS = ("all", "robust")
-LEVEL = 0.05
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from robustify.answers import Answers
 from robustify.arrays import Bools, Floats, Ints
 from robustify.baselines.heuristics import heuristic_scores
 from robustify.judge.positions import position_share
-from robustify.screen.chance import LEVEL, Chance
+from robustify.screen.chance import Chance
 from robustify.screen.consensus import d4_rule
 from robustify.screen.independence import agreement_intervals, independence, voter_agreement
 from robustify.screen.item_index import ItemIndex
@@ -21,6 +21,7 @@ from robustify.screen.key_positions import Places, shares_by_options, where_keys
 from robustify.screen.screen_rules import VIEW_OF, ScreenRules
 from robustify.screen.votes import PROBE, UNANSWERED, Votes, first_template
 from robustify.stats.intervals import Rate, rate, wilson
+from robustify.stats.tests import LEVEL
 from robustify.summary.quantity import Quantity
 from robustify.summary.screened import (
     Benchmark,

@@ -22,7 +22,7 @@ from robustify.screen.item_index import ItemIndex
 from robustify.screen.votes import first_template
 from robustify.stats.differences import independent_difference
 from robustify.stats.intervals import rate, wilson
-from robustify.stats.tests import holm, minimum_detectable_difference
+from robustify.stats.tests import LEVEL, holm, minimum_detectable_difference
 from robustify.summary.quantity import DifferenceQuantity, Quantity
 from robustify.summary.reason import FewStrongModels
 from robustify.summary.result import Contamination, Memorisation, Recall, ShortMode, TextFile, TextOverlap
@@ -30,7 +30,6 @@ from robustify.summary.scored import LabelNoise
 
 MEMORISED = ("no_choices", "gold_repeated", "empty_choices")
 """Views without a choice to choose from (controls of Balepur et al. 2024, arXiv 2402.12483)."""
-LEVEL = 0.05
 DRAWS = 20_000
 FEWEST = 2
 LISTED = 1_000

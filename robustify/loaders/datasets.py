@@ -202,11 +202,6 @@ def _between(prose: str, labels: Sequence[re.Match[str]]) -> tuple[str, ...]:
     return tuple(prose[label.end() : end].strip() for label, end in zip(labels, ends, strict=True))
 
 
-def _never(_: Cells) -> bool:
-    """For a layout that the reader of the file names itself."""
-    return False
-
-
 _NESTED = _by_map(
     FieldMap(stem="question.stem", choices="question.choices", key="answerKey", id="id", key_is="label")
 )

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping
 from typing_extensions import assert_never
 
 from robustify.report.format import counted, p_value, percent
+from robustify.stats.tests import LEVEL, significantly_positive
 from robustify.summary import reason as r
 from robustify.summary.result import Contamination, Guardrail, Memorisation, Recall, Summary, TextOverlap
 from robustify.summary.scored import PositionBias
 from robustify.summary.screened import KeyPlaces, OffPlace, Screen
 
-LEVEL = 0.05
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 _ENDINGS = {1: "st", 2: "nd", 3: "rd"}
 KINDS = {
@@ -175,7 +175,7 @@ def screen_sentence(screen: Screen) -> str:
         return f"{found}: what was flagged is not significantly more than that."
     if excess.ci is None:
         return f"{found}: too few items, or groups of them, for a comparison ({p_value(p)})."
-    if p > level or excess.ci[0] <= 0:
+    if not significantly_positive(p, excess.ci, level):
         asked = "" if level == LEVEL else f", at most {level:g} asked for"
         return f"{found}: what was flagged is not significantly more than that ({p_value(p)}{asked})."
     over = f"{percent(excess.value)} of the items ({percent(excess.ci[0])} to {percent(excess.ci[1])})"

@@ -24,7 +24,6 @@ from robustify.stats.intervals import (
     wilson,
 )
 
-LEVEL = 0.05
 _NOTHING = 1e-12
 """Sums of shares that differ by less differ by rounding."""
 
@@ -61,11 +60,6 @@ class Chance:
     def rate(self) -> float | None:
         """The share of the items that is flagged under the null."""
         return self.expected / self.n if self.n else None
-
-    def significant_at(self, level: float = LEVEL) -> bool:
-        """Whether the deciding excess is distinguishable from zero: p at most `level`, interval above zero."""
-        by = self.deciding
-        return by.p is not None and by.p <= level and by.excess_ci is not None and by.excess_ci[0] > 0
 
 
 _NONE = Chance(0, 0, 0.0, (0.0, 0.0), None, None, None, None, None)

@@ -10,8 +10,8 @@ import numpy as np
 from scipy.special import chdtrc
 
 from robustify.arrays import Floats, Ints
+from robustify.stats.tests import LEVEL
 
-LEVEL = 0.05
 FEWEST_A_PLACE = 5
 """Expected keys a place below which the chi-square limit is not trusted and keys are drawn instead."""
 DRAWS = 9999

@@ -6,7 +6,17 @@ from statistics import NormalDist
 
 from scipy.special import bdtr
 
+LEVEL = 0.05
+"""The level of a test wherever a config names no other."""
+
 _NORMAL = NormalDist()
+
+
+def significantly_positive(
+    p: float | None, interval: tuple[float, float] | None, level: float = LEVEL
+) -> bool:
+    """Whether an effect is above zero: p at most `level`, and its interval above zero; False where one is missing."""
+    return p is not None and p <= level and interval is not None and interval[0] > 0
 
 
 def holm(p: Sequence[float]) -> list[float]:

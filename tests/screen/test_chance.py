@@ -22,6 +22,7 @@ from robustify.screen.independence import (
 from robustify.screen.key_positions import where_keys_stand
 from robustify.screen.screen_rules import ScreenRules
 from robustify.screen.votes import collect_votes
+from robustify.stats.tests import LEVEL, significantly_positive
 from tests.support.fake_answers import Bench, Bools, Ints, bench, own_rows, placed_bench, votes_of
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "predictions"
@@ -29,6 +30,11 @@ UNANIMOUS = ScreenRules()
 MAJORITY = ScreenRules(criterion="majority")
 BENCHMARKS = 250
 PLACED = 120
+
+
+def significant(measured: Chance, level: float = LEVEL) -> bool:
+    by = measured.deciding
+    return significantly_positive(by.p, by.excess_ci, level)
 
 
 def measure(b: Bench, rules: ScreenRules = UNANIMOUS, groups: Ints | None = None) -> Chance:
@@ -63,7 +69,7 @@ def test_on_a_clean_benchmark_the_null_is_unbiased_and_false_alarms_are_rare(
         share = float(np.mean(p <= level))
         assert share <= level + 2.6 * math.sqrt(level * (1 - level) / BENCHMARKS)
         assert share >= level - 0.15
-    assert np.mean([c.significant_at() for c in found]) <= 0.05
+    assert np.mean([significant(c) for c in found]) <= 0.05
     inside = [c.expected_ci[0] <= c.flagged <= c.expected_ci[1] for c in found]
     assert np.mean(inside) >= 0.93
     assert np.mean([c.excess_ci is not None and c.excess_ci[0] <= 0 <= c.excess_ci[1] for c in found]) >= 0.92
@@ -125,7 +131,7 @@ def test_independence_would_have_called_chance_a_finding() -> None:
     assert by_luck == pytest.approx(1 / 16)
     assert by_accuracy is not None
     assert measured.flagged / measured.n > 2 * by_accuracy
-    assert not measured.significant_at()
+    assert not significant(measured)
 
 
 def test_undecided_items_bias_neither_side() -> None:
@@ -208,7 +214,7 @@ def test_where_none_is_flagged_the_latent_rate_has_an_upper_bound() -> None:
 def test_too_few_groups_give_no_interval_and_nothing_is_significant() -> None:
     b = votes_of(bench(300, 2, s=0.4, seed=3))
     one = screen_chance(b, UNANIMOUS, np.zeros(300, dtype=np.int64))
-    assert (one.excess_ci, one.latent_ci, one.significant_at()) == (None, None, False)
+    assert (one.excess_ci, one.latent_ci, significant(one)) == (None, None, False)
     assert one.excess == screen_chance(b, UNANIMOUS).excess
     assert screen_chance(b, UNANIMOUS, np.arange(300) % 9).excess_ci is None
     assert screen_chance(b, UNANIMOUS, np.arange(300) % 10).excess_ci is not None
@@ -301,7 +307,7 @@ def test_twelve_of_twelve_do_not_prove_that_every_item_is_flagged() -> None:
 
 def test_one_level_is_used_everywhere() -> None:
     measured = replace(measure(bench(300, 2, s=0.3, agree=0.7, seed=1)), p=0.0137)
-    assert (measured.significant_at(0.05), measured.significant_at(0.005)) == (True, False)
+    assert (significant(measured, 0.05), significant(measured, 0.005)) == (True, False)
 
 
 def test_independence_without_voters_is_absent() -> None:
@@ -328,7 +334,7 @@ def test_one_voter_that_guesses_flags_by_chance_alone_and_no_voter_is_nothing() 
     one = [measure(bench(200, 1, options=(2, 5), seed=seed)) for seed in range(BENCHMARKS)]
     over = np.array([c.flagged - c.expected for c in one])
     assert is_unbiased(over)
-    assert np.mean([c.significant_at() for c in one]) <= 0.05
+    assert np.mean([significant(c) for c in one]) <= 0.05
     none = measure(Bench(np.zeros((9, 0), dtype=np.int64), *_keys(9)))
     assert (none.n, none.p, none.by_place) == (0, None, None)
 
@@ -367,7 +373,7 @@ def test_a_voter_that_always_answers_first_earns_flags_by_place_and_no_more() ->
     assert measured.by_place is not None
     assert measured.by_place.expected == pytest.approx(measured.flagged)
     assert measured.by_place.excess == pytest.approx(0)
-    assert not measured.significant_at()
+    assert not significant(measured)
     assert measured.places is not None
     assert measured.places.off is not None
     assert measured.places.off[0] == 0
@@ -394,7 +400,7 @@ def test_the_null_with_places_is_unbiased_and_its_false_alarms_are_rare(
     p = np.array([c.p for c in by])
     for level in (0.05, 0.1, 0.25, 0.5):
         assert np.mean(p <= level) <= level + 2.6 * math.sqrt(level * (1 - level) / PLACED)
-    assert np.mean([c.significant_at() for c in found]) <= 0.05
+    assert np.mean([significant(c) for c in found]) <= 0.05
     covered = np.mean([c.excess_ci is not None and c.excess_ci[0] <= 0 <= c.excess_ci[1] for c in by])
     assert 0.89 <= covered < 1
 
@@ -413,7 +419,7 @@ def test_shortcuts_beside_places_are_found_and_their_rate_is_unbiased(s: float) 
         if c.by_place is not None and c.by_place.latent_ci is not None
     ]
     assert 0.89 <= np.mean(inside) < 1
-    assert np.mean([c.significant_at() for c in found]) > (0.6 if s == 0.1 else 0.99)
+    assert np.mean([significant(c) for c in found]) > (0.6 if s == 0.1 else 0.99)
     plain = np.array([c.latent for c in found])
     assert plain.mean() - s > 0.02, "without places the rate is too high"
 
@@ -444,7 +450,7 @@ def test_where_keys_are_even_places_change_little() -> None:
     assert measured.by_place is not None
     assert measured.by_place.expected == pytest.approx(measured.expected, rel=0.05)
     assert measured.by_place.latent == pytest.approx(measured.latent, abs=0.01)
-    assert measured.significant_at()
+    assert significant(measured)
 
 
 def test_where_all_keys_stand_at_one_place_nothing_is_known() -> None:
@@ -455,14 +461,14 @@ def test_where_all_keys_stand_at_one_place_nothing_is_known() -> None:
     assert by is not None
     assert (by.expected, by.p) == (measured.flagged, 1.0)
     assert (by.excess, by.excess_ci, by.latent, by.latent_ci) == (0.0, None, None, None)
-    assert not measured.significant_at()
+    assert not significant(measured)
 
 
 def test_voters_that_could_not_see_places_have_no_such_null() -> None:
     b = placed_bench(300, keys=(1, 0), liking=(0.5, 0.5), s=0.5, options=(2,), seed=7)
     measured = measure(b)
     assert (measured.by_place, measured.places, measured.deciding) == (None, None, measured)
-    assert measured.significant_at()
+    assert significant(measured)
 
 
 def test_a_log_in_the_own_order_has_the_null_with_places() -> None:
@@ -472,7 +478,7 @@ def test_a_log_in_the_own_order_has_the_null_with_places() -> None:
             collect_votes(Answers.of(own_rows(b, bare=bare)), UNANIMOUS, b.ids), UNANIMOUS
         )
         assert measured.by_place is not None
-        assert not measured.significant_at()
+        assert not significant(measured)
 
 
 @settings(deadline=None)
@@ -534,7 +540,7 @@ def test_truthfulqa_pairs_have_the_key_first_and_the_statistics_say_exactly_this
     assert (places.shares, places.off) == ((1.0, 0.0), (0, 1.0, 0.5))
     measured = screen_chance(collect_votes(Answers.of(own_rows(b, bare=True)), MAJORITY, b.ids), MAJORITY)
     assert measured.flagged > 0
-    assert not measured.significant_at()
+    assert not significant(measured)
 
 
 # Independence, for reference

@@ -28,7 +28,8 @@ from robustify.report.format import (
     shares_cell,
     spaced,
 )
-from robustify.report.reasons import LEVEL, key_places_sentence
+from robustify.report.reasons import key_places_sentence
+from robustify.stats.tests import LEVEL
 from robustify.summary.quantity import Quantity
 from robustify.summary.result import Summary
 from robustify.summary.screened import Benchmark, DefectCount, KeyPlaces, Splits, TopicRow, Topics

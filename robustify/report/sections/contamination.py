@@ -32,8 +32,9 @@ from robustify.report.format import (
     rate,
     rate_cell,
 )
-from robustify.report.reasons import LEVEL, contamination_sentence, sentence
+from robustify.report.reasons import contamination_sentence, sentence
 from robustify.report.sections.paired import voter_cell
+from robustify.stats.tests import LEVEL
 from robustify.summary.quantity import Quantity
 from robustify.summary.result import Memorisation, Recall, ShortMode, Summary, TextOverlap
 from robustify.summary.scored import LabelNoise
