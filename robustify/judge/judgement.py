@@ -17,6 +17,7 @@ from robustify.baselines.artifact_probe import ProbeSettings
 from robustify.errors import DataError, UsageError
 from robustify.item import Item
 from robustify.judge.accuracy import Parts, accuracy, credits, everyone, random_removal
+from robustify.judge.audit.residual import FreshProbe, residual
 from robustify.judge.calibration import calibrations
 from robustify.judge.cloze import ClozeSettings, excluded
 from robustify.judge.free_response import FreeGrades, free_scores
@@ -24,7 +25,6 @@ from robustify.judge.guardrails import Limits, certificate, guardrails
 from robustify.judge.pairs import pairs
 from robustify.judge.permutation import permutation
 from robustify.judge.positions import position_biases
-from robustify.judge.residual import FreshProbe, residual
 from robustify.judge.screening import UNNAMED, benchmark, heuristics, screen
 from robustify.judge.sensitivity import sensitivity
 from robustify.judge.signs import contamination, label_noise

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from robustify.answers import Answers
 from robustify.arrays import Bools, Ints
-from robustify.judge.residual import FreshProbe
+from robustify.judge.audit.residual import FreshProbe
 from robustify.judge.screening import excess, expected, flagged_share
 from robustify.screen.consensus import SHORTCUT, outcome, screen_chance
 from robustify.screen.item_index import ItemIndex

@@ -21,11 +21,11 @@ from robustify.item import Item
 from robustify.judge.accuracy import Parts
 from robustify.judge.accuracy import heuristic_gap as judge_heuristic_gap
 from robustify.judge.accuracy import random_removal as judge_random_removal
+from robustify.judge.audit.residual import Audit, Auditor, FreshProbe, judged
+from robustify.judge.audit.residual import residual as judge_residual
 from robustify.judge.cloze import ClozeSettings
 from robustify.judge.guardrails import Limits, certificate
 from robustify.judge.judgement import Facts, Judgement, Rules, judge
-from robustify.judge.residual import Audit, Auditor, FreshProbe, judged
-from robustify.judge.residual import residual as judge_residual
 from robustify.judge.sensitivity import jaccard
 from robustify.report.reasons import certificate_sentence, screen_sentence, sentence
 from robustify.screen.item_index import item_index
