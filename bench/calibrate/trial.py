@@ -149,7 +149,7 @@ def _null_intervals(summary: Any) -> list[Interval]:
     out = []
     for name, path in (("expected_flags", "screen"), ("d4_expected_flags", "screen/d4_rule")):
         node: Any = value_at(summary, path)
-        by_chance: Any = (node.get("by_place") or node)["expected_false_flags"] if node else None
+        by_chance: Any = (node.get("by_place") or node)["expected_flags"] if node else None
         if by_chance:
             low, high = by_chance["ci"]
             n = node["flagged"]["n"]
@@ -232,7 +232,7 @@ def numbers(drawn: Drawn, summary: Any) -> dict[str, float]:
     return lost | {
         "latent": latent,
         "latent_by_independence": by_independence(accuracy, flagged),
-        "expected_share": node["expected_false_flags"]["value"] / n,
+        "expected_share": node["expected_flags"]["value"] / n,
         "found_beyond_latent": flagged - latent,
     }
 

@@ -125,7 +125,7 @@ def expect(rule: object, flagged: object) -> None:
     if not isinstance(rule, dict) or not isinstance(flagged, dict):
         return
     for node in (rule, rule.get("by_place")):
-        for excess, expected in (("excess_over_chance", "expected_false_flags"), ("excess", "expected")):
+        for excess, expected in (("excess_over_chance", "expected_flags"), ("excess", "expected")):
             over = node.get(excess) if isinstance(node, dict) else None
             if not isinstance(node, dict) or not isinstance(over, dict):
                 continue

@@ -63,7 +63,7 @@ def card(heading: Heading, summary: Summary, sizes: Mapping[str, int], front: st
 def _screen(screen: Screen) -> Iterator[tuple[str, str]]:
     yield "removed", rate(screen.flagged)
     deciding = screen.by_place or screen
-    expected, excess = deciding.expected_false_flags, deciding.excess_over_chance
+    expected, excess = deciding.expected_flags, deciding.excess_over_chance
     if expected is not None and expected.value is not None:
         ends = "" if expected.ci is None else f" ({between(expected.ci, 1.0, 1)})"
         yield "expected by chance alone", f"{count(expected.value)} items{ends}"

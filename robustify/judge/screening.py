@@ -147,7 +147,7 @@ def screen(
         unanswered=len(index) - chance.n,
         flagged=flagged_share(chance),
         chance_flag_rate=chance.rate,
-        expected_false_flags=expected(chance),
+        expected_flags=expected(chance),
         independence=Independence(unanimous_by_accuracy=by_accuracy, unanimous_by_chance=by_chance),
         excess_over_chance=excess(chance),
         latent_shortcut_rate=latent(chance),
@@ -186,7 +186,7 @@ def excess(chance: Chance) -> ExcessOverChance | None:
 
 def _by_place(chance: Chance, knowing: Chance) -> dict[str, Any]:
     return {
-        "expected_false_flags": expected(knowing),
+        "expected_flags": expected(knowing),
         "excess_over_chance": excess(knowing),
         "latent_shortcut_rate": latent(knowing),
         "key_places_p": None if chance.places is None else chance.places.p,
@@ -236,7 +236,7 @@ def _d4(
     chance, asked_by = found
     return D4Rule(
         flagged=flagged_share(chance),
-        expected_false_flags=expected(chance),
+        expected_flags=expected(chance),
         excess_over_chance=excess(chance),
         latent_shortcut_rate=latent(chance),
         by_place=None if chance.by_place is None else ByPlace(**_by_place(chance, chance.by_place)),

@@ -23,7 +23,7 @@ from robustify.summary.screened import Screen, Splits
 Tree = dict[str, Any]
 TABLE = "verdicts.csv"
 VIEWS = {"full": "full", "choices_only": "choices only", "cloze_chars": "cloze", "free": "free"}
-RULE = ("criterion", "mode", "flagged", "expected_false_flags", "excess_over_chance", "latent_shortcut_rate")
+RULE = ("criterion", "mode", "flagged", "expected_flags", "excess_over_chance", "latent_shortcut_rate")
 
 
 def compared(folders: Sequence[Path]) -> tuple[Tree, list[str]]:
@@ -118,7 +118,7 @@ def _run_lines(place: int, run: Run) -> Iterator[str]:
     yield f"[{place}] {plain(str(run.folder))}: {verdict or 'no verdict'}"
     yield f"    {plain(run.manifest['signature'], 500)}"
     rule = "/".join(word for word in (screen.criterion, screen.mode) if word) or "no screen"
-    expected = screen.expected_false_flags and screen.expected_false_flags.value
+    expected = screen.expected_flags and screen.expected_flags.value
     by_chance = "" if expected is None else f"; {expected:.0f} items expected by chance alone"
     yield f"    removed by {rule}: {rate(screen.flagged)}{by_chance}"
     sizes = {"robust": splits.robust, "shortcut": splits.shortcut, "undecided": splits.undecided}

@@ -164,7 +164,7 @@ def screen_sentence(screen: Screen) -> str:
     if screen.sentence is not None:
         return screen.sentence.text
     by = screen.by_place or screen
-    excess, expected, flagged = by.excess_over_chance, by.expected_false_flags, screen.flagged
+    excess, expected, flagged = by.excess_over_chance, by.expected_flags, screen.flagged
     if excess is None or excess.p is None or excess.value is None or expected is None or flagged is None:
         return "Nothing was screened, so nothing can be said about shortcuts."
     latent = None if by.latent_shortcut_rate is None else by.latent_shortcut_rate.value
@@ -184,7 +184,7 @@ def screen_sentence(screen: Screen) -> str:
 
 def _expectation(screen: Screen) -> str:
     by = screen.by_place or screen
-    expected, latent = by.expected_false_flags, by.latent_shortcut_rate
+    expected, latent = by.expected_flags, by.latent_shortcut_rate
     assert expected is not None
     low, high = expected.ci or (0.0, 0.0)
     about = f"about {expected.value:.0f} ({low:.0f} to {high:.0f})"

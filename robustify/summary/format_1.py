@@ -1,9 +1,9 @@
-"""Reads `summary.json`: format 2 as it is, format 1 (until version 0.1) with its former names and sentences.
+"""Reads `summary.json`: format 2, and format 1 (until version 0.1) with its former names and sentences.
 
 What a file of format 1 lacks is null, and what only it holds is left out.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -20,6 +20,11 @@ RENAMED = (
     ("contamination.memorisation.*", "told", "significant"),
 )
 """Where, the name in format 1, the name in format 2."""
+FORMER = tuple(
+    (where, "expected_false_flags", "expected_flags")
+    for where in ("screen", "screen.by_place", "screen.d4_rule", "screen.d4_rule.by_place")
+)
+"""Names that files of format 1 and early ones of format 2 have: it was never a count of clean items lost."""
 SENTENCES = (
     "benchmark.key_places.sentence", "screen.sentence", "position_bias.*.sentence", "residual.reasons.*",
     "label_noise.reason", "contamination.sentence", "guardrails.*.reason", "certificate.reasons.*",
@@ -47,7 +52,9 @@ def read(tree: Mapping[str, Any]) -> Summary:
             case 1:
                 return Summary.model_validate(from_format_1(tree), extra="ignore")
             case 2:
-                return Summary.model_validate(tree)
+                current = _copied(tree)
+                _rename(current, FORMER)
+                return Summary.model_validate(current)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
@@ -58,10 +65,7 @@ def read(tree: Mapping[str, Any]) -> Summary:
 def from_format_1(tree: Mapping[str, Any]) -> Tree:
     """A tree of format 1 as one of format 2."""
     out: Tree = {**_without_empty_ends(tree), "format": FORMAT}
-    for where, old, new in RENAMED:
-        for node in _at(out, where):
-            if isinstance(node, dict) and old in node:
-                node[new] = node.pop(old)
+    _rename(out, (*RENAMED, *FORMER))
     _each(out, SENTENCES, lambda text: {"code": "sentence", "text": text} if isinstance(text, str) else None)
     for name, gathered, fixed in GATHERED:
         part = out.get(name)
@@ -70,6 +74,19 @@ def from_format_1(tree: Mapping[str, Any]) -> Tree:
             out[name] = {gathered: rows, **{key: part[key] for key in fixed if key in part}}
     _each(out, ("release.coarser.*", "release.withheld.*"), lambda group: GROUP_NAMES.get(group, group))
     return out
+
+
+def _rename(tree: Tree, names: Sequence[tuple[str, str, str]]) -> None:
+    for where, old, new in names:
+        for node in _at(tree, where):
+            if isinstance(node, dict) and old in node:
+                node[new] = node.pop(old)
+
+
+def _copied(node: Any) -> Any:
+    if isinstance(node, Mapping):
+        return {name: _copied(one) for name, one in node.items()}
+    return [_copied(one) for one in node] if isinstance(node, list) else node
 
 
 def _without_empty_ends(node: Any) -> Any:

@@ -120,13 +120,13 @@ class ExcessOverChance(Quantity):
 
 Excess = Annotated[ExcessOverChance | None, Shown("difference", OUTER)]
 Expected = Annotated[Quantity | None, remade("expected count")]
-"""Flags expected under the null."""
+"""Flags expected under the null: were every key drawn anew, shortcuts included. No count of clean items lost."""
 
 
 class ByPlace(Part):
     """Against chance that knows the key positions; null where no voter could see positions."""
 
-    expected_false_flags: Expected = None
+    expected_flags: Expected = None
     excess_over_chance: Excess = None
     latent_shortcut_rate: Annotated[Quantity | None, Shown("rate", OUTER)] = None
     key_places_p: Annotated[float | None, never("p")] = None
@@ -144,7 +144,7 @@ class D4Rule(Part):
     """The rule of Deep Ignorance, appendix D.4: one order, letter answers, all voters right."""
 
     flagged: Annotated[Quantity | None, Shown("rate", OUTER, "answered")] = None
-    expected_false_flags: Expected = None
+    expected_flags: Expected = None
     excess_over_chance: Excess = None
     latent_shortcut_rate: Annotated[Quantity | None, Shown("rate", OUTER)] = None
     by_place: ByPlace | None = None
@@ -196,7 +196,7 @@ class Screen(Part):
     unanswered: Count = None
     flagged: Annotated[Quantity | None, remade("rate")] = None
     chance_flag_rate: Annotated[float | None, never("share")] = None
-    expected_false_flags: Expected = None
+    expected_flags: Expected = None
     independence: Independence | None = None
     excess_over_chance: Annotated[ExcessOverChance | None, Shown("difference", "chance")] = None
     latent_shortcut_rate: Annotated[Quantity | None, Shown("rate", "latent rate")] = None

@@ -88,7 +88,7 @@ def remade(at: Place) -> bool:
             return True
         case ("guardrails", int(), "reason" | "value", *_) | ("calibration", str(), str(), "bins", *_):
             return True
-        case (*_, "expected_false_flags" | "expected", "value" | "ci" | "withheld" | "n"):
+        case (*_, "expected_flags" | "expected", "value" | "ci" | "withheld" | "n"):
             return True
     return False
 

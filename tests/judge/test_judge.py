@@ -211,7 +211,7 @@ def test_what_the_screen_s_voters_did_is_told(judgement: Judgement) -> None:
     assert tree(judgement, "screen", "rotations") == 4
     assert tree(judgement, "screen", "d4_rule", "template") == "d4-like-v1"
     d4 = tree(judgement, "screen", "d4_rule")
-    over = d4["flagged"]["value"] - d4["expected_false_flags"]["value"] / d4["flagged"]["n"]
+    over = d4["flagged"]["value"] - d4["expected_flags"]["value"] / d4["flagged"]["n"]
     assert d4["excess_over_chance"]["value"] == pytest.approx(over)
     assert d4["latent_shortcut_rate"]["n"] == d4["flagged"]["n"]
     assert set(tree(judgement, "residual", "non_voters")) == {"v2"}

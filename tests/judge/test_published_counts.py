@@ -82,7 +82,7 @@ def test_medbench_consensus_follows_from_the_rows(
     screen = run.summary.tree()["screen"]
     assert screen["flagged"]["n"] == len(sure)
     assert round(screen["flagged"]["value"] * len(sure)) == sum(flagged)
-    assert screen["expected_false_flags"]["value"] == pytest.approx(expected)
+    assert screen["expected_flags"]["value"] == pytest.approx(expected)
     assert screen["excess_over_chance"]["value"] == pytest.approx((sum(flagged) - expected) / len(sure))
 
 

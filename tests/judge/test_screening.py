@@ -27,14 +27,14 @@ def screen_of(found: Chance, level: float = 0.05) -> Screen:
         else OffPlace.model_validate(dict(zip(("place", "share", "even"), places.off, strict=True)))
     )
     knowing = by and ScreenByPlace(
-        expected_false_flags=expected(by),
+        expected_flags=expected(by),
         excess_over_chance=excess(by),
         latent_shortcut_rate=latent(by),
         key_place=place,
     )
     return Screen(
         flagged=flagged_share(found),
-        expected_false_flags=expected(found),
+        expected_flags=expected(found),
         excess_over_chance=excess(found),
         latent_shortcut_rate=latent(found),
         by_place=knowing,

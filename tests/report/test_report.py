@@ -484,7 +484,7 @@ def test_chance_that_knows_the_places_decides_where_voters_saw_them() -> None:
     summary = full()
     assert "| Flags expected by chance alone, places known | no places shown | 24.9" in (text_of(summary))
     summary["screen"]["by_place"] = {
-        "expected_false_flags": {"value": 80.0, "ci": [66.0, 95.0]},
+        "expected_flags": {"value": 80.0, "ci": [66.0, 95.0]},
         "excess_over_chance": {"value": 0.0944, "ci": [0.05, 0.14], "p": 0.0001},
         "latent_shortcut_rate": None,
     }

@@ -96,6 +96,20 @@ def test_what_only_an_older_file_holds_is_left_out_and_what_it_lacks_is_null() -
         Summary.model_validate({"splits": {"all": 3, "gone": 1}})
 
 
+def test_a_former_name_reads_alike_in_both_formats() -> None:
+    flags = {"value": 12.0, "ci": [7.0, 18.0]}
+    rule = {"expected_false_flags": flags, "by_place": {"expected_false_flags": flags}}
+    for version in (1, 2):
+        tree = {"format": version, "screen": {**rule, "d4_rule": rule}}
+        screen = read(tree).screen
+        assert screen is not None
+        for one in (screen, screen.d4_rule):
+            assert one is not None
+            assert one.by_place is not None
+            assert one.expected_flags == one.by_place.expected_flags == Quantity(value=12.0, ci=(7.0, 18.0))
+        assert "expected_false_flags" in tree["screen"], "the caller's tree is left as it was"
+
+
 @pytest.mark.parametrize(
     "tree", [{}, {"format": 3}, {"format": 2, "splits": {"all": "many"}}, {"format": 2, "new": 1}]
 )

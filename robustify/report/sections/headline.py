@@ -104,7 +104,7 @@ def _removed(summary: Summary, screen: Screen, splits: Splits) -> Tile:
 
 
 def _expected(summary: Summary, screen: Screen) -> Tile:
-    expected = (screen.by_place or screen).expected_false_flags
+    expected = (screen.by_place or screen).expected_flags
     share = chance_share(screen)
     if expected is None or expected.value is None:
         return Tile(EXPECTED, missing(), _why(summary, "no expectation in this run"))
@@ -230,7 +230,7 @@ def closing(summary: Summary, folder: str) -> list[str]:
     with as_released(summary.release is not None):
         word, _, said = verdict(summary)
         screen, splits = summary.screen or Screen(), summary.splits or Splits()
-        expected = (screen.by_place or screen).expected_false_flags
+        expected = (screen.by_place or screen).expected_flags
         by_chance = (
             ""
             if expected is None or expected.value is None

@@ -76,10 +76,10 @@ def flagged_plot(screen: Screen) -> Plot | None:
 
 def _drawn(label: str, rule: Rule) -> Iterator[PlotRow]:
     n = (rule.flagged or Quantity()).n or 0
-    known = None if rule.by_place is None else rule.by_place.expected_false_flags
+    known = None if rule.by_place is None else rule.by_place.expected_flags
     rows = [
         *dot("flagged", rule.flagged),
-        *dot("expected by chance", _over(rule.expected_false_flags, n), "chance"),
+        *dot("expected by chance", _over(rule.expected_flags, n), "chance"),
         *dot("expected, places known", _over(known, n), "chance"),
     ]
     yield from [PlotRow(label), *rows] if rows else []
@@ -117,7 +117,7 @@ def _chance_rows(
 ) -> list[tuple[Cell, ...]]:
     """What chance explains, by rule; a rule that is absent comes with the cell to show instead."""
     rows: list[tuple[str, Callable[[Rule | ByPlace], Cell]]] = [
-        ("Flags expected by chance alone", lambda rule: count_cell(rule.expected_false_flags)),
+        ("Flags expected by chance alone", lambda rule: count_cell(rule.expected_flags)),
         ("Excess over chance", lambda rule: excess_cell(rule.excess_over_chance)),
         ("Items with a real shortcut (estimate)", lambda rule: rate_cell(rule.latent_shortcut_rate)),
     ]
