@@ -1,11 +1,20 @@
-"""Numbers made coarse before they leave: whole percents, three digits, p upwards to one, small cells as "< k".
+"""What a released number may look like, and how much it may reveal.
 
-What is rounded here is rounded for good: intervals of rates about flags are computed again from the rounded rate,
-so that they add nothing to it. How many values a number could have had bounds what it may reveal (`values`).
+Numbers are made coarse before they leave: whole percents, three digits, p upwards to one, small cells as "< k". What is
+rounded here is rounded for good: intervals of rates about flags are computed again from the rounded rate, so that they
+add nothing to it. How many values a number could have had bounds what it may reveal (`values`).
+
+A part of n items of which m were kept can be any of C(n, m) sets. Numbers that reveal less than half of these bits fit so
+many sets that no arithmetic finds the one; what does not fit is made coarser, and then withheld. The decision looks at
+how many numbers there are and never at what they are, so that it reveals nothing itself.
+
+Small topics are merged into one "Other", never left out: totals stay true and nothing can be found by subtraction. A
+topic's name goes out only with at least k items in each of its cells, and only if it is a name.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from robustify.stats.intervals import wilson
 from robustify.summary.quantity import Kind
@@ -105,3 +114,107 @@ def values(kind: Kind, step: float, ends: int = 0) -> float:
 
 def _stepped(x: object, step: float) -> float | None:
     return rounded(x, step) if isinstance(x, int | float) and not isinstance(x, bool) else None
+
+
+SHARE = 0.5
+STEPS = (FINEST, COARSER)
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What was decided: the step of each group of numbers (None: withheld), the bits there were and are spent."""
+
+    steps: Mapping[str, float | None]
+    available: float
+    spent: float
+
+
+def log2_choose(n: int, m: int) -> float:
+    """log2 of C(n, m)."""
+    return (math.lgamma(n + 1) - math.lgamma(m + 1) - math.lgamma(n - m + 1)) / math.log(2)
+
+
+def available(cells: Iterable[tuple[int, int]]) -> float:
+    """The bits that may be spent on cells (items, items kept), whose counts are shown: half of what the sets hold."""
+    return SHARE * sum(log2_choose(n, m) for n, m in cells)
+
+
+def spend(groups: Mapping[str, Mapping[float, float]], bits: float, *, owed: float = 0.0) -> Spending:
+    """Steps for the groups, in their order: as fine as still fits, else the next coarser one, else withheld.
+
+    `groups`: by name the bits of all its numbers at each step of `STEPS`; `owed`: bits that are spent in any case.
+    A group is shown whole or not at all, so that nobody can choose among its numbers.
+    """
+    steps: dict[str, float | None] = {}
+    spent = owed
+    for name, cost in groups.items():
+        steps[name] = next((step for step in STEPS if spent + cost[step] <= bits), None)
+        spent += cost[steps[name]] if steps[name] is not None else 0.0  # type: ignore[index]
+    return Spending(steps, bits, spent)
+
+
+def unlimited(groups: Iterable[str]) -> Spending:
+    """Every group at the finest step: what stays on the evaluator's machine has no budget."""
+    return Spending(dict.fromkeys(groups, FINEST), math.inf, 0.0)
+
+
+LONGEST, MOST_WORDS = 60, 8
+"""A longer topic is no name but perhaps a text, and is numbered instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicBlock:
+    """Topics that are shown as one: how many items they had, and how many were kept."""
+
+    name: str
+    before: int
+    after: int
+    merged: int = 1
+
+    @property
+    def least(self) -> int:
+        """Its smallest cell: items, items kept, items not kept."""
+        return min(self.before, self.after, self.before - self.after)
+
+
+def counts(rows: Mapping[str, object]) -> list[TopicBlock]:
+    """The topics of summary.json with both counts; rows without both are passed over."""
+    out = []
+    for name, row in rows.items():
+        before, after = (row.get(end) if isinstance(row, Mapping) else None for end in ("before", "after"))
+        if isinstance(before, int) and isinstance(after, int):
+            out.append(TopicBlock(name, before, after))
+    return out
+
+
+def partition(topics: Sequence[TopicBlock], k: int) -> list[TopicBlock] | None:
+    """The topics, the small ones as one "Other" of at least two; None where even all together are too small.
+
+    Topics with a cell below `k` are merged, then the smallest one after the other until Other is large enough.
+    """
+    kept = sorted((t for t in topics if t.least >= k), key=lambda t: (-t.least, t.name))
+    other = [t for t in topics if t.least < k]
+    while other and kept and (len(other) < 2 or _whole(other, "").least < k):
+        other.append(kept.pop())
+    if other and _whole(other, "").least < k:
+        return None
+    named = [_named(t, i) for i, t in enumerate(sorted(kept, key=lambda t: t.name), start=1)]
+    return [*named, *([_whole(other, _free(len(other), named))] if other else [])]
+
+
+def _whole(parts: Sequence[TopicBlock], name: str) -> TopicBlock:
+    return TopicBlock(name, sum(p.before for p in parts), sum(p.after for p in parts), len(parts))
+
+
+def _free(n: int, named: Sequence[TopicBlock]) -> str:
+    name = f"Other ({n} topics)"
+    while any(p.name == name for p in named):
+        name += "_"
+    return name
+
+
+def _named(topic: TopicBlock, place: int) -> TopicBlock:
+    name = topic.name
+    if len(name) <= LONGEST and len(name.split()) <= MOST_WORDS and name.isprintable():
+        return topic
+    return TopicBlock(f"Topic {place}", topic.before, topic.after)

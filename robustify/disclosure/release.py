@@ -11,9 +11,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 from robustify.disclosure import remade
-from robustify.disclosure.budget import STEPS, Spending, available, spend, unlimited
-from robustify.disclosure.coarse import COARSER, values
-from robustify.disclosure.partition import TopicBlock, counts, partition
+from robustify.disclosure.coarse import (
+    COARSER,
+    STEPS,
+    Spending,
+    TopicBlock,
+    available,
+    counts,
+    partition,
+    spend,
+    unlimited,
+    values,
+)
 from robustify.disclosure.select import Measure, Tree, ends, places_in, selected
 from robustify.errors import AuthorisationError
 from robustify.summary.quantity import GROUPS

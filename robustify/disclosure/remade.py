@@ -1,15 +1,20 @@
-"""The parts of a summary that are made anew for a release, from counts that are released anyway.
+"""What is made anew for a release, from counts that are released anyway.
 
 Topics are counted again after the small ones were merged, so that no divergence, p or guardrail describes a topic
-that is not shown; surface features are released by class; reasons are replaced, because they name topics and exact numbers.
+that is not shown; surface features are released by class; reasons are replaced, because they name topics and exact
+numbers. `validate` and `heuristics` show of a restricted set counts of k or more, whole percents and classes of cues;
+no topic, because a run names them in one partition that all its tables share; and no line, id or file.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from robustify.disclosure.coarse import (
     FINEST,
+    TopicBlock,
     flagged_rate,
     one_digit_up,
     plain_rate,
@@ -17,9 +22,9 @@ from robustify.disclosure.coarse import (
     three_digits,
     withheld,
 )
-from robustify.disclosure.partition import TopicBlock
 from robustify.disclosure.select import Measure, Tree
 from robustify.judge.topics import topics
+from robustify.loaders import Loaded
 from robustify.stats.intervals import wilson
 
 FIXED = ("kl_nats", "kl_null", "p")
@@ -233,3 +238,49 @@ def _fixed(name: str, x: object) -> float | None:
     if not isinstance(x, int | float):
         return None
     return one_digit_up(x) if name == "p" else three_digits(x)
+
+
+def described(bench: Loaded, k: int) -> dict[str, Any]:
+    """The benchmark in counts; a count between 0 and `k` is "< k", and nothing can be found by subtraction."""
+    items = bench.items
+    n = len(items)
+    return {
+        "name": bench.name,
+        "layout": bench.layout,
+        "n_items": n,
+        "n_quarantined": _cell(len(bench.quarantined), k),
+        "option_counts": _cells(Counter(item.k for item in items), k),
+        "key_positions": _cells(Counter(item.key for item in items), k),
+        "chance_accuracy": rounded(sum(1 / item.k for item in items) / n, FINEST) if n else None,
+        "n_topics": len({item.topic for item in items}),
+        "defects": {
+            kind: _cell(count, k) for kind, count in sorted(Counter(d.kind for d in bench.defects).items())
+        },
+    }
+
+
+def feature_classes(table: Mapping[str, Any], k: int) -> dict[str, Any]:
+    """What `heuristics.table` found, by class of cue: the member that is right most often, in whole percents."""
+    rows = table["heuristics"]
+    best = {
+        name: max((rows[cue] for cue in members if cue in rows), key=lambda row: row["value"] or 0.0)
+        for name, members in FEATURE_CLASSES.items()
+        if any(cue in rows for cue in members)
+    }
+    chance = table["chance_accuracy"]
+    return {
+        "n": table["n"],
+        "chance_accuracy": None if chance is None else rounded(chance, FINEST),
+        "cues": {name: plain_rate(row, k) for name, row in best.items()},
+    }
+
+
+def _cell(n: int, k: int) -> int | str:
+    return n if n == 0 or n >= k else f"< {k}"
+
+
+def _cells(counts: Mapping[int, int], k: int) -> dict[str, int] | None:
+    """The counts of a partition of all items; None where one of them is too small to be shown."""
+    if any(n < k for n in counts.values()):
+        return None
+    return {str(number): n for number, n in sorted(counts.items())}

@@ -17,8 +17,8 @@ from typing import Any
 
 from robustify import __version__
 from robustify.config import Config
-from robustify.disclosure.described import described, feature_classes
 from robustify.disclosure.release import PRINTED, Level, cell_of, released
+from robustify.disclosure.remade import described, feature_classes
 from robustify.disclosure.select import Tree
 from robustify.errors import AuthorisationError, DataError, GuardrailError, UnaskableError, UsageError
 from robustify.export.restricted_tasks import write_restricted_tasks

@@ -13,9 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robustify.baselines.heuristics import HEURISTICS
-from robustify.disclosure.budget import available, log2_choose, spend
-from robustify.disclosure.coarse import flagged_rate, one_digit_up, plain_rate, rounded, three_digits
-from robustify.disclosure.partition import TopicBlock, partition
+from robustify.disclosure.coarse import (
+    TopicBlock,
+    available,
+    flagged_rate,
+    log2_choose,
+    one_digit_up,
+    partition,
+    plain_rate,
+    rounded,
+    spend,
+    three_digits,
+)
 from robustify.disclosure.release import PRINTED, budgeted, cost, released, released_tree
 from robustify.disclosure.remade import FEATURE_CLASSES, REMADE
 from robustify.disclosure.select import places_in

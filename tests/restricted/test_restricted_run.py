@@ -312,7 +312,7 @@ def test_what_the_commands_say_of_a_restricted_set(mock: Path, args: list[str], 
 
 
 def test_counts_too_small_to_be_told_are_not_told(mock: Path) -> None:
-    from robustify.disclosure.described import described
+    from robustify.disclosure.remade import described
 
     config = configs.load(mock / "mock.yaml")
     bench = pipeline.load_bench(config, pipeline.writer_for(config))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from robustify.disclosure.budget import STEPS
+from robustify.disclosure.coarse import STEPS
 from robustify.disclosure.release import LEAST_CELL, LEVELS, TABLE, USUAL_CELL, budgeted, cost
 from robustify.disclosure.remade import FEATURE_CLASSES, REMADE
 from robustify.summary.format_1 import read
