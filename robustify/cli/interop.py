@@ -11,7 +11,7 @@ import click
 from robustify.cli.options import as_json, chosen, printable, screening
 
 if TYPE_CHECKING:
-    from robustify.export.instruct import Form
+    from robustify.export.writing import Form
     from robustify.views import View
 
 RUN = click.argument("folder", metavar="RUN", type=click.Path(path_type=Path))
@@ -176,7 +176,7 @@ def hf(
     Example:
         robustify export hf results/demo -o dataset --licence mit
     """
-    from robustify.export.card import Publication
+    from robustify.export.heading import Publication
     from robustify.export.writing import export_hf
     from robustify.run import open_run
 

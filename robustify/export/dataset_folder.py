@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 import yaml
 
 from robustify.errors import DataError
-from robustify.export.card import Publication, card
-from robustify.export.heading import Heading, one_line
+from robustify.export.heading import Heading, Publication, card, one_line
 from robustify.files import write_json, write_text
 from robustify.item import Item
 from robustify.summary.result import Summary

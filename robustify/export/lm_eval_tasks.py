@@ -1,4 +1,4 @@
-"""Tasks for lm-eval: the splits of a run under our own prompts, and groups of tasks by topic.
+"""Tasks for lm-eval: the splits of a run under our own prompts, groups of tasks by topic, tasks over hashed splits.
 
 A task is plain YAML over the split file beside it: no code travels, and the prompt is the text of our own template, so
 that lm-eval asks what we asked. A split without items gets no task, because lm-eval could not load it.
@@ -6,13 +6,16 @@ that lm-eval asks what we asked. A split without items gets no task, because lm-
 In a group each topic has a task, and the group's accuracy is that of the split. The items of all topics are in one JSON
 file, each topic under a name of its own, so that no topic names a file. Small topics share one task: none is left out,
 or the group would be of fewer items than the split.
+
+A task of a restricted run holds neither text nor code: it names a function of the installed package, which finds the
+items in the reader's own copy with the reader's own key. Where either is missing nothing is loaded.
 """
 
 import json
 import re
 import string
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -21,6 +24,7 @@ import yaml
 
 from robustify.errors import DataError
 from robustify.export.heading import Heading, commented, one_line
+from robustify.judge.cloze import Profile
 from robustify.views import DEFAULT_TEMPLATE, View, template
 
 VERSION = 1
@@ -242,11 +246,58 @@ def _group(
 
 def _group_tree(group: str, whole: str, task: Task, parts: Mapping[str, object]) -> dict[str, Any]:
     metrics = ("acc", "acc_norm") if task.ending == "cloze" else ("acc",)
+    means = [{"metric": metric, "aggregation": "mean", "weight_by_size": True} for metric in metrics]
+    tasks = [topic_task(whole, name) for name in parts]
     return {
         "group": group,
-        "task": [topic_task(whole, name) for name in parts],
-        "aggregate_metric_list": [
-            {"metric": metric, "aggregation": "mean", "weight_by_size": True} for metric in metrics
-        ],
+        "task": tasks,
+        "aggregate_metric_list": means,
         "metadata": {"version": VERSION},
     }
+
+
+LOADER = Function("robustify.restricted.loader.local_items")
+HEAD = (
+    "No text is here. The items come from your own copy of the set, found with your own key at run time:",
+    "  ROBUSTIFY_KEY_FILE, the data folder that the adapter names, ROBUSTIFY_ADAPTERS; robustify licence accept",
+    "Do not use --log_samples, --write_out, --use_cache or --cache_requests: they write texts, or plain digests of",
+    "them, to disk. Start it in the folder that holds splits/:",
+)
+
+
+def write_restricted_tasks(
+    folder: Path, benchmark: str, *, signature: str, there: Collection[str], profile: Profile
+) -> list[Path]:
+    """The tasks whose splits (`there`, by name) are in `../splits`; the paths written.
+
+    The undecided items are often too few for a split of their own; a task over all items says that it lacks them.
+    Cloze has no split: its task names all items and the `profile`, by which the loader leaves out those that cannot be
+    asked without choices. Decisions of a person (`labels`) are not here, so that profile has no task.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for task in _tasks(profile):
+        present = [name for name in task.splits if name in there]
+        if not present or set(task.splits) - set(present) - {"undecided"}:
+            continue
+        name = task_name(benchmark, task.ending)
+        tree = task_tree(name, task, [], tag=task_name(benchmark, "robustify"))
+        # The place of `dataset_path`: lm-eval calls the loader with these arguments.
+        del tree["dataset_path"], tree["dataset_kwargs"]
+        kwargs: dict[str, object] = {"splits": [f"splits/{s}.json" for s in present]}
+        kwargs |= {"cloze": profile} if task.view == "cloze" else {}
+        tree |= {"custom_dataset": LOADER, "dataset_kwargs": kwargs}
+        run = (
+            f"  cd RUN && lm_eval run --include_path {folder.name} --tasks {name} --model hf --model_args ..."
+        )
+        whole = len(present) == len(task.splits)
+        says = task.says if whole else f"{task.says}, but for the undecided, too few to be shown"
+        head = Heading(benchmark, signature).lines(f"{says}.", *HEAD, run)
+        written.append(write_yaml(folder / f"{name}.yaml", head, tree))
+    return written
+
+
+def _tasks(profile: Profile) -> list[Task]:
+    whole = next(task.splits for task in TASKS if task.ending == "all")
+    asked = [replace(task, splits=whole) if task.view == "cloze" else task for task in TASKS]
+    return [task for task in asked if task.view != "cloze" or profile != "labels"]

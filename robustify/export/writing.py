@@ -7,27 +7,34 @@ the run, whose text is not here or not ours to give. A folder is written whole o
 import contextlib
 import json
 import os
+import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from robustify.errors import AuthorisationError, DataError, GuardrailError, ResourceError, UsageError
-from robustify.export.card import ENVIRONMENT, Publication
 from robustify.export.dataset_folder import write_hf
 from robustify.export.free_tasks import FREE_DATA, FreeRows, free_rows, write_free_tasks
-from robustify.export.heading import Heading, commented
-from robustify.export.instruct import Form, write_instruct
+from robustify.export.heading import ENVIRONMENT, Heading, Publication, commented
 from robustify.export.lm_eval_tasks import VERSION, task_name, write_tasks, write_topics
 from robustify.files import write_text
 from robustify.item import Item
+from robustify.orders import own
 from robustify.report.format import counted
+from robustify.report.printing import escaped
 from robustify.report.reasons import guardrail_sentence
 from robustify.run import SPLIT_FILES, Run, read_items
+from robustify.views import template
 
 SPLITS = (*(name.removesuffix(".jsonl") for name in SPLIT_FILES), "cloze")
 """The parts of a run that hold items; cloze overlaps with the others."""
 _WRITING = ".writing-"
+Form = Literal["mcq", "free"]
+BY_LETTER = "Answer the multiple-choice question with the letter of the right choice."
+WARNING = "A model that was trained on these items can no longer be evaluated on them."
+_MARKS = re.compile(r"\[/?INST\]|</?s>", re.IGNORECASE)
+"""Mistral's own marks: an item that holds one would end the instruction."""
 
 
 def require_public(run: Run) -> None:
@@ -60,7 +67,7 @@ def export_lm_eval(run: Run, folder: Path, force: bool = False) -> list[Path]:
         write_topics(tasks, heading, {name: _rows(run, name) for name in ("robust", "cloze")})
         free = free_rows(_items(run, "robust"))
         if free.rows:
-            _write_free(place / FREE_DATA, free)
+            _json_lines(place / FREE_DATA, free.rows)
             write_free_tasks(tasks, heading, free)
     return _files(folder)
 
@@ -77,7 +84,7 @@ def export_inspect(run: Run, folder: Path, force: bool = False) -> list[Path]:
             shutil.copyfile(run.folder / f"{name}.jsonl", place / f"{name}.jsonl")
         free = free_rows(_items(run, "robust"))
         if free.rows:
-            _write_free(place / FREE_DATA, free)
+            _json_lines(place / FREE_DATA, free.rows)
         write_inspect(place, heading, splits, free)
     return _files(folder)
 
@@ -202,9 +209,54 @@ def _rows(run: Run, split: str) -> list[Any]:
     return [json.loads(line) for line in text.split("\n") if line]
 
 
-def _write_free(path: Path, free: FreeRows) -> None:
-    write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in free.rows))
-
-
 def _files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def mistral(instruction: str, input_: str, output: str) -> str:
+    """`[INST] instruction\\n\\ninput [/INST] output`; an empty input is left out with its blank line."""
+    asked = f"{instruction}\n\n{input_}" if input_ else instruction
+    return f"[INST] {asked} [/INST] {output}"
+
+
+def write_instruct(folder: Path, heading: Heading, items: Sequence[Item], form: Form) -> list[Path]:
+    """`instruct.jsonl` with instruction, input and output, `mistral.jsonl` with the text, `README.md`; the paths.
+
+    `mcq`: the input is the question with its choices, the output a letter. `free`: the instruction is the question,
+    the output the right choice's text, and there is no input; items that cannot be asked so are left out.
+
+    Raises:
+        DataError: nothing to write, or items that hold Mistral's marks (by id).
+    """
+    free = free_rows(items)
+    in_words = [(row["id"], row["question"].strip(), "", row["reference"]) for row in free.rows]
+    rows = _by_letter(items) if form == "mcq" else in_words
+    if not rows:
+        raise DataError(
+            f"{heading.benchmark}: no item of this split can be written so; expected another --split"
+        )
+    marked = [id_ for id_, *parts in rows if any(_MARKS.search(part) for part in parts)]
+    if marked:
+        raise DataError.gather([f"{id_}: holds a mark of Mistral's format; expected none" for id_ in marked])
+    fields = [{"id": i, "instruction": said, "input": given, "output": out} for i, said, given, out in rows]
+    texts = [{"id": i, "text": mistral(said, given, out)} for i, said, given, out in rows]
+    says = f"{len(rows)} of {len(items)} items" if form == "mcq" else free.says
+    lines = [*heading.lines(f"{says} as instructions."), WARNING]
+    write_text(folder / "README.md", "\n\n".join(escaped(line) for line in lines) + "\n")
+    paths = [_json_lines(folder / "instruct.jsonl", fields), _json_lines(folder / "mistral.jsonl", texts)]
+    return [*paths, folder / "README.md"]
+
+
+def _by_letter(items: Sequence[Item]) -> list[tuple[str, str, str, str]]:
+    full = template("full")
+    rows = []
+    for item in items:
+        requests = full.requests(item, own(item.k))
+        shown = requests[0].context.removeprefix(full.description)
+        rows.append((item.id, BY_LETTER, shown, requests[item.key].continuation.strip()))
+    return rows
+
+
+def _json_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
+    write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    return path

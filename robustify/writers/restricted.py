@@ -21,7 +21,7 @@ from robustify.disclosure.release import PRINTED, Level, cell_of, released
 from robustify.disclosure.remade import described, feature_classes
 from robustify.disclosure.select import Tree
 from robustify.errors import AuthorisationError, DataError, GuardrailError, UnaskableError, UsageError
-from robustify.export.restricted_tasks import write_restricted_tasks
+from robustify.export.lm_eval_tasks import write_restricted_tasks
 from robustify.files import write_json, write_text
 from robustify.gate.key_file import Key
 from robustify.judge.judgement import Judgement

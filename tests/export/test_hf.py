@@ -16,9 +16,8 @@ import pytest
 import yaml
 
 from robustify.errors import DataError
-from robustify.export.card import Publication
 from robustify.export.dataset_folder import NO_ADDRESS, NOT_SET, croissant, write_hf
-from robustify.export.heading import Heading
+from robustify.export.heading import Heading, Publication
 from robustify.export.writing import export_hf
 from robustify.item import Item
 from robustify.report.reasons import guardrail_sentence

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from robustify.errors import DataError
 from robustify.export.heading import Heading
-from robustify.export.instruct import BY_LETTER, WARNING, mistral, write_instruct
-from robustify.export.writing import export_instruct
+from robustify.export.writing import BY_LETTER, WARNING, export_instruct, mistral, write_instruct
 from robustify.freeform.choice_items import convert_item
 from robustify.run import Run, read_items
 from tests.support.exported_run import lines, made_up
