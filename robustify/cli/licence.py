@@ -47,7 +47,7 @@ def accept(adapter: str, name: str | None, licence_sha256: str | None) -> int:
         robustify licence accept wmdp-bio
     """
     from robustify.errors import AuthorisationError
-    from robustify.restricted import terms as records
+    from robustify.restricted import account as records
     from robustify.restricted.adapters import find
 
     known = find(adapter)
@@ -78,7 +78,7 @@ def accept(adapter: str, name: str | None, licence_sha256: str | None) -> int:
 @as_json
 def list_(json_: bool) -> int:
     """List the terms that were accepted on this account."""
-    from robustify.restricted.terms import accepted
+    from robustify.restricted.account import accepted
 
     rows = accepted()
     if json_:

@@ -10,7 +10,7 @@ import click
 from robustify.cli.options import as_json, printable
 
 if TYPE_CHECKING:
-    from robustify.restricted.hashed_split import Split
+    from robustify.restricted.ids import Split
 
 NEW_KEY = "ROBUSTIFY_NEW_KEY_FILE"
 FILE = click.argument("file", metavar="SPLIT", type=click.Path(path_type=Path))
@@ -59,7 +59,7 @@ def emit(folder: Path, name: str, out: Path, level: str, previous: tuple[Path, .
     Example:
         robustify split emit results/mock --split robust -o robust.json
     """
-    from robustify.restricted.local_copy import write_private_text
+    from robustify.restricted.loader import write_private_text
     from robustify.run import open_run
     from robustify.writers.restricted import emitted
 
@@ -82,8 +82,8 @@ def apply(file: Path, data: str, out: Path) -> int:
     Example:
         robustify split apply robust.json --data wmdp-bio -o ~/private/robust.jsonl
     """
-    from robustify.restricted.hashed_split import matched, read_split
-    from robustify.restricted.local_copy import items, open_for, write_copy
+    from robustify.restricted.ids import matched, read_split
+    from robustify.restricted.loader import items, open_for, write_copy
 
     given = read_split(file)
     there = matched(given, items(open_for(given, data)))
@@ -103,8 +103,8 @@ def verify(file: Path, data: str, json_: bool) -> int:
     Example:
         robustify split verify robust.json --data wmdp-bio
     """
-    from robustify.restricted.hashed_split import read_split
-    from robustify.restricted.local_copy import items, open_for
+    from robustify.restricted.ids import read_split
+    from robustify.restricted.loader import items, open_for
 
     given = read_split(file)
     copy = items(open_for(given, data))
@@ -137,8 +137,8 @@ def rekey(file: Path, data: str, out: Path, new_key_file: Path | None) -> int:
         robustify split rekey robust.json --data wmdp-bio --new-key-file ~/keys/new.key -o robust-2.json
     """
     from robustify.errors import AuthorisationError
-    from robustify.restricted.hashed_split import read_split, rekeyed
-    from robustify.restricted.local_copy import items, open_for, write_private_text
+    from robustify.restricted.ids import read_split, rekeyed
+    from robustify.restricted.loader import items, open_for, write_private_text
     from robustify.restricted.secret_key import evaluator_key
 
     place = str(new_key_file) if new_key_file is not None else os.environ.get(NEW_KEY)

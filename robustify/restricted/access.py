@@ -26,12 +26,11 @@ from robustify.gate.key_file import Key
 from robustify.loaders import Loaded, Source
 from robustify.logs.replay import ReplayModel
 from robustify.restricted import ids
+from robustify.restricted.account import Acceptance, register_items, require
 from robustify.restricted.adapters import Adapter, find
 from robustify.restricted.confinement import require_private
 from robustify.restricted.manifest import DataFile, Manifest
-from robustify.restricted.registered import register_items
 from robustify.restricted.secret_key import evaluator_key
-from robustify.restricted.terms import Acceptance, require
 
 MOST_BYTES = 4 << 30
 _CHUNK = 1 << 20

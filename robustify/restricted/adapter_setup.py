@@ -17,12 +17,12 @@ from robustify.errors import DataError, ResourceError, RobustifyError, UsageErro
 from robustify.files import read_expected
 from robustify.loaders import Source, load, load_many
 from robustify.restricted.access import Access, facts_present
+from robustify.restricted.account import require
 from robustify.restricted.adapters import Adapter, find, unplaced
 from robustify.restricted.confinement import require_private
 from robustify.restricted.manifest import FILE, FORMAT, ID, LICENCE, Manifest, read_manifest
 from robustify.restricted.recognition import not_attested, recognised
 from robustify.restricted.secret_key import evaluator_key
-from robustify.restricted.terms import require
 from robustify.settings_files import MOST_BYTES
 
 _MOST_DATA = 4 << 30

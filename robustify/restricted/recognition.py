@@ -22,9 +22,9 @@ from robustify.gate.fingerprints.matching import Fingerprints
 from robustify.gate.key_file import load_key
 from robustify.item import Item
 from robustify.loaders import Loaded, Source
+from robustify.restricted.account import matches
 from robustify.restricted.adapters import find, require_every
 from robustify.restricted.manifest import Manifest
-from robustify.restricted.registered import matches
 
 FEW = 5
 """Records that make a match more than chance."""

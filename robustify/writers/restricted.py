@@ -30,7 +30,7 @@ from robustify.logs.replay import ReplayModel
 from robustify.report import write_report
 from robustify.restricted.access import Access
 from robustify.restricted.confinement import confined
-from robustify.restricted.hashed_split import NAMES, Split, hashed, read_split, require_apart, separable
+from robustify.restricted.ids import NAMES, Split, hashed, read_split, require_apart, separable
 from robustify.restricted.secret_key import require_seal, sealed
 from robustify.run import FORMAT, Run, open_run, replacing, versions
 from robustify.summary.format_1 import read

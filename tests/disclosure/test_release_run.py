@@ -19,7 +19,7 @@ from robustify.errors import AuthorisationError, DataError
 from robustify.files import sha256
 from robustify.pipeline import rejudge, reprint
 from robustify.report.sections.headline import closing
-from robustify.restricted.hashed_split import hashed, read_split, separable
+from robustify.restricted.ids import hashed, read_split, separable
 from robustify.restricted.loader import documents, require_silence
 from robustify.run import Run, open_run
 from robustify.summary.format_1 import read

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from robustify.errors import AuthorisationError
-from robustify.restricted.hashed_split import read_split
+from robustify.restricted.ids import read_split
 from tests.support import restricted_run, restricted_set
 
 

@@ -13,8 +13,7 @@ from robustify.cli import cli
 from robustify.errors import AuthorisationError, DataError, RobustifyError
 from robustify.gate.key_file import Key
 from robustify.item import Item
-from robustify.restricted.hashed_split import Split, hashed, read_split, rekeyed, require_apart
-from robustify.restricted.ids import item_id
+from robustify.restricted.ids import Split, hashed, item_id, read_split, rekeyed, require_apart
 from tests.support import restricted_run, restricted_set
 
 # The ids stand here without their mark: whole ones, outside a split, are refused by the gate.

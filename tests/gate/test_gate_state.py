@@ -11,8 +11,8 @@ from robustify.engines.cache import Cache
 from robustify.engines.protocols import Logprob
 from robustify.gate.check import scan
 from robustify.item import Item
-from robustify.restricted import registered, secret_key
-from robustify.restricted.hashed_split import hashed
+from robustify.restricted import account, secret_key
+from robustify.restricted.ids import hashed
 from tests.support import restricted_run
 
 IDS = tuple(
@@ -59,8 +59,8 @@ def test_our_own_score_cache_is_refused_by_its_bytes(tmp_path: Path, seal: bytes
 
 def test_the_record_of_registered_sets_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    registered.register_items("mock", [Item("a", "Which lamp is lit?", ("one", "two"), 0)])
-    assert found(registered.place().read_bytes()) == {"RBG404"}
+    account.register_items("mock", [Item("a", "Which lamp is lit?", ("one", "two"), 0)])
+    assert found(account.registered().read_bytes()) == {"RBG404"}
 
 
 # What a restricted run leaves, and what it publishes.

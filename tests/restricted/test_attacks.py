@@ -11,8 +11,7 @@ from robustify.disclosure.coarse import COARSER, FINEST
 from robustify.disclosure.release import Level, released
 from robustify.disclosure.remade import FEATURE_CLASSES
 from robustify.judge.accuracy import credits, everyone
-from robustify.restricted.hashed_split import hashed
-from robustify.restricted.ids import item_id
+from robustify.restricted.ids import hashed, item_id
 from robustify.screen.item_index import item_index
 from robustify.summary.result import PLACES
 from tests.attack import dictionary

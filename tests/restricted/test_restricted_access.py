@@ -15,9 +15,9 @@ from robustify import pipeline
 from robustify.config import Config
 from robustify.errors import AuthorisationError, DataError, RobustifyError, UsageError
 from robustify.restricted.access import Access, authorised
+from robustify.restricted.account import Acceptance, accept, accepted
 from robustify.restricted.confinement import require_private
 from robustify.restricted.secret_key import evaluator_key
-from robustify.restricted.terms import Acceptance, accept, accepted
 from robustify.writers.restricted import RestrictedWriter
 from tests.support import restricted_set
 from tests.support.restricted_set import ADAPTER, LICENCE, SECRET, canaries, items, key_text, prepared

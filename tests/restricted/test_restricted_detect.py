@@ -16,8 +16,8 @@ from robustify.gate.fingerprints.build import build_index
 from robustify.gate.fingerprints.index_file import write_index
 from robustify.loaders import Source, load
 from robustify.restricted.access import authorised, require_hosts, require_inside
+from robustify.restricted.account import registered
 from robustify.restricted.recognition import many, recognised, require_ordinary
-from robustify.restricted.registered import place
 from robustify.writers.public import PublicWriter
 from tests.gate.sets import KEY, key_file
 from tests.support.restricted_set import ADAPTER, canaries, items, prepared, write_set
@@ -82,8 +82,8 @@ def test_what_this_account_knows_is_kept_without_text_and_without_digests_that_o
     mock: Path,
 ) -> None:
     read_once(mock)
-    held = place().read_text()
-    assert place().stat().st_mode & 0o777 == 0o600
+    held = registered().read_text()
+    assert registered().stat().st_mode & 0o777 == 0o600
     assert len(json.loads(held)["sets"][ADAPTER]) == N
     for row in items(N):
         for text in (row["question"], *row["choices"], row["id"]):
@@ -94,7 +94,7 @@ def test_what_this_account_knows_is_kept_without_text_and_without_digests_that_o
 
 def test_a_record_that_was_tampered_with_refuses_instead_of_knowing_nothing(mock: Path) -> None:
     read_once(mock)
-    place().write_text("{}")
+    registered().write_text("{}")
     with pytest.raises(AuthorisationError, match="no record of restricted sets"):
         codes(public(mock, harmless(5)))
 

@@ -1,13 +1,19 @@
-"""The record of accepted terms: who accepted which text of which set, and when; a changed text voids it, and so does a
-changed manifest, for it names the hosts that may receive the items and the cells that are shown.
+"""What this account keeps of restricted sets: the terms that were accepted, and the records that were read.
 
-It is attestation, not authentication: the real access control is the file system. Nothing is accepted in passing:
-without a terminal the digest of the text must be typed too.
+Terms: who accepted which text of which set, and when. A changed text voids it, and so does a changed manifest, for it
+names the hosts that may receive the items and the cells that are shown. It is attestation, not authentication: the real
+access control is the file system. Nothing is accepted in passing: without a terminal the digest of the text must be
+typed too.
+
+Records: every record that was once read through an authorised adapter. A copy of a restricted file under another name,
+or a part of it, is then recognised whatever its config says. Only keyed digests are kept, under a secret of this file's
+own (mode 0600): no text, and no digest that somebody else could compute.
 """
 
 import json
 import os
-from collections.abc import Mapping
+import secrets
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from hashlib import sha256
@@ -15,12 +21,14 @@ from pathlib import Path
 from typing import Any
 
 from robustify import __version__
-from robustify.errors import AuthorisationError, ResourceError, UsageError
+from robustify.errors import AuthorisationError, ItemError, ResourceError, UsageError
 from robustify.files import read_expected, write_atomic
+from robustify.item import Item
 from robustify.restricted.adapters import Adapter
+from robustify.restricted.ids import PREFIX, item_id
 from robustify.settings_files import MOST_BYTES
 
-FORMAT = "robustify.licences/1"
+LICENCES_FORMAT = "robustify.licences/1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +65,7 @@ def accepted() -> list[Acceptance]:
         return []
     try:
         tree: Any = json.loads(read_expected(place, "the record of accepted terms", MOST_BYTES))
-        if tree["format"] != FORMAT:
+        if tree["format"] != LICENCES_FORMAT:
             raise ValueError
         return [Acceptance(**row) for row in tree["accepted"]]
     except (UsageError, ValueError, KeyError, TypeError):
@@ -102,7 +110,7 @@ def accept(adapter: Adapter, name: str) -> Acceptance:
     now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     new = Acceptance(adapter.manifest.id, digest, called, now, __version__, adapter.sha256)
     others = [row for row in accepted() if (row.id, row.licence_sha256) != (new.id, digest)]
-    write_private(record(), {"format": FORMAT, "accepted": [asdict(row) for row in (*others, new)]})
+    write_private(record(), {"format": LICENCES_FORMAT, "accepted": [asdict(row) for row in (*others, new)]})
     return new
 
 
@@ -117,3 +125,69 @@ def write_private(place: Path, tree: Mapping[str, object]) -> None:
         write_atomic(place, json.dumps(tree, indent=1).encode(), private=True)
     except OSError as error:
         raise ResourceError(f"{place}: cannot be written ({error.strerror})") from None
+
+
+REGISTERED_FORMAT = "robustify.registered/1"
+_MOST = 256 << 20
+_LETTERS = 20
+"""Letters of a digest that are kept: 100 bits."""
+
+
+def registered() -> Path:
+    """Where known records are kept: `registered.json` beside the record of accepted terms."""
+    return settings_folder() / "registered.json"
+
+
+def register_items(name: str, items: Sequence[Item]) -> None:
+    """Remember the records of a restricted set; what is known of it already stays.
+
+    Raises:
+        ResourceError: the file cannot be written.
+        AuthorisationError: the file that is there is damaged.
+    """
+    record = _registered() or {"format": REGISTERED_FORMAT, "secret": secrets.token_hex(32), "sets": {}}
+    known = set(record["sets"].get(name, ()))
+    now = known | _digests(bytes.fromhex(record["secret"]), items)
+    if now != known:
+        write_private(registered(), {**record, "sets": {**record["sets"], name: sorted(now)}})
+
+
+def matches(items: Sequence[Item]) -> dict[str, int]:
+    """How many of these records belong to each registered set; sets without any are left out.
+
+    Raises:
+        AuthorisationError: the record is damaged: without it nobody can say.
+    """
+    record = _registered()
+    if record is None:
+        return {}
+    own = _digests(bytes.fromhex(record["secret"]), items)
+    counts = {str(name): len(own.intersection(digests)) for name, digests in record["sets"].items()}
+    return {name: n for name, n in counts.items() if n}
+
+
+def _digests(secret: bytes, items: Sequence[Item]) -> set[str]:
+    return {digest for item in items if (digest := _digest(secret, item)) is not None}
+
+
+def _digest(secret: bytes, item: Item) -> str | None:
+    try:
+        return item_id(secret, "registered", "1", item.stem, item.choices)[len(PREFIX) :][:_LETTERS]
+    except ItemError:  # text without a canonical form is in no authorised set
+        return None
+
+
+def _registered() -> dict[str, Any] | None:
+    path = registered()
+    if not path.exists() and not path.is_symlink():
+        return None
+    try:
+        tree: Any = json.loads(read_expected(path, "the record of restricted sets", _MOST))
+        if tree["format"] != REGISTERED_FORMAT or len(bytes.fromhex(tree["secret"])) != 32:
+            raise ValueError
+        return {"format": REGISTERED_FORMAT, "secret": tree["secret"], "sets": dict(tree["sets"])}
+    except (UsageError, ValueError, KeyError, TypeError):
+        raise AuthorisationError(
+            f"{path}: no record of restricted sets as robustify writes it; restore it, or move it away and run "
+            "robustify adapter check on each restricted set"
+        ) from None
