@@ -19,7 +19,7 @@ from typing import Any
 
 from robustify.ask import Asking, plan
 from robustify.engines.openai.engine import OpenAIServer
-from robustify.engines.openai.settings import OpenAIModel
+from robustify.engines.settings import OpenAIModel
 from robustify.views import Request
 
 GOAL = 0.9

@@ -22,7 +22,7 @@ from typing import Any
 
 from bench.cases import arc, asked
 from robustify.engines.local.engine import HF
-from robustify.engines.ray.settings import RayModel
+from robustify.engines.settings import RayModel
 from robustify.models import cache_folder, locate
 
 ROOT = Path(__file__).parents[1]
@@ -104,7 +104,7 @@ def scored(side: str, items: int) -> None:
         # As many first requests as workers, so that all of them are ready.
         engine.loglikelihoods(requests[:4])
         if side == "ray":
-            _all_ready(engine)
+            engine.opened()._pool.ready(WORKERS)  # type: ignore[attr-defined]
         started, cpu_started = time.perf_counter(), _cpu()
         found = engine.loglikelihoods(requests)
         ended, cpu_ended = time.perf_counter(), _cpu()
@@ -133,12 +133,6 @@ def _engine(side: str, folder: Path) -> HF:
         n_threads=1,
         elsewhere=partial(Remote, model, folder),
     )
-
-
-def _all_ready(engine: HF) -> None:
-    pool = engine.opened()._pool  # type: ignore[attr-defined]
-    while len(pool.greetings) < WORKERS:
-        pool._wait({})
 
 
 def _cpu() -> float:

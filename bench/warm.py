@@ -52,7 +52,7 @@ def main(folder: str, model: str) -> int:
     from bench.cases import arc
     from robustify.ask import Asking, ask, plan
     from robustify.engines import open_scorer
-    from robustify.engines.local.settings import HFModel
+    from robustify.engines.settings import HFModel
 
     planned = plan(arc(ITEMS), Asking(views=("choices_only", "full", "cloze"), orders=1))
     with open_scorer(HFModel(name=model), Path(folder)) as scorer:

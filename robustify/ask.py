@@ -15,8 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from robustify import orders
 from robustify.answers import Answer, answer, unanswered
 from robustify.baselines.linear_probes import CONTROL, LinearProbeSettings, linear_probe
-from robustify.engines.local.settings import HFModel
 from robustify.engines.protocols import UNSEEN, Logprob, Progress, Scorer, no_progress
+from robustify.engines.settings import HFModel
 from robustify.errors import DataError, RequestError, UnaskableError
 from robustify.item import Item
 from robustify.models import locate

@@ -25,10 +25,7 @@ from pydantic import (
 from robustify.ask import Asking
 from robustify.baselines.artifact_probe import ProbeSettings
 from robustify.baselines.linear_probes import LinearProbeSettings
-from robustify.engines.local.settings import HFModel
-from robustify.engines.openai.settings import OpenAIModel
-from robustify.engines.ray.settings import RayModel
-from robustify.engines.vllm.settings import VLLMModel
+from robustify.engines.settings import HFModel, OpenAIModel, RayModel, VLLMModel
 from robustify.errors import AuthorisationError, UsageError
 from robustify.judge.cloze import ClozeSettings
 from robustify.judge.guardrails import Limits

@@ -16,8 +16,8 @@ from robustify.baselines.artifact_probe import probe
 from robustify.baselines.heuristics import guess
 from robustify.config import Config, parse
 from robustify.engines import check_model, open_scorer
-from robustify.engines.local.settings import HFModel
 from robustify.engines.protocols import Metered, Progress, no_progress
+from robustify.engines.settings import HFModel
 from robustify.errors import AuthorisationError, ResourceError, UsageError
 from robustify.judge.cloze import read_labels
 from robustify.judge.free_response import FreeGrades

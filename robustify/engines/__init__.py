@@ -7,11 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from robustify.engines.local.settings import HFModel
-from robustify.engines.openai.settings import OpenAIModel, host_of
 from robustify.engines.protocols import Scorer
-from robustify.engines.ray.settings import RayModel
-from robustify.engines.vllm.settings import VLLMModel
+from robustify.engines.settings import HFModel, OpenAIModel, RayModel, VLLMModel, host_of
 
 if TYPE_CHECKING:
     from robustify.engines.cache import Cache
@@ -37,11 +34,11 @@ def check_model(model: Runnable, cache: Path, templates: "Sequence[Template]" = 
 
             return check_server(model, cache, templates)
         case VLLMModel():
-            from robustify.engines.vllm.engine import require_vllm
+            from robustify.engines.vllm import require_vllm
 
             require_vllm(model.name)
         case RayModel():
-            from robustify.engines.ray.cluster import require_ray
+            from robustify.engines.ray.engine import require_ray
 
             require_ray(model.name)
     from robustify.engines.recipe import file_digests
@@ -77,7 +74,7 @@ def open_scorer(model: Runnable, cache: Path, seal: bytes | None = None) -> Iter
                 with open_remote(model, locate(model.reference, cache), scores) as remote:
                     yield remote
             case VLLMModel():
-                from robustify.engines.vllm.engine import VLLM
+                from robustify.engines.vllm import VLLM
 
                 with VLLM(model, locate(model.reference, cache), scores) as offline:
                     yield offline

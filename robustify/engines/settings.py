@@ -1,10 +1,15 @@
-"""What the settings of the engines that take a model's files have in common."""
+"""What a config says of a model, one class for each engine, and the host that a model's prompts go to."""
 
+import ipaddress
 from typing import Literal
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_validator
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+LOCAL = "local"
+"""The address of a Ray cluster that is started here."""
+_LOCAL_NAMES = ("localhost", "ip6-localhost")
 
 
 class ModelSettings(BaseModel):
@@ -35,3 +40,132 @@ class TransformersSettings(ModelSettings):
     def budget(self) -> int:
         """Tokens of one forward pass."""
         return self.max_batch_tokens or (2048 if self.device == "cpu" else 8192)
+
+
+class HFModel(TransformersSettings):
+    """A model run here with transformers.
+
+    `model` is a known name (`robustify models list`), `hf:owner/name@revision`, a folder or a GGUF file;
+    `role` says whether it votes in the screen or is only evaluated. `max_batch_tokens` bounds one forward pass;
+    without it 2,048 tokens on a CPU and 8,192 elsewhere. `section`: batches after which a shared beginning is computed
+    anew, as in the engine ray, whose numbers are the same to the bit where this is the same.
+    """
+
+    engine: Literal["hf"] = "hf"
+    section: int = Field(default=64, ge=1, le=4096, strict=True)
+
+
+class VLLMModel(ModelSettings):
+    """A model run in this process with vLLM (`LLM(...)`), on one or more devices of this machine.
+
+    `model`: as for the engine hf, a known name, a folder, a GGUF file or `hf:owner/name@revision`.
+    `tensor_parallel_size`: devices that share it; `max_model_len`: of one prompt in tokens, the model's own where left
+    out; `gpu_memory`: the share of each device's memory that is taken; `eager`: without compiled graphs.
+    """
+
+    engine: Literal["vllm"]
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    tensor_parallel_size: int = Field(default=1, ge=1, le=64, strict=True)
+    max_model_len: int | None = Field(default=None, ge=64, strict=True)
+    gpu_memory: float = Field(default=0.9, gt=0, le=1)
+    eager: bool = False
+
+
+class RayModel(TransformersSettings):
+    """A model of which each of several workers holds a copy, run with transformers as the engine hf runs it.
+
+    `model`, `device`, `dtype` and `max_batch_tokens` as for the engine hf; `threads` of each worker, a device `cuda`
+    takes one GPU a worker. `address`: of a running cluster (`auto` finds this machine's own), none for one that is
+    started here and ended with the run. Work is handed out by sections of a plan, of `section` batches each: they
+    and `threads` are part of what the numbers depend on, `workers` is not. `start_seconds`: how long the first worker
+    may take to begin.
+    """
+
+    engine: Literal["ray"]
+    section: int = Field(default=4, ge=1, le=4096, strict=True)
+    workers: int = Field(default=2, ge=1, le=4096, strict=True)
+    threads: int = Field(default=1, ge=1, le=1024, strict=True)
+    address: str | None = None
+    start_seconds: int = Field(default=600, ge=1, strict=True)
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of each worker."""
+        return 1 if self.device.startswith("cuda") else 0
+
+    @property
+    def host(self) -> str | None:
+        """The cluster that requests, as token ids, are sent to; None where it is started here and ends with the run.
+
+        On a cluster they lie in its object store while they are asked, and Ray may write that to its machines' disks. A
+        cluster that runs already is not known to be of this machine alone.
+        """
+        return None if self.address in (None, LOCAL) else self.address
+
+
+class OpenAIModel(BaseModel):
+    """A model that a server gives over the OpenAI protocol: vLLM, SGLang, a hosted endpoint.
+
+    `base_url`: up to and with `/v1`. `model`: the id that the server knows, `name` where it is left out; `pin`: what
+    the server must call it in its replies, where that is another name (a dated snapshot). `api_key_env`: the
+    environment variable that holds the key. `tokenizer`: a known name, a folder or `hf:owner/name@revision`, by which
+    prompts are sent as the tokens that the local engine would read; without it prompts are sent as text.
+    `concurrency`: requests on the way at once; `timeout` in seconds, of one of them; `retries`: how often one is tried
+    again. `price_in`, `price_out`: of a million tokens, for the closing line.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(pattern=NAME_PATTERN)
+    engine: Literal["openai"]
+    base_url: str
+    model: str = ""
+    pin: str = ""
+    role: Literal["voter", "under_test"] = "voter"
+    api_key_env: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    tokenizer: str = ""
+    concurrency: int = Field(default=16, ge=1, le=512, strict=True)
+    timeout: float = Field(default=120.0, gt=0, le=3600)
+    retries: int = Field(default=6, ge=0, le=20, strict=True)
+    price_in: float | None = Field(default=None, ge=0)
+    price_out: float | None = Field(default=None, ge=0)
+
+    @field_validator("base_url")
+    @classmethod
+    def _an_address_and_no_secret(cls, url: str) -> str:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("no http address; expected http://HOST:PORT/v1")
+        if parts.username or parts.password or parts.query or parts.fragment:
+            raise ValueError(
+                "carries a user, a password or a query; expected an address alone, and the key in the environment "
+                "(api_key_env: NAME)"
+            )
+        return url.rstrip("/")
+
+    @field_serializer("base_url", when_used="json")
+    def _without_host(self, url: str) -> str:
+        # As with folders: a server's address differs from one day to the next, and may name an inner network.
+        parts = urlsplit(url)
+        return f"{parts.scheme}://{'elsewhere' if host_of(url) else 'localhost'}{parts.path}"
+
+    @property
+    def served(self) -> str:
+        """The id that the server knows."""
+        return self.model or self.name
+
+    @property
+    def reference(self) -> str:
+        """What distinguishes it from another model of the same config. Whether two names are one model, the servers say."""
+        return f"openai|{self.served}|{self.name}"
+
+
+def host_of(url: str) -> str | None:
+    """The host of an address; None where it is this machine."""
+    host = (urlsplit(url).hostname or "").casefold()
+    if host in _LOCAL_NAMES:
+        return None
+    try:
+        return None if ipaddress.ip_address(host).is_loopback else host
+    except ValueError:
+        return host

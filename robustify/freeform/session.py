@@ -114,7 +114,7 @@ def open_writer(reference: str, cache: Path, device: str = "cpu") -> Iterator[Wr
         UsageError: an engine that only scores.
     """
     from robustify.engines import open_scorer
-    from robustify.engines.local.settings import HFModel
+    from robustify.engines.settings import HFModel
 
     name = engine_name(Path(reference).name)
     with open_scorer(HFModel(name=name, model=reference, device=device), cache) as model:
@@ -137,7 +137,7 @@ def open_remote_writer(
     from pydantic import ValidationError
 
     from robustify.engines import open_scorer, remote_host
-    from robustify.engines.openai.settings import OpenAIModel
+    from robustify.engines.settings import OpenAIModel
 
     name = engine_name(model)
     try:

@@ -19,7 +19,7 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 from robustify import engines
-from robustify.engines.openai.settings import OpenAIModel
+from robustify.engines.settings import OpenAIModel
 from robustify.errors import AuthorisationError, DataError, ResourceError, UsageError
 from robustify.files import open_regular
 from robustify.gate.key_file import Key

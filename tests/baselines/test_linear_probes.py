@@ -156,7 +156,7 @@ def test_no_more_axes_than_there_is_variance() -> None:
 
 
 def test_models_are_named_once_and_the_control_by_no_model() -> None:
-    from robustify.engines.local.settings import HFModel
+    from robustify.engines.settings import HFModel
 
     with pytest.raises(ValidationError, match="twice"):
         LinearProbeSettings(models=("m", "m"))

@@ -14,12 +14,9 @@ import pytest
 from robustify import engines
 from robustify.ask import Asking, ask, plan
 from robustify.engines import open_scorer
-from robustify.engines.local.settings import HFModel
-from robustify.engines.openai.settings import OpenAIModel
 from robustify.engines.protocols import Logprob, Scorer, Writer
-from robustify.engines.ray import cluster as ray_cluster
 from robustify.engines.ray import engine as ray_remote
-from robustify.engines.ray.settings import RayModel
+from robustify.engines.settings import HFModel, OpenAIModel, RayModel
 from robustify.errors import RequestError
 from robustify.item import Item
 from robustify.views import Request
@@ -61,7 +58,7 @@ def shared_out(folder: Path, cache: Path, seal: bytes | None = None) -> Iterator
     """The engine ray, with workers that live in this process."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OMP_NUM_THREADS", "1")
-        patch.setattr(ray_cluster, "require_ray", lambda _: None)
+        patch.setattr(ray_remote, "require_ray", lambda _: None)
         patch.setattr(ray_remote, "cluster", lambda _: nullcontext(FakeRay()))
         with open_scorer(RayModel(name="tiny", engine="ray", model=str(folder)), cache, seal) as scorer:
             yield scorer

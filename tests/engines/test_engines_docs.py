@@ -28,9 +28,7 @@ def test_every_config_on_the_page_loads(block: str) -> None:
 
 
 def test_the_page_shows_every_setting_of_a_server_of_vllm_and_of_a_cluster() -> None:
-    from robustify.engines.openai.settings import OpenAIModel
-    from robustify.engines.ray.settings import RayModel
-    from robustify.engines.vllm.settings import VLLMModel
+    from robustify.engines.settings import OpenAIModel, RayModel, VLLMModel
 
     shown = {name for block in blocks("yaml") for m in yaml.safe_load(block).get("models", ()) for name in m}
     told = set(re.findall(r"`([a-z_]+)", PAGE))

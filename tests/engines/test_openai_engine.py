@@ -26,8 +26,8 @@ from robustify.engines.openai.client import retry_after
 from robustify.engines.openai.continuations import tokens_of
 from robustify.engines.openai.engine import OpenAIServer, check_server, is_same_probe
 from robustify.engines.openai.logprobs import PART, Token, Unreadable, covers, following
-from robustify.engines.openai.settings import OpenAIModel
 from robustify.engines.protocols import Logprob
+from robustify.engines.settings import OpenAIModel
 from robustify.errors import AuthorisationError, DataError, ModelError, RequestError, UsageError
 from robustify.freeform.session import open_remote_writer
 from robustify.item import Item

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from robustify.engines.ray import cluster as ray_cluster
-from robustify.engines.ray.settings import RayModel
+from robustify.engines.ray.engine import cluster
+from robustify.engines.settings import RayModel
 from robustify.errors import ResourceError
 from robustify.run import write_items
 from tests.support.model_cache import tiny_llama
@@ -121,7 +121,7 @@ def test_an_interrupted_run_ends_at_once_and_in_one_line(home: Path, tmp_path: P
 def test_no_cluster_at_an_address_is_a_resource_error(home: Path, tmp_path: Path) -> None:
     with (
         pytest.raises(ResourceError, match=r"m: no Ray cluster at 127\.0\.0\.1:1 "),
-        ray_cluster.cluster(RayModel(name="m", engine="ray", address="127.0.0.1:1")),
+        cluster(RayModel(name="m", engine="ray", address="127.0.0.1:1")),
     ):
         pass
 

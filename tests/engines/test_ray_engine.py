@@ -19,8 +19,8 @@ from robustify.engines.local.paths import Sums
 from robustify.engines.plan import Encoded
 from robustify.engines.protocols import Logprob
 from robustify.engines.ray import engine as ray_remote
-from robustify.engines.ray.pool import MOST, RESTARTS, Pool
-from robustify.engines.ray.settings import RayModel
+from robustify.engines.ray.workers import MOST, RESTARTS, Pool
+from robustify.engines.settings import RayModel
 from robustify.errors import ModelError, ResourceError, UsageError
 from robustify.views import Request
 from tests.support.fake_ray import FakeRay
@@ -46,8 +46,8 @@ class Adder:
 
 
 def pool_of(ray: FakeRay, n: int) -> Pool:
-    make = ray.remote(**RESTARTS)(Adder)
-    return Pool(ray, make.remote, lambda greeting: greeting, n, "m", 9.0)
+    kind = ray.remote(**RESTARTS)(Adder)
+    return Pool(ray, [kind.remote() for _ in range(n)], lambda ready: None, "m", 9.0)
 
 
 @settings(max_examples=60, deadline=None)

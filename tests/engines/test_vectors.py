@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pytest
 
 from robustify.baselines.linear_probes import CONTROL, LinearProbeSettings, linear_probe
-from robustify.engines.local.settings import HFModel
+from robustify.engines.settings import HFModel
 from robustify.errors import DataError, ModelError, ResourceError
 from robustify.item import Item
 from tests.support.model_cache import (
@@ -152,7 +152,7 @@ def test_head_and_control_stand_side_by_side(llama: Path, tmp_path: Path) -> Non
 def test_a_repeated_run_is_the_same_to_the_bit_and_loads_no_torch(llama: Path, tmp_path: Path) -> None:
     code = (
         "import json, sys; from pathlib import Path\n"
-        "from robustify.engines.local.settings import HFModel\n"
+        "from robustify.engines.settings import HFModel\n"
         "from robustify.baselines.linear_probes import LinearProbeSettings\n"
         "from robustify.ask import linear_probe_answers; from robustify.item import Item\n"
         "items = [Item(f'i{i}', '?', (f'cat {i}', f'mat {i * 3}', f'red {i * i}'), i % 3) for i in range(60)]\n"

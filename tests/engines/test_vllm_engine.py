@@ -20,9 +20,8 @@ import pytest
 
 from robustify.ask import Asking, ask, plan
 from robustify.engines import check_model, open_scorer
-from robustify.engines.openai.settings import OpenAIModel
 from robustify.engines.protocols import Logprob
-from robustify.engines.vllm.settings import VLLMModel
+from robustify.engines.settings import OpenAIModel, VLLMModel
 from robustify.errors import ModelError
 from robustify.item import Item
 from robustify.loaders import Source, load_many

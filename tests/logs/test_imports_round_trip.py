@@ -15,7 +15,7 @@ import pytest
 from robustify.ask import Planned, ask
 from robustify.config import parse, shipped
 from robustify.engines import open_scorer
-from robustify.engines.local.settings import HFModel
+from robustify.engines.settings import HFModel
 from robustify.export.writing import export_lm_eval
 from robustify.logs import LogPath
 from robustify.models import cache_folder

@@ -13,9 +13,9 @@ from click.testing import CliRunner
 from robustify.cli import cli
 from robustify.engines.cache import FILE, SEALED_FILE, Cache, Kept, every
 from robustify.engines.local import vectors
-from robustify.engines.local.settings import HFModel
 from robustify.engines.plan import Encoded
 from robustify.engines.protocols import Logprob
+from robustify.engines.settings import HFModel
 from robustify.item import Item
 
 SEAL, OTHER = hashlib.sha256(b"seal").digest(), hashlib.sha256(b"another").digest()

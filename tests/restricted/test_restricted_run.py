@@ -180,7 +180,7 @@ def test_inside_no_proxy_carries_prompts_and_no_child_has_a_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from robustify.engines.openai.client import sdk_client
-    from robustify.engines.openai.settings import OpenAIModel
+    from robustify.engines.settings import OpenAIModel
 
     pytest.importorskip("openai")
     told = {
@@ -229,8 +229,8 @@ def test_a_run_whose_key_stands_in_the_environment_is_sealed_with_it(
 def test_what_a_killed_cluster_left_is_removed_by_the_next_and_only_that(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from robustify.engines.ray import cluster as ray_cluster
-    from robustify.engines.ray.settings import RayModel
+    from robustify.engines.ray import engine as ray_cluster
+    from robustify.engines.settings import RayModel
 
     names = ["rbray-999999999-a", "rbray-1-a", f"rbray-{os.getpid()}-a", "rbray-x-a", "ray-999999999-a"]
     for name in names:

@@ -29,7 +29,7 @@ def _score(engine: Any, requests: list[list[str]], out: dict[str, Any]) -> None:
 def main(folder: str, cache: str) -> None:
     from robustify.engines import open_scorer
     from robustify.engines.protocols import Writer
-    from robustify.engines.vllm.settings import VLLMModel
+    from robustify.engines.settings import VLLMModel
 
     asked = json.load(sys.stdin)
     model = VLLMModel(

@@ -51,10 +51,7 @@ def settings() -> str:
     from robustify.baselines.artifact_probe import ProbeSettings
     from robustify.baselines.linear_probes import LinearProbeSettings
     from robustify.config import Config
-    from robustify.engines.local.settings import HFModel
-    from robustify.engines.openai.settings import OpenAIModel
-    from robustify.engines.ray.settings import RayModel
-    from robustify.engines.vllm.settings import VLLMModel
+    from robustify.engines.settings import HFModel, OpenAIModel, RayModel, VLLMModel
     from robustify.judge.cloze import ClozeSettings
     from robustify.judge.guardrails import Limits
     from robustify.loaders import Source

@@ -14,7 +14,7 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
-from robustify.engines.local.paths import Pieces, Refused, Scored, Together
+from robustify.engines.local.paths import Pieces, Refused, Scored, Together, Traits
 from robustify.engines.local.plain import score_alone, score_contexts, score_rows
 from robustify.engines.local.tree import Trees, attending, fits, window
 from robustify.engines.plan import Batch, Encoded, Plan
@@ -50,12 +50,10 @@ class Local:
         torch.set_num_threads(n_threads or threads())
         if self.device.type == "cpu":
             _keep_memory()
-        self.dtype = dtype
         self.tokenizer, self.model = opened(folder, getattr(torch, dtype), self.device)
         self.max_length = max_length(self.model.config, self.tokenizer)
-        self.kind = type(self.model).__name__
-        self.fits = fits(self.model)
-        self.window = window(self.model.config.get_text_config())
+        sliding_window = window(self.model.config.get_text_config())
+        self.traits = Traits(type(self.model).__name__, dtype, fits(self.model), sliding_window)
         self._trees: Trees | None = None
         self._budget = 0
 

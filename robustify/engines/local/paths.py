@@ -7,6 +7,7 @@ Pure: no torch.
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Protocol, TypeVar
 
@@ -35,21 +36,24 @@ class Refused(Exception):
     """A model cannot be run in this way; the cause is what it raised."""
 
 
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """The model's class; torch's name of its precision; whether trees are worth a trial; its sliding window in tokens."""
+
+    kind: str
+    dtype: str
+    fits: bool
+    window: int | None
+
+
 class Work(Protocol):
     """A model that can be asked now: in this process (`Local`), or on workers (`Remote`).
 
-    What it refuses to do it raises as `Refused`. The properties: the model's class; torch's name of its precision;
-    whether trees are worth a trial; its sliding window and its context in tokens; its tokenizer as transformers loads it.
+    What it refuses to do it raises as `Refused`. `max_length`: its context in tokens; `tokenizer` is that of transformers.
     """
 
     @property
-    def kind(self) -> str: ...  # noqa: D102
-    @property
-    def dtype(self) -> str: ...  # noqa: D102
-    @property
-    def fits(self) -> bool: ...  # noqa: D102
-    @property
-    def window(self) -> int | None: ...  # noqa: D102
+    def traits(self) -> Traits: ...  # noqa: D102
     @property
     def max_length(self) -> int: ...  # noqa: D102
     @property
@@ -87,7 +91,7 @@ class Paths:
 
     def __init__(self, work: Work, path: str | None, section: int = SECTION) -> None:
         self._work, self._section = work, section
-        self.path = path or ("untried" if work.fits else "prefixes untried")
+        self.path = path or ("untried" if work.traits.fits else "prefixes untried")
         self._untried = {False, True}
         """Kinds of requests whose first results are still to be compared with scoring one by one."""
 
@@ -138,7 +142,7 @@ class Paths:
 
     def _go_on_with(self, path: str) -> None:
         _LOG.warning("%s: %s are not exact for this model or refused by it; going on with %s",
-                     self._work.kind, *_NAMES[path])  # fmt: skip
+                     self._work.traits.kind, *_NAMES[path])  # fmt: skip
         self.path = path
         self._untried = {False, True}
 
@@ -155,12 +159,14 @@ class Paths:
         alone = self._work.alone(checked)
         # NaN is near nothing, and then the fault is the model's, not the path's.
         return all(
-            not (abs(a - fresh[r]) > near(self._work.dtype)) for a, r in zip(alone, checked, strict=True)
+            not (abs(a - fresh[r]) > near(self._work.traits.dtype))
+            for a, r in zip(alone, checked, strict=True)
         )
 
     def _is_deep(self, request: Encoded) -> bool:
         """Whether a row is longer than the sliding window, where there is one."""
-        return self._work.window is not None and len(request.row) > self._work.window
+        window = self._work.traits.window
+        return window is not None and len(request.row) > window
 
 
 class Sums:

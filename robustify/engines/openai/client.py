@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from robustify.engines.openai.settings import OpenAIModel, host_of
+from robustify.engines.settings import OpenAIModel, host_of
 from robustify.errors import ModelError, UsageError
 
 if TYPE_CHECKING:

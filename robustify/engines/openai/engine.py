@@ -16,10 +16,10 @@ from robustify.engines.openai.capabilities import Capabilities, probe_server
 from robustify.engines.openai.client import Client, Json, Refusal, Unreachable
 from robustify.engines.openai.continuations import Job, Scored, Scoring, Unfit, jobs_of, keys_of
 from robustify.engines.openai.logprobs import Questions
-from robustify.engines.openai.settings import OpenAIModel
 from robustify.engines.openai.thread_pool import ThreadPool
 from robustify.engines.plan import Encoded
 from robustify.engines.protocols import Closing, Logprob, Progress, Reply, no_progress
+from robustify.engines.settings import OpenAIModel
 from robustify.engines.tokens import Spelling, spelling
 from robustify.errors import DataError, ModelError, RequestError
 from robustify.views import Request, Template

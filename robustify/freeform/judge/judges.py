@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from robustify.engines.openai.client import Client, Refusal, Unreachable
-from robustify.engines.openai.settings import OpenAIModel, host_of
 from robustify.engines.protocols import Reply, Writer
+from robustify.engines.settings import OpenAIModel, host_of
 from robustify.errors import AuthorisationError, DataError, ModelError
 from robustify.freeform.jsonl import Append, appending, read_rows
 from robustify.freeform.judge.prompting import Message, prompt_sha256

@@ -18,8 +18,8 @@ from robustify.engines.cache import Cache, Kept
 from robustify.engines.plan import Encoded, Tokens
 from robustify.engines.protocols import Closing, Logprob, Progress, Reply, no_progress
 from robustify.engines.recipe import file_digests
+from robustify.engines.settings import VLLMModel
 from robustify.engines.tokens import as_prompt, check_lengths, check_room, encode, spelling
-from robustify.engines.vllm.settings import VLLMModel
 from robustify.errors import ModelError
 from robustify.models.folder import check_folder, read_record
 from robustify.views import Request

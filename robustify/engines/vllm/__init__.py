@@ -1,1 +1,0 @@
-"""A model run here with vLLM, without a server."""
