@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from bench.gate_speed import speed
+from robustify.gate.build import build_index
 from robustify.gate.check import scan
-from robustify.gate.fingerprints.build import build_index
-from robustify.gate.fingerprints.matching import Fingerprints
-from robustify.gate.rule_table import GateFinding
+from robustify.gate.fingerprints import Fingerprints
+from robustify.gate.policy import GateFinding
 from robustify.stats.intervals import clopper_pearson, wilson
 from tests.gate.corpus import CARRIERS, DISGUISES, EDITS, Made, made, whole
 from tests.gate.layouts import KEY_STYLES, LAYOUTS
@@ -230,7 +230,7 @@ def _arc(place: Path) -> list[Made]:
 
 
 def _texts(place: Path) -> Iterable[list[str]]:
-    from robustify.gate.fingerprints.build import read_texts
+    from robustify.gate.build import read_texts
 
     return ([text for text in item if len(text) > 1] for item in read_texts(place))
 

@@ -11,7 +11,7 @@ class _Gate(click.Command):
         return []
 
     def get_help(self, ctx: click.Context) -> str:
-        from robustify.gate.arguments import scanner
+        from robustify.gate.command import scanner
 
         return scanner().format_help().rstrip("\n")
 

@@ -13,15 +13,14 @@ from itertools import compress, count
 from operator import ne
 from typing import Literal
 
-from robustify.gate.decode.decoder import DecodedText, Decoder, Undecoded
-from robustify.gate.decode.unpack import MOST_BYTES, ColumnNames
+from robustify.gate.decoder import DecodedText, Decoder, Undecoded
 from robustify.gate.detect.state import holds_split, states
 from robustify.gate.detect.structure import LEAST_TERMS, Shapes, lexicon
-from robustify.gate.fingerprints.folding import streams
-from robustify.gate.fingerprints.matching import Fingerprints, Match
-from robustify.gate.policy import VARIABLE, Policy, digest_of
-from robustify.gate.rule_table import BY_ID, GateFinding
+from robustify.gate.fingerprints import Fingerprints, Match
+from robustify.gate.folding import streams
+from robustify.gate.policy import BY_ID, VARIABLE, GateFinding, Policy, digest_of
 from robustify.gate.sources import Blob
+from robustify.gate.unpack import MOST_BYTES, ColumnNames
 
 Demo = Literal["off", "on", "ignored"]
 """What became of SAFE_DEMO."""

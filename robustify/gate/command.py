@@ -1,40 +1,158 @@
 """`robustify gate`: parse, scan, report, end with a code. Standard library only, for a quick start.
 
 Ends with 0 clean, 4 refused, 2 usage, 3 a policy or index that cannot be trusted, 6 git or the disk, 1 a bug: every
-code but 0 stops a commit. No message holds an excerpt, that of an unexpected error included.
+code but 0 stops a commit. No message holds an excerpt, that of an unexpected error included; what the command line
+cannot understand it does not repeat, because an argument may hold text.
 """
 
+import argparse
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import date, timedelta
 from pathlib import Path
+from typing import NoReturn
 
 from robustify.errors import AuthorisationError, ResourceError, RobustifyError, UsageError
-from robustify.gate import arguments
 from robustify.gate.check import Demo, check_contents, print_report
-from robustify.gate.decode.unpack import MOST_BYTES
-from robustify.gate.fingerprints.index_file import read_index
-from robustify.gate.fingerprints.matching import Fingerprints
-from robustify.gate.git import Repository, work_tree
+from robustify.gate.fingerprints import Fingerprints, read_index
+from robustify.gate.git import work_tree
 from robustify.gate.key_file import load_key
-from robustify.gate.policy import MOST_DAYS, NAME, Entry, Policy, digest_of, parse_policy, safe_demo
-from robustify.gate.rule_table import BY_ID, BY_NAME, RULES, explained, shown
-from robustify.gate.sources import Blob, of_commits, of_entries, of_files, of_message, of_stdin
+from robustify.gate.policy import (
+    BY_ID,
+    BY_NAME,
+    MOST_DAYS,
+    NAME,
+    RULES,
+    Entry,
+    Policy,
+    digest_of,
+    explained,
+    safe_demo,
+    shown,
+)
+from robustify.gate.sources import of_files, policy_of, task_of
 
 INDEX_VARIABLE = "ROBUSTIFY_GATE_INDEX"
+_DESCRIPTION = """\
+Refuse items of a sensitive set before they are committed, pushed or published.
+
+Three layers: the structure of multiple-choice records in any text format, a reviewed lexicon of category words, and
+keyed fingerprints of registered sets. One line a finding: path:line rule name; never an excerpt."""
+_EPILOG = """\
+examples:
+  robustify gate --staged                     what the next commit would add (the hook)
+  robustify gate --range origin/main..HEAD    every content and message of the commits (CI)
+  robustify gate items.jsonl notes.md         files
+  robustify gate --explain RBG101             what a rule means and how to mend it
+  robustify gate index ITEMS --key FILE -o INDEX        register a set
+  robustify gate allow PATH --reason WHY --by WHO       bind an allow-list entry to a content
+
+exit codes: 0 clean (warnings allowed), 4 refused, 2 usage, 3 policy or index unusable, 6 git or disk, 1 a bug"""
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
-    """What is to be scanned, and the policy that holds for it."""
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors name the option at fault and nothing that was typed."""
 
-    contents: Iterator[Blob]
-    policy: Policy
-    head: Callable[[], Policy]
-    """The policy of what was committed before: where SAFE_DEMO's paths are read from."""
+    def error(self, message: str) -> NoReturn:
+        whole = message.startswith(("argument -", "one of the", "the following")) and "invalid" not in message
+        raise UsageError(f"{message if whole else message.split(':')[0]}; see: {self.prog} --help")
+
+
+def _parser(prog: str, description: str, epilog: str = "") -> _Parser:
+    return _Parser(
+        prog=prog,
+        description=description,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+
+
+def _add_key(parser: argparse.ArgumentParser) -> None:
+    says = "the gate's key file [$ROBUSTIFY_GATE_KEY_FILE, or the key in $ROBUSTIFY_GATE_KEY]"
+    parser.add_argument("--key", metavar="FILE", help=says)
+
+
+def _add_index(parser: argparse.ArgumentParser) -> None:
+    says = "the index of registered sets [$ROBUSTIFY_GATE_INDEX]"
+    parser.add_argument("--index", metavar="INDEX", help=says)
+
+
+def scanner() -> argparse.ArgumentParser:
+    """The parser of a scan; its help is the help of the command."""
+    parser = _parser("robustify gate", _DESCRIPTION, _EPILOG)
+    add = parser.add_argument
+    add("files", nargs="*", metavar="FILE", help="files to scan; a name that begins with - comes after --")
+    add("--staged", action="store_true", help="what is staged, read from git's index")
+    add("--all", action="store_true", help="every path that git tracks, as it stands in the index")
+    add("--range", metavar="A..B", help="every content, path and message that the commits of A..B bring")
+    add("--pushed", action="store_true", help="the range that pre-commit names at the pre-push stage")
+    add("--commit-msg", metavar="FILE", help="a commit message that is being written")
+    add("--stdin", action="store_true", help="standard input")
+    _add_index(parser)
+    _add_key(parser)
+    add(
+        "--require-fingerprints",
+        action="store_true",
+        help="refuse (exit 4) where the fingerprint layer cannot run",
+    )
+    add("--policy-from", choices=["base", "head"], default="base",
+        help="with --range: whose policy file holds, that of A (default) or that of B")  # fmt: skip
+    add("--json", action="store_true", help="print one JSON object and nothing else")
+    add("-q", "--quiet", action="store_true", help="say nothing on stderr when clean")
+    add("--explain", metavar="RULE", help="what a rule means (all: every rule)")
+    return parser
+
+
+def _scanning(argv: Sequence[str]) -> argparse.Namespace:
+    """The options of a scan: exactly one thing to scan."""
+    parser = scanner()
+    asked = parser.parse_args(list(argv))
+    modes = (
+        asked.staged,
+        asked.all,
+        asked.pushed,
+        asked.stdin,
+        asked.range is not None,
+        asked.commit_msg is not None,
+    )
+    if not asked.explain and sum(map(bool, (*modes, asked.files))) != 1:
+        parser.error("one of the following is expected, and only one: FILES, --staged, --all, --range A..B, --pushed,"
+                     " --commit-msg FILE, --stdin")  # fmt: skip
+    return asked
+
+
+def _indexing(argv: Sequence[str]) -> argparse.Namespace:
+    """The options of `gate index`."""
+    parser = _parser(
+        "robustify gate index", "Register sets: their texts become an index of keyed fingerprints."
+    )
+    add = parser.add_argument
+    add("items", nargs="+", metavar="ITEMS", help="JSON, JSONL, CSV, TSV or text files; one set a file")
+    _add_key(parser)
+    add("-o", "--out", "--output", required=True, metavar="INDEX", help="where the index goes")
+    add("--name", metavar="NAME", help="one name for all files [each file's own name]; findings show it")
+    add("--background", action="append", default=[], metavar="PATH",
+        help="a file or folder of harmless text whose phrases are left out, beside Python's own library")  # fmt: skip
+    add("--json", action="store_true", help="print one JSON object and nothing else")
+    return parser.parse_args(list(argv))
+
+
+def _allowing(argv: Sequence[str]) -> argparse.Namespace:
+    """The options of `gate allow`."""
+    parser = _parser(
+        "robustify gate allow", "Bind allow-list entries to files that were looked at and are harmless."
+    )
+    add = parser.add_argument
+    add("files", nargs="+", metavar="FILE", help="files of this repository, as they stand in the work tree")
+    add("--reason", required=True, help="why the content is harmless")
+    add("--by", required=True, help="who looked at it")
+    add("--days", type=int, default=180, help="days until it must be looked at again (at most 180)")
+    _add_index(parser)
+    _add_key(parser)
+    return parser.parse_args(list(argv))
 
 
 def main(argv: Sequence[str]) -> int:
@@ -72,14 +190,14 @@ def run(argv: Sequence[str]) -> int:
     """Run the command. Raises the errors that `main` prints."""
     match list(argv[:1]):
         case ["index"]:
-            from robustify.gate.fingerprints.build import index_command
+            from robustify.gate.build import index_command
 
-            return index_command(arguments.indexing(argv[1:]))
+            return index_command(_indexing(argv[1:]))
         case ["allow"]:
-            asked = arguments.allowing(argv[1:])
+            asked = _allowing(argv[1:])
             return _allow(asked, _fingerprints(asked)[0], date.today())
         case _:
-            asked = arguments.scanning(argv)
+            asked = _scanning(argv)
             return _explain(asked.explain) if asked.explain else _scan(asked)
 
 
@@ -99,7 +217,7 @@ def _scan(asked: Namespace) -> int:
     if prints is None and asked.require_fingerprints:
         raise AuthorisationError(f"the fingerprint layer is required and cannot run: {why_not}")
     demo: Demo = "off" if not safe_demo() else "ignored" if _for_others(asked) else "on"
-    task = _task(asked)
+    task = task_of(asked)
     policy = task.policy if demo != "on" else Policy(task.policy.entries, task.head().demo)
     outcome = check_contents(task.contents, prints, policy, demo=demo == "on", today=date.today())
     print_report(outcome, why_not, demo=demo, as_json=asked.json, quiet=asked.quiet)
@@ -122,81 +240,6 @@ def _fingerprints(asked: Namespace) -> tuple[Fingerprints | None, str]:
     return Fingerprints(read_index(Path(index), key), key), ""
 
 
-def _task(asked: Namespace) -> Task:
-    """The one mode that was asked for."""
-    root = work_tree(Path.cwd())
-    match asked:
-        case Namespace(staged=True):
-            repository = Repository(Path.cwd())
-            return _of_index(repository, of_entries(repository, repository.staged()))
-        case Namespace(all=True):
-            repository = Repository(Path.cwd())
-            return _of_index(repository, of_entries(repository, repository.tracked()))
-        case Namespace(range=str(bounds)):
-            return _of_range(Repository(Path.cwd()), bounds, asked.policy_from)
-        case Namespace(pushed=True):
-            return _of_range(Repository(Path.cwd()), _pushed(), asked.policy_from)
-        case Namespace(commit_msg=str(name)):
-            return _of_tree(root, of_message(name))
-        case Namespace(stdin=True):
-            return _of_tree(root, of_stdin())
-        case _:
-            return _of_tree(root, of_files(asked.files, root))
-
-
-def _pushed() -> str:
-    """The range that pre-commit names; where everything is new it names only the branch."""
-    lower, upper = (os.environ.get(f"PRE_COMMIT_{end}_REF", "") for end in ("FROM", "TO"))
-    branch = os.environ.get("PRE_COMMIT_LOCAL_BRANCH", "")
-    return f"{'0' * 40}..{branch}" if branch and not lower else f"{lower}..{upper}"
-
-
-def _of_tree(root: Path | None, contents: Iterator[Blob]) -> Task:
-    place = root / NAME if root is not None else None
-    if place is None or not place.is_file() or place.is_symlink():
-        return Task(contents, Policy(), lambda: _head(root))
-    policy = parse_policy(place.read_text(encoding="utf-8", errors="replace"), NAME, date.today())
-    return Task(contents, policy, lambda: _head(root))
-
-
-def _head(root: Path | None) -> Policy:
-    return Policy() if root is None else _policy_at(Repository(root), "HEAD")
-
-
-def _of_index(repository: Repository, contents: Iterator[Blob]) -> Task:
-    entry = next((entry for entry in repository.tracked() if entry.path == NAME), None)
-    policy = _policy(repository, entry.object) if entry is not None else Policy()
-    return Task(contents, policy, lambda: _policy_at(repository, "HEAD"))
-
-
-def _of_range(repository: Repository, bounds: str, policy_from: str) -> Task:
-    lower, dots, upper = bounds.partition("..")
-    if not dots or not lower or upper.startswith("."):
-        raise UsageError("the range is not of the form A..B; expected two commits, as in main..HEAD")
-    upper = upper or "HEAD"
-    bound = upper if policy_from == "head" else lower
-    policy = _policy_at(repository, bound) if bound.strip("0") else Policy()  # all zeros: a new branch
-    commits = repository.commits(lower, upper)
-    return Task(of_commits(repository, commits), policy, lambda: policy)
-
-
-def _policy_at(repository: Repository, commit: str) -> Policy:
-    """The policy of a commit; none where the commit has no such file or there is no commit yet."""
-    try:
-        entry = repository.at(repository.commit(commit), NAME)
-    except UsageError:
-        if commit == "HEAD":
-            return Policy()
-        raise
-    return _policy(repository, entry.object) if entry is not None else Policy()
-
-
-def _policy(repository: Repository, name: str) -> Policy:
-    for _, _, data in repository.contents([name], MOST_BYTES):
-        return parse_policy((data or b"").decode("utf-8", "replace"), f"{NAME} (as committed)", date.today())
-    return Policy()
-
-
 def _allow(asked: Namespace, prints: Fingerprints | None, today: date) -> int:
     """Write entries for the refusals of each file. Raises `AuthorisationError` where one cannot be lifted."""
     root = work_tree(Path.cwd())
@@ -205,7 +248,7 @@ def _allow(asked: Namespace, prints: Fingerprints | None, today: date) -> int:
     if not 1 <= asked.days <= MOST_DAYS:
         raise UsageError(f"--days {asked.days}; expected 1 to {MOST_DAYS}")
     place = root / NAME
-    old = parse_policy(place.read_text(encoding="utf-8"), NAME, today) if place.is_file() else Policy()
+    old = policy_of(root)
     entries = list(old.entries)
     for content in of_files(asked.files, root):
         if content.data is None:

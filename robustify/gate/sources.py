@@ -1,4 +1,4 @@
-"""Where the gate's contents come from: named files, the index, a range of commits, a message, standard input.
+"""What is scanned (named files, the index, a range of commits, a message, standard input), and the policy for it.
 
 A symbolic link is never followed: its own text is what a commit holds. A folder, a pipe or a device is refused.
 """
@@ -7,14 +7,16 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Iterable, Iterator
+from argparse import Namespace
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 
 from robustify.errors import UsageError
-from robustify.gate.decode.unpack import MOST_BYTES
-from robustify.gate.git import Repository, TreeEntry
-from robustify.gate.rule_table import shown
+from robustify.gate.git import Repository, TreeEntry, work_tree
+from robustify.gate.policy import NAME, Policy, parse_policy, shown
+from robustify.gate.unpack import MOST_BYTES
 
 SCISSORS = b"# ------------------------ >8 ------------------------"
 
@@ -108,3 +110,77 @@ def of_commits(repository: Repository, commits: list[str]) -> Iterator[Blob]:
     for name, size, data in repository.contents(commits, MOST_BYTES):
         message = data.partition(b"\n\n")[2] if data is not None else None
         yield Blob(f"commit {name[:12]}", message, size, named=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What is to be scanned, and the policy that counts for it. `head` gives the policy of what was committed before:
+    where SAFE_DEMO's paths are read from."""
+
+    contents: Iterator[Blob]
+    policy: Policy
+    head: Callable[[], Policy]
+
+
+def task_of(asked: Namespace) -> Task:
+    """The one mode that was asked for.
+
+    Raises:
+        UsageError: no repository where one is needed, or no range. DataError: a policy that cannot be trusted.
+    """
+    if asked.staged or asked.all:
+        repository = Repository(Path.cwd())
+        contents = of_entries(repository, repository.staged() if asked.staged else repository.tracked())
+        policy = _policy(repository, next((e for e in repository.tracked() if e.path == NAME), None))
+        return Task(contents, policy, lambda: _policy_at(repository, "HEAD"))
+    if asked.pushed or asked.range is not None:
+        return _of_range(
+            Repository(Path.cwd()), _pushed() if asked.pushed else asked.range, asked.policy_from
+        )
+    root = work_tree(Path.cwd())
+    if asked.commit_msg is not None:
+        contents = of_message(asked.commit_msg)
+    else:
+        contents = of_stdin() if asked.stdin else of_files(asked.files, root)
+    return Task(contents, policy_of(root), lambda: _policy_at(Repository(root), "HEAD") if root else Policy())
+
+
+def policy_of(root: Path | None) -> Policy:
+    """The policy as it lies in a work tree."""
+    place = root / NAME if root is not None else None
+    if place is None or not place.is_file() or place.is_symlink():
+        return Policy()
+    return parse_policy(place.read_text(encoding="utf-8", errors="replace"), NAME, date.today())
+
+
+def _pushed() -> str:
+    """The range that pre-commit names; where everything is new it names only the branch."""
+    lower, upper = (os.environ.get(f"PRE_COMMIT_{end}_REF", "") for end in ("FROM", "TO"))
+    branch = os.environ.get("PRE_COMMIT_LOCAL_BRANCH", "")
+    return f"{'0' * 40}..{branch}" if branch and not lower else f"{lower}..{upper}"
+
+
+def _of_range(repository: Repository, bounds: str, policy_from: str) -> Task:
+    lower, dots, upper = bounds.partition("..")
+    if not dots or not lower or upper.startswith("."):
+        raise UsageError("the range is not of the form A..B; expected two commits, as in main..HEAD")
+    upper = upper or "HEAD"
+    bound = upper if policy_from == "head" else lower
+    policy = _policy_at(repository, bound) if bound.strip("0") else Policy()  # all zeros: a new branch
+    return Task(of_commits(repository, repository.commits(lower, upper)), policy, lambda: policy)
+
+
+def _policy_at(repository: Repository, commit: str) -> Policy:
+    """The policy of a commit; none where the commit has no such file or there is no commit yet."""
+    try:
+        return _policy(repository, repository.at(repository.commit(commit), NAME))
+    except UsageError:
+        if commit == "HEAD":
+            return Policy()
+        raise
+
+
+def _policy(repository: Repository, entry: TreeEntry | None) -> Policy:
+    for _, _, data in repository.contents([entry.object], MOST_BYTES) if entry else ():
+        return parse_policy((data or b"").decode("utf-8", "replace"), f"{NAME} (as committed)", date.today())
+    return Policy()

@@ -215,11 +215,6 @@ def _tarred(text: str) -> bytes:
     return held.getvalue()
 
 
-_ROT: dict[int, int] = str.maketrans(
-    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ",
-    "nopqrstuvwxyzabcdefghijklmNOPQRSTUVWXYZABCDEFGHIJKLM",
-)
-
 DISGUISES: dict[str, Callable[[str, random.Random], str | bytes]] = {
     "verbatim": lambda t, r: t,
     "upper_case": lambda t, r: t.upper(),
@@ -261,13 +256,10 @@ DISGUISES: dict[str, Callable[[str, random.Random], str | bytes]] = {
     "base64_wrapped": lambda t, r: base64.encodebytes(t.encode()).decode(),
     "base64_url": lambda t, r: base64.urlsafe_b64encode(t.encode()).decode(),
     "base64_utf16": lambda t, r: base64.b64encode(t.encode("utf-16-le")).decode(),
-    "base32": lambda t, r: base64.b32encode(t.encode()).decode(),
     "hex": lambda t, r: t.encode().hex(),
     "base64_twice": lambda t, r: base64.b64encode(base64.b64encode(t.encode())).decode(),
     "gzip_base64": lambda t, r: base64.b64encode(gzip.compress(t.encode(), mtime=0)).decode(),
     "zlib_base64": lambda t, r: base64.b64encode(zlib.compress(t.encode())).decode(),
-    "rot13": lambda t, r: t.translate(_ROT),
-    "backwards": lambda t, r: t[::-1],
     "utf16": lambda t, r: t.encode("utf-16"),
     "utf16_no_mark": lambda t, r: t.encode("utf-16-be"),
     "utf32": lambda t, r: t.encode("utf-32"),

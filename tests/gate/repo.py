@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from robustify.gate.command import INDEX_VARIABLE, main
-from robustify.gate.fingerprints.index_file import write_index
+from robustify.gate.fingerprints import write_index
 from robustify.gate.key_file import FILE_VARIABLE
 from tests.gate.sets import KEY, key_file, mock_items, mock_tables
 

@@ -9,9 +9,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from robustify.gate.fingerprints.build import build_index
-from robustify.gate.fingerprints.index_file import Tables
-from robustify.gate.fingerprints.matching import Fingerprints
+from robustify.gate.build import build_index
+from robustify.gate.fingerprints import Fingerprints, Tables
 from robustify.gate.key_file import Key
 from tests.gate.corpus import Made, made
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from robustify.gate.check import scan
-from robustify.gate.fingerprints.matching import Fingerprints
+from robustify.gate.fingerprints import Fingerprints
 from tests.gate.corpus import LETTERS, Made, made, notebook, output
 from tests.gate.sets import mock_items, mock_prints, written
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from robustify.gate.rule_table import RULES
+from robustify.gate.policy import RULES
 from tools.docs import gate as docs_gate
 
 MEASURED = docs_gate.MEASURED
@@ -41,12 +41,12 @@ def test_a_goal_that_is_missed_is_printed_as_missed(
 ) -> None:
     worse = copy.deepcopy(measured)
     worse["recall"]["edits"]["substituted_20"]["stem"]["value"] = 0.5
-    worse["recall"]["disguises"]["rot13"]["item"]["value"] = 0.9
+    worse["recall"]["disguises"]["hex"]["item"]["value"] = 0.9
     worse["speed"]["ours"] |= {"median": 1.4, "processor_median": 1.3}
     told = printed(tmp_path, monkeypatch, worse)
     assert "| 20 % of words changed |" in told
     assert told.count("**no**") == 1 + printed(tmp_path, monkeypatch, measured).count("**no**")
-    assert "not all are refused: rot13" in told
+    assert "not all are refused: hex" in told
     assert "**not met**" in told
 
 

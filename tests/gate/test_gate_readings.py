@@ -20,9 +20,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robustify.gate.check import scan
-from robustify.gate.decode.decoder import DecodedText, Decoder, Lines, Undecoded
-from robustify.gate.decode.encoded import text_of, unescaped, without_tags
-from robustify.gate.decode.unpack import MOST_BYTES, MOST_DEPTH, file_kind
+from robustify.gate.decoder import DecodedText, Decoder, Lines, Undecoded
+from robustify.gate.encoded import text_of, unescaped, without_tags
+from robustify.gate.unpack import MOST_BYTES, MOST_DEPTH, file_kind
 from tests.gate.corpus import LETTERS, Made, made, whole
 from tests.gate.repo import ROOT
 from tests.gate.sets import mock_items, mock_prints, written
@@ -188,11 +188,6 @@ def test_unwrapping_keeps_the_count_of_lines(text: str) -> None:
 
 def test_surrogate_pairs_in_escapes_come_back_as_one_letter() -> None:
     assert unescaped("\\ud835\\udc00 \\u{61} \\x62 \\143") == "\U0001d400 a b c"
-
-
-def test_letters_smuggled_as_tag_characters_are_read() -> None:
-    hidden = "".join(chr(0xE0000 + ord(c)) for c in LEAK.stem)
-    assert "RBG301" in rules(f"A harmless line.{hidden}".encode())
 
 
 def test_a_digest_in_a_lock_file_is_no_finding_but_a_long_unreadable_run_is() -> None:

@@ -7,9 +7,9 @@ import pytest
 
 from robustify.gate.check import scan
 from robustify.gate.detect.structure import LEXICON_FILE, lexicon
-from robustify.gate.fingerprints.folding import streams
-from robustify.gate.fingerprints.matching import Fingerprints
-from robustify.gate.rule_table import RULES, explained
+from robustify.gate.fingerprints import Fingerprints
+from robustify.gate.folding import streams
+from robustify.gate.policy import RULES, explained
 from tests.gate.cases import HITS, MISSES, REGISTERED
 from tests.gate.corpus import made
 from tests.gate.layouts import KEY_STYLES, LAYOUTS

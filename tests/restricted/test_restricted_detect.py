@@ -12,8 +12,8 @@ from robustify import config as configs
 from robustify import pipeline
 from robustify.cli import cli
 from robustify.errors import AuthorisationError, RobustifyError
-from robustify.gate.fingerprints.build import build_index
-from robustify.gate.fingerprints.index_file import write_index
+from robustify.gate.build import build_index
+from robustify.gate.fingerprints import write_index
 from robustify.loaders import Source, load
 from robustify.restricted.access import authorised, require_hosts, require_inside
 from robustify.restricted.account import registered

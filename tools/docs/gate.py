@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from robustify.gate.rule_table import RULES
+from robustify.gate.policy import RULES
 
 MEASURED = Path(__file__).parents[2] / "results" / "bench" / "gate.json"
 _NAMES = {

@@ -7,7 +7,7 @@ nothing needs to be well formed.
 import re
 from collections.abc import Iterator
 
-from robustify.gate.decode.decoder import Lines
+from robustify.gate.decoder import Lines
 from robustify.gate.detect.records import Shaped
 
 _STEM_WORDS = ("question", "stem", "mcq", "frage", "pregunta")

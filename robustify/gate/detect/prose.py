@@ -7,7 +7,7 @@ licences and numbered steps have letters too; what tells them apart is a questio
 import re
 from collections.abc import Iterator, Sequence
 
-from robustify.gate.decode.decoder import Lines
+from robustify.gate.decoder import Lines
 from robustify.gate.detect.records import Shaped
 
 _LETTERS = (re.compile(r"B[).:\]]"), re.compile(r"b[).:\]]"))

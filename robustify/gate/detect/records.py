@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from robustify.gate.decode.decoder import Lines
+from robustify.gate.decoder import Lines
 
 STEMS = frozenset(
     {

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Literal
 
-from robustify.gate.decode.decoder import Lines
+from robustify.gate.decoder import Lines
 from robustify.gate.detect.records import STEMS, WEAK_STEMS, Shaped, shape_of
 from robustify.gate.detect.records import bare as bare_name
 

@@ -1,6 +1,6 @@
-"""Encoded text made readable: character encodings, runs of base64, base32 and hex, escapes, entities, tags.
+"""Encoded text made readable: character encodings, runs of base64 and hex, escapes, entities, tags.
 
-A run of base64 is decoded only to be looked at: most are digests or identifiers, and the caller decides. Base85 and
+A run of base64 is decoded only to be looked at: most are digests or identifiers, and the caller decides. Base32, base85 and
 runs that are wrapped at fewer than 24 characters are not found. A newline that was written as an escape becomes
 U+000B, which separates lines but is not counted as one of the file, so that a finding in the unescaped text names the
 file's own line.
@@ -11,7 +11,7 @@ import binascii
 import codecs
 import html
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -82,7 +82,6 @@ _RUN = re.compile(
 )
 _JOINTS = re.compile(r"\\n|[^A-Za-z0-9+/_-]+")
 _HEX = re.compile(r"(?:0x)?(?:(?:[0-9a-f]{2})+|(?:[0-9A-F]{2})+)\Z")
-_BASE32 = re.compile(r"(?:[A-Z2-7]+|[a-z2-7]+)\Z")
 _ALPHABET = bytes(97 if (b < 128 and chr(b).isalnum()) or b in b"+/_-" else 32 for b in range(256))
 _PROBE = b"a" * _LEAST_RUN
 
@@ -116,16 +115,11 @@ def _decoded(bare: str) -> Iterator[bytes]:
     if _HEX.match(bare):
         yield bytes.fromhex(bare.removeprefix("0x"))
         return
-    if _BASE32.match(bare):
-        yield from _tried(base64.b32decode, bare.upper(), 8)
-    yield from _tried(base64.b64decode, bare.replace("-", "+").replace("_", "/"), 4)
-
-
-def _tried(decode: Callable[[str], bytes], bare: str, group: int) -> Iterator[bytes]:
-    """The decoded run; where its length fits no whole group, without the characters past the last one."""
-    for form in (bare + "=" * (-len(bare) % group), bare[: len(bare) // group * group]):
+    plain = bare.replace("-", "+").replace("_", "/")
+    # Where the length fits no whole group of 4: without the characters past the last one.
+    for form in (plain + "=" * (-len(plain) % 4), plain[: len(plain) // 4 * 4]):
         try:
-            yield decode(form)
+            yield base64.b64decode(form)
         except (binascii.Error, ValueError):
             continue
         return
@@ -155,7 +149,6 @@ _CELL = {"td", "th"}
 _HYPHEN = re.compile(r"-(?:\r?\n|\x0b)(?:\",\r?\n)?[ \t#>*/+|!;%\"-]*(\w+)")
 """The quotes: the lines of a text as a list of strings, as notebooks keep them."""
 _COMMAND = re.compile(r"\\[A-Za-z]+\*?")
-_SMUGGLED = re.compile("[\U000e0020-\U000e007e]")
 
 
 def unescaped(text: str) -> str:
@@ -176,8 +169,6 @@ def unescaped(text: str) -> str:
             break
     if _CUT.search(text):
         text = _HYPHEN.sub(_from_hyphen, text)
-    if not text.isascii() and _SMUGGLED.search(text):
-        text = _SMUGGLED.sub(lambda match: chr(ord(match[0]) - 0xE0000), text)
     return text
 
 

@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from robustify.errors import AuthorisationError, DataError, UsageError
-from robustify.gate.fingerprints.folding import kept_words
-from robustify.gate.fingerprints.index_file import SPAN, Tables, Tagger, write_index
-from robustify.gate.fingerprints.matching import COVER
+from robustify.gate.fingerprints import COVER, SPAN, Tables, Tagger, write_index
+from robustify.gate.folding import kept_words
 from robustify.gate.key_file import Key, load_key
-from robustify.gate.rule_table import shown
+from robustify.gate.policy import shown
 from robustify.gate.sources import read_regular
 
 WHOLE_STEM = 4
@@ -164,7 +163,7 @@ def _cover(tags: Sequence[int], left_out: set[int]) -> int:
 
 
 def _stock_phrases() -> str:
-    lexicon = json.loads(Path(__file__).parent.with_name("lexicon.json").read_text(encoding="utf-8"))
+    lexicon = json.loads(Path(__file__).with_name("lexicon.json").read_text(encoding="utf-8"))
     return "\n".join(lexicon["stock_phrases"])
 
 

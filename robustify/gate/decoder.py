@@ -8,8 +8,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from robustify.gate.decode.encoded import runs, strings, text_of, unescaped, without_tags
-from robustify.gate.decode.unpack import (
+from robustify.gate.encoded import runs, strings, text_of, unescaped, without_tags
+from robustify.gate.unpack import (
     MOST_BYTES,
     MOST_DEPTH,
     PACKED,

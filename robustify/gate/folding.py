@@ -7,7 +7,6 @@ invisible characters all fall away. It is a canon for matching only: it is not t
 import re
 import unicodedata
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import compress
 
 LOOKALIKES: dict[str, str] = {
@@ -22,7 +21,6 @@ INVISIBLE = re.compile(
     "\ufe00-\ufe0f\ufeff\uffa0]"
 )
 _PLAIN = {ord(like): letter for letter, likes in LOOKALIKES.items() for like in likes}
-_ENCLOSED = (0x1F150, 0x1F170, 0x1F1E6)  # first letters of the enclosed alphabets that NFKD leaves alone
 _LEET = dict(zip(b"0134578l", b"oieastbi", strict=True))
 _WIDE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 _LONG = bytes([0, 0, *[1] * 254])
@@ -39,12 +37,6 @@ def _byte(code: int) -> int:
 
 
 _BYTES = bytes(map(_byte, range(256)))
-_ROT13 = bytes.maketrans(
-    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz",
-    b"NOPQRSTUVWXYZABCDEFGHIJKLMnopqrstuvwxyzabcdefghijklm",
-)
-ROTATED = _ROT13.translate(_BYTES)
-"""ROT13, then folded."""
 _FOREIGN = re.compile("[^\x00-\x7f]+")
 
 
@@ -63,9 +55,6 @@ class _Folds(dict[int, str]):
         char = chr(code)
         if INVISIBLE.match(char) or 0xE0000 <= code < 0xE1000:
             return self._invisible
-        for first in _ENCLOSED:
-            if first <= code < first + 26:
-                return chr(97 + code - first)
         plain = _PLAIN.get(code, char)
         parts = unicodedata.normalize("NFKD", plain.casefold())
         kept = "".join(_PLAIN.get(ord(p), p) for p in parts if not unicodedata.combining(p)).casefold()
@@ -116,15 +105,9 @@ class Stream:
 
 def streams(text: str) -> list[Stream]:
     """The text as folded words; a second time, where it has invisible characters, with these parting words."""
-    return [_stream(plain, _BYTES) for plain in _plain(text)]
+    return [Stream.of(plain.encode("utf-8", "replace").translate(_BYTES)) for plain in _plain(text)]
 
 
-def rotated(text: str) -> list[Stream]:
-    """The same of the text's ROT13."""
-    return [_stream(plain, ROTATED) for plain in _plain(text)]
-
-
-@lru_cache(maxsize=2)
 def _plain(text: str) -> list[str]:
     """The text with its characters beyond ASCII folded."""
     if text.isascii():
@@ -140,10 +123,6 @@ def _folded(lines: list[str], foreign: list[int], folds: _Folds) -> str:
     for i in foreign:
         out[i] = _FOREIGN.sub(lambda match: match[0].translate(folds), lines[i])
     return "\n".join(out)
-
-
-def _stream(plain: str, table: bytes) -> Stream:
-    return Stream.of(plain.encode("utf-8", "replace").translate(table))
 
 
 def kept_words(text: str) -> list[bytes]:

@@ -1,1 +1,0 @@
-"""From bytes to every text that they hold."""

@@ -1,0 +1,286 @@
+"""The fingerprint layer: does a text hold words of a registered set, in their order? And the index file of such sets.
+
+A text is refused where distinct shingles of one item cover at least seven words, six of them different, within a
+window of 48, or where it holds a whole registered text. Paraphrase is out of its reach: it knows words, not meanings.
+
+The index carries an HMAC-SHA256 over everything and is not encrypted: a tag is 64 bits of a keyed BLAKE2b, from which no
+word can be read without the key. What an index does show without it (names of sets, numbers of items, shingles and
+words, the number of words of each text, relations between tags by which a copy of the set can be recognised) is listed
+in docs/threat_model.md, T8. With the key it gives the registered text back word by word: keep the two apart.
+"""
+
+import hashlib
+import hmac
+import json
+import re
+import struct
+import sys
+from array import array
+from bisect import bisect_left, bisect_right
+from collections import defaultdict, deque
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from operator import xor
+from pathlib import Path
+from typing import Any
+
+from robustify.errors import DataError, ResourceError
+from robustify.gate.folding import Stream, joined_letters, streams
+from robustify.gate.key_file import Key
+from robustify.gate.sources import read_regular
+
+MAGIC = b"RBGIX\x02\r\n"
+FORMAT = "robustify.gate-index/2"
+SPAN = 3
+"""Words in a shingle."""
+_OLD_MAGIC = b"RBGIX\x01\r\n"
+_HEAD = len(MAGIC) + 8
+_MAC = 32
+_MOST = 256 << 20
+COVER = 7
+"""Words of one item that refuse."""
+DIFFERENT = 6
+"""How many of them must be different words: ordinary text says `the left side of the right side` too."""
+HINT = 6
+"""Words of one item that warn."""
+WINDOW = 48
+"""Words within which they must be."""
+_MOST_WORDS = 1 << 20
+"""Words that are remembered between texts."""
+
+Hit = tuple[int, int]
+"""The position of a shingle in a text, and its tag."""
+Seen = tuple[str, int, int, bool]
+"""The name of a set, the position of a word, the words covered, and whether a whole text begins there."""
+_RUN = re.compile(rb"\x01{%d,}" % SPAN)
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """What an index holds. `tags[i]` is a shingle of item `owners[i]`, sorted; `starts` are the first three words
+    of each whole text, with its number of words, its item and its 16-byte HMAC. `marks` are those of every registered
+    word. `sets` are (name, first item) pairs."""
+
+    sets: tuple[tuple[str, int], ...]
+    tags: "array[int]"
+    owners: "array[int]"
+    starts: "array[int]"
+    lengths: "array[int]"
+    whole_owners: "array[int]"
+    marks: "array[int]"
+    wholes: bytes
+
+
+class Tagger:
+    """The tags of one key. Words once seen are remembered for the life of the process.
+
+    A word's keyed BLAKE2b gives three 64-bit values, one for each place in a shingle, and a shingle's tag is their
+    XOR (tabulation hashing), so that a scan pays one hash for each distinct word instead of one for each shingle.
+    """
+
+    def __init__(self, key: Key) -> None:
+        self._word_key = key.derived("gate/word")
+        self._text_key = key.derived("gate/text")
+        self._mark = hashlib.blake2b(key=key.derived("gate/vocabulary"), digest_size=4)
+        self._values: tuple[dict[bytes, int], ...] = ({}, {}, {})
+
+    def tags(self, words: Sequence[bytes]) -> list[int]:
+        """The tag of every three consecutive words: n - 2 of them."""
+        first, second, third = self._values
+        for word in set(words).difference(first):
+            digest = hashlib.blake2b(word, key=self._word_key, digest_size=24).digest()
+            first[word], second[word], third[word] = struct.unpack("<3Q", digest)
+        pairs = map(xor, map(first.__getitem__, words[:-2]), map(second.__getitem__, words[1:-1]))
+        return list(map(xor, pairs, map(third.__getitem__, words[2:])))
+
+    def mark(self, word: bytes) -> int:
+        """32 bits of the word's keyed BLAKE2b, by which a scan sees quickly that a word is not in a vocabulary."""
+        hashed = self._mark.copy()
+        hashed.update(word)
+        return int.from_bytes(hashed.digest(), "little")
+
+    def whole(self, words: Sequence[bytes]) -> bytes:
+        """The 16-byte HMAC-SHA256 of a whole text's words."""
+        return hmac.digest(self._text_key, b" ".join(words), "sha256")[:16]
+
+
+def write_index(path: Path, tables: Tables, key: Key) -> None:
+    """Write the tables under the key's HMAC; the file takes its place in one step."""
+    head, body = MAGIC + bytes.fromhex(key.id), _packed(tables)
+    mac = hmac.digest(key.derived("gate/mac"), head + body, "sha256")
+    part = path.with_name(f".{path.name}.part")
+    try:
+        part.write_bytes(head + mac + body)
+        part.replace(path)
+    except OSError as error:
+        raise ResourceError(f"{str(path)!a}: the index cannot be written ({error.strerror})") from None
+
+
+def read_index(path: Path, key: Key) -> Tables:
+    """Open an index. Raises `DataError` (exit 3) where it is no index, not of this key, cut or changed."""
+    place = f"index {str(path)!a}"
+    try:
+        raw = read_regular(path, _MOST)
+    except OSError as error:
+        raise DataError(f"{place} cannot be read ({error.strerror})") from None
+    if raw.startswith(_OLD_MAGIC):
+        raise DataError(f"{place} is of an older format; make it again: robustify gate index ITEMS -o INDEX")
+    if not raw.startswith(MAGIC) or len(raw) < _HEAD + _MAC:
+        raise DataError(f"{place} is no gate index; make it: robustify gate index ITEMS -o INDEX")
+    head, mac, body = raw[:_HEAD], raw[_HEAD : _HEAD + _MAC], raw[_HEAD + _MAC :]
+    key_id = head[len(MAGIC) :].hex()
+    if key_id != key.id:
+        raise DataError(f"{place} was made with key {key_id}, this key is {key.id}; use its own key")
+    if not hmac.compare_digest(hmac.digest(key.derived("gate/mac"), head + body, "sha256"), mac):
+        raise DataError(f"{place} was changed or cut since it was made; restore or rebuild it")
+    return _unpacked(body)
+
+
+def _packed(tables: Tables) -> bytes:
+    """A JSON line with the sizes (in bytes) of what follows it."""
+    fields: dict[str, Any] = asdict(tables)
+    parts = {name: _little(value) for name, value in fields.items() if isinstance(value, array)}
+    parts["wholes"] = fields["wholes"]
+    head = {"format": FORMAT, "sets": tables.sets}
+    sizes = {name: len(part) for name, part in parts.items()}
+    return json.dumps(head | {"sizes": sizes}).encode() + b"\n" + b"".join(parts.values())
+
+
+def _unpacked(body: bytes) -> Tables:
+    line, _, rest = body.partition(b"\n")
+    head = json.loads(line)
+    parts: dict[str, Any] = {}
+    at = 0
+    for name, size in head["sizes"].items():
+        parts[name], at = rest[at : at + size], at + size
+    wholes = parts.pop("wholes")
+    arrays = {
+        name: _native(array("Q" if name in ("tags", "starts") else "I", part)) for name, part in parts.items()
+    }
+    sets = tuple((str(name), int(first)) for name, first in head["sets"])
+    return Tables(sets=sets, wholes=wholes, **arrays)
+
+
+def _little(values: "array[int]") -> bytes:
+    return _native(array(values.typecode, values)).tobytes()
+
+
+def _native(values: "array[int]") -> "array[int]":
+    """The values with the bytes of each in the other order, where this machine needs it."""
+    if sys.byteorder == "big":
+        values.byteswap()
+    return values
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The strongest match of one text with one set: the line, the words covered, or a whole text."""
+
+    set_name: str
+    line: int
+    cover: int
+    whole: bool
+
+    @property
+    def refuses(self) -> bool:
+        """Whether the match is sure enough to refuse."""
+        return self.whole or self.cover >= COVER
+
+    @property
+    def weight(self) -> tuple[bool, int]:
+        """What makes one match stronger than another."""
+        return (self.whole, self.cover)
+
+
+class Fingerprints:
+    """An opened index, ready to look texts up."""
+
+    def __init__(self, tables: Tables, key: Key) -> None:
+        self._tables = tables
+        self._tagger = Tagger(key)
+        self._starts: dict[int, set[tuple[int, int, bytes]]] = defaultdict(set)
+        for i, (start, length) in enumerate(zip(tables.starts, tables.lengths, strict=True)):
+            self._starts[start].add((length, tables.whole_owners[i], tables.wholes[16 * i : 16 * i + 16]))
+        self._known = frozenset(tables.tags) | self._starts.keys()
+        self._marks = frozenset(tables.marks)
+        self._known_words: dict[bytes, bool] = {}
+
+    def matches(self, text: str, *, disguised: bool = True) -> Iterator[Match]:
+        """What a text shares with the registered sets, the strongest of each; disguised: also `l i k e  t h i s`."""
+        for plain in streams(text):
+            for stream in (plain, joined_letters(plain) if disguised else None):
+                if stream is not None:
+                    yield from self._judged(stream, stream.kept())
+
+    def _judged(self, stream: Stream, words: list[bytes]) -> Iterator[Match]:
+        """The strongest match with each set. `words`: those of the stream that count."""
+        hits = self._hits(stream, words)
+        if not hits:
+            return
+        places = stream.places()
+        best: dict[str, tuple[tuple[bool, int], int]] = {}
+        for name, place, cover, whole in (*self._wholes(words, hits), *self._covers(words, hits, places)):
+            if name not in best or (whole, cover) > best[name][0]:
+                best[name] = ((whole, cover), place)
+        for name, ((whole, cover), place) in best.items():
+            yield Match(name, stream.line_of(places[place]), cover, whole)
+
+    def _hits(self, stream: Stream, words: list[bytes]) -> list[Hit]:
+        """The registered shingles of a text: only runs of words of the vocabulary are tagged at all. A new word is
+        looked up once."""
+        if len(self._known_words) > _MOST_WORDS:
+            self._known_words.clear()
+        for word in stream.distinct.difference(self._known_words):
+            self._known_words[word] = self._tagger.mark(word) in self._marks
+        hits: list[Hit] = []
+        for run in _RUN.finditer(bytes(map(self._known_words.__getitem__, words))):
+            tags = self._tagger.tags(words[run.start() : run.end()])
+            if not self._known.isdisjoint(tags):
+                hits += ((run.start() + i, tag) for i, tag in enumerate(tags) if tag in self._known)
+        return hits
+
+    def _wholes(self, words: list[bytes], hits: list[Hit]) -> Iterator[Seen]:
+        for place, tag in hits:
+            for length, owner, digest in self._starts.get(tag, ()):
+                if (
+                    place + length <= len(words)
+                    and self._tagger.whole(words[place : place + length]) == digest
+                ):
+                    yield self._set_of(owner), place, length, True
+
+    def _covers(self, words: list[bytes], hits: list[Hit], places: list[int]) -> Iterator[Seen]:
+        """Runs of hits of one item that cover enough words within the window (safety.md, section 4)."""
+        near: dict[int, deque[Hit]] = defaultdict(deque)
+        for place, tag in hits:
+            for owner in self._owners(tag):
+                window = near[owner]
+                window.append((place, tag))
+                while window[0][0] < place + SPAN - WINDOW:
+                    window.popleft()
+                cover = _covered(window, places)
+                if cover >= COVER and _different(window, words) < DIFFERENT:
+                    cover = HINT
+                if cover >= HINT:
+                    yield self._set_of(owner), window[0][0], cover, False
+
+    def _owners(self, tag: int) -> list[int]:
+        tags = self._tables.tags
+        return list(self._tables.owners[bisect_left(tags, tag) : bisect_right(tags, tag)])
+
+    def _set_of(self, owner: int) -> str:
+        sets = self._tables.sets
+        return sets[bisect_right([first for _, first in sets], owner) - 1][0]
+
+
+def _covered(hits: "deque[Hit]", places: list[int]) -> int:
+    """How many words the hits cover, a repeated shingle counted once, one lone letter within a shingle too."""
+    out: set[int] = set()
+    for place in {tag: place for place, tag in hits}.values():
+        first, last = sorted((places[place], places[place + SPAN - 1]))
+        out |= set(range(first, last + 1)) if last - first <= SPAN else set(places[place : place + SPAN])
+    return len(out)
+
+
+def _different(hits: "deque[Hit]", words: list[bytes]) -> int:
+    """How many different words the hits cover."""
+    return len({word for place, _ in hits for word in words[place : place + SPAN]})

@@ -1,1 +1,0 @@
-"""Keyed fingerprints of registered sets."""
