@@ -14,10 +14,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from robustify.freeform.grade.graders import grade_mcq, grade_numeric
+from robustify.freeform.grade.graders import Grading, grade_answer
 from robustify.freeform.judge.label_parse import parse_labels_multi_format
 from robustify.freeform.judge.label_sets import SUPPORT3
 from robustify.freeform.judge.verdicts import parse_score, parse_verdict
+from robustify.freeform.schema import AnswerRow, FreeItem, Kind
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "bench" / "freeform.json"
@@ -28,6 +29,7 @@ NUGGETS = 8
 _SENTENCE = "The passage states this in its second sentence and repeats it at the end ."
 _WORDS = tuple(_SENTENCE.split(" "))
 _NAMES = [f"{a} {b}" for a in ("amber", "birch", "cedar", "delta") for b in ("lamp", "mill", "gate", "path")]
+_RULES = Grading(mode="deterministic")
 _FORMATS = ("json", "yaml", "markdown", "csv", "xml", "objects")
 
 
@@ -73,6 +75,12 @@ def choice_reply(i: int, rng: random.Random) -> tuple[str, list[str], float]:
     return f"I believe it is the {options[0 if right else 1]}.", options, float(right)
 
 
+def by_rules(kind: Kind, answer: str, options: tuple[str, ...]) -> float | None:
+    """The score by rules of one answer; the first option is right."""
+    item = FreeItem("i", "Which?", kind, options[0], options=options, correct=0)
+    return grade_answer(item, AnswerRow("i", "m", answer, "", "", ""), _RULES).score
+
+
 def timed(n: int, made: Callable[[int, random.Random], Any], done: Callable[[Any], bool]) -> dict[str, Any]:
     """Seconds for `n` replies that were made beforehand; every one must be read as it was meant."""
     rng = random.Random(7)
@@ -107,8 +115,8 @@ def measured(n: int) -> dict[str, Any]:
             ),
             lambda r: parse_verdict(r[0]).value == r[1],
         ),
-        "grade_numeric": timed(n, numeric_reply, lambda r: grade_numeric(r[0], r[1]).score == r[2]),
-        "grade_mcq": timed(n, choice_reply, lambda r: grade_mcq(r[0], r[1], 0).score == r[2]),
+        "grade_numeric": timed(n, numeric_reply, lambda r: by_rules("numeric", r[0], (r[1],)) == r[2]),
+        "grade_mcq": timed(n, choice_reply, lambda r: by_rules("short_text", r[0], tuple(r[1])) == r[2]),
     }
     whole = sum(case["cpu_seconds"] for case in cases.values())
     return {

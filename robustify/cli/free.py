@@ -28,7 +28,7 @@ from robustify.cli.free_results import RESULTS
 from robustify.cli.options import as_json, cache_dir, default_cache, watcher
 
 if TYPE_CHECKING:
-    from robustify.freeform.grade.grading import Grading
+    from robustify.freeform.grade.graders import Grading
     from robustify.freeform.session import JudgeChoice
 
 
@@ -72,10 +72,10 @@ def prepare(
         robustify free prepare items.jsonl -o free/items.jsonl
     """
     from robustify.cli.data import loaded
-    from robustify.freeform.choice_items import convert_item, exclusions
     from robustify.freeform.grade.nuggets import draft_nuggets as draft
     from robustify.freeform.jsonl import write_rows
     from robustify.freeform.permit import inside, require_adapter
+    from robustify.freeform.questions import convert_item, exclusions
     from robustify.freeform.schema import item_json
     from robustify.freeform.session import RECORD, open_judge
 
@@ -147,10 +147,10 @@ def generate(
     Example:
         robustify free generate free/items.jsonl -m smollm2-135m -o free/answers.jsonl
     """
-    from robustify.freeform.generate import Generation
-    from robustify.freeform.generate import generate as written
     from robustify.freeform.judge.store import get_store
     from robustify.freeform.permit import permitted
+    from robustify.freeform.questions import Generation
+    from robustify.freeform.questions import generate as written
     from robustify.freeform.session import open_remote_writer, open_writer
 
     every = read_free_items(items_file)

@@ -83,7 +83,7 @@ def grading(command: F) -> Callable[..., object]:
 
     @functools.wraps(command)
     def wrapped(**given: Any) -> object:
-        from robustify.freeform.grade.grading import Grading
+        from robustify.freeform.grade.graders import Grading
 
         prompt = given.pop("prompt_type")
         rules = Grading(

@@ -163,10 +163,9 @@ def attach(
         robustify free attach free/grades.jsonl --items free/items.jsonl --run results/demo
     """
     from robustify.errors import DataError
-    from robustify.freeform.choice_items import attached
     from robustify.freeform.human import human_from
     from robustify.freeform.jsonl import read_rows
-    from robustify.freeform.report import refuse_self_judged
+    from robustify.freeform.report import attached, refuse_self_judged
     from robustify.pipeline import attach_free
     from robustify.run import open_run
 
@@ -277,7 +276,7 @@ def compare(
             --judge-model M -o free/compare.json
     """
     from robustify.files import write_json
-    from robustify.freeform.grade.grading import Grading
+    from robustify.freeform.grade.graders import Grading
     from robustify.freeform.human import human_from
     from robustify.freeform.jsonl import read_rows
     from robustify.freeform.permit import permitted

@@ -7,7 +7,7 @@ A reply that was cut off is not known as such, because the other tool does not s
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from robustify.freeform.grade.grading import Grading, grade_answer
+from robustify.freeform.grade.graders import Grading, grade_answer
 from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult
 
 _RULES = Grading(mode="deterministic")

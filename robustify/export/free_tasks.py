@@ -12,8 +12,7 @@ from typing import Any
 
 from robustify.export.heading import Heading
 from robustify.export.lm_eval_tasks import VERSION, Function, accuracies, starting, task_name, write_yaml
-from robustify.freeform.choice_items import convert_item
-from robustify.freeform.generate import Generation, prompt_of
+from robustify.freeform.questions import Generation, convert_item, prompt_of
 from robustify.freeform.schema import FreeItem
 from robustify.item import Item
 

@@ -8,16 +8,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
-
-import numpy as np
 
 from robustify.errors import DataError
 from robustify.freeform.judge.label_sets import SUPPORT3
 from robustify.freeform.metrics import corrected, numbers_of
 from robustify.freeform.schema import GradeResult
-from robustify.stats.agreement import Agreement, agreement, cohen_kappa, kendall_tau, krippendorff_alpha
+from robustify.stats.agreement import Agreement, agreement, cohen_kappa, krippendorff_alpha
 
 UNCALIBRATED = "uncalibrated"
 """What a report prints beside a judge's number where no person has labelled its answers."""
@@ -25,8 +23,6 @@ BINARY = ("incorrect", "correct")
 _WORDS = {
     "correct": "correct", "1": "correct", "incorrect": "incorrect", "0": "incorrect", "not_attempted": "incorrect",
 }  # fmt: skip
-SIMILAR = 0.80
-"""Pearson's r that a judge must reach before it is compared with people one by one (arXiv 2510.09738)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +169,7 @@ def _calibrated(
         "n_judge_unread": sum(said[u] is None for u in there),
         "n_people_undecided": sum(people[u] is None for u in there),
         "alpha": krippendorff_alpha(ratings, level="ordinal" if nuggets else "nominal"),
-        "people": _people({u: units[u] for u in there}, said, classes),
-        "systems": _systems(both, people, said, rank),
+        "people": _people([units[u] for u in there], classes),
         **({} if nuggets else _corrected(found, grades, seed)),
     }
 
@@ -191,69 +186,12 @@ def _corrected(found: Agreement, grades: Sequence[GradeResult], seed: int) -> di
     }
 
 
-def _people(
-    units: Mapping[Unit, Mapping[str, str]], said: Mapping[Unit, str | None], classes: Sequence[str]
-) -> dict[str, Any]:
-    """Kappa of people among themselves; with three or more, whether the judge is one of them (arXiv 2510.09738).
-
-    Judge against people: r >= 0.80 first, then z of its mean kappa among theirs; |z| < 1 "human-like", z > 1
-    "super-consistent". With fewer people the words are not used.
-    """
-    names = sorted({a for words in units.values() for a in words if a})
-    among = [k for a, b in combinations(names, 2) if (k := _kappa(units, a, b, classes)) is not None]
-    out: dict[str, Any] = {
-        "annotators": len(names),
-        "kappa": mean(among) if among else None,
-        "z": None,
-        "r": None,
-        "word": None,
-    }
-    if len(names) < 3 or len(among) < 2 or not stdev(among):
-        return out
-    with_judge = {u: {**w, "\0judge": str(said[u])} for u, w in units.items() if said[u] is not None}
-    against = [k for a in names if (k := _kappa(with_judge, "\0judge", a, classes)) is not None]
-    r = _pearson(with_judge, names, classes)
-    if not against or r is None:
-        return out
-    z = (mean(against) - mean(among)) / stdev(among)
-    word = None if r < SIMILAR else "super-consistent" if z > 1 else "human-like" if z > -1 else None
-    return out | {"z": z, "r": r, "word": word}
-
-
-def _kappa(units: Mapping[Unit, Mapping[str, str]], a: str, b: str, classes: Sequence[str]) -> float | None:
-    pairs = [(w[a], w[b]) for w in units.values() if a in w and b in w]
-    return cohen_kappa([p[0] for p in pairs], [p[1] for p in pairs], labels=classes)
-
-
-def _pearson(
-    units: Mapping[Unit, Mapping[str, str]], names: Sequence[str], classes: Sequence[str]
-) -> float | None:
-    rank = {name: i for i, name in enumerate(classes)}
-    by_judge: list[float] = []
-    by_people: list[float] = []
-    for words in units.values():
-        said = [rank[words[a]] for a in names if a in words]
-        if said:
-            by_judge.append(rank[words["\0judge"]])
-            by_people.append(mean(said))
-    if len(set(by_judge)) < 2 or len(set(by_people)) < 2:
-        return None
-    table = np.asarray(np.corrcoef(by_judge, by_people), dtype=np.float64)
-    return float(table[0, 1])
-
-
-def _systems(
-    both: Sequence[Unit],
-    people: Mapping[Unit, str | None],
-    said: Mapping[Unit, str | None],
-    rank: Mapping[str, float],
-) -> dict[str, Any] | None:
-    """Kendall's tau-b of the models' order by people and by the judge, where there are three models or more."""
-    models = sorted({u[1] for u in both})
-    if len(models) < 3:
-        return None
-    means = [
-        [mean(rank[str(words[u])] for u in both if u[1] == model) for model in models]
-        for words in (people, said)
-    ]
-    return {"n": len(models), "tau": kendall_tau(means[0], means[1])}
+def _people(units: Sequence[Mapping[str, str]], classes: Sequence[str]) -> dict[str, Any]:
+    """How many people labelled, and the mean kappa of every two of them."""
+    names = sorted({name for words in units for name in words if name})
+    kappas = []
+    for a, b in combinations(names, 2):
+        pairs = [(words[a], words[b]) for words in units if a in words and b in words]
+        kappas.append(cohen_kappa([p[0] for p in pairs], [p[1] for p in pairs], labels=classes))
+    known = [kappa for kappa in kappas if kappa is not None]
+    return {"annotators": len(names), "kappa": mean(known) if known else None}

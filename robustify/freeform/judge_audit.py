@@ -248,8 +248,6 @@ def _flips(words: Sequence[str | None], cases: Sequence[int]) -> dict[str, Any]:
 def _labels(
     judge: Judge, item: FreeItem, text: str, nuggets: Sequence[Nugget], how: Judging, batch_size: int
 ) -> dict[str, str | None]:
-    one = replace(how, votes=1)
-    graded = grade_nuggets(
-        text, nuggets, question=item.question, judge=judge, batch_size=batch_size, how=one, item_id=item.id
-    )
+    asked = replace(item, nuggets=tuple(nuggets))
+    graded = grade_nuggets(asked, text, judge, batch_size=batch_size, how=replace(how, votes=1))
     return {n.id: n.label for n in graded.nuggets}

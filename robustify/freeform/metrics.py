@@ -1,28 +1,23 @@
-"""What grades add up to: accuracy with bounds, nugget scores, a judge's corrected rate, models against a base model.
+"""What grades add up to: accuracy with bounds, a judge's corrected rate, models against a base model.
 
 Every rate is over what was submitted, and what has no score is counted beside it: an accuracy comes with its coverage
-and with the bounds that it would have if every unscored answer were wrong or right. Kinds are never averaged together.
+and with the bounds that it would have if every unscored answer were wrong or right.
 """
 
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from robustify.arrays import Floats, Ints
 from robustify.errors import UsageError
-from robustify.freeform.judge.label_sets import SUPPORT3
-from robustify.freeform.schema import GradeResult, NuggetGrade
+from robustify.freeform.schema import DECIDED, GradeResult
 from robustify.stats.differences import paired_difference, sign_flip
 from robustify.stats.intervals import FEWEST_CLUSTERS, Interval, Rate, bootstrap, interval, rate
 from robustify.stats.tests import holm
 
-NUGGET_SCORES = ("strict_vital", "vital", "strict_all", "all", "weighted")
-OKAY_WEIGHT = 0.5
-"""What an okay nugget counts in `weighted`, where a vital one counts 1 (ours, not TREC's code)."""
 QUARTERS = 4
 """Scores are multiples of a quarter: wrong, right, and the five-point scale. Others have no exact test."""
 _DRAWS = 2000
@@ -30,129 +25,48 @@ _MOST_USELESS = 0.025
 """The share of draws in which the judge is no better than chance from which on its corrected rate has no interval."""
 
 
-@dataclass(frozen=True, slots=True)
-class NuggetScore:
-    """A score over `n` nuggets; None with bounds where one has no label, None without where there is no nugget."""
+def aggregate(
+    grades: Sequence[GradeResult], *, seed: int = 0, truncated_as_wrong: bool = False
+) -> dict[str, Any]:
+    """The numbers of these grades; every rate is `{"value", "n", "ci"}`, clustered by item or passage.
 
-    value: float | None
-    lower: float | None
-    upper: float | None
-    n: int
-
-    def json(self) -> dict[str, float | int | None]:
-        """As written in a grade."""
-        return asdict(self)
-
-
-def score_nuggets(nuggets: Sequence[NuggetGrade]) -> dict[str, NuggetScore]:
-    """The five nugget scores of one answer.
-
-    `strict_*` counts full support alone, the others count partial support as a half; `vital` and `all` say over
-    which nuggets (Pradeep et al. 2024, AutoNuggetizer); `weighted` is ours.
+    `accuracy` is over the answers that have a score, `lower` and `upper` bound it over all `n`, `by_judge` is the share
+    of the decided that a judge decided. `truncated_as_wrong` counts an answer that was cut off as 0.
     """
-    vital = [(n.label, 1.0) for n in nuggets if n.importance == "vital"]
-    every = [(n.label, 1.0) for n in nuggets]
-    weighted = [(n.label, 1.0 if n.importance == "vital" else OKAY_WEIGHT) for n in nuggets]
+    scores, groups = credit_of(grades, truncated_as_wrong=truncated_as_wrong), groups_of(grades)
+    scored, n = ~np.isnan(scores), len(scores)
+    known, missing = float(scores[scored].sum()), int((~scored).sum())
+    decided = [grade for grade in grades if grade.status in DECIDED]
+    by_judge = np.array([float(grade.method != "deterministic") for grade in decided], dtype=np.float64)
     return {
-        "strict_vital": _mean(vital, strict=True),
-        "vital": _mean(vital, strict=False),
-        "strict_all": _mean(every, strict=True),
-        "all": _mean(every, strict=False),
-        "weighted": _mean(weighted, strict=False),
+        "n": n,
+        "accuracy": clustered_rate(scores, groups, seed).json(),
+        "lower": known / n if n else None,
+        "upper": (known + missing) / n if n else None,
+        "coverage": clustered_rate(scored.astype(np.float64), groups, seed).json(),
+        "by_judge": clustered_rate(by_judge, groups_of(decided), seed).json(),
+        "statuses": _counts(grade.status for grade in grades),
+        "reasons": _counts(grade.reason for grade in grades),
+        "errors": _counts(grade.error_type for grade in grades if grade.error_type),
+        "flags": _counts(flag for grade in grades for flag in grade.flags),
+        "nuggets_unreviewed": sum(not nugget.reviewed for grade in grades for nugget in grade.nuggets),
     }
 
 
-def _mean(labels: Sequence[tuple[str | None, float]], *, strict: bool) -> NuggetScore:
-    whole = sum(weight for _, weight in labels)
-    if not whole:
-        return NuggetScore(None, None, None, 0)
-    known = sum(_credit(label, strict) * weight for label, weight in labels if label is not None)
-    missing = sum(weight for label, weight in labels if label is None)
-    lower, upper = known / whole, (known + missing) / whole
-    return NuggetScore(None if missing else lower, lower, upper, len(labels))
-
-
-def _credit(label: str, strict: bool) -> float:
-    score = SUPPORT3.scores.get(label, 0.0)
-    return float(score == 1.0) if strict else score
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """The grades of one kind and one model. `lower` and `upper` bound the accuracy over all `n` answers."""
-
-    kind: str
-    n: int
-    accuracy: Rate
-    lower: float | None
-    upper: float | None
-    coverage: Rate
-    by_judge: Rate
-    statuses: Mapping[str, int]
-    reasons: Mapping[str, int]
-    errors: Mapping[str, int]
-    flags: Mapping[str, int]
-    nuggets_unreviewed: int
-
-    def json(self) -> dict[str, Any]:
-        """As written in a summary: every rate as `{"value", "n", "ci"}`."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {name: value.json() if isinstance(value, Rate) else value for name, value in values.items()}
-
-
-def aggregate(results: Sequence[GradeResult], *, seed: int = 0, truncated_as_wrong: bool = False) -> Summary:
-    """Count grades of one kind; the interval is clustered by item where an item was answered more than once.
-
-    `truncated_as_wrong` counts an answer that was cut off as 0; without it, it is unscored.
-
-    Raises:
-        UsageError: grades of several kinds: their scores mean different things.
-    """
-    kinds = sorted({str(r.kind) for r in results})
-    if len(kinds) > 1:
-        raise UsageError(f"grades of {len(kinds)} kinds ({', '.join(kinds)}); expected one kind at a time")
-    scores = credit_of(results, truncated_as_wrong=truncated_as_wrong)
-    scored = ~np.isnan(scores)
-    judged = np.array([float(r.method != "deterministic") for r in results], dtype=np.float64)
-    lower, upper = accuracy_bounds(scores)
-    return Summary(
-        kind=kinds[0] if kinds else "",
-        n=len(results),
-        accuracy=clustered_rate(scores, groups_of(results), seed),
-        lower=lower,
-        upper=upper,
-        coverage=rate(scored.astype(np.float64)),
-        by_judge=rate(judged[scored]),
-        statuses=_counts(r.status for r in results),
-        reasons=_counts(r.reason for r in results),
-        errors=_counts(r.error_type for r in results if r.error_type),
-        flags=_counts(flag for r in results for flag in r.flags),
-        nuggets_unreviewed=sum(not nugget.reviewed for r in results for nugget in r.nuggets),
-    )
-
-
-def _counts(names: Iterable[str | None]) -> dict[str, int]:
-    return dict(sorted(Counter(map(str, names)).items()))
+def _counts(names: Iterable[str]) -> dict[str, int]:
+    return dict(sorted(Counter(names).items()))
 
 
 def credit_of(grades: Sequence[GradeResult], *, truncated_as_wrong: bool = False) -> Floats:
     """The scores of grades in their order (n,), NaN where an answer is unscored."""
     wrong = ("truncated",) if truncated_as_wrong else ()
-    scores = [0.0 if g.status in wrong else g.score for g in grades]
+    scores = [0.0 if grade.status in wrong else grade.score for grade in grades]
     return np.array([math.nan if score is None else score for score in scores], dtype=np.float64)
 
 
-def accuracy_bounds(scores: Floats) -> tuple[float | None, float | None]:
-    """The accuracy over all scores (n,) if every NaN among them were 0, and if it were 1."""
-    n, scored = len(scores), scores[~np.isnan(scores)]
-    if not n:
-        return None, None
-    return float(scored.sum() / n), float((scored.sum() + n - len(scored)) / n)
-
-
-def groups_of(results: Sequence[GradeResult]) -> Ints:
+def groups_of(grades: Sequence[GradeResult]) -> Ints:
     """A number for each grade, the same for grades of one item, or of items that share a passage (n,)."""
-    return numbers_of([result.group or result.item_id for result in results])
+    return numbers_of([grade.group or grade.item_id for grade in grades])
 
 
 def numbers_of(names: Sequence[str]) -> Ints:
@@ -243,12 +157,13 @@ def against_base(grades: Sequence[GradeResult], base: str) -> dict[str, Any]:
 def _against(base: Mapping[str, GradeResult], other: Mapping[str, GradeResult]) -> dict[str, Any]:
     both = [name for name in base if name in other]
     before, after = (credit_of([grades[name] for name in both]) for grades in (base, other))
-    named = [base[name].group or name for name in both]
-    groups = np.unique(named, return_inverse=True)[1].astype(np.int64) if both else None
+    groups = groups_of([base[name] for name in both])
     change = after - before
     scored = ~np.isnan(change)
-    difference = paired_difference(after, before, groups if len(set(named)) < len(named) else None)
-    lower, upper = _difference_bounds(before, after)
+    shared = len(np.unique(groups)) < len(both)
+    # The least and the greatest mean difference that any scores of the unscored answers would give.
+    least = np.nan_to_num(after, nan=0.0) - np.nan_to_num(before, nan=1.0)
+    most = np.nan_to_num(after, nan=1.0) - np.nan_to_num(before, nan=0.0)
     return {
         "n_both": len(both),
         "unscored": {
@@ -256,23 +171,14 @@ def _against(base: Mapping[str, GradeResult], other: Mapping[str, GradeResult]) 
             "model": int(np.isnan(after).sum()),
             "both": int((np.isnan(before) & np.isnan(after)).sum()),
         },
-        "difference": difference.json(),
-        "lower": lower,
-        "upper": upper,
+        "difference": paired_difference(after, before, groups if shared else None).json(),
+        "lower": float(least.mean()) if both else None,
+        "upper": float(most.mean()) if both else None,
         "gained": int((change[scored] > 0).sum()),
         "lost": int((change[scored] < 0).sum()),
-        "p": None if groups is None else _p(change[scored], groups[scored]),
+        "p": _p(change[scored], groups[scored]),
         "p_holm": None,
     }
-
-
-def _difference_bounds(before: Floats, after: Floats) -> tuple[float | None, float | None]:
-    """The least and the greatest mean difference that any scores of the unscored answers would give."""
-    if not len(before):
-        return None, None
-    least = np.nan_to_num(after, nan=0.0) - np.nan_to_num(before, nan=1.0)
-    most = np.nan_to_num(after, nan=1.0) - np.nan_to_num(before, nan=0.0)
-    return float(least.mean()), float(most.mean())
 
 
 def _p(change: Floats, groups: Ints) -> float | None:

@@ -9,7 +9,6 @@ beside it are withheld too, so that nothing follows by subtraction.
 
 import contextlib
 import hmac
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -197,10 +196,6 @@ def released(summary: Mapping[str, Any], k: int) -> dict[str, Any]:
             for name, part in calibration.items()
             if name in ("status", "verdicts", "nuggets")
         },
-        "differences": {
-            a: {b: _difference(node, bool({a, b} & hidden), k) for b, node in row.items()}
-            for a, row in summary["differences"].items()
-        },
         "against_base": against
         and {
             "base": against["base"],
@@ -215,14 +210,11 @@ def released(summary: Mapping[str, Any], k: int) -> dict[str, Any]:
 def _model(entry: Mapping[str, Any], k: int) -> dict[str, Any]:
     kinds = {name: _part(part, k) for name, part in entry["kinds"].items()}
     small = any(part["accuracy"]["value"] is None for part in kinds.values())
-    statuses: Counter[str] = Counter()
-    for part in entry["kinds"].values():
-        statuses.update(part["statuses"])
     return {
         # One kind that is left out is the whole less the others.
         "kinds": {} if small else kinds,
         "all": _part(entry["all"], k),
-        "statuses": cells(statuses, k),
+        "statuses": cells(entry["all"]["statuses"], k),
         "judges": entry["judges"],
         "templates": entry["templates"],
         "self_judging": cell(entry["self_judging"], k),

@@ -1,33 +1,27 @@
-"""What grades say, as one summary and one page: accuracy with its bounds, who judged, and how reliable the judge is.
+"""What grades say: as one summary and one page, and as rows beside the other scores of a run.
 
-It prints counts, rates and names of models and templates, never text of an item or an answer. What of a restricted
-set is shown is decided in `permit.released`.
+The page prints counts, rates and names of models and templates, never text of an item or an answer. What of a
+restricted set is shown is decided in `permit.released`. Grades are matched to a run's items by id and by content.
 """
 
+import hashlib
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from robustify.errors import UsageError
+from robustify.errors import AuthorisationError, DataError, UsageError
 from robustify.freeform.human import UNCALIBRATED, HumanLabel, calibrate
-from robustify.freeform.metrics import (
-    accuracy_bounds,
-    against_base,
-    aggregate,
-    clustered_rate,
-    credit_of,
-    groups_of,
-    numbers_of,
-)
+from robustify.freeform.metrics import against_base, aggregate, credit_of
 from robustify.freeform.permit import MIN_CELL, released
-from robustify.freeform.schema import DECIDED, FreeItem, GradeResult
-from robustify.stats.differences import paired_difference
-from robustify.stats.intervals import percent, wilson
+from robustify.freeform.schema import FreeItem, GradeResult
+from robustify.item import Item
+from robustify.judge.free_response import FreeGrades, FreeRow
+from robustify.stats.intervals import percent
 
 FORMAT = 1
-Ends = tuple[float | None, float | None]
 
 
 def summarise(
@@ -42,76 +36,41 @@ def summarise(
 ) -> dict[str, Any]:
     """The numbers of a free-response evaluation; of a restricted set those that `released` shows, by `min_cell`.
 
-    `{"format", "restricted", "models": {MODEL: {"kinds": {KIND: ...}, "all": {accuracy, lower, upper, coverage, by_judge,
-    n}, "judges", "templates", "self_judging"}}, "calibration", "ranks": [[MODEL, ...], ...], "differences": {A: {B:
-    ...}}, "against_base"}`. `all` is the mean over all answers, each by the grader of its kind; the kinds are given
-    beside it. `against_base` is that of `metrics`, where a base is named.
+    `{"format", "restricted", "n_items", "models": {MODEL: {"kinds": {KIND: ...}, "all": ..., "judges", "templates",
+    "self_judging"}}, "calibration", "against_base"}`, each part as `metrics.aggregate` gives it. `all` is the mean over
+    all answers, each by the grader of its kind; the kinds, whose scores mean different things, are given beside it.
+    `against_base` is that of `metrics`, where a base is named.
     """
     by_model: dict[str, list[GradeResult]] = {}
     for grade in grades:
         by_model.setdefault(grade.model, []).append(grade)
-    models = {model: _model(rows, seed, truncated_as_wrong) for model, rows in by_model.items()}
     restricted = any(item.restricted for item in items) or any(grade.restricted for grade in grades)
     summary: dict[str, Any] = {
         "format": FORMAT,
         "restricted": restricted,
         "n_items": len(items),
-        "models": models,
+        "models": {name: _model(rows, seed, truncated_as_wrong) for name, rows in by_model.items()},
         "calibration": calibrate(grades, labels, seed) if labels else {"status": UNCALIBRATED},
-        "ranks": _ranks_of(models),
-        "differences": {
-            a: {b: heuristic_gap(by_item(by_model[a]), by_model[b]) for b in models if b != a} for a in models
-        },
         "against_base": None if base is None else against_base(grades, base),
     }
-    if not restricted:
-        return summary
-    shown = released(summary, min_cell)
-    # The order by the exact bounds would disclose more than the bounds that are shown.
-    return {**shown, "ranks": _ranks_of(shown["models"])}
-
-
-def _ranks_of(models: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
-    return ranked({model: _ends(entry["all"]) for model, entry in models.items()})
-
-
-def _ends(part: Mapping[str, Any]) -> Ends:
-    """How low and high an accuracy may be: its bounds for what is unscored, each with its sampling error (Wilson)."""
-    n, low, high = part["n"], part["lower"], part["upper"]
-    if not n or low is None or high is None:
-        return None, None
-    return wilson(low * n, n)[0], wilson(high * n, n)[1]
+    return released(summary, min_cell) if restricted else summary
 
 
 def _model(grades: Sequence[GradeResult], seed: int, truncated_as_wrong: bool) -> dict[str, Any]:
     by_kind: dict[str, list[GradeResult]] = {}
     for grade in grades:
         by_kind.setdefault(str(grade.kind), []).append(grade)
-    traces = [g.judge for g in grades if g.judge is not None]
+    traces = [grade.judge for grade in grades if grade.judge is not None]
+
+    def counted(rows: Sequence[GradeResult]) -> dict[str, Any]:
+        return aggregate(rows, seed=seed, truncated_as_wrong=truncated_as_wrong)
+
     return {
-        "kinds": {
-            kind: aggregate(rows, seed=seed, truncated_as_wrong=truncated_as_wrong).json()
-            for kind, rows in by_kind.items()
-        },
-        "all": _all(grades, seed, truncated_as_wrong),
+        "kinds": {kind: {"kind": kind, **counted(rows)} for kind, rows in by_kind.items()},
+        "all": counted(grades),
         "judges": sorted({trace.model for trace in traces}),
         "templates": sorted({trace.template_id for trace in traces}),
-        "self_judging": sum("self_judging" in g.flags for g in grades),
-    }
-
-
-def _all(grades: Sequence[GradeResult], seed: int, truncated_as_wrong: bool) -> dict[str, Any]:
-    scores, groups = credit_of(grades, truncated_as_wrong=truncated_as_wrong), groups_of(grades)
-    decided = [g for g in grades if g.status in DECIDED]
-    by_judge = np.array([float(g.method != "deterministic") for g in decided], dtype=np.float64)
-    lower, upper = accuracy_bounds(scores)
-    return {
-        "n": len(scores),
-        "accuracy": clustered_rate(scores, groups, seed).json(),
-        "lower": lower,
-        "upper": upper,
-        "coverage": clustered_rate((~np.isnan(scores)).astype(np.float64), groups, seed).json(),
-        "by_judge": clustered_rate(by_judge, groups_of(decided), seed).json(),
+        "self_judging": sum("self_judging" in grade.flags for grade in grades),
     }
 
 
@@ -119,29 +78,6 @@ def unscored_in(grades: Sequence[GradeResult], *, truncated_as_wrong: bool = Fal
     """The share of answers without a score; 0 where there are none."""
     scores = credit_of(grades, truncated_as_wrong=truncated_as_wrong)
     return float(np.isnan(scores).mean()) if len(scores) else 0.0
-
-
-def by_item(grades: Iterable[GradeResult]) -> dict[str, float]:
-    """The mean score of each item that has one: what is compared with another format on the same items."""
-    scores: dict[str, list[float]] = {}
-    for grade in grades:
-        if grade.score is not None:
-            scores.setdefault(grade.item_id, []).append(grade.score)
-    return {item: sum(values) / len(values) for item, values in scores.items()}
-
-
-def heuristic_gap(credit: Mapping[str, float], grades: Sequence[GradeResult]) -> dict[str, Any]:
-    """Credit of items (multiple choice, or another model's) minus their free score, where both are there.
-
-    With an interval of the paired difference, clustered where items share a group.
-    """
-    free = by_item(grades)
-    common = [item for item in credit if item in free]
-    group = {g.item_id: g.group or g.item_id for g in grades}
-    groups = numbers_of([group[item] for item in common])
-    first, second = (np.array([scores[i] for i in common], dtype=np.float64) for scores in (credit, free))
-    shared = len(set(groups.tolist())) < len(common)
-    return dict(paired_difference(first, second, groups if shared else None).json())
 
 
 def refuse_self_judged(grades: Iterable[GradeResult]) -> None:
@@ -157,25 +93,6 @@ def refuse_self_judged(grades: Iterable[GradeResult]) -> None:
         )
 
 
-def ranked(bounds: Mapping[str, Ends]) -> list[list[str]]:
-    """Models in order, best first; those whose bounds overlap share a group, because their order is not known."""
-    known = [
-        (high, low, model)
-        for model, (low, high) in bounds.items()
-        if low is not None and high is not None
-    ]  # fmt: skip
-    out: list[list[str]] = []
-    floor = 2.0
-    for high, low, model in sorted(known, key=lambda entry: (-entry[0], entry[2])):
-        if out and high >= floor:
-            out[-1].append(model)
-            floor = min(floor, low)
-        else:
-            out.append([model])
-            floor = low
-    return out
-
-
 # The page
 
 
@@ -185,12 +102,12 @@ def markdown_page(summary: Mapping[str, Any]) -> str:
     lines = ["# Free response", "", *_accuracy(summary, shown), "", *_calibration(summary, shown), ""]
     lines += ["## Why answers have no score", ""]
     for model, entry in summary["models"].items():
-        counts = _statuses(entry)
+        counts = entry.get("statuses", entry["all"].get("statuses"))
         words = (
             "too few of one status" if counts is None else ", ".join(f"{k} {n}" for k, n in counts.items())
         )
         lines.append(f"- {model}: {words}")
-    return "\n".join([*lines, "", *_against(summary, shown), *_ranks(summary)]) + "\n"
+    return "\n".join([*lines, "", *_against(summary, shown)]) + "\n"
 
 
 class _Shown:
@@ -267,16 +184,6 @@ def _calibration(summary: Mapping[str, Any], shown: _Shown) -> list[str]:
     return lines
 
 
-def _statuses(entry: Mapping[str, Any]) -> Mapping[str, int] | None:
-    if "statuses" in entry:
-        given: Mapping[str, int] | None = entry["statuses"]
-        return given
-    counts: Counter[str] = Counter()
-    for part in entry["kinds"].values():
-        counts.update(part["statuses"])
-    return counts
-
-
 def _against(summary: Mapping[str, Any], shown: _Shown) -> list[str]:
     """Every other model against the base model."""
     node = summary["against_base"]
@@ -287,22 +194,72 @@ def _against(summary: Mapping[str, Any], shown: _Shown) -> list[str]:
     for model, entry in node["models"].items():
         p = "-" if entry["p_holm"] is None else f"{entry['p_holm']:{'g' if shown.restricted else '.4f'}}"
         counts = ["-" if entry[name] is None else str(entry[name]) for name in ("gained", "lost")]
-        cells = [
-            model,
-            str(entry["n_both"]),
-            shown.rate(entry["difference"]),
-            shown.bounds(entry),
-            *counts,
-            p,
-        ]
-        rows.append(f"| {' | '.join(cells)} |")
+        both, difference = str(entry["n_both"]), shown.rate(entry["difference"])
+        rows.append(f"| {' | '.join([model, both, difference, shown.bounds(entry), *counts, p])} |")
     return [*rows, ""]
 
 
-def _ranks(summary: Mapping[str, Any]) -> list[str]:
-    groups = summary["ranks"]
-    if len(summary["models"]) < 2:
-        return []
-    order = "; then ".join(" and ".join(group) for group in groups)
-    equal = " The order within a group is not known: the bounds, with their sampling error, overlap."
-    return ["## Order", "", f"{order}.{equal if any(len(g) > 1 for g in groups) else ''}"]
+# Beside the other scores of a run
+
+NOT_PREPARED = "not_prepared"
+"""The reason of an item of the run that is in no file of `free prepare`."""
+
+
+def attached(
+    grades: Sequence[GradeResult],
+    items: Sequence[FreeItem],
+    run_items: Sequence[Item],
+    labels: Sequence[HumanLabel] = (),
+    seed: int = 0,
+) -> FreeGrades:
+    """The grades as rows of a run with these `run_items`; `labels` are people's, which calibrate the judges.
+
+    Raises:
+        AuthorisationError: grades of a restricted set, whose items cannot be matched by their content.
+        DataError: no grades, grades of items that are not in the run or not in `items`, items that differ, or two
+            grades of one model for one item.
+    """
+    if any(item.restricted for item in items) or any(grade.restricted for grade in grades):
+        raise AuthorisationError(
+            "grades: are of a restricted set; expected those of a public one: a restricted run keeps no rows of items"
+        )
+    if not grades:
+        raise DataError("grades: none; expected the file that `robustify free grade` wrote")
+    questions, in_run = {item.id: item for item in items}, {item.id: item for item in run_items}
+    faults = [_fault(name, questions, in_run) for name in dict.fromkeys(g.item_id for g in grades)]
+    counts = Counter((grade.item_id, grade.model) for grade in grades)
+    faults += [
+        f"grade of {item}: {n} of {model}; expected one (give the grades of one prompt)"
+        for (item, model), n in counts.items()
+        if n > 1
+    ]
+    if any(faults):
+        raise DataError.gather([fault for fault in faults if fault])
+    reasons = [questions[i.id].excluded_reason if i.id in questions else NOT_PREPARED for i in run_items]
+    return FreeGrades(
+        rows=tuple(_free_row(grade) for grade in grades),
+        calibration=calibrate(grades, labels, seed) if labels else {"status": UNCALIBRATED},
+        left_out=dict(sorted(Counter(reason for reason in reasons if reason).items())),
+        sha256=_digest(grades),
+    )
+
+
+def _fault(name: str, questions: Mapping[str, FreeItem], in_run: Mapping[str, Item]) -> str:
+    if name not in questions:
+        return f"grade of {name}: no such item in --items; expected the file it was made from"
+    if name not in in_run:
+        return f"grade of {name}: the run holds no such item; expected grades of this run's items"
+    question, item = questions[name], in_run[name]
+    same = (question.question, question.options, question.correct) == (item.stem, item.choices, item.key)
+    return "" if same else f"grade of {name}: the run's item has another text or key; expected the same item"
+
+
+def _free_row(grade: GradeResult) -> FreeRow:
+    judge = grade.judge.model if grade.judge is not None and grade.method != "deterministic" else None
+    own = "self_judging" in grade.flags
+    return FreeRow(grade.item_id, grade.model, str(grade.kind), grade.status, grade.score, judge, own)
+
+
+def _digest(grades: Sequence[GradeResult]) -> str:
+    lines = sorted(json.dumps(grade.json(), sort_keys=True) for grade in grades)
+    return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()

@@ -13,7 +13,7 @@ from robustify.redaction.text import KeptHere
 from robustify.restricted.ids import PREFIX
 
 Kind = Literal["numeric", "short_text", "explanation"]
-GradedKind = Kind | Literal["mcq", "nuggets"]
+GradedKind = Kind | Literal["nuggets"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 Status = Literal["scored", "no_answer", "truncated", "needs_judge", "grader_error", "reference_error"]
 STATUSES: tuple[Status, ...] = get_args(Status)

@@ -11,7 +11,7 @@ import numpy as np
 
 from robustify.arrays import Floats
 from robustify.errors import UsageError
-from robustify.freeform.grade.grading import Grading, grade_answer
+from robustify.freeform.grade.graders import Grading, grade_answer
 from robustify.freeform.human import UNCALIBRATED, HumanLabel, calibrate, consensus, judge_words, units_of
 from robustify.freeform.judge.judges import Judge
 from robustify.freeform.judge.store import PromptTemplate

@@ -1,6 +1,6 @@
-"""How far two judgements agree beyond chance: kappa, alpha, tau, and the table behind them.
+"""How far two judgements agree beyond chance: kappa, alpha, and the table behind them.
 
-Point values come from scikit-learn and scipy where these have them. What is not defined (one class only, nothing to
+Cohen's kappa comes from scikit-learn. What is not defined (one class only, nothing to
 compare) is None and never 0 or 1. Intervals resample whole items.
 """
 
@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.stats import kendalltau
 
 from robustify.arrays import Bools, Floats, Ints
 from robustify.stats.intervals import FEWEST_CLUSTERS, Rate, bootstrap, clusters, rate
@@ -88,14 +87,6 @@ def _apart(values: Floats, margin: Floats, level: Level) -> Floats:
             higher = np.where(np.arange(len(values))[:, None] < np.arange(len(values))[None, :], 1.0, -1.0)
             distance = between + higher * (margin[:, None] - margin[None, :]) / 2
             return np.asarray(distance**2 * (1 - np.eye(len(values))))
-
-
-def kendall_tau(a: Sequence[float], b: Sequence[float]) -> float | None:
-    """Kendall's tau-b of two rankings; None where one of them ranks nothing."""
-    if len(a) < 2:
-        return None
-    value = float(kendalltau(a, b).statistic)
-    return None if math.isnan(value) else value
 
 
 @dataclass(frozen=True, slots=True)

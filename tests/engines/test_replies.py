@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from robustify.engines.protocols import Reply, Writer
-from robustify.freeform.generate import Generation, generate
 from robustify.freeform.judge.judges import Call, WriterJudge
 from robustify.freeform.judge.prompting import Message
+from robustify.freeform.questions import Generation, generate
 from robustify.freeform.schema import FreeItem
 from robustify.models.folder import has_chat_template
 

@@ -17,7 +17,7 @@ import pytest
 
 from robustify.export.heading import Heading
 from robustify.export.writing import export_inspect, write_inspect
-from robustify.freeform.choice_items import convert_item
+from robustify.freeform.questions import convert_item
 from robustify.item import Item
 from robustify.logs import LogPath
 from robustify.run import Run, read_items

@@ -1,4 +1,4 @@
-"""A judge whose replies a test gives, and a call of a command of `robustify free`."""
+"""A judge whose replies a test gives, one answer graded by its kind, and a call of a command of `robustify free`."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -9,8 +9,10 @@ from click.testing import CliRunner
 
 from robustify.cli.free import free
 from robustify.errors import ModelError, RobustifyError
+from robustify.freeform.grade.graders import Grading, grade_answer
 from robustify.freeform.judge.judges import Call, Completion, JudgeCallError
 from robustify.freeform.judge.prompting import Message
+from robustify.freeform.schema import AnswerRow, FreeItem
 
 Replies = Callable[[Sequence[Message]], str | Completion] | Iterable[str | Completion | JudgeCallError]
 
@@ -36,6 +38,31 @@ class ScriptedJudge:
                 return reply
             case _:
                 return Completion(reply, finish_reason="stop", model=self.name)
+
+
+def graded(item: FreeItem, answer: str, judge: Any = None, **rules: Any) -> Any:
+    """The grade of one answer of the model "m"."""
+    return grade_answer(item, AnswerRow(item.id, "m", answer, "", "", ""), Grading(**rules), judge)
+
+
+def grade_numeric(
+    answer: str, reference: str, others: Sequence[str] = (), unit: str | None = None, **more: Any
+) -> Any:
+    options = (reference, *others)
+    return graded(FreeItem("i", "How?", "numeric", reference, unit, options, 0), answer, **more)
+
+
+def grade_mcq(
+    answer: str, options: Sequence[str], correct: int, aliases: Sequence[str] = (), **more: Any
+) -> Any:
+    item = FreeItem(
+        "i", "Where?", "short_text", options[correct], None, tuple(options), correct, tuple(aliases)
+    )
+    return graded(item, answer, **more)
+
+
+def grade_explanation(answer: str, reference: str, **more: Any) -> Any:
+    return graded(FreeItem("i", "Why?", "explanation", reference), answer, **more)
 
 
 def run(*words: object, fails: int = 0) -> Any:

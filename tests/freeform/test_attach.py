@@ -18,10 +18,11 @@ from hypothesis import strategies as st
 from robustify import config as configs
 from robustify import pipeline
 from robustify.errors import AuthorisationError, DataError
-from robustify.freeform.choice_items import attached, convert_item
 from robustify.freeform.human import HumanLabel
 from robustify.freeform.judge.judges import Call, Completion, HttpJudge
 from robustify.freeform.judge.prompting import Message
+from robustify.freeform.questions import convert_item
+from robustify.freeform.report import attached
 from robustify.freeform.schema import FreeItem, GradeResult, JudgeTrace, Status, item_json
 from robustify.item import Item
 from robustify.run import Run, open_run, write_items

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from robustify.errors import DataError
-from robustify.freeform.choice_items import convert_item, exclusions, route
 from robustify.freeform.jsonl import appending, read_rows, write_rows
+from robustify.freeform.questions import convert_item, exclusions, route
 from robustify.freeform.schema import (
     SCHEMA,
     AnswerRow,

@@ -13,13 +13,13 @@ import pytest
 from click.testing import CliRunner
 
 from robustify.cli.free import free
-from robustify.freeform.choice_items import convert_item, exclusions
-from robustify.freeform.generate import Generation, generate
-from robustify.freeform.grade.grading import Grading, grade_answers
+from robustify.freeform.grade.graders import Grading
+from robustify.freeform.grade.grading import grade_answers
 from robustify.freeform.human import UNCALIBRATED
 from robustify.freeform.jsonl import read_rows, write_rows
 from robustify.freeform.judge.judges import recording, replaying
 from robustify.freeform.judge.prompting import Message
+from robustify.freeform.questions import Generation, convert_item, exclusions, generate
 from robustify.freeform.report import markdown_page, summarise
 from robustify.freeform.schema import FreeItem, answer_from, grade_from, item_json
 from robustify.loaders import Source, load

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from robustify.errors import AuthorisationError, DataError, UsageError
-from robustify.freeform.choice_items import convert_item
-from robustify.freeform.generate import Generation, generate, prompt_of
-from robustify.freeform.grade.grading import Grading, grade_answer, grade_answers, refuse_twice_graded
+from robustify.freeform.grade.graders import Grading, grade_answer
+from robustify.freeform.grade.grading import grade_answers, refuse_twice_graded
 from robustify.freeform.judge.conversation import Judging, Shot
 from robustify.freeform.judge.judges import JudgeCallError
+from robustify.freeform.questions import Generation, convert_item, generate, prompt_of
 from robustify.freeform.report import unscored_in
 from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult, Nugget
 from robustify.loaders import Source, load

@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 import pytest
 
 from robustify.errors import AuthorisationError, DataError, ModelError, UsageError
-from robustify.freeform.grade.graders import grade_explanation, grade_mcq, grade_numeric
 from robustify.freeform.judge.asking import ask_labels
 from robustify.freeform.judge.conversation import Judging, read_shots, tolerance_percent
 from robustify.freeform.judge.judges import (
@@ -27,7 +26,7 @@ from robustify.freeform.judge.judges import (
     replaying,
 )
 from robustify.freeform.judge.prompting import Message
-from tests.freeform.scripted import ScriptedJudge
+from tests.freeform.scripted import ScriptedJudge, grade_explanation, grade_mcq, grade_numeric
 
 RIGHT, WRONG = '{"verdict": "correct"}', '{"verdict": "incorrect"}'
 NONE = '{"verdict": "not_attempted"}'
@@ -35,9 +34,7 @@ OPTIONS = ("the mitochondria", "the nucleus")
 
 
 def graded(judge: Judge, answer: str = "the powerhouse", **how: Any) -> Any:
-    return grade_mcq(
-        answer, OPTIONS, 0, question="Where?", judge=judge, how=Judging(**how), item_id="i", model="m"
-    )
+    return grade_mcq(answer, OPTIONS, 0, judge=judge, judging=Judging(**how))
 
 
 VERDICTS = [
@@ -85,7 +82,7 @@ def test_the_rules_decide_first_and_the_judge_only_the_rest() -> None:
 
 def test_modes_say_who_decides() -> None:
     def by(mode: str, answer: str, reply: str) -> Any:
-        return grade_mcq(answer, OPTIONS, 0, judge=ScriptedJudge([reply]), mode=mode, item_id="i")  # type: ignore[arg-type]
+        return grade_mcq(answer, OPTIONS, 0, judge=ScriptedJudge([reply]), mode=mode)
 
     assert by("deterministic", "the powerhouse", RIGHT).status == "needs_judge"
     found = by("judge", "mitochondria", WRONG)
@@ -138,9 +135,6 @@ def test_the_judge_sees_no_reasoning_and_no_other_option() -> None:
     shown = "".join(m.content for m in judge.asked[0])
     assert "secret plan" not in shown
     assert "nucleus" not in shown
-    judge = ScriptedJudge([RIGHT])
-    grade_mcq("hm", OPTIONS, 0, options_shown=True, judge=judge)
-    assert "B. the nucleus" in judge.asked[0][-1].content
 
 
 def test_worked_cases_stand_before_the_question() -> None:
@@ -157,16 +151,19 @@ def test_scores_of_an_explanation_are_on_their_scale() -> None:
         grade_explanation("x", "y z", judge=ScriptedJudge(['{"score": 0.75}'] * 3)).error_type == "off_scale"
     )
     old = grade_explanation(
-        "x", "y z", judge=ScriptedJudge(['{"score": 1, "reasoning": "r"}']), template="grader/explanation@1.0"
+        "x",
+        "y z",
+        judge=ScriptedJudge(['{"score": 1, "reasoning": "r"}']),
+        explanation_template="grader/explanation@1.0",
     )
     assert old.score == 1.0
     with pytest.raises(UsageError, match="reads labels"):
-        grade_explanation("x", "y z", judge=ScriptedJudge([RIGHT]), template="nugget/optimized")
+        grade_explanation("x", "y z", judge=ScriptedJudge([RIGHT]), explanation_template="nugget/optimized")
 
 
 def test_a_numeric_judge_is_told_the_tolerance_as_it_was_meant() -> None:
     judge = ScriptedJudge(['{"score": 1}'])
-    grade_numeric("five", "5", rel_tol=0.07, judge=judge, template="grader/numeric@1.0")
+    grade_numeric("five", "5", rel_tol=0.07, judge=judge, numeric_template="grader/numeric@1.0")
     assert "+/- 7%" in judge.asked[0][0].content
     from decimal import Decimal
 
@@ -175,24 +172,24 @@ def test_a_numeric_judge_is_told_the_tolerance_as_it_was_meant() -> None:
 
 S, P, N = "support", "partial_support", "not_support"
 LABELS = [
-    (['["support", "not_support"]'], 2, (S, N), "ok"),
-    (['["support"]', '["support", "not_support"]'], 2, (S, N), "ok"),
-    (['["support", "yes"]', '["not_support"]'], 2, (S, N), "ok"),
-    (['["support", "yes"]', '["support", "not_support"]', '["not_support"]'], 2, (S, N), "ok"),
-    (['["support", "yes"]', "hm", "hm"], 2, (S, None), "partial"),
-    (["hm", "hm", "hm"], 2, (None, None), "error"),
-    ([JudgeCallError("timeout")], 2, (None, None), "error"),
-    (['["support", "no_idea"]', JudgeCallError("timeout")], 2, (S, None), "partial"),
+    (['["support", "not_support"]'], (S, N)),
+    (['["support"]', '["support", "not_support"]'], (S, N)),
+    (['["support", "yes"]', '["not_support"]'], (S, N)),
+    (['["support", "yes"]', '["support", "not_support"]', '["not_support"]'], (S, N)),
+    (['["support", "yes"]', "hm", "hm"], (S, None)),
+    (["hm", "hm", "hm"], (None, None)),
+    ([JudgeCallError("timeout")], (None, None)),
+    (['["support", "no_idea"]', JudgeCallError("timeout")], (S, None)),
 ]
 
 
-@pytest.mark.parametrize(("replies", "n", "labels", "status"), LABELS)
+@pytest.mark.parametrize(("replies", "labels"), LABELS)
 def test_certain_labels_are_kept_and_only_missing_ones_asked_again(
-    replies: list[Any], n: int, labels: tuple[str | None, ...], status: str
+    replies: list[Any], labels: tuple[str | None, ...]
 ) -> None:
     judge = ScriptedJudge(replies)
-    asked = ask_labels(judge, [Message("user", "label them")], n)
-    assert (asked.labels, asked.status) == (labels, status)
+    asked = ask_labels(judge, [Message("user", "label them")], 2)
+    assert asked.labels == labels
     assert len(asked.attempts) == len(replies) == len(judge.asked)
     assert all(
         (label is None) == (error is not None)

@@ -10,9 +10,9 @@ import pytest
 from robustify.errors import DataError, UsageError
 from robustify.freeform.human import HumanLabel, calibrate, consensus, human_from
 from robustify.freeform.metrics import aggregate, clustered_rate, corrected, corrected_rate
-from robustify.freeform.report import heuristic_gap, markdown_page, ranked, refuse_self_judged, summarise
+from robustify.freeform.report import markdown_page, refuse_self_judged, summarise
 from robustify.freeform.schema import FreeItem, GradeResult, JudgeTrace, NuggetGrade, Status
-from robustify.stats.agreement import agreement, cohen_kappa, kappa_of, kendall_tau, krippendorff_alpha
+from robustify.stats.agreement import agreement, cohen_kappa, kappa_of, krippendorff_alpha
 from robustify.stats.intervals import rate
 
 SCORED: dict[str, float | None] = {"scored": 1.0, "no_answer": 0.0}
@@ -33,34 +33,28 @@ def row(
 def test_an_unscored_answer_is_in_the_bounds_and_not_in_the_mean() -> None:
     rows = [row("a"), row("b", score=0.0), *map(row, "cde", ("no_answer", "grader_error", "truncated"))]
     found = aggregate(rows)
-    assert (found.n, found.accuracy.n, found.accuracy.value) == (5, 3, pytest.approx(1 / 3))
-    assert (found.lower, found.upper) == (pytest.approx(1 / 5), pytest.approx(3 / 5))
-    assert found.coverage.value == pytest.approx(3 / 5)
-    assert found.statuses == {"grader_error": 1, "no_answer": 1, "scored": 2, "truncated": 1}
-    assert sum(found.statuses.values()) == found.n
-    wrong = aggregate(rows, truncated_as_wrong=True)
-    assert (wrong.accuracy.n, wrong.accuracy.value) == (4, pytest.approx(1 / 4))
+    assert (found["n"], found["accuracy"]["n"], found["accuracy"]["value"]) == (5, 3, pytest.approx(1 / 3))
+    assert (found["lower"], found["upper"]) == (pytest.approx(1 / 5), pytest.approx(3 / 5))
+    assert found["coverage"]["value"] == pytest.approx(3 / 5)
+    assert found["statuses"] == {"grader_error": 1, "no_answer": 1, "scored": 2, "truncated": 1}
+    wrong = aggregate(rows, truncated_as_wrong=True)["accuracy"]
+    assert (wrong["n"], wrong["value"]) == (4, pytest.approx(1 / 4))
 
 
-def test_kinds_are_never_averaged_together_and_nothing_is_nothing() -> None:
-    with pytest.raises(UsageError, match="2 kinds"):
-        aggregate([row("a"), row("b", kind="numeric")])
+def test_nothing_is_nothing_and_what_is_unread_opens_the_bounds() -> None:
     empty = aggregate([])
-    assert (empty.n, empty.accuracy.value, empty.lower, empty.upper) == (0, None, None, None)
+    assert (empty["n"], empty["accuracy"]["value"], empty["lower"], empty["upper"]) == (0, None, None, None)
     unread = aggregate([row("a", "grader_error")])
-    assert (unread.accuracy.value, unread.lower, unread.upper) == (None, 0.0, 1.0)
+    assert (unread["accuracy"]["value"], unread["lower"], unread["upper"]) == (None, 0.0, 1.0)
 
 
 def test_an_item_answered_twice_is_drawn_as_one() -> None:
     once = [row(f"i{n}", score=float(n % 2)) for n in range(40)]
-    twice = [row(f"i{n}", score=float(n % 2)) for n in range(40) for _ in range(2)]
-    alone, together = aggregate(once).accuracy, aggregate(twice).accuracy
-    assert alone.ci is not None
-    assert together.ci is not None
-    assert together.n == 2 * alone.n
+    alone, together = aggregate(once)["accuracy"], aggregate([*once, *once])["accuracy"]
+    assert together["n"] == 2 * alone["n"]
     # Twice the rows are no more items: the interval must not shrink by a root of two.
-    assert together.ci[1] - together.ci[0] > 0.9 * (alone.ci[1] - alone.ci[0])
-    assert aggregate([row(f"i{n // 2}") for n in range(6)]).accuracy.ci is None
+    assert np.ptp(together["ci"]) > 0.9 * np.ptp(alone["ci"])
+    assert aggregate([row(f"i{n // 2}") for n in range(6)])["accuracy"]["ci"] is None
 
 
 CORRECTED = [(0.5, 1.0, 1.0, 0.5), (0.5, 0.9, 0.9, 0.5), (0.3, 0.8, 0.9, 2 / 7), (0.05, 0.9, 0.9, 0.0),
@@ -122,9 +116,6 @@ def test_agreement_that_is_not_defined_is_none() -> None:
     assert cohen_kappa(["a"], ["a"]) is None
     assert cohen_kappa([], []) is None
     assert cohen_kappa(["a", "a"], ["a", "a"], labels=["a", "b"]) is None
-    assert kendall_tau([1, 1], [1, 2]) is None
-    assert kendall_tau([1], [1]) is None
-    assert kendall_tau([1, 2, 3], [1, 3, 2]) == pytest.approx(1 / 3)
 
 
 @pytest.mark.parametrize("weights", [None, "linear", "quadratic"])
@@ -226,15 +217,12 @@ def test_without_people_a_judge_is_uncalibrated() -> None:
     assert "uncalibrated" not in markdown_page(summarise(items, judged(4), said(4)))
 
 
-def test_three_people_say_whether_the_judge_is_one_of_them() -> None:
-    labels = [*said(60, "x"), *said(60, "y", off=6), *said(60, "z", off=12)]
-    people = calibrate(judged(60, wrong=3), labels)["verdicts"]["people"]
-    assert people["annotators"] == 3
-    assert people["z"] is not None
-    assert people["word"] in ("human-like", "super-consistent", None)
-    two = calibrate(judged(60), [*said(60, "x"), *said(60, "y", off=6)])["verdicts"]["people"]
-    assert (two["annotators"], two["z"], two["word"]) == (2, None, None)
-    assert two["kappa"] == pytest.approx(0.8)
+def test_people_are_compared_among_themselves() -> None:
+    labels = [*said(60, "x"), *said(60, "y", off=6)]
+    assert calibrate(judged(60), labels)["verdicts"]["people"] == {
+        "annotators": 2,
+        "kappa": pytest.approx(0.8),
+    }
 
 
 def test_nugget_labels_are_compared_in_their_order() -> None:
@@ -256,33 +244,12 @@ def test_nugget_labels_are_compared_in_their_order() -> None:
     assert part["alpha"] > 0.8
 
 
-def test_models_whose_bounds_overlap_stand_together() -> None:
-    assert ranked({"a": (0.8, 0.9), "b": (0.5, 0.6), "c": (0.55, 0.7)}) == [["a"], ["c", "b"]]
-    assert ranked({"a": (0.5, 0.9), "b": (0.5, 0.9)}) == [["a", "b"]]
-    assert ranked({"a": (None, None)}) == []
-
-
-def test_one_answer_more_of_twenty_is_no_order() -> None:
-    made = [g for model, n in (("a", 10), ("b", 11)) for g in _twenty(model, n)]
-    assert [sorted(group) for group in summarise([], made)["ranks"]] == [["a", "b"]]
-    clear = [g for model, n in (("a", 2), ("b", 19)) for g in _twenty(model, n)]
-    assert summarise([], clear)["ranks"] == [["b"], ["a"]]
-
-
-def _twenty(model: str, right: int) -> list[GradeResult]:
-    return [row(f"i{i}", "scored", float(i < right), model=model) for i in range(20)]
-
-
 def test_the_summary_counts_every_answer_of_every_model() -> None:
     grades = [row(f"i{i}", model=m, score=float(i < k)) for m, k in (("a", 30), ("b", 10)) for i in range(40)]
     grades.append(row("i40", "needs_judge", model="b"))
     summary = summarise([FreeItem("i0", "q", "short_text", "r")], grades)
     assert summary["models"]["b"]["all"]["n"] == 41
     assert summary["models"]["b"]["all"]["accuracy"]["n"] == 40
-    assert summary["ranks"] == [["a"], ["b"]]
-    gap = summary["differences"]["a"]["b"]
-    assert (gap["value"], gap["n"]) == (0.5, 40)
-    assert gap["ci"][0] < 0.5 < gap["ci"][1]
     shown = markdown_page(summary)
     assert "| a | all | 40 | 75.0 %" in shown
     assert "needs_judge 1" in shown
@@ -300,12 +267,6 @@ def test_a_restricted_page_prints_counts_and_rounded_rates() -> None:
     assert summary["models"]["m"]["kinds"]["short_text"]["upper"] == 0.33
     assert summarise([item], grades[:3])["models"]["m"]["all"]["accuracy"]["withheld"] == "< 10 items"
     assert summarise([], [replace(grades[0], restricted=True), *grades[1:]])["restricted"] is True
-
-
-def test_the_gap_is_over_common_items() -> None:
-    grades = [row(f"i{i}", score=float(i < 5)) for i in range(20)] + [row("i20", "grader_error")]
-    gap = heuristic_gap({f"i{i}": 1.0 for i in range(15)} | {"other": 1.0, "i20": 1.0}, grades)
-    assert (gap["n"], gap["value"]) == (15, pytest.approx(10 / 15))
 
 
 def test_a_report_refuses_answers_judged_by_their_own_model() -> None:

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from robustify.errors import DataError, UsageError
-from robustify.freeform.grade.nuggets import draft_nuggets, grade_nuggets
+from robustify.freeform.grade.nuggets import draft_nuggets, grade_nuggets, score_nuggets
 from robustify.freeform.judge.conversation import Judging
 from robustify.freeform.judge.judges import JudgeCallError
-from robustify.freeform.metrics import aggregate, score_nuggets
+from robustify.freeform.metrics import aggregate
 from robustify.freeform.schema import FreeItem, Nugget, NuggetGrade
 from tests.freeform.scripted import ScriptedJudge
 
@@ -25,10 +25,8 @@ def grade(
     replies: list[Any], answer: str = "Clouds rain.", nuggets: tuple[Nugget, ...] = FACTS, **more: Any
 ) -> Any:
     judge = ScriptedJudge(replies)
-    found = grade_nuggets(
-        answer, nuggets, question="Why does it rain?", judge=judge, item_id="i", model="m", **more
-    )
-    return found, judge
+    item = FreeItem("i", "Why does it rain?", "explanation", "r", nuggets=nuggets)
+    return grade_nuggets(item, answer, judge, model="m", **more), judge
 
 
 def labelled(*labels: str | None) -> list[NuggetGrade]:
@@ -49,19 +47,17 @@ SCORES = [
 @pytest.mark.parametrize(("labels", "scores"), SCORES)
 def test_labels_give_these_scores(labels: tuple[str | None, ...], scores: tuple[float | None, ...]) -> None:
     found = score_nuggets(labelled(*labels))
-    assert tuple(s.value for s in found.values()) == pytest.approx(scores)
+    assert tuple(s["value"] for s in found.values()) == pytest.approx(scores)
     for score in found.values():
-        assert score.lower is not None
-        assert score.upper is not None
-        assert score.lower <= score.upper
-        assert (score.lower == score.upper) == (score.value is not None)
+        assert score["lower"] <= score["upper"]
+        assert (score["lower"] == score["upper"]) == (score["value"] is not None)
 
 
 def test_a_missing_label_has_bounds_and_no_vital_nugget_no_score() -> None:
     found = score_nuggets(labelled(None, S, S, S))["vital"]
-    assert (found.value, found.lower, found.upper, found.n) == (None, 0.5, 1.0, 2)
+    assert found == {"value": None, "lower": 0.5, "upper": 1.0, "n": 2}
     okay = score_nuggets([NuggetGrade("c", "okay", S)])["vital"]
-    assert (okay.value, okay.lower, okay.upper, okay.n) == (None, None, None, 0)
+    assert okay == {"value": None, "lower": None, "upper": None, "n": 0}
 
 
 def test_an_answer_is_graded_by_its_facts() -> None:
@@ -179,7 +175,7 @@ def test_drafts_are_marked_unreviewed_and_every_report_counts_them() -> None:
     assert len(attempts) == 2
     found, _ = grade(['["support", "support"]'], nuggets=drafted.nuggets)
     assert found.flags == ("unreviewed_nuggets",)
-    assert aggregate([found]).nuggets_unreviewed == 2
+    assert aggregate([found])["nuggets_unreviewed"] == 2
 
 
 @pytest.mark.parametrize(

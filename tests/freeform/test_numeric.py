@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robustify.errors import UsageError
-from robustify.freeform.grade.graders import grade_numeric
 from robustify.freeform.grade.numeric import NumericRule, Percent, Tolerance, find_numeric
 from robustify.freeform.grade.quantities import plain_notation, quantities_in, whole_quantity
 from robustify.freeform.grade.units import convert, parse_unit
+from tests.freeform.scripted import grade_numeric
 
 QUANTITIES = [
     ("42", ["42"]),
@@ -298,9 +298,9 @@ def test_tolerances_are_decimal_and_inclusive() -> None:
 @pytest.mark.parametrize("bad", [{"rel_tol": -1}, {"abs_tol": float("nan")}, {"rel_tol": float("inf")}])
 def test_a_tolerance_that_is_none_is_misuse(bad: dict[str, float]) -> None:
     with pytest.raises(UsageError):
-        grade_numeric("1", "1", **bad)  # type: ignore[arg-type]
+        grade_numeric("1", "1", **bad)
     with pytest.raises(UsageError, match="mode"):
-        grade_numeric("1", "1", mode="always")  # type: ignore[arg-type]
+        grade_numeric("1", "1", mode="always")
     with pytest.raises(UsageError, match="judge"):
         grade_numeric("1", "1", mode="judge")
 

@@ -1,7 +1,7 @@
-"""Whether a worded answer names the right option, without a judge: whole tokens, one option, nothing denied.
+"""Whether a worded answer is right, without a judge: whole tokens, one option named, nothing denied.
 
-Formulas are compared character by character or not at all. A letter counts only where letters were shown, and only
-where it stands as the answer; a free capital in a sentence is none. What names no option is undecided, never wrong.
+Formulas are compared character by character or not at all. A lone letter is no answer, because no options were shown,
+unless it is an option's own text. What names no option is undecided, never wrong.
 """
 
 import re
@@ -9,7 +9,6 @@ import string
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from robustify.errors import UsageError
 from robustify.freeform.answer_text import (
     Finding,
     final_segment,
@@ -24,7 +23,6 @@ from robustify.freeform.answer_text import (
     undecided,
     wrong,
 )
-from robustify.freeform.judge.spans import last_match
 
 MOST_LONGER = 12
 """Tokens by which an answer may be longer than the option that it contains."""
@@ -39,11 +37,6 @@ _BULLET = re.compile(r"^\s*[-*+•]\s+")
 _WHOLE_LETTER = re.compile(
     _LEAD + r"(?:(?:option|choice|answer)\s*:?\s+)?([A-Za-z])[\s*_`)\].:\"'}]*$", re.IGNORECASE
 )
-_SAID_LETTER = re.compile(
-    r"\b(?i:(?:final\s+)?(?:answer|option|choice)\b[*_]{0,3}\s{0,3}(?:is|:|=)?[*_:]{0,3}\s{0,3}(?:(?:option|choice)\s{1,3})?)(?:\\boxed\s?\{)?[\s*_`(\[]{0,9}"
-    r"([A-Z])(?=[\s*_`)\].:,;}]{0,9}(?:$|[\n.,;)]|\s-\s|\s\())"
-)
-_LEADING_LETTER = re.compile(r"[\s*_`(\[]*([A-Z])[*_`]*[).:\]][*_`]*\s+(?=\S)")
 
 
 class _Match(NamedTuple):
@@ -52,58 +45,30 @@ class _Match(NamedTuple):
     end: int
 
 
-def find_choice(
-    answer: str,
-    options: Sequence[str],
-    correct: int,
-    aliases: Sequence[str] = (),
-    *,
-    options_shown: bool = False,
-) -> Finding:
-    """Whether an answer is the option `correct`, one of its `aliases`, or certainly another one.
-
-    Raises:
-        UsageError: `correct` out of range.
-    """
-    if not 0 <= correct < len(options):
-        raise UsageError(f"correct {correct}, but {len(options)} options (0 to {len(options) - 1})")
+def find_choice(answer: str, options: Sequence[str], correct: int, aliases: Sequence[str] = ()) -> Finding:
+    """Whether an answer is the option `correct`, one of its `aliases`, or certainly another one."""
     text = said(answer)
     if isinstance(text, Finding):
         return text
-    letter = _letter(text, len(options), options_shown)
-    if letter is not None and not options_shown:
-        mark = string.ascii_uppercase[letter]
-        if mark.casefold() not in {plain_text(option).casefold() for option in (*options, *aliases)}:
+    letter = _WHOLE_LETTER.fullmatch(text) if len(text) <= 60 else None
+    if letter is not None and letter[1].upper() in string.ascii_uppercase[: len(options)]:
+        text = letter[1].upper()
+        # A letter may be an option's own text: a base, a point, a blood group.
+        if text.casefold() not in {plain_text(option).casefold() for option in (*options, *aliases)}:
             return no_answer("letter_without_options")
-        # The letter is an option's own text: a base, a point, a blood group.
-        text = mark
-    found = _by_text(text, options, correct, tuple(aliases))
-    if letter is None or not options_shown:
-        return found
-    return _with_letter(text, letter, options, correct, found)
+    return _by_text(text, options, correct, tuple(aliases))
 
 
-def _with_letter(text: str, letter: int, options: Sequence[str], correct: int, found: Finding) -> Finding:
-    """A letter decides, unless the words beside it name another option."""
-    if (
-        found.status == "scored"
-        and found.reason != "multiple_options"
-        and (found.score == 1) != (letter == correct)
-    ):
-        return undecided("letter_text_conflict")
-    shown = string.ascii_uppercase[letter]
-    return right("letter", shown) if letter == correct else wrong("letter", shown)
-
-
-def _letter(text: str, k: int, shown: bool) -> int | None:
-    """The index of the letter that is given as the answer, or None."""
-    found = _WHOLE_LETTER.fullmatch(text[:60]) if len(text) <= 60 else None
-    if found is None and shown:
-        found = last_match(_SAID_LETTER, text) or _LEADING_LETTER.match(text)
-    if found is None:
-        return None
-    index = string.ascii_uppercase.find(found[1].upper())
-    return index if 0 <= index < k else None
+def find_explanation(answer: str, reference: str) -> Finding:
+    """Whether an explanation has the reference's words; everything else is left to a judge."""
+    if not normalize_tokens(reference):
+        return Finding("reference_error", None, None, "reference_is_empty")
+    text = said(answer)
+    if isinstance(text, Finding):
+        return text
+    if normalize_tokens(text) == normalize_tokens(reference):
+        return right("equal", text)
+    return _undecided_or_refused(text, "explanation")
 
 
 def _by_text(text: str, options: Sequence[str], correct: int, aliases: tuple[str, ...]) -> Finding:
@@ -153,11 +118,9 @@ def _contained(text: str, options: Sequence[str], correct: int, aliases: tuple[s
     if len(named) > 1:
         return wrong("multiple_options", text)
     (option,) = named
-    return (
-        right("contained", text, ("contained",))
-        if option == correct
-        else wrong("other_option", text, ("contained",))
-    )
+    if option == correct:
+        return right("contained", text, ("contained",))
+    return wrong("other_option", text, ("contained",))
 
 
 def _outermost(tokens: tuple[str, ...], wordings: Sequence[tuple[int, tuple[str, ...]]]) -> list[_Match]:

@@ -8,69 +8,20 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, fields, replace
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
 
 from robustify.errors import AuthorisationError, DataError, UsageError
-from robustify.freeform.grade.graders import (
-    CHOICE,
-    EXPLANATION,
-    NUMERIC,
-    Mode,
-    check_mode,
-    grade_explanation,
-    grade_mcq,
-    grade_numeric,
-)
-from robustify.freeform.grade.nuggets import NUGGETS, grade_nuggets
-from robustify.freeform.grade.numeric import Percent
+from robustify.freeform.grade.graders import GRADERS, Grading, Plugin, grade_answer
 from robustify.freeform.jsonl import appending, read_rows, write_rows
-from robustify.freeform.judge.conversation import Judging
 from robustify.freeform.judge.judges import Judge
 from robustify.freeform.judge.prompting import sealed_digest
-from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult, JudgeTrace, Kind, grade_from, plain
+from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult, grade_from, plain
 
 GRADERS_GROUP = "robustify.graders"
-Plugin = Callable[[FreeItem, str, Judge | None], GradeResult]
-"""A grader of another package: an item, an answer and the judge in; a grade out."""
 PASSING = ("timeout", "api_error", "rate_limited")
 """Temporary faults of a call: such a grade is made again by the next run."""
-_GRADERS: Mapping[str, str] = {
-    "numeric": NUMERIC,
-    "short_text": CHOICE,
-    "explanation": EXPLANATION,
-    "nuggets": NUGGETS,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Grading:
-    """The rules of grading. `grader` names a plug-in that grades everything instead of the built-in graders."""
-
-    mode: Mode = "auto"
-    rel_tol: float = 0.05
-    abs_tol: float = 0.0
-    percent: Percent = "auto"
-    scale: str = "binary"
-    mcq_template: str = "grader/mcq@2.0"
-    numeric_template: str = "grader/numeric@2.0"
-    explanation_template: str = "grader/explanation@2.0"
-    nugget_template: str = "nugget/optimized@2.0"
-    format_type: str = "json"
-    batch_size: int = 10
-    nugget_score: str = "vital"
-    grader: str | None = None
-    judging: Judging = field(default_factory=Judging)
-    seal: bytes | None = field(default=None, repr=False)
-    """The subkey for the digests of a restricted set's text."""
-
-    def templates(self) -> dict[str, str]:
-        """The id and digest of every template that may be used."""
-        store = self.judging.store
-        names = (self.mcq_template, self.numeric_template, self.explanation_template, self.nugget_template)
-        return {template.id: template.sha256 for template in map(store.get, names)}
 
 
 def grade_answers(
@@ -89,7 +40,7 @@ def grade_answers(
         ModelError: the judge can never be asked.
         AuthorisationError: restricted items, and no subkey for their digests.
     """
-    check_mode(rules.mode, judge)
+    rules.check(judge)
     by_id = {item.id: item for item in items}
     rows = list(answers)
     _check(rows, by_id)
@@ -118,83 +69,31 @@ def grade_answers(
     return out
 
 
-def grade_answer(
-    item: FreeItem,
-    row: AnswerRow,
-    rules: Grading,
-    judge: Judge | None = None,
-    plugin: Plugin | None = None,
-) -> GradeResult:
-    """Grade one answer by the grader of its item's kind, or by a plug-in."""
-    if row.error is not None:
-        return _truncated(item, row, row.error)
-    if row.finish_reason == "length":
-        # To count such answers only where they are already right would raise every rate.
-        return _truncated(item, row, "cut_off")
-    if plugin is not None:
-        return replace(plugin(item, row.text, judge), item_id=item.id, model=row.model)
-    if item.nuggets and judge is not None and rules.mode != "deterministic":
-        return grade_nuggets(
-            row.text, item.nuggets, question=item.question, judge=judge, template=rules.nugget_template,
-            format_type=rules.format_type, batch_size=rules.batch_size, score=rules.nugget_score, how=rules.judging,
-            item_id=item.id, model=row.model,
-        )  # fmt: skip
-    return _by_kind(item, row, rules, judge)
-
-
-def _truncated(item: FreeItem, row: AnswerRow, reason: str) -> GradeResult:
-    kind: Kind = item.kind
-    return GradeResult(item.id, row.model, kind, _GRADERS[kind], "truncated", None, None, reason)
-
-
-def _by_kind(item: FreeItem, row: AnswerRow, rules: Grading, judge: Judge | None) -> GradeResult:
-    common: dict[str, Any] = {
-        "question": item.question, "judge": judge, "mode": rules.mode, "how": rules.judging, "item_id": item.id,
-        "model": row.model,
-    }  # fmt: skip
-    match item.kind:
-        case "numeric":
-            others = [option for i, option in enumerate(item.options) if i != item.correct]
-            return grade_numeric(
-                row.text, item.reference, rel_tol=rules.rel_tol, abs_tol=rules.abs_tol, unit=item.unit,
-                percent=rules.percent, others=others, template=rules.numeric_template, **common,
-            )  # fmt: skip
-        case "short_text":
-            alone = item.correct is None
-            options, correct = ((item.reference,), 0) if alone else (item.options, item.correct or 0)
-            return grade_mcq(
-                row.text, options, correct, aliases=item.aliases, template=rules.mcq_template, **common
-            )
-        case "explanation":
-            template = rules.explanation_template
-            return grade_explanation(row.text, item.reference, scale=rules.scale, template=template, **common)
-
-
 def _stored(grade: GradeResult, key: str, item: FreeItem, row: AnswerRow, rules: Grading) -> GradeResult:
     """A grade as it is written: with its key, and without text where the item is restricted."""
-    named = replace(
-        grade,
-        key=key,
-        answer_sha256=_kept(answer_digest(row), "answer", item, rules),
-        group=item.group,
-        restricted=item.restricted,
-        adapter=item.adapter,
-        judge=grade.judge and _kept_trace(grade.judge, item, rules),
-    )
-    return named.without_text() if item.restricted else named
 
+    def kept(digest: str, what: str) -> str:
+        return _kept(digest, what, item, rules)
 
-def _kept_trace(trace: JudgeTrace, item: FreeItem, rules: Grading) -> JudgeTrace:
     attempts = [
         replace(
             attempt,
-            key=_kept(attempt.key, "call", item, rules),
-            prompt_sha256=_kept(attempt.prompt_sha256, "prompt", item, rules),
-            reply_sha256=_kept(attempt.reply_sha256, "reply", item, rules),
+            key=kept(attempt.key, "call"),
+            prompt_sha256=kept(attempt.prompt_sha256, "prompt"),
+            reply_sha256=kept(attempt.reply_sha256, "reply"),
         )
-        for attempt in trace.attempts
+        for attempt in (grade.judge.attempts if grade.judge else ())
     ]
-    return replace(trace, attempts=tuple(attempts))
+    named = replace(
+        grade,
+        key=key,
+        answer_sha256=kept(answer_digest(row), "answer"),
+        group=item.group,
+        restricted=item.restricted,
+        adapter=item.adapter,
+        judge=grade.judge and replace(grade.judge, attempts=tuple(attempts)),
+    )
+    return named.without_text() if item.restricted else named
 
 
 def _kept(digest: str, what: str, item: FreeItem, rules: Grading) -> str:
@@ -221,7 +120,7 @@ def _about(rules: Grading, judge: Judge | None) -> str:
     how = {f.name: getattr(rules.judging, f.name) for f in fields(rules.judging) if f.name != "store"}
     how["shots"] = [asdict(shot) for shot in rules.judging.shots]
     asked = judge.name if judge is not None and rules.mode != "deterministic" else None
-    return json.dumps(plain([fixed, how, rules.templates(), asked, _GRADERS]), sort_keys=True)
+    return json.dumps(plain([fixed, how, rules.templates(), asked, GRADERS]), sort_keys=True)
 
 
 def _key(item: FreeItem, row: AnswerRow, about: str) -> str:

@@ -4,8 +4,9 @@ A label counts only where it is certain which nugget it belongs to. A nugget wit
 bounds; it is never "not supported". Drafts of nuggets are marked unreviewed, and every report counts them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from robustify.errors import DataError, UsageError
 from robustify.freeform.answer_text import (
@@ -20,16 +21,14 @@ from robustify.freeform.judge.asking import AskedLabels, ask_labels, ask_value, 
 from robustify.freeform.judge.conversation import Judging, verdict_of
 from robustify.freeform.judge.judges import Completion, Judge
 from robustify.freeform.judge.label_parse import FORMAT_TYPES, readable
-from robustify.freeform.judge.label_sets import IMPORTANCE, LABEL_SETS
+from robustify.freeform.judge.label_sets import IMPORTANCE, LABEL_SETS, SUPPORT3
 from robustify.freeform.judge.prompting import Message
 from robustify.freeform.judge.spans import Pairs, Reader, Undecodable, spans
 from robustify.freeform.judge.store import PromptTemplate
 from robustify.freeform.judge.verdicts import Reading, majority_vote
-from robustify.freeform.metrics import NUGGET_SCORES, score_nuggets
 from robustify.freeform.schema import (
     LONGEST_NUGGET,
     Attempt,
-    ErrorType,
     FreeItem,
     GradeResult,
     JudgeTrace,
@@ -40,29 +39,31 @@ from robustify.freeform.schema import (
 
 NUGGETS = "nuggets/1"
 MOST_DRAFTED = 12
+NUGGET_SCORES = ("strict_vital", "vital", "strict_all", "all", "weighted")
+OKAY_WEIGHT = 0.5
+"""What an okay nugget counts in `weighted`, where a vital one counts 1 (ours, not TREC's code)."""
 
 
 def grade_nuggets(
+    item: FreeItem,
     answer: str,
-    nuggets: Sequence[Nugget],
-    *,
-    question: str,
     judge: Judge,
+    *,
     template: str = "nugget/optimized@2.0",
     format_type: str = "json",
     batch_size: int = 10,
     score: str = "vital",
     how: Judging | None = None,
-    item_id: str = "",
     model: str = "",
 ) -> GradeResult:
-    """Grade an answer by its nuggets; `score` names the nugget score that is the answer's.
+    """Grade an answer by the nuggets of its item; `score` names the nugget score that is the answer's.
 
     Raises:
-        UsageError: no nuggets, two with the same words, an unknown format or score, a batch below 1, even votes.
+        UsageError: no nuggets, an unknown format or score, a batch below 1, even votes.
+        DataError: two nuggets with the same words or id.
         ModelError: the judge can never be asked.
     """
-    how = how or Judging()
+    how, nuggets = how or Judging(), item.nuggets
     chosen = how.store.get(template)
     _check(nuggets, chosen, format_type, batch_size, score, how.votes)
     text = said(answer)
@@ -72,20 +73,15 @@ def grade_nuggets(
         # What is too long for the rules a judge may still read.
         if text.status != "needs_judge":
             unread = tuple(NuggetGrade(n.id, n.importance, None, None, n.reviewed) for n in nuggets)
-            return replace(text.graded("nuggets", NUGGETS, None, item_id, model), nuggets=unread)
+            return replace(text.graded("nuggets", NUGGETS, None, item.id, model), nuggets=unread)
         text = shown_answer(answer)
-    batches = [nuggets[start : start + batch_size] for start in range(0, len(nuggets), batch_size)]
+
+    def messages(some: Sequence[Nugget]) -> Sequence[Message]:
+        variables = {"query": item.question, "passage": text, "nuggets": [n.text for n in some]}
+        counted = {"num_nuggets": len(some), "format_type": format_type}
+        return how.messages(chosen, variables | counted, item.id, format_type)
 
     def labelled(batch: Sequence[Nugget], vote: int) -> AskedLabels:
-        def messages(some: Sequence[Nugget]) -> Sequence[Message]:
-            variables: dict[str, object] = {
-                "query": question,
-                "passage": text,
-                "nuggets": [n.text for n in some],
-            }
-            variables |= {"num_nuggets": len(some), "format_type": format_type}
-            return how.messages(chosen, variables, item_id, format_type)
-
         return ask_labels(
             judge,
             messages(batch),
@@ -97,12 +93,12 @@ def grade_nuggets(
             alone=lambda place: messages([batch[place]]),
         )
 
-    cast = [_together([labelled(batch, vote) for batch in batches]) for vote in range(how.votes)]
-    graded = _majority(nuggets, cast)
-    votes = tuple(None if a.error_type else "read" for a in cast)
+    batches = [nuggets[start : start + batch_size] for start in range(0, len(nuggets), batch_size)]
+    cast = [AskedLabels.joined([labelled(batch, vote) for batch in batches]) for vote in range(how.votes)]
+    votes = tuple(None if any(asked.error_types) else "read" for asked in cast)
     attempts = tuple(attempt for asked in cast for attempt in asked.attempts)
     trace = JudgeTrace(judge.name, chosen.id, chosen.sha256, attempts, votes, None, judge.name == model)
-    return _scored(graded, trace, score, item_id, model)
+    return _scored(_majority(nuggets, cast), trace, score, item.id, model)
 
 
 def _check(
@@ -126,15 +122,6 @@ def _check(
         raise DataError(f"{len(nuggets)} nuggets with repeated words or ids; expected each fact once")
 
 
-def _together(parts: Sequence[AskedLabels]) -> AskedLabels:
-    """The labels of all batches, in the order of the nuggets."""
-    return AskedLabels(
-        tuple(label for part in parts for label in part.labels),
-        tuple(error for part in parts for error in part.error_types),
-        tuple(attempt for part in parts for attempt in part.attempts),
-    )
-
-
 def _majority(nuggets: Sequence[Nugget], cast: Sequence[AskedLabels]) -> tuple[NuggetGrade, ...]:
     """One label a nugget: the majority of the votes that were requested."""
     graded = []
@@ -152,32 +139,46 @@ def _scored(
     graded: tuple[NuggetGrade, ...], trace: JudgeTrace, score: str, item_id: str, model: str
 ) -> GradeResult:
     scores = score_nuggets(graded)
-    value = scores[score].value
-    errors: list[ErrorType] = [n.error_type for n in graded if n.error_type is not None]
-    flags = {"self_judging": trace.self_judging, "unreviewed_nuggets": not all(n.reviewed for n in graded)}
+    value = scores[score]["value"]
     status: Status = "scored"
-    reason = score
+    reason, error = score, None
     if value is None:
-        empty = scores[score].n == 0
-        status, reason = (
-            ("reference_error", "no_vital_nugget") if empty else ("grader_error", "nugget_unread")
-        )
+        error = next((n.error_type for n in graded if n.error_type is not None), None)
+        status, reason = "grader_error", "nugget_unread"
+        if scores[score]["n"] == 0:
+            status, reason = "reference_error", "no_vital_nugget"
+    flags = {"self_judging": trace.self_judging, "unreviewed_nuggets": not all(n.reviewed for n in graded)}
     return GradeResult(
-        item_id=item_id,
-        model=model,
-        kind="nuggets",
-        grader=NUGGETS,
-        status=status,
-        score=value,
-        verdict=verdict_of(value),
-        reason=reason,
+        item_id, model, "nuggets", NUGGETS, status, value, verdict_of(value), reason,
         method="votes" if len(trace.votes) > 1 else "judge",
         flags=tuple(flag for flag, there in flags.items() if there),
-        error_type=errors[0] if value is None and errors else None,
-        judge=trace,
-        nuggets=graded,
-        nugget_scores={name: part.json() for name, part in scores.items()},
-    )
+        error_type=error, judge=trace, nuggets=graded, nugget_scores=scores,
+    )  # fmt: skip
+
+
+def score_nuggets(nuggets: Sequence[NuggetGrade]) -> dict[str, dict[str, Any]]:
+    """The five nugget scores of one answer: `{SCORE: {"value", "lower", "upper", "n"}}`.
+
+    `strict_*` counts full support alone, the others count partial support as a half; `vital` and `all` say over
+    which nuggets (Pradeep et al. 2024, AutoNuggetizer); `weighted` is ours. The value is None with bounds where a
+    nugget has no label, None without bounds where there is no nugget.
+    """
+    vital = [(n.label, 1.0) for n in nuggets if n.importance == "vital"]
+    every = [(n.label, 1.0) for n in nuggets]
+    weighted = [(n.label, 1.0 if n.importance == "vital" else OKAY_WEIGHT) for n in nuggets]
+    parts = ((vital, True), (vital, False), (every, True), (every, False), (weighted, False))
+    return {name: _mean(*part) for name, part in zip(NUGGET_SCORES, parts, strict=True)}
+
+
+def _mean(labels: Sequence[tuple[str | None, float]], strict: bool) -> dict[str, Any]:
+    whole = sum(weight for _, weight in labels)
+    if not whole:
+        return {"value": None, "lower": None, "upper": None, "n": 0}
+    credit = {label: float(x == 1) if strict else x for label, x in SUPPORT3.scores.items()}
+    known = sum(credit.get(label, 0.0) * weight for label, weight in labels if label is not None)
+    missing = sum(weight for label, weight in labels if label is None)
+    lower, upper = known / whole, (known + missing) / whole
+    return {"value": None if missing else lower, "lower": lower, "upper": upper, "n": len(labels)}
 
 
 def draft_nuggets(
@@ -190,17 +191,13 @@ def draft_nuggets(
     """
     how = how or Judging()
     template = how.store.get("nugget/create@2.0")
-    variables: Mapping[str, object] = {
-        "question": item.question,
-        "reference": item.reference,
-        "most": MOST_DRAFTED,
-    }
+    variables = {"question": item.question, "reference": item.reference, "most": MOST_DRAFTED}
     wanted = 'Reply with only the JSON object: {"nuggets": ["<fact>", "<fact>"]}.'
     messages = how.messages(template, variables, item.id)
-    made = ask_value(judge, messages, _read_facts, wanted, how.call, how.max_parse_retries)
+    made, attempts = ask_value(judge, messages, _read_facts, wanted, how.call, how.max_parse_retries)
     facts = list(made.value or ())[:MOST_DRAFTED]
     if not facts:
-        return item, made.attempts
+        return item, attempts
     labels = how.store.get("nugget/importance@2.0")
     named = {"question": item.question, "nuggets": facts, "num_nuggets": len(facts)}
     weighed = ask_labels(
@@ -211,7 +208,7 @@ def draft_nuggets(
         Nugget(f"{item.id}/n{i}", fact, "okay" if label == "okay" else "vital", reviewed=False)
         for i, (fact, label) in enumerate(zip(facts, weighed.labels, strict=True), start=1)
     )
-    return replace(item, nuggets=drafts), (*made.attempts, *weighed.attempts)
+    return replace(item, nuggets=drafts), (*attempts, *weighed.attempts)
 
 
 def _read_facts(reply: Completion) -> Reading[tuple[str, ...]]:

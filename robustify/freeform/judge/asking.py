@@ -6,11 +6,11 @@ are certain are kept, and only the missing ones are asked again. What stays unre
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from robustify.errors import UsageError
 from robustify.freeform.judge.judges import Call, Completion, Judge, JudgeCallError, call_key
-from robustify.freeform.judge.label_parse import parse_labels_multi_format
+from robustify.freeform.judge.label_parse import LabelParse, parse_labels_multi_format
 from robustify.freeform.judge.label_sets import SUPPORT3, LabelSet
 from robustify.freeform.judge.prompting import Message, prompt_sha256
 from robustify.freeform.judge.verdicts import Reading, Vote, majority_vote
@@ -24,31 +24,21 @@ LONGEST_QUOTED = 4000
 
 
 @dataclass(frozen=True, slots=True)
-class AskedOnce(Generic[T]):
-    """One vote: its value, and every attempt."""
-
-    value: T | None
-    error_type: ErrorType | None
-    attempts: tuple[Attempt, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class AskedLabels:
-    """The labels of one asking, None where a nugget got none; `status` is "ok", "partial" or "error"."""
+    """The labels of one asking, None where a nugget got none, each with what was wrong, and every attempt."""
 
     labels: tuple[str | None, ...]
     error_types: tuple[ErrorType | None, ...]
     attempts: tuple[Attempt, ...]
 
-    @property
-    def status(self) -> str:
-        """How much of it could be read."""
-        return "ok" if all(self.labels) else "partial" if any(self.labels) else "error"
-
-    @property
-    def error_type(self) -> ErrorType | None:
-        """The first fault that is left."""
-        return next((e for e in self.error_types if e is not None), None)
+    @classmethod
+    def joined(cls, parts: Sequence["AskedLabels"]) -> "AskedLabels":
+        """The labels of several askings, in their order."""
+        return cls(
+            tuple(label for part in parts for label in part.labels),
+            tuple(error for part in parts for error in part.error_types),
+            tuple(attempt for part in parts for attempt in part.attempts),
+        )
 
 
 def ask_value(
@@ -58,32 +48,32 @@ def ask_value(
     wanted: str,
     call: Call,
     max_parse_retries: int = 2,
-) -> AskedOnce[T]:
+) -> tuple[Reading[T], tuple[Attempt, ...]]:
     """One value from a judge; `wanted` is the line of a retry that says what to reply with.
 
     Raises:
         ModelError: the judge can never be asked.
     """
     conversation, attempts = list(messages), []
-    error: ErrorType | None = None
+    reading: Reading[T] = Reading(None, "empty")
     for number in range(max_parse_retries + 1):
         made = replace(call, attempt=number)
         try:
             reply = judge.complete(conversation, made)
         except JudgeCallError as fault:
             attempts.append(_attempt(judge, conversation, made, None, fault.error_type))
-            return AskedOnce(None, fault.error_type, tuple(attempts))
+            return Reading(None, fault.error_type), tuple(attempts)
         reading = read(reply)
-        error = reading.error_type
-        attempts.append(_attempt(judge, conversation, made, reply, error))
-        if error is None:
-            return AskedOnce(reading.value, None, tuple(attempts))
-        conversation = [
-            *conversation,
-            Message("assistant", reply.text[:LONGEST_QUOTED]),
-            Message("user", f"{_fault_line(error)} {wanted}"),
-        ]
-    return AskedOnce(None, error, tuple(attempts))
+        attempts.append(_attempt(judge, conversation, made, reply, reading.error_type))
+        if reading.error_type is None:
+            break
+        again = f"{_fault_line(reading.error_type)} {wanted}"
+        conversation = _continued(conversation, reply, again)
+    return reading, tuple(attempts)
+
+
+def _continued(conversation: Sequence[Message], reply: Completion, again: str) -> list[Message]:
+    return [*conversation, Message("assistant", reply.text[:LONGEST_QUOTED]), Message("user", again)]
 
 
 def ask_votes(
@@ -105,12 +95,11 @@ def ask_votes(
         ask_value(judge, messages, read, wanted, voting(call, i, votes), max_parse_retries)
         for i in range(votes)
     ]
-    values = tuple(c.value for c in cast)
-    attempts = tuple(a for c in cast for a in c.attempts)
+    values = tuple(reading.value for reading, _ in cast)
     vote = majority_vote(values, votes)
     if votes == 1 and vote.verdict is None:
-        vote = Vote(None, 0.0, cast[0].error_type)
-    return vote, values, attempts
+        vote = Vote(None, 0.0, cast[0][0].error_type)
+    return vote, values, tuple(attempt for _, attempts in cast for attempt in attempts)
 
 
 def check_votes(votes: int) -> None:
@@ -127,49 +116,6 @@ def voting(call: Call, vote: int, votes: int) -> Call:
     """The call of one vote: a seed of its own, and a temperature where there are several."""
     warm = VOTING_TEMPERATURE if votes > 1 else call.temperature
     return replace(call, temperature=warm, seed=call.seed + vote, vote=vote)
-
-
-@dataclass(slots=True)
-class _Labelling:
-    """The labels of several nuggets, filled attempt by attempt."""
-
-    judge: Judge
-    format_type: str
-    label_set: LabelSet
-    labels: list[str | None]
-    errors: list[ErrorType | None]
-    attempts: list[Attempt]
-
-    @property
-    def missing(self) -> list[int]:
-        return [i for i, label in enumerate(self.labels) if label is None]
-
-    def ask(self, conversation: Sequence[Message], call: Call) -> tuple[str, str] | None:
-        """One attempt at what is missing: the reply and the line that asks again, or None where a call failed."""
-        missing, n = self.missing, len(self.labels)
-        try:
-            reply = self.judge.complete(conversation, call)
-        except JudgeCallError as fault:
-            self.attempts.append(_attempt(self.judge, conversation, call, None, fault.error_type))
-            for i in missing:
-                self.errors[i] = self.errors[i] or fault.error_type
-            return None
-        parsed = parse_labels_multi_format(
-            reply.text,
-            len(missing),
-            format_type=self.format_type,
-            label_set=self.label_set,
-            finish_reason=reply.finish_reason,
-            numbers=[i + 1 for i in missing] if len(missing) < n else None,
-        )
-        self.attempts.append(_attempt(self.judge, conversation, call, reply, parsed.error_type))
-        for i, label in zip(missing, parsed.labels or [None] * len(missing), strict=True):
-            self.labels[i], self.errors[i] = label, None if label else parsed.error_type
-        line = _retry_line(parsed.error_type or "unknown_label", parsed.count, self.missing, n)
-        return reply.text[:LONGEST_QUOTED], line
-
-    def asked(self) -> AskedLabels:
-        return AskedLabels(tuple(self.labels), tuple(self.errors), tuple(self.attempts))
 
 
 def ask_labels(
@@ -190,22 +136,52 @@ def ask_labels(
     Raises:
         UsageError: `expected_count` below 1, or an unknown `format_type`.
     """
-    first = call or Call()
-    labels = _Labelling(judge, format_type, label_set, [None] * expected_count, [None] * expected_count, [])
+    first, n = call or Call(), expected_count
+    labels: list[str | None] = [None] * n
+    errors: list[ErrorType | None] = [None] * n
+    attempts: list[Attempt] = []
+
+    def missing() -> list[int]:
+        return [i for i, label in enumerate(labels) if label is None]
+
+    def ask(
+        conversation: Sequence[Message], made: Call, places: Sequence[int], numbers: Sequence[int] | None
+    ) -> tuple[Completion, LabelParse] | None:
+        """One attempt at the labels of these places; None where the call failed."""
+        try:
+            reply = judge.complete(conversation, made)
+        except JudgeCallError as fault:
+            attempts.append(_attempt(judge, conversation, made, None, fault.error_type))
+            for i in places:
+                errors[i] = errors[i] or fault.error_type
+            return None
+        parsed = parse_labels_multi_format(
+            reply.text, len(places), format_type=format_type, label_set=label_set,
+            finish_reason=reply.finish_reason, numbers=numbers,
+        )  # fmt: skip
+        attempts.append(_attempt(judge, conversation, made, reply, parsed.error_type))
+        for i, label in zip(places, parsed.labels or [None] * len(places), strict=True):
+            labels[i], errors[i] = label, None if label else parsed.error_type
+        return reply, parsed
+
     conversation = list(messages)
     one_by_one = alone is not None and max_parse_retries > 0
+    failed = False
     for number in range(max_parse_retries + (not one_by_one)):
-        answered = labels.ask(conversation, replace(first, attempt=number))
-        if answered is None or not labels.missing:
-            return labels.asked()
-        reply, again = answered
-        conversation = [*conversation, Message("assistant", reply), Message("user", again)]
-    if alone is not None and one_by_one:
-        for i in labels.missing:
-            one = _Labelling(judge, format_type, label_set, [None], [None], labels.attempts)
-            one.ask(alone(i), first)
-            labels.labels[i], labels.errors[i] = one.labels[0], one.errors[0]
-    return labels.asked()
+        places = missing()
+        numbers = [i + 1 for i in places] if len(places) < n else None
+        answered = ask(conversation, replace(first, attempt=number), places, numbers)
+        failed = answered is None
+        if answered is None or not missing():
+            break
+        reply, parsed = answered
+        again = _retry_line(parsed.error_type or "unknown_label", parsed.count, missing(), n)
+        conversation = _continued(conversation, reply, again)
+    if alone is not None and one_by_one and not failed:
+        for i in missing():
+            errors[i] = None
+            ask(alone(i), first, [i], None)
+    return AskedLabels(tuple(labels), tuple(errors), tuple(attempts))
 
 
 def _fault_line(error: ErrorType) -> str:
