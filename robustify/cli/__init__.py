@@ -19,17 +19,13 @@ import click
 from click_default_group import DefaultGroup
 
 from robustify import __version__
-from robustify.cli.adapter import adapter
-from robustify.cli.audit import run
-from robustify.cli.data import heuristics, validate
+from robustify.cli.data import rules_alone, validate
 from robustify.cli.free import free
-from robustify.cli.gate import gate
 from robustify.cli.interop import export, import_
-from robustify.cli.judging import check, compare, judge, report, simulate
-from robustify.cli.key import key
-from robustify.cli.licence import licence
 from robustify.cli.models import cache, models
 from robustify.cli.options import printable
+from robustify.cli.runs import check, compare, judge_again, report, run, simulate
+from robustify.cli.sensitive import adapter, key, licence
 from robustify.cli.split import split
 from robustify.errors import RobustifyError
 from robustify.redaction import firewall
@@ -58,27 +54,33 @@ def cli() -> None:
     """
 
 
-for command in (
-    run,
-    validate,
-    heuristics,
-    import_,
-    judge,
-    check,
-    report,
-    compare,
-    export,
-    simulate,
-    free,
-    gate,
-    adapter,
-    key,
-    licence,
-    split,
-    models,
-    cache,
+class _Gate(click.Command):
+    """Hands every argument on, `--` and `--help` included: the gate's own parser reads them, as the hook needs no Click."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.args = list(args)
+        return []
+
+    def get_help(self, ctx: click.Context) -> str:
+        from robustify.gate import command
+
+        return command.scanner().format_help().rstrip("\n")
+
+
+@click.command(cls=_Gate, add_help_option=False)
+@click.pass_context
+def gate(ctx: click.Context) -> int:
+    """Refuse items of a sensitive set before they are committed, pushed or published."""
+    from robustify.gate import command
+
+    return command.main(ctx.args)
+
+
+for _command in (
+    *(run, validate, rules_alone, import_, judge_again, check, report, compare, export, simulate),
+    *(free, gate, adapter, key, licence, split, models, cache),
 ):
-    cli.add_command(command)
+    cli.add_command(_command)
 
 
 def main() -> NoReturn:

@@ -174,11 +174,11 @@ def _explained_lines(shown: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-@click.command()
+@click.command("heuristics")
 @DATA
 @SKIP_BAD
 @as_json
-def heuristics(data: str, skip_bad: bool, json_: bool) -> int:
+def rules_alone(data: str, skip_bad: bool, json_: bool) -> int:
     """Score DATA with simple rules on its choices; no model is needed.
 
     \b

@@ -8,21 +8,13 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from robustify.cli.options import as_json, chosen, printable, screening
+from robustify.cli.options import PATH, RUN, as_json, out_option, printable, screening
 
 if TYPE_CHECKING:
     from robustify.export.writing import Form
     from robustify.views import View
 
-RUN = click.argument("folder", metavar="RUN", type=click.Path(path_type=Path))
-OUT = click.option(
-    "-o",
-    "--out",
-    "--output",
-    required=True,
-    type=click.Path(path_type=Path),
-    help="A new or empty folder for the files.",
-)
+OUT = out_option("A new or empty folder for the files.")
 FORCE = click.option(
     "--force", is_flag=True, help="Export although a guardrail halts it; the export says so."
 )
@@ -30,19 +22,12 @@ FORCE = click.option(
 
 @click.command("import")
 @click.argument("logs", metavar="LOG...", nargs=-1, required=True)
-@click.option(
-    "-o",
-    "--out",
-    "--output",
-    required=True,
-    type=click.Path(path_type=Path),
-    help="The run's folder.",
-)
+@out_option("The run's folder.")
 @click.option(
     "--data",
     multiple=True,
     metavar="ITEMS",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="The benchmark's own file, to match the logs with (repeatable) [default: the logs' own text].",
 )
 @click.option(
@@ -72,9 +57,7 @@ def import_(
     columns: tuple[str, ...],
     filter_: str | None,
     name: str | None,
-    criterion: str | None,
-    mode: str | None,
-    probe_vote: str | None,
+    rule: dict[str, object],
     skip_bad: bool,
     json_: bool,
 ) -> int:
@@ -93,10 +76,8 @@ def import_(
 
     asked_as = cast("View | None", view)
     options = LogOptions(view=asked_as, filter=filter_, columns=mapping(columns), skip_bad=skip_bad)
-    overrides = chosen(screen__criterion=criterion, screen__mode=mode, screen__probe_vote=probe_vote)
-    done = import_logs(
-        [parse_log_path(log) for log in logs], out, data=data, options=options, name=name, overrides=overrides
-    )
+    paths = [parse_log_path(log) for log in logs]
+    done = import_logs(paths, out, data=data, options=options, name=name, overrides=rule)
     summary = done.summary
     for note in done.manifest["config"]["notes"]:
         click.echo(f"robustify: {printable(note)}", err=True)

@@ -1,5 +1,6 @@
 """Options that several commands share, and the watch that shows progress."""
 
+import functools
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -12,6 +13,13 @@ if TYPE_CHECKING:
 
 
 F = TypeVar("F", bound=Callable[..., object])
+PATH = click.Path(path_type=Path)
+RUN = click.argument("folder", metavar="RUN", type=PATH)
+
+
+def out_option(says: str, *, required: bool = True) -> Callable[[F], F]:
+    """`-o`: where a command writes."""
+    return click.option("-o", "--out", "--output", required=required, type=PATH, help=says)
 
 
 def as_json(command: F) -> F:
@@ -30,8 +38,17 @@ def cache_dir(command: F) -> F:
     )(command)
 
 
-def screening(command: F) -> F:
-    """The options that choose the rule of the screen."""
+def screening(command: Callable[..., object]) -> Callable[..., object]:
+    """The options that choose the rule of the screen; the command gets those that were given as `rule`."""
+
+    @functools.wraps(command)
+    def wrapped(
+        *, criterion: str | None, mode: str | None, probe_vote: str | None, **given: object
+    ) -> object:
+        rule = chosen(screen__criterion=criterion, screen__mode=mode, screen__probe_vote=probe_vote)
+        return command(rule=rule, **given)
+
+    asked: Callable[..., object] = wrapped
     for option in (
         click.option(
             "--criterion",
@@ -47,8 +64,8 @@ def screening(command: F) -> F:
             "--probe-vote", type=click.Choice(["none", "with", "alone"]), help="Whether the probe votes."
         ),
     ):
-        command = option(command)
-    return command
+        asked = option(asked)
+    return asked
 
 
 def chosen(**options: object) -> dict[str, object]:

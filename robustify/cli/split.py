@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from robustify.cli.options import as_json, printable
+from robustify.cli.options import PATH, RUN, as_json, out_option, printable
 
 if TYPE_CHECKING:
     from robustify.restricted.ids import Split
 
 NEW_KEY = "ROBUSTIFY_NEW_KEY_FILE"
-FILE = click.argument("file", metavar="SPLIT", type=click.Path(path_type=Path))
+FILE = click.argument("file", metavar="SPLIT", type=PATH)
 DATA = click.option(
     "--data",
     required=True,
@@ -31,12 +31,12 @@ def split() -> None:
 
 
 @split.command()
-@click.argument("folder", metavar="RUN", type=click.Path(path_type=Path))
+@RUN
 @click.option(
     "--split", "name", required=True, type=click.Choice(["robust", "shortcut", "undecided"]),
     help="Which split.",
 )  # fmt: skip
-@click.option("-o", "--out", "--output", required=True, type=click.Path(path_type=Path), help="A new file.")
+@out_option("A new file.")
 @click.option(
     "--level",
     type=click.Choice(["evaluator", "published"]),
@@ -47,7 +47,7 @@ def split() -> None:
 @click.option(
     "--previous",
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="A split that was published before, of any name; refused if together they describe single items. Repeatable.",
 )
 def emit(folder: Path, name: str, out: Path, level: str, previous: tuple[Path, ...]) -> int:
@@ -72,9 +72,7 @@ def emit(folder: Path, name: str, out: Path, level: str, previous: tuple[Path, .
 @split.command()
 @FILE
 @DATA
-@click.option(
-    "-o", "--out", "--output", required=True, type=click.Path(path_type=Path), help="A new private file."
-)
+@out_option("A new private file.")
 def apply(file: Path, data: str, out: Path) -> int:
     """Write the items of SPLIT from the local copy, with their text, for your own eyes (mode 0600).
 
@@ -121,10 +119,10 @@ def verify(file: Path, data: str, json_: bool) -> int:
 @split.command()
 @FILE
 @DATA
-@click.option("-o", "--out", "--output", required=True, type=click.Path(path_type=Path), help="A new file.")
+@out_option("A new file.")
 @click.option(
     "--new-key-file",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help=f"The file of the new key [default: ${NEW_KEY}]; the old one is $ROBUSTIFY_KEY_FILE.",
 )
 def rekey(file: Path, data: str, out: Path, new_key_file: Path | None) -> int:

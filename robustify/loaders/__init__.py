@@ -1,7 +1,6 @@
 """A benchmark file -> items. Layouts are recognised by content; what cannot be an item is refused by line."""
 
 from robustify.loaders.assemble import load, load_many
-from robustify.loaders.loaded import Defect, Loaded, Quarantined, describe
-from robustify.loaders.source import FieldMap, Source
+from robustify.loaders.loaded import Defect, FieldMap, Loaded, Quarantined, Source, describe
 
 __all__ = ["Defect", "FieldMap", "Loaded", "Quarantined", "Source", "describe", "load", "load_many"]

@@ -10,8 +10,8 @@ from string import ascii_uppercase
 
 from robustify.errors import ItemError
 from robustify.item import FEWEST, MOST
+from robustify.loaders.loaded import KeyKind
 from robustify.loaders.rows import RawItem, json_kind, require_text
-from robustify.loaders.source import KeyKind
 
 _DIGITS = re.compile(r"-?[0-9]{1,9}")
 _LETTER = re.compile(r"\(?([A-Za-z])[.):]?")

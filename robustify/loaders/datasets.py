@@ -11,6 +11,7 @@ from string import ascii_uppercase
 from robustify.errors import ItemError
 from robustify.item import FEWEST, MOST
 from robustify.loaders.fields import read_fields
+from robustify.loaders.loaded import FieldMap, KeyKind
 from robustify.loaders.rows import (
     Cells,
     RawItem,
@@ -21,7 +22,6 @@ from robustify.loaders.rows import (
     json_kind,
     text_list,
 )
-from robustify.loaders.source import FieldMap, KeyKind
 
 Recognise = Callable[[Cells], bool]
 _LETTERED_START = re.compile(r"Answer Choices:\s*(?=\(A\))")

@@ -13,6 +13,7 @@ from string import ascii_lowercase
 
 from robustify.errors import DataError, ItemError
 from robustify.loaders.answer_keys import key_index
+from robustify.loaders.loaded import FieldMap
 from robustify.loaders.rows import (
     Cells,
     RawItem,
@@ -24,7 +25,6 @@ from robustify.loaders.rows import (
     require_text,
     text_list,
 )
-from robustify.loaders.source import FieldMap
 
 # Each line: names that mean the same. A later line counts only where no name of an earlier one is there.
 STEMS = (("stem", "question", "query", "question_stem"), ("prompt", "input", "sentence"))

@@ -13,7 +13,7 @@ from typing import Any
 
 from robustify.errors import AuthorisationError, DataError, RobustifyError, UsageError
 from robustify.loaders.hub_files import HubSelection, choose_files
-from robustify.loaders.source import Source
+from robustify.loaders.loaded import Source
 
 _RESTRICTED = re.compile(r"wmdp", re.IGNORECASE)
 _CARD = "README.md"

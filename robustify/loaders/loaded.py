@@ -1,14 +1,103 @@
-"""What loading gives: items, the place each came from, what was found wrong with the benchmark, and its counts.
+"""What loading takes and what it gives.
 
-A defect is a finding about a benchmark, not a fault of a file: it names an item and a line, never a text.
+It takes what a user says about a benchmark: where it lies and, if need be, how its fields are called. Settings only: an
+unknown name is refused, and so is a Hub dataset without a commit. It gives items, the place each came from, what was
+found wrong with the benchmark, and its counts. A defect is a finding about a benchmark, not a fault of a file: it names
+an item and a line, never a text.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from robustify.item import Item, folded, unspaced
+
+KeyKind = Literal["auto", "index", "number", "letter", "label", "text"]
+"""How a key names its choice: `index` counts from 0, `number` from 1, `label` is the choice's own label."""
+
+
+class FieldMap(BaseModel):
+    """The names of the fields that make an item. What is left out is recognised by its usual names.
+
+    `choices` is one field that holds a list, or a list of fields that hold one choice each. A dot steps into
+    an object (`question.stem`). `passage` is a text that several stems share; it is put before the stem.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    id: str | None = None
+    stem: str | None = None
+    choices: str | tuple[str, ...] | None = None
+    key: str | None = None
+    key_is: KeyKind = "auto"
+    topic: str | None = None
+    passage: str | None = None
+
+
+_REPO = re.compile(r"[\w.-]+/[\w.-]+")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+class Source(BaseModel):
+    """One file (or Arrow folder) of a benchmark, or one split of a Hub dataset.
+
+    `path` is resolved by the caller. `hub: owner/name` needs `revision`, the 40 digits of a commit, because a
+    branch or tag can move; `config`, `split` or a glob of `files` say which part of the repository is meant.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    path: str = ""
+    hub: str | None = None
+    """A dataset of the Hub, `owner/name`; its files are taken from the local hub cache or fetched."""
+    revision: str | None = None
+    """Of a Hub dataset: the commit, 40 hexadecimal digits."""
+    config: str | None = None
+    """Of a Hub dataset: its configuration (often a subject or a level)."""
+    split: str | None = None
+    """Of a Hub dataset: train, validation, test ..."""
+    files: str | None = None
+    """Of a Hub dataset: a glob of file names, where config and split do not say it."""
+    layout: str | None = None
+    """None: recognised by content."""
+    fields: FieldMap | None = None
+    topic: str | None = None
+    """One topic for the whole file; None: the file's own."""
+    name: str | None = None
+    """The benchmark's name; None: the stem of the file's name."""
+    sha256: str | None = None
+    """The digest the data must have."""
+    skip_bad: bool = False
+    """Set rows aside that cannot be items, instead of refusing the file."""
+
+    @model_validator(mode="after")
+    def _one_place(self) -> "Source":
+        if self.hub is None:
+            given = [n for n in ("revision", "config", "split", "files") if getattr(self, n) is not None]
+            if given:
+                raise ValueError(f"{given[0]} is of a Hub dataset only; expected `hub: owner/name` beside it")
+            if not self.path:
+                raise ValueError(
+                    "names no data; expected `path: FILE` or `hub: owner/name` with a `revision`"
+                )
+            return self
+        if self.path:
+            raise ValueError("both `path` and `hub` are given; expected one of them")
+        if not _REPO.fullmatch(self.hub):
+            raise ValueError("hub is no dataset's name; expected `hub: owner/name`")
+        if self.revision is None or not _COMMIT.fullmatch(self.revision):
+            fault = "is missing" if self.revision is None else "is no commit (a branch or a tag can move)"
+            raise ValueError(
+                f"revision {fault}; expected 40 hexadecimal digits: the commit that the dataset's page shows "
+                "under Files and versions, History"
+            )
+        return self
+
 
 FEWEST_FOR_NOTE = 20
 

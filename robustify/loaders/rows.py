@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from robustify.errors import ItemError
-from robustify.loaders.source import KeyKind
+from robustify.loaders.loaded import KeyKind
 from robustify.redaction.text import KeptHere
 
 V = TypeVar("V")

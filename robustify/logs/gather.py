@@ -14,9 +14,12 @@ from robustify.errors import DataError, ItemError
 from robustify.item import Item, unspaced
 from robustify.loaders import Defect, Loaded, Quarantined
 from robustify.loaders.loaded import find_defects
-from robustify.logs.gathered import (
+from robustify.logs.log import Log, LoggedItem, LogReply
+from robustify.logs.match import (
     UNCONDITIONED,
+    Catalogue,
     Gathered,
+    MatchedItem,
     answer_rows,
     bare_row,
     refuse_repeats,
@@ -24,8 +27,6 @@ from robustify.logs.gathered import (
     unanswered_notes,
     unread,
 )
-from robustify.logs.log import Log, LoggedItem, LogReply
-from robustify.logs.match import Catalogue, MatchedItem
 from robustify.logs.prompts import BLIND
 from robustify.orders import own
 

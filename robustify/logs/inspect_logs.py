@@ -18,12 +18,11 @@ from typing import Any
 import pyarrow as pa
 
 from robustify.errors import DataError, ItemError, UsageError
-from robustify.loaders.harness_logs import item_table
 from robustify.loaders.json_rows import decode
+from robustify.loaders.layouts import item_table
 from robustify.loaders.rows import Cells, Fault, SourceRow, SourceTable, name_like, rows_or_faults
 from robustify.logs.log import Log, LoggedItem, LogOptions, LogReply, logged_items, plain_model
-from robustify.logs.naming import place_named
-from robustify.logs.prompts import assumed
+from robustify.logs.prompts import assumed, place_named
 
 KIND = "inspect"
 _ATTACHED = "attachment://"

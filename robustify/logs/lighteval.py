@@ -17,8 +17,7 @@ from robustify.item import FEWEST, MOST
 from robustify.loaders.layouts import bare_stems
 from robustify.loaders.rows import Cells, RawItem, SourceTable, cell_value, has, rows_or_faults
 from robustify.logs.log import Log, LoggedItem, LogOptions, LogReply, plain_model
-from robustify.logs.naming import are_letters
-from robustify.logs.prompts import assumed
+from robustify.logs.prompts import are_letters, assumed
 from robustify.views import View
 
 KIND = "lighteval"

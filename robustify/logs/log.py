@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from robustify.loaders.answer_keys import key_index
 from robustify.loaders.layouts import groups, raw_items
+from robustify.loaders.loaded import FieldMap
 from robustify.loaders.rows import Fault, RawItem, SourceRow, SourceTable, rows_or_faults
-from robustify.loaders.source import FieldMap
 from robustify.redaction.text import KeptHere
 from robustify.views import View
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from robustify.errors import DataError, UsageError
 from robustify.files import sha256
-from robustify.loaders.harness_logs import is_lm_eval
 from robustify.loaders.json_rows import whole_object
+from robustify.loaders.layouts import is_lm_eval
+from robustify.loaders.loaded import FieldMap
 from robustify.loaders.open_file import open_rows
-from robustify.loaders.source import FieldMap
 from robustify.logs.inspect_logs import is_inspect, read_eval_zip, read_inspect
 from robustify.logs.lighteval import is_lighteval, read_lighteval
 from robustify.logs.lm_eval_logs import read_lm_eval

@@ -11,10 +11,10 @@ from typing import get_args
 
 from robustify.errors import DataError, UsageError
 from robustify.loaders.fields import choice_columns
+from robustify.loaders.loaded import KeyKind
 from robustify.loaders.rows import SourceRow, SourceTable
-from robustify.loaders.source import KeyKind
 from robustify.logs.log import LogOptions
-from robustify.logs.naming import mostly_letters
+from robustify.logs.prompts import mostly_letters
 
 # Each line: names that mean the same. A later line counts only where no name of an earlier one is there.
 USUAL: dict[str, tuple[tuple[str, ...], ...]] = {

@@ -25,9 +25,8 @@ from robustify.loaders.rows import (
     rows_or_faults,
 )
 from robustify.logs.log import Log, LoggedItem, LogOptions, LogReply
-from robustify.logs.naming import Naming, naming, whole_number
 from robustify.logs.pick_columns import PickColumns, missing_column, pick_columns
-from robustify.logs.prompts import assumed
+from robustify.logs.prompts import Naming, assumed, naming, whole_number
 from robustify.stats.ties import tied_best
 from robustify.views import VIEWS, View
 

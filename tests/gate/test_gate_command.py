@@ -14,7 +14,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from robustify.cli.gate import gate
+from robustify.cli import gate
 from robustify.gate.command import INDEX_VARIABLE, main, scanner
 from robustify.gate.key_file import FILE_VARIABLE, VARIABLE
 from robustify.gate.policy import RULES

@@ -19,7 +19,7 @@ from bench.calibrate.trial import Interval, Trial, by_independence, estimator, s
 from robustify.baselines.features import HEDGES, words_of
 from robustify.baselines.heuristics import HEURISTICS
 from robustify.cli import cli
-from robustify.cli.judging import simulate
+from robustify.cli.runs import simulate
 from robustify.errors import ResourceError, UsageError
 from robustify.item import Item
 from robustify.loaders import Source, load

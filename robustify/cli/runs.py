@@ -1,21 +1,88 @@
-"""`robustify judge`, `check`, `report` and `compare`: what a finished run allows without a model; and `simulate`."""
+"""`robustify CONFIG`, and what a finished run allows without a model: `judge`, `check`, `report`, `compare`; `simulate`."""
 
 import json
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
-from robustify.cli.options import as_json, chosen, printable, screening
+from robustify.cli.options import (
+    RUN,
+    F,
+    as_json,
+    cache_dir,
+    chosen,
+    default_cache,
+    out_option,
+    printable,
+    screening,
+    watcher,
+)
 
 SHARE = click.FloatRange(0, 1)
-RUN = click.argument("folder", metavar="RUN", type=click.Path(path_type=Path))
 
 
 @click.command()
+@click.argument("config")
+@out_option("The run's folder [default: results/NAME].", required=False)
+@click.option("-m", "--models", multiple=True, metavar="NAME",
+              help="Ask this model instead of the config's (repeatable).")  # fmt: skip
+@screening
+@click.option("--limit", type=click.IntRange(min=1), help="Only the first N items.")
+@click.option("--safe-demo", is_flag=True, help="Run only if the set is public.")
+@click.option("--device", help="Where the models run, e.g. cpu or cuda:0.")
+@cache_dir
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
+@click.option("--progress/--no-progress", default=None, help="Show progress bars [default: on a terminal].")
+@as_json
+def run(
+    config: str,
+    out: Path | None,
+    models: tuple[str, ...],
+    rule: dict[str, object],
+    limit: int | None,
+    safe_demo: bool,
+    device: str | None,
+    cache_dir: Path | None,
+    quiet: bool,
+    progress: bool | None,
+    json_: bool,
+) -> int:
+    """Audit the benchmark that CONFIG names and write the run's folder.
+
+    \b
+    Example:
+        robustify demo_benign.yaml --out results/demo
+    """
+    from robustify import config as configs
+    from robustify.pipeline import robustify
+    from robustify.report.reasons import guardrail_sentence
+    from robustify.report.sections.headline import closing
+
+    overrides = {**rule, **chosen(limit=limit)}
+    settings = configs.with_models(configs.load(configs.find(config), overrides), models, device)
+    if safe_demo:
+        configs.require_public(settings)
+    folder = out or Path("results") / settings.name
+    shown = sys.stderr.isatty() if progress is None else progress
+    done = robustify(settings, folder, default_cache(cache_dir), watcher(shown and not quiet))
+    summary = done.summary
+    if json_:
+        click.echo(
+            json.dumps({"run": str(folder), "signature": summary.signature, "summary": summary.tree()})
+        )
+    elif not quiet:
+        click.echo("\n".join(closing(summary, str(folder))))
+    for g in summary.halting:
+        click.echo(f"robustify: {g.name}: {guardrail_sentence(g)}; lm_eval_tasks were not written", err=True)
+    return 7 if summary.halting else 0
+
+
+@click.command("judge")
 @RUN
-@click.option(
-    "-o", "--out", "--output", type=click.Path(path_type=Path), help="Another folder [default: RUN itself]."
-)
+@out_option("Another folder [default: RUN itself].", required=False)
 @screening
 @click.option(
     "--rotation",
@@ -23,14 +90,8 @@ RUN = click.argument("folder", metavar="RUN", type=click.Path(path_type=Path))
     help="A voter's pick over the orders: of their average, or the same in every or in most of them.",
 )
 @as_json
-def judge(
-    folder: Path,
-    out: Path | None,
-    criterion: str | None,
-    mode: str | None,
-    probe_vote: str | None,
-    rotation: str | None,
-    json_: bool,
+def judge_again(
+    folder: Path, out: Path | None, rule: dict[str, object], rotation: str | None, json_: bool
 ) -> int:
     """Judge the answers of RUN again, under other rules; seconds, no model.
 
@@ -42,12 +103,7 @@ def judge(
     from robustify.report.sections.headline import closing
     from robustify.run import open_run
 
-    overrides = chosen(
-        screen__criterion=criterion,
-        screen__mode=mode,
-        screen__probe_vote=probe_vote,
-        screen__rotation=rotation,
-    )
+    overrides = {**rule, **chosen(screen__rotation=rotation)}
     done = rejudge(open_run(folder), overrides, out or folder)
     summary = done.summary
     click.echo(json.dumps(summary.tree()) if json_ else "\n".join(closing(summary, str(done.folder))))
@@ -68,13 +124,13 @@ def check(folder: Path, json_: bool) -> int:
     from robustify.report.reasons import guardrail_sentence
     from robustify.run import open_run
 
-    run = open_run(folder)
-    changed = run.changed()
+    done = open_run(folder)
+    changed = done.changed()
     if changed:
         raise DataError(
             *(f"{folder / name}: is not as the run left it; judge again or restore it" for name in changed)
         )
-    summary = run.summary
+    summary = done.summary
     passed = all(c.passed for c in summary.guardrails)
     if json_:
         click.echo(
@@ -126,50 +182,33 @@ def compare(folders: tuple[Path, ...], json_: bool) -> int:
     return 0
 
 
+def _parameter(name: str, default: object, kind: "click.ParamType[Any]", says: str) -> Callable[[F], F]:
+    return click.option(f"--{name}", default=default, show_default=True, type=kind, help=says)
+
+
 @click.command()
-@click.option(
-    "-o", "--out", "--output", required=True, type=click.Path(path_type=Path), help="Where to write it."
-)
-@click.option("--items", default=300, show_default=True, type=click.IntRange(1, 1_000_000), help="How many.")
-@click.option(
-    "--shortcut-rate", default=0.1, show_default=True, type=SHARE, help="Items whose key voters can see."
-)
-@click.option(
-    "--hidden-rate", default=0.0, show_default=True, type=SHARE, help="Items whose key only outsiders see."
-)
-@click.option(
-    "--voters", default=3, show_default=True, type=click.IntRange(1, 9), help="Reference models that vote."
-)
-@click.option(
-    "--correlation", default=0.5, show_default=True, type=SHARE, help="How often a guess is the shared one."
-)
+@out_option("Where to write it.")
+@_parameter("items", 300, click.IntRange(1, 1_000_000), "How many.")
+@_parameter("shortcut-rate", 0.1, SHARE, "Items whose key voters can see.")
+@_parameter("hidden-rate", 0.0, SHARE, "Items whose key only outsiders see.")
+@_parameter("voters", 3, click.IntRange(1, 9), "Reference models that vote.")
+@_parameter("correlation", 0.5, SHARE, "How often a guess is the shared one.")
 @click.option(
     "--options", multiple=True, type=click.IntRange(2, 26), help="Choices an item (repeatable) [default: 4]."
 )
-@click.option(
-    "--sight", default=1.0, show_default=True, type=SHARE, help="How likely a voter sees a shortcut."
+@_parameter("sight", 1.0, SHARE, "How likely a voter sees a shortcut.")
+@_parameter("knowing", 0.0, SHARE, "Or the key of any other item.")
+@_parameter("letter-bias", 0.2, SHARE, "Askings that the first letter decides.")
+@_parameter("unanswered", 0.0, SHARE, "Votes that are missing.")
+@_parameter("ties", 0.0, SHARE, "Votes without a preference.")
+@_parameter("places", "uniform", click.Choice(["uniform", "skewed"]), "Where the keys are.")
+@_parameter(
+    "asked",
+    "rotated",
+    click.Choice(["rotated", "own"]),
+    "In all rotations, or once in the benchmark's own order.",
 )
-@click.option("--knowing", default=0.0, show_default=True, type=SHARE, help="Or the key of any other item.")
-@click.option(
-    "--letter-bias", default=0.2, show_default=True, type=SHARE, help="Askings that the first letter decides."
-)
-@click.option("--unanswered", default=0.0, show_default=True, type=SHARE, help="Votes that are missing.")
-@click.option("--ties", default=0.0, show_default=True, type=SHARE, help="Votes without a preference.")
-@click.option(
-    "--places",
-    default="uniform",
-    show_default=True,
-    type=click.Choice(["uniform", "skewed"]),
-    help="Where the keys are.",
-)
-@click.option(
-    "--asked",
-    default="rotated",
-    show_default=True,
-    type=click.Choice(["rotated", "own"]),
-    help="In all rotations, or once in the benchmark's own order.",
-)
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Another benchmark.")
+@_parameter("seed", 0, click.IntRange(min=0), "Another benchmark.")
 @as_json
 def simulate(out: Path, options: tuple[int, ...], json_: bool, **parameters: object) -> int:
     """Make a benchmark whose shortcuts are known, judge it, and print the findings beside the truth.
