@@ -1,6 +1,6 @@
 """The artifact probe: what a small trained classifier gets right from the choices alone.
 
-A logistic regression on hand-made features of the choices (never the stem, never the place), cross-fitted: an
+A conditional logit on hand-made features of the choices (never the stem, never the place), cross-fitted: an
 item is judged by a fit that saw neither it nor a near-duplicate of it. It refuses to guess where there are too few
 items to fit on, and says so in the row.
 """
@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
-from scipy.special import log_softmax
 
 from robustify import orders
 from robustify.answers import Answer, answer, unanswered
-from robustify.arrays import Floats, Ints
+from robustify.arrays import Bools, Floats, Ints
+from robustify.baselines.conditional_logit import coefficients, fitted, log_probabilities
+from robustify.baselines.conditional_logit import crossfit as cross_fitted
 from robustify.baselines.features import jaccard, matrix, words_of
 from robustify.item import Item, folded
 
@@ -25,8 +26,8 @@ TEMPLATE = "probe-v1"
 
 FEWEST_ITEMS = 50
 FEWEST_TRAINING_ITEMS = 30
-SHRINKAGE = 0.1
-"""scikit-learn's C: the inverse strength of the ridge on standardised features."""
+SHRINKAGE = 5.0
+"""The strength of the ridge on features standardised within the item."""
 NEAR = 0.8
 """The Jaccard index of two items' choices from which on they count as near-duplicates."""
 UNFITTED = f"fewer than {FEWEST_TRAINING_ITEMS} items without near-duplicates to fit on"
@@ -87,35 +88,32 @@ def scored_row(item: Item, view: str, name: str, template: str, scores: Floats, 
 def crossfit(x: Floats, k: Ints, key: Ints, fold: Ints, reduce: Reduce | None = None) -> Floats:
     """Cross-fitted log probabilities of all choices, (sum of k,), normalised within each item.
 
-    `x` (sum of k, f) features, `k`, `key`, `fold` (n,). A logistic regression tells keys from other choices;
-    within an item, where exactly one choice is right, its scores are normalised. `reduce` is fitted with it,
-    inside the other folds. NaN where these hold too few items to fit on.
+    `x` (sum of k, f) features, `k`, `key`, `fold` (n,). `reduce` is fitted with the conditional logit, inside the other
+    folds. NaN where these hold too few items to fit on.
     """
-    from sklearn.linear_model import LogisticRegression  # 2 s that only a run with a probe should pay
+    there = np.arange(int(k.max(initial=1))) < k[:, None]
+    wide = padded(x, there)
 
-    item_of = np.repeat(np.arange(len(k)), k)
-    right = np.zeros(len(item_of), dtype=bool)
-    right[np.cumsum(k) - k + key] = True
-    out = np.full(len(item_of), np.nan)
-    for f in np.unique(fold):
-        inside = fold == f
-        n_training = int(np.count_nonzero(~inside))
-        if n_training < FEWEST_TRAINING_ITEMS:
-            continue
-        test = inside[item_of]
-        train_x, test_x = x[~test], x[test]
-        if reduce is not None:
-            train_x, test_x = reduce(train_x, test_x, n_training)
-        model = LogisticRegression(C=SHRINKAGE, max_iter=500).fit(train_x, right[~test])
-        out[test] = _normalised(model.decision_function(test_x), k[inside])
+    def fit(train: Bools, test: Bools) -> Floats:
+        if np.count_nonzero(train) < FEWEST_TRAINING_ITEMS:
+            return np.full((int(np.count_nonzero(test)), there.shape[1]), np.nan)
+        if reduce is None:
+            return np.asarray(wide[test] @ coefficients(wide, key, there, SHRINKAGE, train))
+        rows, others = reduce(
+            wide[train][there[train]], wide[test][there[test]], int(np.count_nonzero(train))
+        )
+        beta = fitted(padded(rows, there[train]), key[train], there[train], SHRINKAGE)
+        return np.asarray(padded(others, there[test]) @ beta)
+
+    logits = cross_fitted(fit, fold)
+    return np.asarray(log_probabilities(logits, there)[there], dtype=np.float64)
+
+
+def padded(x: Floats, there: Bools) -> Floats:
+    """Rows (sum of k, f) of options as (n, K, f), 0 where an item has no such option; `there` (n, K)."""
+    out = np.zeros((*there.shape, x.shape[1]))
+    out[there] = x
     return out
-
-
-def _normalised(logits: Floats, k: Ints) -> Floats:
-    padded = np.full((len(k), int(k.max())), -np.inf)
-    there = np.arange(padded.shape[1]) < k[:, None]
-    padded[there] = logits
-    return np.asarray(log_softmax(padded, axis=1)[there], dtype=np.float64)
 
 
 def folds(items: Sequence[Item], settings: ProbeSettings) -> Ints:
@@ -124,10 +122,11 @@ def folds(items: Sequence[Item], settings: ProbeSettings) -> Ints:
     smallest: dict[int, str] = {}
     for item, g in zip(items, group, strict=True):
         smallest[g] = min(item.id, smallest.get(g, item.id))
-    return np.array([_fold(smallest[g], settings) for g in group], dtype=np.int64)
+    return np.array([fold_of_name(smallest[g], settings) for g in group], dtype=np.int64)
 
 
-def _fold(name: str, settings: ProbeSettings) -> int:
+def fold_of_name(name: str, settings: ProbeSettings) -> int:
+    """The fold of a group whose smallest id is `name`."""
     digest = hashlib.sha256(f"fold/{settings.seed}/{name}".encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:8], "big") % settings.folds
 

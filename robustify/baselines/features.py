@@ -178,6 +178,40 @@ def _distance_from_middle(texts: Sequence[str]) -> list[float]:
     return [abs(r - len(texts) / 2) for r in ranks]
 
 
+NAMES = (
+    "characters",
+    "words",
+    "mean_word_length",
+    "longest_word",
+    "digits",
+    "numbers",
+    "unit",
+    "hedges",
+    "absolutes",
+    "negations",
+    "function_words",
+    "commas",
+    "other_punctuation",
+    "brackets",
+    "full_stop",
+    "capital_first",
+    "capitals",
+    "article_first",
+    "repeated_words",
+    "points_elsewhere",
+    "mean_likeness",
+    "greatest_likeness",
+    "longer_than_longest_other",
+    "longer_than_shortest_other",
+    "same_first_word",
+    "same_last_word",
+    "contains_another",
+    "odd_form",
+    "far_from_middle_number",
+)
+"""What the columns of `matrix` are."""
+
+
 def matrix(items: Sequence[Item]) -> Floats:
     """The features of all choices of all items, one after the other, (sum of k, features).
 

@@ -113,7 +113,7 @@ def cast_by_rotation(
                 case "every" | "most":
                     column[:, m] = agreed(at, liking, index, rotation)
         orders = max(orders, int(np.bincount(block.item).max(initial=0)))
-        placed |= rules.mode == "letter" and _in_own_order(block)
+        placed |= rules.mode == "letter" and in_own_order(block)
     probe = None if rules.probe_vote == "none" else _confident(answers, rules.probe_confidence, index)
     return {
         rotation: Votes(index.items, index.key, index.k, best, c, voters, template, orders, probe, placed)
@@ -207,7 +207,8 @@ def _widened(values: Floats, width: int) -> Floats:
     return np.pad(values, ((0, 0), (0, width - values.shape[1])), constant_values=np.nan)
 
 
-def _in_own_order(block: Block) -> bool:
+def in_own_order(block: Block) -> bool:
+    """Whether there are rows, and all show the options in the benchmark's own order."""
     own = np.arange(block.order.shape[1])
     return len(block) > 0 and bool(((block.order == own) | (block.order < 0)).all())
 

@@ -1,0 +1,283 @@
+"""How sure a scorer that never sees a question is of one option of each item.
+
+Level 1 are cross-fitted probes on the options' texts. Level 2 is a conditional logit on their logits and on what each
+voter liked, fitted for each fold on the other folds, whose level-1 logits come from fits without it. So nothing
+that an item is ranked by was fitted on its own key, or on that of a near-duplicate or of its passage.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+
+from robustify.answers import Answers
+from robustify.arrays import Bools, Floats, Ints
+from robustify.baselines.artifact_probe import (
+    FEWEST_ITEMS,
+    FEWEST_TRAINING_ITEMS,
+    SHRINKAGE,
+    ProbeSettings,
+    fold_of_name,
+    near_duplicate_groups,
+    padded,
+)
+from robustify.baselines.conditional_logit import (
+    centred,
+    coefficients,
+    linear,
+    log_probabilities,
+    nested,
+)
+from robustify.baselines.features import NAMES, matrix
+from robustify.baselines.linear_probes import CONTROL
+from robustify.baselines.linear_probes import TEMPLATE as HEAD_TEMPLATE
+from robustify.baselines.linear_probes import VIEW as HEAD
+from robustify.item import Item
+from robustify.screen.item_index import ItemIndex
+from robustify.screen.key_positions import key_shares
+from robustify.screen.screen_rules import VIEW_OF, Mode, ScreenRules
+from robustify.screen.votes import (
+    TIED,
+    UNANSWERED,
+    first_template,
+    in_own_order,
+    models_asked,
+    preferences,
+)
+
+RIDGE = 1.0
+"""Of the conditional logit of level 2."""
+_EQUAL = 1e-9
+"""Log probabilities that differ by less differ by rounding."""
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The ranking of n items with at most K options by a scorer that saw no question.
+
+    `log_p` (n, K) log probability that an option is the key, normalised within the item; -inf beyond its options, NaN
+    where nothing is known of the item. `top` (n,) the best option, -1 where there is none, -2 where several
+    share the best. `weight` (n,) W, the probability of the top, NaN where there is none. `null` (n,) c, the probability
+    that the top is the key of an item without a shortcut: 1 / k, or where voters saw places the share of the keys at
+    the top's place. `group` (n,) the index of the item that stands for its near-duplicates and passage (itself where
+    alone), chosen without keys. `fold` (n,) of the cross-fit. `complete` (n,): every voter answered.
+    `parts` name -> (n, K): the signed contribution to each option's logit, centred within the item, of "surface"
+    (features of the options' texts), "words", "text votes", "letter votes" and "vectors", as far as they are there.
+    `surface` name of a feature -> (n, K), which sum to `parts["surface"]`.
+    """
+
+    items: tuple[str, ...]
+    log_p: Floats
+    top: Ints
+    weight: Floats
+    null: Floats
+    group: Ints
+    fold: Ints
+    complete: Bools
+    parts: Mapping[str, Floats]
+    surface: Mapping[str, Floats]
+
+    def where(self, mask: Bools) -> "Ranking":
+        """The ranking of the items where `mask` (n,) is true; a group whose representative goes gets its first item."""
+        kept = np.flatnonzero(mask)
+        _, first, of = np.unique(self.group[kept], return_index=True, return_inverse=True)
+        stays = np.isin(self.group[kept], kept)
+        return replace(
+            self,
+            items=tuple(self.items[i] for i in kept.tolist()),
+            group=np.where(stays, np.searchsorted(kept, self.group[kept]), first[of]),
+            parts={name: values[kept] for name, values in self.parts.items()},
+            surface={name: values[kept] for name, values in self.surface.items()},
+            **{
+                name: getattr(self, name)[kept]
+                for name in ("log_p", "top", "weight", "null", "fold", "complete")
+            },
+        )
+
+
+def rank(
+    answers: Answers,
+    index: ItemIndex,
+    rules: ScreenRules,
+    items: Sequence[Item] | None = None,
+    settings: ProbeSettings | None = None,
+    *,
+    groups: Mapping[str, str] | None = None,
+    vectors: bool = True,
+) -> Ranking:
+    """Rank the items of `index` by what their options give away, keys of other folds known.
+
+    `items`: the same, in the same order, where their text is at hand; else only what voters answered counts, and
+    `groups` names passages by item. Voters are those of the rules, in both modes as far as they were asked; of
+    `vectors`, the linear probes of all models. An answer that is missing counts as no liking and leaves the item
+    incomplete. Fewer items than a fit needs are ranked by the sum of the voters' likings, and nothing is fitted.
+    """
+    settings = settings or ProbeSettings()
+    there = np.arange(index.width) < index.k[:, None]
+    likings, complete, placed = _likings(answers, index, rules, there)
+    if vectors:
+        likings |= _of_vectors(answers, index, there)
+    together = _together(index, items, groups)
+    fold = _folds(index, together, settings)
+    known = (index.k > 0) & (index.key >= 0)
+    logits, parts, surface = _fitted(index, items, there, likings, fold, known)
+    heard = known & np.logical_or.reduce(
+        [np.zeros_like(known), *((part != 0).any(axis=1) for part in parts.values())]
+    )
+    log_p = np.where(heard[:, None], log_probabilities(logits, there), np.nan)
+    top, best = _top(log_p)
+    shares = key_shares(index.key, index.k, index.width) if placed and known.all() else None
+    null = 1 / np.maximum(index.k, 1)
+    if shares is not None:
+        null = np.where(top >= 0, shares[np.arange(len(top)), np.maximum(top, 0)], null)
+    return Ranking(
+        items=index.items,
+        log_p=log_p,
+        top=top,
+        weight=np.where(top >= 0, np.round(np.exp(best), 12), np.nan),
+        null=null,
+        group=_representatives(together, complete & (top >= 0)),
+        fold=fold,
+        complete=complete,
+        parts=parts,
+        surface=surface,
+    )
+
+
+def _likings(
+    answers: Answers, index: ItemIndex, rules: ScreenRules, there: Bools
+) -> tuple[dict[str, Floats], Bools, bool]:
+    """What voters like, one (n, K) a mode, whether all of them answered (n,), and whether one saw places.
+
+    The mean over voters of the score standardised within the item (mean 0, deviation 1).
+    """
+    own = VIEW_OF[rules.mode]
+    template = rules.template or first_template(answers, own, rules.voters)
+    voters = rules.voters or (() if template is None else models_asked(answers, own, template))
+    complete, placed = np.full(len(index), bool(voters)), False
+    found: dict[str, Floats] = {}
+    modes: tuple[Mode, ...] = ("text", "letter")
+    for mode in modes:
+        view = VIEW_OF[mode]
+        by = template if mode == rules.mode else first_template(answers, view, voters)
+        total, n = np.zeros(there.shape), np.zeros(len(index))
+        for name in voters if by is not None else ():
+            block = answers.block(view, name, by)
+            liking = _mean(
+                *preferences(block, mode, index, rules.norm if mode == rules.mode else "chars"), index
+            )
+            answered = ~(np.isnan(liking) & there).any(axis=1) & (index.k > 0)
+            if answered.any():
+                total += np.where(answered[:, None], _standardised(liking, there), 0.0)
+                n += answered
+                complete &= answered
+                placed |= mode == "letter" and in_own_order(block)
+        if n.any():
+            found[f"{mode} votes"] = total / np.maximum(n, 1)[:, None]
+    return found, complete, placed
+
+
+def _mean(at: Ints, liking: Floats, index: ItemIndex) -> Floats:
+    asked = np.bincount(at, minlength=len(index))
+    total = np.stack([np.bincount(at, weights=column, minlength=len(index)) for column in liking.T], axis=1)
+    return np.where(asked[:, None] > 0, total / np.maximum(asked, 1)[:, None], np.nan)
+
+
+def _standardised(values: Floats, there: Bools) -> Floats:
+    middle = centred(np.nan_to_num(values), there)
+    spread = np.sqrt((middle**2).sum(axis=1) / np.maximum(there.sum(axis=1), 1))
+    alive = spread > _EQUAL
+    return np.asarray(middle * (alive / np.where(alive, spread, 1.0))[:, None])
+
+
+def _of_vectors(answers: Answers, index: ItemIndex, there: Bools) -> dict[str, Floats]:
+    """The logits of each linear probe, (n, K); 0 where a model could not be asked."""
+    found: dict[str, Floats] = {}
+    for name in models_asked(answers, HEAD, HEAD_TEMPLATE):
+        if not name.endswith(CONTROL):
+            liking = _mean(*preferences(answers.block(HEAD, name, HEAD_TEMPLATE), "letter", index), index)
+            if not np.isnan(liking).all():
+                found[f"vectors {name}"] = centred(np.nan_to_num(liking), there)
+    return found
+
+
+def _together(index: ItemIndex, items: Sequence[Item] | None, groups: Mapping[str, str] | None) -> Ints:
+    """For each item the index of the first of its near-duplicates and passage, (n,)."""
+    if items is not None:
+        return near_duplicate_groups(items)
+    if not groups:
+        return np.arange(len(index))
+    first: dict[str, int] = {}
+    return np.array(
+        [first.setdefault(groups[name], i) if groups.get(name) else i for i, name in enumerate(index.items)],
+        dtype=np.int64,
+    )
+
+
+def _folds(index: ItemIndex, together: Ints, settings: ProbeSettings) -> Ints:
+    """The fold of each item, (n,): a hash of the smallest id of its group."""
+    smallest: dict[int, str] = {}
+    for name, g in zip(index.items, together.tolist(), strict=True):
+        smallest[g] = min(name, smallest.get(g, name))
+    of = {g: fold_of_name(name, settings) for g, name in smallest.items()}
+    return np.array([of[g] for g in together.tolist()], dtype=np.int64)
+
+
+def _fitted(
+    index: ItemIndex,
+    items: Sequence[Item] | None,
+    there: Bools,
+    likings: Mapping[str, Floats],
+    fold: Ints,
+    known: Bools,
+) -> tuple[Floats, dict[str, Floats], dict[str, Floats]]:
+    """The cross-fitted logits (n, K), what each part adds to them, and what each surface feature does."""
+    if not _enough(fold[known]):
+        parts = {_part(name): values for name, values in likings.items()}
+        return np.asarray(sum(parts.values(), np.zeros(there.shape))), parts, {}
+    x = None if items is None else padded(matrix(items), there)
+    columns: dict[str, Floats] = {}
+    if x is not None:
+        columns["surface"] = nested(linear(x, index.key, there, SHRINKAGE, known), fold)
+    columns |= {name: values[None] for name, values in likings.items()}
+    parts = {_part(name): np.zeros(there.shape) for name in columns}
+    surface = {name: np.zeros(there.shape) for name in (NAMES if x is not None else ())}
+    for i, f in enumerate(np.unique(fold).tolist()):
+        mine, others = fold == f, (fold != f) & known
+        seen = {name: values[min(i, len(values) - 1)] for name, values in columns.items()}
+        gamma = coefficients(np.stack(list(seen.values()), axis=-1), index.key, there, RIDGE, others)
+        for (name, values), weight in zip(seen.items(), gamma.tolist(), strict=True):
+            parts[_part(name)][mine] += centred(weight * values[mine], there[mine])
+        if x is not None:
+            beta = gamma[0] * coefficients(x, index.key, there, SHRINKAGE, others)
+            for name, column, b in zip(NAMES, np.moveaxis(x[mine], -1, 0), beta.tolist(), strict=True):
+                surface[name][mine] = b * column
+    return np.asarray(sum(parts.values(), np.zeros(there.shape))), parts, surface
+
+
+def _part(name: str) -> str:
+    return "vectors" if name.startswith("vectors ") else name
+
+
+def _enough(fold: Ints) -> bool:
+    """Whether every fit, with two folds left out, has enough items."""
+    counts = np.unique(fold, return_counts=True)[1]
+    if len(fold) < FEWEST_ITEMS or len(counts) < 3:
+        return False
+    return all(len(fold) - a - b >= FEWEST_TRAINING_ITEMS for a, b in combinations(counts.tolist(), 2))
+
+
+def _top(log_p: Floats) -> tuple[Ints, Floats]:
+    best = np.where(np.isnan(log_p), -np.inf, log_p).max(axis=1, initial=-np.inf)
+    there = np.isfinite(best)
+    shared = (log_p >= np.where(there, best, np.inf)[:, None] - _EQUAL).sum(axis=1)
+    top = np.where(shared == 1, np.nan_to_num(log_p, nan=-np.inf).argmax(axis=1), TIED)
+    return np.where(there, top, UNANSWERED), best
+
+
+def _representatives(together: Ints, ranked: Bools) -> Ints:
+    """The first item of each group that has a top and all answers, else the first, (n,)."""
+    order = np.lexsort((np.arange(len(together)), ~ranked, together))
+    kinds, first = np.unique(together[order], return_index=True)
+    return np.asarray(order[first][np.searchsorted(kinds, together)], dtype=np.int64)

@@ -1,0 +1,202 @@
+"""The scorer and the filter on it: what it finds, what it never sees, and what is undecided."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from robustify.answers import Answer, Answers
+from robustify.arrays import Ints
+from robustify.baselines.conditional_logit import fitted, log_probabilities, nested
+from robustify.baselines.features import NAMES, matrix
+from robustify.item import Item
+from robustify.screen.consensus import ROBUST, SHORTCUT, UNDECIDED
+from robustify.screen.decoy_filter import flags
+from robustify.screen.item_index import ItemIndex, item_index
+from robustify.screen.ranking import Ranking, rank
+from robustify.screen.screen_rules import ScreenRules
+from tests.support.fake_answers import Bench, bench, items_of, rows, text_rows
+
+RULES = ScreenRules()
+
+
+def ranked(
+    b: Bench, items: Sequence[Item] | None = None, made: Sequence[Answer] | None = None
+) -> tuple[Ranking, ItemIndex]:
+    answers = Answers.of(made or [*rows(b, rotations=False), *text_rows(b)])
+    index = item_index(answers, b.ids)
+    return rank(answers, index, RULES, items), index
+
+
+def cued(n: int, share: float, seed: int = 0, k: int = 4) -> tuple[Bench, list[Item], Ints]:
+    """Items whose voters know nothing; in a share of them the key is the only one with three words more."""
+    b = bench(n, 2, options=(k,), seed=seed)
+    rng = np.random.default_rng(seed)
+    made = items_of(b, seed=seed)
+    has = rng.random(n) < share
+    items = [
+        replace(i, choices=tuple(c + " and so forth on" * (j == i.key) for j, c in enumerate(i.choices)))
+        if cue
+        else i
+        for i, cue in zip(made, has.tolist(), strict=True)
+    ]
+    return b, items, has.astype(np.int64)
+
+
+def test_shortcuts_of_the_voters_are_found_without_text() -> None:
+    b = bench(400, 3, s=0.3, agree=0.2, seed=1)
+    ranking, index = ranked(b)
+    found = flags(ranking, index.key, 0.1).outcome == SHORTCUT
+    assert found[b.shortcut].mean() > 0.9
+    assert found[~b.shortcut].mean() < 0.06
+    assert set(ranking.parts) == {"letter votes", "text votes"}
+    assert not ranking.surface
+
+
+def test_a_cue_in_the_text_is_found_and_its_contributions_add_up() -> None:
+    b, items, has = cued(300, 0.4)
+    ranking, index = ranked(b, items)
+    found = flags(ranking, index.key, 0.1)
+    flagged = found.outcome == SHORTCUT
+    assert flagged[has == 1].mean() > 0.9
+    assert (flagged & (has == 0)).sum() / flagged.sum() < 0.2
+    total = np.asarray(sum(ranking.parts.values()))
+    there = np.arange(index.width) < index.k[:, None]
+    assert ranking.log_p == pytest.approx(log_probabilities(total, there))
+    assert tuple(ranking.surface) == NAMES
+    assert sum(ranking.surface.values()) == pytest.approx(ranking.parts["surface"])
+    assert found.shortcut[flagged].mean() > 0.85
+    assert (found.posterior[ranking.top >= 0] >= 0.25).all()
+
+
+def test_no_key_of_a_fold_moves_the_ranking_of_that_fold() -> None:
+    """What makes the rule of each fold exact: other keys for one fold's items change nothing there."""
+    b, items, _ = cued(200, 0.3)
+    first, index = ranked(b, items)
+    fold = int(first.fold[0])
+    key = np.where(first.fold == fold, (index.key + 1) % index.k, index.key)
+    other = replace(b, key=key)
+    again, _ = ranked(other, [replace(i, key=int(j)) for i, j in zip(items, key, strict=True)])
+    same = first.fold == fold
+    assert first.log_p[same] == pytest.approx(again.log_p[same], abs=1e-12)
+    assert (first.top[same] == again.top[same]).all()
+    assert not np.allclose(first.log_p[~same], again.log_p[~same])
+
+
+def test_logits_are_nested() -> None:
+    rng = np.random.default_rng(0)
+    x, key = rng.normal(size=(60, 3, 2)), rng.integers(0, 3, 60)
+    fold, there = np.arange(60) % 4, np.ones((60, 3), dtype=bool)
+    seen: list[set[int]] = []
+
+    def fit(train: np.ndarray, test: np.ndarray) -> np.ndarray:
+        seen.append(set(np.unique(fold[train]).tolist()))
+        return np.asarray(x[test] @ fitted(x[train], key[train], there[train], 1.0))
+
+    z = nested(fit, fold)
+    assert z.shape == (4, 60, 3)
+    assert len(seen) == 4 + 6
+    without = (fold != 1) & (fold != 2)
+    beta = fitted(x[without], key[without], there[without], 1.0)
+    assert z[1][fold == 2] == pytest.approx(x[fold == 2] @ beta)
+    assert z[2][fold == 1] == pytest.approx(x[fold == 1] @ beta)
+    alone = fitted(x[fold != 3], key[fold != 3], there[fold != 3], 1.0)
+    assert z[3][fold == 3] == pytest.approx(x[fold == 3] @ alone)
+
+
+def test_the_fit_is_at_the_maximum() -> None:
+    rng = np.random.default_rng(3)
+    k = rng.integers(2, 5, 400)
+    there = np.arange(4) < k[:, None]
+    x = rng.normal(size=(400, 4, 3))
+    true = np.array([1.0, -0.5, 0.0])
+    p = np.exp(log_probabilities(x @ true, there))
+    key = (p.cumsum(axis=1) < rng.random((400, 1))).sum(axis=1)
+    beta = fitted(x, key, there, 1.0)
+    assert beta == pytest.approx(true, abs=0.25)
+    q = np.exp(log_probabilities(x @ beta, there))
+    slope = x[np.arange(400), key].sum(axis=0) - np.einsum("nk,nkf->f", q, x) - beta
+    assert slope == pytest.approx(np.zeros(3), abs=1e-4)
+
+
+def test_few_items_are_ranked_by_the_voters_and_nothing_is_fitted() -> None:
+    b = bench(30, 2, s=0.9, seed=2)
+    ranking, index = ranked(b, items_of(b))
+    assert "surface" not in ranking.parts
+    assert flags(ranking, index.key, 0.1).outcome[b.shortcut].mean() > 0.5
+
+
+def test_without_scores_the_share_of_votes_counts() -> None:
+    b = bench(120, 3, s=0.5, seed=4)
+    made = [replace(r, scores=()) for r in rows(b, rotations=False, bias=0.0)]
+    ranking, _ = ranked(b, made=made)
+    shares = (b.picks[:, :, None] == np.arange(4)).mean(axis=1)
+    alone = (shares == shares.max(axis=1, keepdims=True)).sum(axis=1) == 1
+    assert (ranking.top[alone] == shares.argmax(axis=1)[alone]).all()
+    assert (ranking.top[~alone] == -2).all()
+
+
+def test_what_is_missing_is_undecided_and_never_robust() -> None:
+    b = bench(200, 2, s=0.4, seed=5)
+    picks = b.picks.copy()
+    picks[:20, 0] = -1
+    picks[20:25] = -1
+    ranking, index = ranked(replace(b, picks=picks))
+    outcome = flags(ranking, index.key, 0.1).outcome
+    assert not ranking.complete[:25].any()
+    assert ranking.complete[25:].all()
+    assert (outcome[:25] != ROBUST).all()
+    assert (outcome[20:25] == UNDECIDED).all()
+    assert (ranking.top[20:25] == -1).all()
+    assert np.isnan(ranking.weight[20:25]).all()
+
+
+def test_copies_follow_their_representative() -> None:
+    b, items, _ = cued(100, 0.5)
+    doubled = replace(
+        b, picks=np.concatenate([b.picks] * 2), key=np.concatenate([b.key] * 2),
+        k=np.concatenate([b.k] * 2), shortcut=np.concatenate([b.shortcut] * 2),
+    )  # fmt: skip
+    copies = [replace(i, id=name) for i, name in zip(items * 2, doubled.ids, strict=True)]
+    ranking, index = ranked(doubled, copies)
+    assert (ranking.group[100:] == ranking.group[:100]).all()
+    found = flags(ranking, index.key, 0.1)
+    assert found.cut.n <= 100
+    assert (found.outcome[100:] == found.outcome[:100]).all()
+    kept = ranking.where(np.arange(200) >= 100)
+    assert (kept.group == np.arange(100)).all()
+    assert kept.log_p == pytest.approx(ranking.log_p[100:])
+
+
+def test_passages_are_known_without_text() -> None:
+    b = bench(120, 2, s=0.3, seed=6)
+    answers = Answers.of(rows(b, rotations=False))
+    index = item_index(answers, b.ids)
+    ranking = rank(answers, index, RULES, groups={name: f"p{i // 3}" for i, name in enumerate(b.ids)})
+    assert len(np.unique(ranking.group)) == 40
+    assert all(len(np.unique(ranking.fold[i : i + 3])) == 1 for i in range(0, 120, 3))
+
+
+def test_voters_who_see_places_are_compared_with_where_keys_stand() -> None:
+    b = bench(300, 1, seed=7)
+    b = replace(b, key=np.where(np.arange(300) % 2, b.key, 0), picks=np.zeros((300, 1), dtype=np.int64))
+    made = [replace(r, order=(0, 1, 2, 3)) for r in rows(b, rotations=False, bias=0.0)]
+    ranking, index = ranked(b, made=made)
+    assert ranking.null == pytest.approx(np.full(300, (b.key == 0).mean()))
+    assert flags(ranking, index.key, 0.1).cut.hits == 0
+    turned, _ = ranked(b, made=rows(b))
+    assert turned.null == pytest.approx(np.full(300, 0.25))
+
+
+def test_the_exact_rule_flags_less_and_says_what() -> None:
+    b, items, has = cued(600, 0.5)
+    ranking, index = ranked(b, items)
+    exact = flags(ranking, index.key, 0.1, exact=True)
+    assert exact.cut.threshold is None
+    assert exact.cut.hits == np.count_nonzero((exact.outcome == SHORTCUT)[ranking.group == np.arange(600)])
+    assert (exact.outcome[has == 1] == SHORTCUT).mean() > 0.6
+
+
+def test_every_column_of_the_features_has_a_name() -> None:
+    assert matrix(items_of(bench(3, 1))).shape[1] == len(NAMES)

@@ -1,0 +1,126 @@
+"""The cut: its arithmetic, its share of false flags in simulations, and what it says when nothing can be found."""
+
+import numpy as np
+import pytest
+
+from robustify.arrays import Bools, Floats, Ints
+from robustify.stats.decoys import (
+    decoy_cut,
+    exact_hits,
+    false_share,
+    hit_probability,
+    hits_per_miss,
+    shortcut_probability,
+)
+
+
+def world(
+    rng: np.random.Generator, n: int, s: float, k: tuple[int, ...] = (4,), steps: int = 0
+) -> tuple[Floats, Bools, Floats, Bools]:
+    """Weights, hits, null probabilities and which items have a shortcut; shortcuts are ranked higher, and hit."""
+    real = rng.random(n) < s
+    null = 1 / rng.choice(k, size=n)
+    weight = rng.normal(size=n) + 2.0 * real
+    if steps:
+        weight = np.round(weight * steps) / steps
+    return weight, real | (rng.random(n) < null), null, real
+
+
+def test_the_cut_by_hand() -> None:
+    hit = np.array([1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 0, 0], dtype=bool)
+    weight = np.arange(13, 0, -1) / 13
+    cut = decoy_cut(weight, hit, np.full(13, 1 / 3), 0.1)
+    # After 12 items: 10 hits and two misses, (1/3 + 2/3) / 10; after 13 D is 4/3.
+    assert (cut.hits, cut.misses, cut.n) == (10, 2, 13)
+    assert cut.decoys == pytest.approx(1)
+    assert cut.estimate == pytest.approx(0.1)
+    assert cut.threshold == weight[11]
+    assert decoy_cut(weight, hit, np.full(13, 1 / 3), 0.09).estimate == pytest.approx(2 / 30)
+    assert decoy_cut(weight, hit, np.full(13, 1 / 3), 0.05).threshold is None
+
+
+def test_four_options_at_a_tenth_need_four_hits() -> None:
+    for n, found in ((3, None), (4, 1.0)):
+        cut = decoy_cut(np.ones(n), np.ones(n, dtype=bool), hits_per_miss(np.full(n, 0.25)), 0.1)
+        assert cut.threshold == found
+        assert cut.decoys == pytest.approx(1 / 3)
+
+
+def test_no_item_and_a_sure_null_flag_nothing() -> None:
+    assert decoy_cut(np.empty(0), np.empty(0, dtype=bool), np.empty(0), 0.1).threshold is None
+    sure = decoy_cut(np.ones(50), np.ones(50, dtype=bool), hits_per_miss(np.ones(50)), 0.1)
+    assert sure.threshold is None
+    assert sure.hits == 0
+
+
+def test_a_tie_is_cut_whole() -> None:
+    hit = np.array([1] * 20 + [0] * 20, dtype=bool)
+    cut = decoy_cut(np.ones(40), hit, np.full(40, 1 / 3), 0.1)
+    assert cut.threshold is None, "20 hits and 20 misses share one weight: all or none of them"
+
+
+@pytest.mark.parametrize("k", [(4,), (2, 3, 4, 5, 6)])
+@pytest.mark.parametrize("s", [0.0, 0.1, 0.35])
+@pytest.mark.parametrize("exact", [False, True])
+def test_the_share_of_false_flags_is_at_most_q(k: tuple[int, ...], s: float, exact: bool) -> None:
+    q, shares = 0.1, []
+    rng = np.random.default_rng(int(100 * s) + len(k))
+    names = [str(i) for i in range(360)]
+    for _ in range(200):
+        weight, hit, null, real = world(rng, 360, s, k, steps=20)
+        flagged: Bools
+        if exact:
+            flagged, _ = exact_hits(weight, hit, hits_per_miss(null), rng.integers(0, 5, 360), names, q)
+        else:
+            cut = decoy_cut(weight, hit, hits_per_miss(null), q)
+            flagged = hit & (weight >= (np.inf if cut.threshold is None else cut.threshold))
+        shares.append(float((flagged & ~real).sum() / max(1, flagged.sum())))
+    error = np.std(shares) / np.sqrt(len(shares))
+    assert np.mean(shares) <= q + 3 * error
+    if s == 0.35 and k == (4,):
+        assert np.mean(shares) > 0.02, "the control: it does find something"
+
+
+def test_the_interval_covers_the_share_of_false_flags_at_a_fixed_cut() -> None:
+    rng, covered = np.random.default_rng(1), []
+    for _ in range(600):
+        real = rng.random(150) < 0.6
+        hit = real | (rng.random(150) < 0.25)
+        low, high = false_share(int(hit.sum()), int((~hit).sum()), 1 / 3)
+        covered.append(low <= (hit & ~real).sum() / hit.sum() <= high)
+    assert np.mean(covered) >= 0.93
+
+
+def test_the_interval_by_hand() -> None:
+    assert false_share(0, 3, 1 / 3) == (0.0, 1.0)
+    low, high = false_share(100, 0, 1 / 3)
+    # Before the first miss, v hits by chance or fewer have probability 1 - 0.25 ** (v + 1) >= 0.975 from v = 2 on.
+    assert (low, high) == (0.0, 0.02)
+
+
+def test_hits_are_more_probable_at_higher_weights() -> None:
+    weight = np.array([0.2, 0.4, 0.4, 0.6, 0.8])
+    hit = np.array([0, 1, 0, 0, 1], dtype=bool)
+    at = np.array([0.1, 0.2, 0.5, 0.6, 0.9])
+    # 0.4 and 0.6 are pooled: one hit of three.
+    assert hit_probability(weight, hit, at) == pytest.approx([0, 0, 1 / 3, 1 / 3, 1])
+    assert hit_probability(np.empty(0), np.empty(0, dtype=bool), at) == pytest.approx(np.zeros(5))
+
+
+def test_of_hits_above_chance_the_rest_are_shortcuts() -> None:
+    h, c = np.array([0.25, 0.625, 1.0, 1.0]), np.array([0.25, 0.25, 0.25, 1.0])
+    # 0.625 = 0.5 + 0.5 / 4, so half of these items have one, of a hit 0.5 / 0.625.
+    assert shortcut_probability(h, c) == pytest.approx([0, 0.8, 1, 0])
+
+
+def test_thinning_makes_all_rho_the_largest() -> None:
+    """Items of six options among those of two: a miss of theirs is left in with probability 0.2."""
+    rng = np.random.default_rng(2)
+    n = 4000
+    null = np.where(np.arange(n) % 2, 1 / 2, 1 / 6)
+    fold: Ints = np.zeros(n, dtype=np.int64)
+    names = [f"i{i}" for i in range(n)]
+    hit = rng.random(n) < null
+    flagged, cut = exact_hits(rng.normal(size=n), hit, hits_per_miss(null), fold, names, 0.1)
+    assert not flagged.any()
+    assert cut.estimate is None
