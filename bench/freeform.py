@@ -16,8 +16,7 @@ from typing import Any
 
 from robustify.freeform.grade.graders import Grading, grade_answer
 from robustify.freeform.judge.label_parse import parse_labels_multi_format
-from robustify.freeform.judge.label_sets import SUPPORT3
-from robustify.freeform.judge.verdicts import parse_score, parse_verdict
+from robustify.freeform.judge.verdicts import SUPPORT3, parse_score, parse_verdict
 from robustify.freeform.schema import AnswerRow, FreeItem, Kind
 
 ROOT = Path(__file__).parents[1]

@@ -9,12 +9,11 @@ answer is a `Finding`; undecided is a finding of its own, and never a 0.
 
 import re
 import unicodedata
-from collections import Counter
+from collections import Counter, deque
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from robustify.freeform.judge.spans import last_match
 from robustify.freeform.schema import ErrorType, GradedKind, GradeResult, Status
 from robustify.redaction.text import KeptHere
 
@@ -31,6 +30,12 @@ _FAMILY = {"thinking": "think", "thoughts": "thought"}
 _CHANNEL, _MESSAGE = "<|channel|>", "<|message|>"
 _FINAL = re.compile(r"<\|channel\|>\s*final\b", re.IGNORECASE)
 _ENDS = ("<|end|>", "<|return|>", "<|start|>", _CHANNEL)
+
+
+def last_match(pattern: "re.Pattern[str]", text: str) -> "re.Match[str] | None":
+    """The last place where a pattern is found, or None."""
+    found = deque(pattern.finditer(text), maxlen=1)
+    return found[0] if found else None
 
 
 class ReasoningSplit(NamedTuple):

@@ -12,7 +12,7 @@ from statistics import mean
 from typing import Any
 
 from robustify.errors import DataError
-from robustify.freeform.judge.label_sets import SUPPORT3
+from robustify.freeform.judge.verdicts import SUPPORT3
 from robustify.freeform.metrics import corrected, numbers_of
 from robustify.freeform.schema import GradeResult
 from robustify.stats.agreement import Agreement, agreement, cohen_kappa, krippendorff_alpha

@@ -10,9 +10,17 @@ from hypothesis import strategies as st
 from robustify.errors import UsageError
 from robustify.freeform.answer_text import MOST, split_reasoning
 from robustify.freeform.judge.label_parse import LabelParse, parse_labels_multi_format
-from robustify.freeform.judge.label_sets import IMPORTANCE, SUPPORT2, SUPPORT3, VERDICT3, folded_label
 from robustify.freeform.judge.spans import spans
-from robustify.freeform.judge.verdicts import Reading, majority_vote, parse_score, parse_verdict
+from robustify.freeform.judge.verdicts import (
+    IMPORTANCE,
+    SUPPORT3,
+    VERDICT3,
+    Reading,
+    folded_label,
+    majority_vote,
+    parse_score,
+    parse_verdict,
+)
 
 S, P, N = "support", "partial_support", "not_support"
 
@@ -184,7 +192,6 @@ OPTIONS: list[tuple[str, int, dict[str, Any], list[str | None] | None, str | Non
     ("- support\n- partial_support", 3, {"finish_reason": "length"}, [S, P, None], "truncation"),
     ("2. support\n1. not_sup", 3, {"finish_reason": "length"}, [None, S, None], "truncation"),
     ("Let me think", 2, {"finish_reason": "length"}, None, "truncation"),
-    ('["partial_support"]', 1, {"label_set": SUPPORT2}, [None], "unknown_label"),
     ('["vital", "okay"]', 2, {"label_set": IMPORTANCE}, ["vital", "okay"], None),
     ('["yes", "no", "maybe"]', 3, {}, [None, None, None], "unknown_label"),
 ]  # fmt: skip
@@ -205,8 +212,6 @@ def test_misuse_raises_and_says_what_was_expected() -> None:
         parse_labels_multi_format("x", 1, format_type="toml")
     with pytest.raises(UsageError, match="binary, five"):
         parse_score("1", scale="ten")
-    with pytest.raises(UsageError, match="requested"):
-        majority_vote(["a", "b"], requested=1)
 
 
 SCORES: list[tuple[str, str, float | None, str | None]] = [
@@ -299,23 +304,23 @@ def test_a_reply_gives_this_verdict(reply: str, verdict: str | None, error: str 
     assert (found.value, found.error_type) == (verdict, error)
 
 
-VOTES = [
-    (["a"], None, "a", None),
-    (["a", "a", "b"], None, "a", None),
-    (["a", "b"], None, None, "tie"),
-    (["a", "b", "c"], None, None, "tie"),
-    (["a", None, None], None, None, "no_majority"),
-    (["a", "a"], 5, None, "no_majority"),
-    (["a", "a", "a"], 5, "a", None),
-    ([None], None, None, "no_majority"),
+VOTES: list[tuple[list[str | None], str | None, str | None]] = [
+    (["a"], "a", None),
+    (["a", "a", "b"], "a", None),
+    (["a", "b"], None, "tie"),
+    (["a", "b", "c"], None, "tie"),
+    (["a", None, None], None, "no_majority"),
+    (["a", "a", None, None, None], None, "no_majority"),
+    (["a", "a", "a", None, None], "a", None),
+    ([None], None, "no_majority"),
 ]
 
 
-@pytest.mark.parametrize(("votes", "requested", "verdict", "error"), VOTES)
+@pytest.mark.parametrize(("votes", "verdict", "error"), VOTES)
 def test_a_majority_is_of_the_requested_votes(
-    votes: list[str | None], requested: int | None, verdict: str | None, error: str | None
+    votes: list[str | None], verdict: str | None, error: str | None
 ) -> None:
-    found = majority_vote(votes, requested)
+    found = majority_vote(votes)
     assert (found.verdict, found.error_type) == (verdict, error)
 
 

@@ -20,12 +20,11 @@ from robustify.freeform.answer_text import (
 from robustify.freeform.judge.asking import AskedLabels, ask_labels, ask_value, check_votes, voting
 from robustify.freeform.judge.conversation import Judging, verdict_of
 from robustify.freeform.judge.judges import Completion, Judge
-from robustify.freeform.judge.label_parse import FORMAT_TYPES, readable
-from robustify.freeform.judge.label_sets import IMPORTANCE, LABEL_SETS, SUPPORT3
+from robustify.freeform.judge.label_parse import FORMAT_TYPES
 from robustify.freeform.judge.prompting import Message
-from robustify.freeform.judge.spans import Pairs, Reader, Undecodable, spans
+from robustify.freeform.judge.spans import Pairs, Reader, Undecodable, readable, spans
 from robustify.freeform.judge.store import PromptTemplate
-from robustify.freeform.judge.verdicts import Reading, majority_vote
+from robustify.freeform.judge.verdicts import IMPORTANCE, LABEL_SETS, SUPPORT3, Reading, majority_vote
 from robustify.freeform.schema import (
     LONGEST_NUGGET,
     Attempt,
@@ -129,7 +128,7 @@ def _majority(nuggets: Sequence[Nugget], cast: Sequence[AskedLabels]) -> tuple[N
         if len(cast) == 1:
             label, error = cast[0].labels[place], cast[0].error_types[place]
         else:
-            vote = majority_vote([asked.labels[place] for asked in cast], len(cast))
+            vote = majority_vote([asked.labels[place] for asked in cast])
             label, error = vote.verdict, vote.error_type
         graded.append(NuggetGrade(nugget.id, nugget.importance, label, error, nugget.reviewed))
     return tuple(graded)

@@ -11,9 +11,8 @@ from typing import TypeVar
 from robustify.errors import UsageError
 from robustify.freeform.judge.judges import Call, Completion, Judge, JudgeCallError, call_key
 from robustify.freeform.judge.label_parse import LabelParse, parse_labels_multi_format
-from robustify.freeform.judge.label_sets import SUPPORT3, LabelSet
 from robustify.freeform.judge.prompting import Message, prompt_sha256
-from robustify.freeform.judge.verdicts import Reading, Vote, majority_vote
+from robustify.freeform.judge.verdicts import SUPPORT3, LabelSet, Reading, Vote, majority_vote
 from robustify.freeform.schema import Attempt, ErrorType
 
 T = TypeVar("T")
@@ -96,7 +95,7 @@ def ask_votes(
         for i in range(votes)
     ]
     values = tuple(reading.value for reading, _ in cast)
-    vote = majority_vote(values, votes)
+    vote = majority_vote(values)
     if votes == 1 and vote.verdict is None:
         vote = Vote(None, 0.0, cast[0][0].error_type)
     return vote, values, tuple(attempt for _, attempts in cast for attempt in attempts)

@@ -21,10 +21,9 @@ from robustify.errors import DataError, UsageError
 from robustify.freeform.answer_text import normalize_tokens
 from robustify.freeform.judge.asking import ask_votes
 from robustify.freeform.judge.judges import Call, Completion, Judge
-from robustify.freeform.judge.label_sets import LABEL_SETS
 from robustify.freeform.judge.prompting import Message, rendered
 from robustify.freeform.judge.store import PromptTemplate, TemplateStore, get_store
-from robustify.freeform.judge.verdicts import Reading, parse_score, parse_verdict
+from robustify.freeform.judge.verdicts import LABEL_SETS, Reading, parse_score, parse_verdict
 from robustify.freeform.schema import ErrorType, FreeItem, GradeResult, JudgeTrace, Method, Status
 from robustify.redaction.text import KeptHere
 

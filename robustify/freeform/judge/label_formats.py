@@ -9,14 +9,42 @@ an entity other than the five of XML has no XML candidate.
 
 import html
 import re
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from robustify.freeform.judge.label_sets import LONGEST, Candidate, Format, LabelSet, numbered
-from robustify.freeform.judge.spans import Bare, Pairs, Reader, Scan, Undecodable, last_match
+from robustify.freeform.answer_text import last_match
+from robustify.freeform.judge.spans import MOST_SPANS, Bare, Pairs, Reader, Scan, Undecodable
+from robustify.freeform.judge.verdicts import LONGEST, LabelSet
 
-MOST_SPANS = 1000
-"""Spans of a reply that are decoded, counted from its end: the last structure is the answer."""
+Format = Literal["json", "xml", "yaml", "markdown", "csv", "lines"]
+FORMATS: tuple[Format, ...] = ("json", "xml", "yaml", "markdown", "csv", "lines")
+"""In the order in which a tie between two structures at one place is broken."""
+Entry = tuple[int | None, Any]
+"""One entry of a list: the number that it carries, and what may be its label."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Characters `start` to `end` read as labels; None where an entry is no known label.
+
+    `indices` are the numbers that the entries carry, from 1, None where an entry carries none; the whole is None
+    where the structure numbers nothing. `truncated`: cut off before its end, the incomplete last entry dropped.
+    """
+
+    start: int
+    end: int
+    format: Format
+    labels: tuple[str | None, ...]
+    indices: tuple[int | None, ...] | None = None
+    truncated: bool = False
+
+
+def numbered(indices: Sequence[int | None]) -> tuple[int | None, ...] | None:
+    """The indices of a structure, or None where no entry carries one."""
+    return tuple(indices) if any(i is not None for i in indices) else None
+
+
 _LISTS = ("labels", "label", "assignments", "answer", "result")
 _LABEL_KEYS = ("label", "assignment", "decision", "verdict")
 _INDEX_KEYS = ("id", "k", "index", "nugget", "nugget_id")
@@ -26,8 +54,6 @@ _WHOLE_ENTRY = re.compile(
     r"""\s{0,99}(?:"([^"\\\n]{0,99})"|'([^'\\\n]{0,99})'|\u201c([^\u201d\n]{0,99})\u201d)\s{0,99}(?:,|\Z)"""
 )
 _CUT_ENTRY = re.compile(r"""\s{0,99}["'\u201c]?[\w -]{0,40}\s{0,99}""")
-
-Entries = list[tuple[int | None, Any]]
 
 
 def json_candidates(text: str, scan: Scan, expected: int, labels: LabelSet) -> Iterator[Candidate]:
@@ -47,14 +73,14 @@ def json_candidates(text: str, scan: Scan, expected: int, labels: LabelSet) -> I
         yield cut
 
 
-def _plausible(entries: Entries, expected: int) -> bool:
+def _plausible(entries: list[Entry], expected: int) -> bool:
     return len(entries) == expected and all(
         isinstance(value, str) and not isinstance(value, Bare) and len(value) <= LONGEST
         for _, value in entries
     )
 
 
-def _entries(value: Any) -> Entries:
+def _entries(value: Any) -> list[Entry]:
     match value:
         case Pairs():
             return _of_object(value)
@@ -64,7 +90,7 @@ def _entries(value: Any) -> Entries:
             return []
 
 
-def _of_object(pairs: Pairs) -> Entries:
+def _of_object(pairs: Pairs) -> list[Entry]:
     lists = [v for name in _LISTS for v in pairs.all(name) if isinstance(v, list | Pairs)]
     if len(lists) == 1:
         return _entries(lists[0])
@@ -77,7 +103,7 @@ def _of_object(pairs: Pairs) -> Entries:
     return [entry] if entry[1] is not None else []
 
 
-def _entry(element: Any) -> tuple[int | None, Any]:
+def _entry(element: Any) -> Entry:
     """One entry of a list: a label, or an object with a label and maybe a number."""
     if not isinstance(element, Pairs):
         return None, element if isinstance(element, str) else None
@@ -112,62 +138,35 @@ def _cut_off(text: str, scan: Scan, labels: LabelSet) -> Candidate | None:
             read.append(label)
             place = entry.end()
         if read and _CUT_ENTRY.fullmatch(text, place):
-            return Candidate(start, len(text), "json", tuple(read), None, truncated=True)
+            return Candidate(start, len(text), "json", tuple(read), truncated=True)
     return None
 
 
-_ELEMENT = re.compile(
-    r"<label(?:\s+(?:id|k|index|n)\s{0,9}=\s{0,9}[\"']?([^\"'<>]{0,20})[\"']?)?\s{0,9}>([^<>]{0,200})</label\s{0,9}>",
-    re.IGNORECASE,
+_ELEMENT = r"<label(?:\s+(?:id|k|index|n)\s{0,9}=\s{0,9}[\"']?([^\"'<>]{0,20})[\"']?)?\s{0,9}>([^<>]{0,200})</label\s{0,9}>"
+_EACH = re.compile(_ELEMENT, re.IGNORECASE)
+_RUN = re.compile(
+    rf"(?P<open><labels(?:\s[^<>]*)?>\s*)?(?:{_ELEMENT}\s*)+(?P<close></labels\s{{0,9}}>)?", re.IGNORECASE
 )
-_BLANKS = re.compile(r"\s*")
-_OPEN = re.compile(r"<labels(?:\s[^<>]*)?>", re.IGNORECASE)
-_CLOSE = re.compile(r"</labels\s{0,9}>", re.IGNORECASE)
 _DECLARES = re.compile(r"<!(?:DOCTYPE|ENTITY|\[)", re.IGNORECASE)
 _FOREIGN_ENTITY = re.compile(r"&(?!(?:amp|lt|gt|quot|apos);)")
-_CUT_ELEMENT = re.compile(r"\s{0,99}(?:<[^<>]{0,60}>?[^<>]{0,60}(?:<[^<>]{0,20})?)?\s{0,99}")
+_CUT_ELEMENT = re.compile(r"(?:<[^<>]{0,60}>?[^<>]{0,60}(?:<[^<>]{0,20})?)?\s{0,99}")
 
 
 def xml_candidates(text: str, labels: LabelSet) -> Iterator[Candidate]:
     """Every run of `<label>` elements: inside `<labels>`, bare, or cut off."""
     if "<" not in text or _DECLARES.search(text):
         return
-    for run in _runs(text)[-MOST_SPANS:]:
-        first, last = run[0].start(), run[-1].end()
-        wrapper = _wrapper(text, first)
-        closing = _CLOSE.match(text, _BLANKS.match(text, last).end())  # type: ignore[union-attr]
-        entries = [element[2] for element in run]
-        if any(_FOREIGN_ENTITY.search(entry) for entry in entries):
+    for run in list(_RUN.finditer(text))[-MOST_SPANS:]:
+        entries = _EACH.findall(run[0])
+        if any(_FOREIGN_ENTITY.search(written) for _, written in entries):
             continue
-        read = tuple(labels.read(html.unescape(entry)) for entry in entries)
-        indices = numbered([index_of(element[1]) for element in run])
-        if wrapper is None:
-            if any(read):
-                yield Candidate(first, last, "xml", read, indices)
-        elif closing is not None:
-            yield Candidate(wrapper, closing.end(), "xml", read, indices)
-        elif _CUT_ELEMENT.fullmatch(text, last) and any(read):
-            yield Candidate(wrapper, len(text), "xml", read, indices, truncated=True)
-
-
-def _runs(text: str) -> "list[list[re.Match[str]]]":
-    """Elements with nothing but blanks between them."""
-    runs: list[list[re.Match[str]]] = []
-    for element in _ELEMENT.finditer(text):
-        if runs and not text[runs[-1][-1].end() : element.start()].strip():
-            runs[-1].append(element)
-        else:
-            runs.append([element])
-    return runs
-
-
-def _wrapper(text: str, first: int) -> int | None:
-    """Where `<labels>` opens right before the first element, or None."""
-    before = text[max(0, first - 200) : first].rstrip()
-    last = last_match(_OPEN, before)
-    if last is None or last.end() != len(before):
-        return None
-    return max(0, first - 200) + last.start()
+        read = tuple(labels.read(html.unescape(written)) for _, written in entries)
+        indices = numbered([index_of(number) for number, _ in entries])
+        whole = bool(run["open"] and run["close"])
+        if whole or (any(read) and not run["open"]):
+            yield Candidate(run.start(), run.start() + len(run[0].rstrip()), "xml", read, indices)
+        elif any(read) and _CUT_ELEMENT.fullmatch(text, run.end()):
+            yield Candidate(run.start(), len(text), "xml", read, indices, truncated=True)
 
 
 LONGEST_LINE = 1000
@@ -188,66 +187,46 @@ _INTRO = re.compile(
 )
 _NOT_A_REMARK = {"none", "no", "false", "0", "n/a", "na", "not"}
 _SEPARATORS = (",", "|", "\t", ";")
-
-
-class _Line(NamedTuple):
-    start: int
-    text: str
-
-
-class _Block(NamedTuple):
-    kind: str
-    start: int
-    end: int
-    labels: tuple[str | None, ...]
-    indices: tuple[int | None, ...]
+_NO_ITEM = "#"
+_WRITTEN: dict[str, Format] = {"-": "yaml", "=": "lines"}
 
 
 def line_candidates(text: str, labels: LabelSet) -> Iterator[Candidate]:
     """Every block of list items, line of separated labels, and run of lines that are labels."""
-    lines = list(_lines(text))
-    for block in _blocks(lines, labels):
-        if any(block.labels):
-            kind: Format = "yaml" if block.kind == "-" else "lines" if block.kind == "=" else "markdown"
-            if kind == "lines" and len(block.labels) == 1:
-                kind = "csv"
-            yield Candidate(block.start, block.end, kind, block.labels, numbered(list(block.indices)))
-    for line in lines:
-        if labels.hint.search(line.text):
-            yield from _separated(line, labels)
-
-
-def _lines(text: str) -> Iterator[_Line]:
-    start = 0
+    lines, start = [], 0
     for line in text.split("\n"):
-        yield _Line(start, line)
+        lines.append((start, line))
         start += len(line) + 1
+    yield from _blocks(lines, labels)
+    for start, line in lines:
+        if labels.hint.search(line):
+            yield from _separated(start, line, labels)
 
 
-def _blocks(lines: list[_Line], labels: LabelSet) -> Iterator[_Block]:
-    """Maximal runs of items of one kind; one blank line inside is allowed."""
+def _blocks(lines: Sequence[tuple[int, str]], labels: LabelSet) -> Iterator[Candidate]:
+    """Maximal runs of items of one kind that have a label; one blank line inside is allowed."""
     kind, start, end, blanks = "", 0, 0, 0
     read: list[str | None] = []
     indices: list[int | None] = []
-    for line in lines:
-        if not line.text or line.text.isspace():
+    for place, line in [*lines, (0, _NO_ITEM)]:
+        if not line or line.isspace():
             blanks += 1
             continue
-        found, item, index = _item(line.text, labels)
+        found, label, index = _item(line, labels)
         if read and (found != kind or blanks > 1):
-            yield _Block(kind, start, end, tuple(read), tuple(indices))
+            if any(read):
+                written = _WRITTEN.get(kind, "markdown")
+                written = "csv" if written == "lines" and len(read) == 1 else written
+                yield Candidate(start, end, written, tuple(read), numbered(indices))
             read, indices = [], []
         blanks = 0
         if not found:
-            kind = ""
             continue
         if not read:
-            kind, start = found, line.start
-        end = line.start + len(line.text.rstrip())
-        read.append(item)
+            kind, start = found, place
+        end = place + len(line.rstrip())
+        read.append(label)
         indices.append(index)
-    if read:
-        yield _Block(kind, start, end, tuple(read), tuple(indices))
 
 
 def _item(line: str, labels: LabelSet) -> tuple[str, str | None, int | None]:
@@ -291,13 +270,12 @@ def item_label(item: str, labels: LabelSet) -> str | None:
     return before or after
 
 
-def _separated(line: _Line, labels: LabelSet) -> Iterator[Candidate]:
-    written = line.text
-    if len(written) > LONGEST_LINE or not any(mark in written for mark in _SEPARATORS):
+def _separated(start: int, line: str, labels: LabelSet) -> Iterator[Candidate]:
+    if len(line) > LONGEST_LINE or not any(mark in line for mark in _SEPARATORS):
         return
-    intro = _INTRO.match(written)
-    start = intro.end() if intro else 0
-    body = written[start:].strip().strip("|")
+    intro = _INTRO.match(line)
+    begin = intro.end() if intro else 0
+    body = line[begin:].strip().strip("|")
     for mark in _SEPARATORS:
         entries = [entry.strip() for entry in body.split(mark)]
         if entries and not entries[-1]:
@@ -306,6 +284,5 @@ def _separated(line: _Line, labels: LabelSet) -> Iterator[Candidate]:
             continue
         read = tuple(labels.read(entry) for entry in entries)
         if any(read):
-            end = line.start + len(written.rstrip())
-            yield Candidate(line.start + start, end, "csv", read)
+            yield Candidate(start + begin, start + len(line.rstrip()), "csv", read)
             return

@@ -4,34 +4,23 @@ Labels are structural: no word is mined from prose, nothing inside reasoning is 
 where nothing contradicts it. Where it is not certain which nugget a label belongs to, there is no label.
 """
 
-import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from robustify.errors import UsageError
-from robustify.freeform.answer_text import MOST, split_reasoning
-from robustify.freeform.judge.label_formats import json_candidates, line_candidates, xml_candidates
-from robustify.freeform.judge.label_sets import FORMATS, SUPPORT3, Candidate, LabelSet
-from robustify.freeform.judge.spans import Span, spans
+from robustify.freeform.judge.label_formats import (
+    FORMATS,
+    Candidate,
+    json_candidates,
+    line_candidates,
+    xml_candidates,
+)
+from robustify.freeform.judge.spans import inline, prose, readable, spans
+from robustify.freeform.judge.verdicts import SUPPORT3, LabelSet
 from robustify.freeform.schema import ErrorType
 
 FORMAT_TYPES = ("json", "markdown", "csv", "yaml", "xml", "adaptive")
-MANY = 20_000
-"""Brackets, lines, tags or quotes of a reply; one with more of a kind is `unsafe_input`, as no judge writes so many."""
-MANY_TAGS = 100_000
-"""The same for tags before the reasoning is cut off, which may be long and quote much."""
-LONG = 100_000
-_BESIDE = 300
-"""Characters on either side that decide whether a structure is on lines of its own."""
-_INVISIBLE = re.compile("[\u200b-\u200f\u2060\u2063\ufeff]")
-_FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[ \t]*[\w+-]*[ \t]*$", re.MULTILINE)
-_WORD = re.compile(r"\w")
-_INTRO = re.compile(
-    r"(?:the\s+)?(?:final\s+)?(?:labels?|answers?|results?|output)(?:\s+(?:are|is))?\s*:?|`{3,}\s*\w*",
-    re.IGNORECASE,
-)
 
 
 class LabelParse(NamedTuple):
@@ -89,30 +78,6 @@ def parse_labels_multi_format(
     return _aligned(last, expected_count, cut)
 
 
-def readable(response: str) -> tuple[str, ErrorType | None]:
-    """A reply as its parsers read it: no reasoning, no fence lines, no invisible characters; or why it is not read."""
-    if len(response) > MOST or response.count("<") > MANY_TAGS:
-        return "", "unsafe_input"
-    if not response.strip():
-        return "", "empty"
-    split = split_reasoning(response)
-    if split.unterminated:
-        return "", "unterminated_reasoning"
-    text = split.text
-    if any(sum(map(text.count, marks)) > MANY for marks in ("[]{}", "\n\r", "<>", "\"'")):
-        return "", "unsafe_input"
-    # One character can become eighteen; long replies are read as they are.
-    if len(text) <= LONG and not text.isascii():
-        text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
-    text = _FENCE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
-    return (text, None) if text.strip() else ("", "empty")
-
-
-def prose(text: str) -> bool:
-    """Whether text holds words other than "Labels:", "Final answer:" and the like."""
-    return _WORD.search(_INTRO.sub("", text)) is not None
-
-
 def _wanted(candidate: Candidate, format_type: str) -> bool:
     name = "csv" if candidate.format == "lines" else candidate.format
     return format_type in ("adaptive", name)
@@ -137,7 +102,7 @@ def _ambiguous(text: str, found: Sequence[Candidate], expected: int) -> bool:
     others = [c for c in found[:-1] if len(c.labels) == expected and _differs(c, last)]
     if not others:
         return False
-    if inline(text, last) and any(not inline(text, c) for c in others):
+    if inline(text, last.start, last.end) and any(not inline(text, c.start, c.end) for c in others):
         return True
     if not prose(text[last.end :]):
         return False
@@ -147,14 +112,6 @@ def _ambiguous(text: str, found: Sequence[Candidate], expected: int) -> bool:
 
 def _differs(a: Candidate, b: Candidate) -> bool:
     return (a.labels, a.indices) != (b.labels, b.indices)
-
-
-def inline(text: str, structure: Candidate | Span) -> bool:
-    """Whether there are other words on the lines of a structure."""
-    # A reply of one long line must not be read once for each of its structures.
-    before = text[max(0, structure.start - _BESIDE) : structure.start].rpartition("\n")[2]
-    after = text[structure.end : structure.end + _BESIDE].partition("\n")[0]
-    return prose(before) or prose(after)
 
 
 def _places(indices: Sequence[int | None], numbers: Sequence[int]) -> tuple[int | None, ...] | None:

@@ -1,5 +1,6 @@
-"""Balanced brackets in a reply, found in one pass, and the values written in them; nothing is evaluated.
+"""A reply as its parsers read it: without reasoning, its balanced brackets, the values written in them.
 
+Nothing is evaluated.
 `spans` gives every outermost `[...]` and `{...}` and what was left open at the end. A quotation mark opens a string
 only where a value can begin, so that inches and apostrophes in prose are skipped. A span is decoded as JSON, then in
 spellings that models write for it. Objects are `Pairs`, so that a key given twice is seen. Spans that are too deep are
@@ -9,10 +10,15 @@ refused, and lenient spellings are tried only within a budget, so that the time 
 import ast
 import json
 import re
+import unicodedata
 import warnings
-from collections import deque
 from typing import Any, NamedTuple
 
+from robustify.freeform.answer_text import MOST, split_reasoning
+from robustify.freeform.schema import ErrorType
+
+MOST_SPANS = 1000
+"""Spans of a reply that are decoded, counted from its end: the last structure is the answer."""
 DEEPEST = 12
 """Nesting past which a span is not decoded."""
 _TOKENS = re.compile(r"[\[\]{}\"']")
@@ -33,12 +39,6 @@ class Scan(NamedTuple):
 
     closed: tuple[Span, ...]
     left_open: tuple[int, ...]
-
-
-def last_match(pattern: "re.Pattern[str]", text: str) -> "re.Match[str] | None":
-    """The last place where a pattern is found, or None."""
-    found = deque(pattern.finditer(text), maxlen=1)
-    return found[0] if found else None
 
 
 def spans(text: str) -> Scan:
@@ -204,3 +204,53 @@ def _value(node: ast.expr) -> Any:
             )
         case _:
             raise ValueError
+
+
+# What is around the structures
+
+MANY = 20_000
+"""Brackets, lines, tags or quotes of a reply; one with more of a kind is `unsafe_input`, as no judge writes so many."""
+MANY_TAGS = 100_000
+"""The same for tags before the reasoning is cut off, which may be long and quote much."""
+LONG = 100_000
+_BESIDE = 300
+"""Characters on either side that decide whether a structure is on lines of its own."""
+INVISIBLE = re.compile("[\u200b-\u200f\u2060\u2063\ufeff]")
+_FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[ \t]*[\w+-]*[ \t]*$", re.MULTILINE)
+_SAID = re.compile(r"\w")
+_INTRO = re.compile(
+    r"(?:the\s+)?(?:final\s+)?(?:labels?|answers?|results?|output)(?:\s+(?:are|is))?\s*:?|`{3,}\s*\w*",
+    re.IGNORECASE,
+)
+
+
+def readable(response: str) -> tuple[str, ErrorType | None]:
+    """A reply as its parsers read it: no reasoning, no fence lines, no invisible characters; or why it is not read."""
+    if len(response) > MOST or response.count("<") > MANY_TAGS:
+        return "", "unsafe_input"
+    if not response.strip():
+        return "", "empty"
+    split = split_reasoning(response)
+    if split.unterminated:
+        return "", "unterminated_reasoning"
+    text = split.text
+    if any(sum(map(text.count, marks)) > MANY for marks in ("[]{}", "\n\r", "<>", "\"'")):
+        return "", "unsafe_input"
+    # One character can become eighteen; long replies are read as they are.
+    if len(text) <= LONG and not text.isascii():
+        text = INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
+    text = _FENCE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    return (text, None) if text.strip() else ("", "empty")
+
+
+def prose(text: str) -> bool:
+    """Whether text holds words other than "Labels:", "Final answer:" and the like."""
+    return _SAID.search(_INTRO.sub("", text)) is not None
+
+
+def inline(text: str, start: int, end: int) -> bool:
+    """Whether there are other words on the lines of a structure."""
+    # A reply of one long line must not be read once for each of its structures.
+    before = text[max(0, start - _BESIDE) : start].rpartition("\n")[2]
+    after = text[end : end + _BESIDE].partition("\n")[0]
+    return prose(before) or prose(after)

@@ -1,48 +1,88 @@
-"""A judge's reply as a score or a verdict, and the majority of several.
+"""The closed sets of labels and scores that a judge may give, its reply as one of them, and the majority of several.
 
-Only a whole object with the key at its top level, a last line `Score: 1` or a bare score is read; no digit is taken
-from prose. A value off the scale is an error and never the nearest score; two values that differ are none.
+A label is read from a whole entry, never from a word inside prose: "does not support" is a spelling of one label,
+"supportive of the claim" is none. Of a score or verdict, only a whole object with the key at its top level, a last
+line `Score: 1` or a bare score is read; no digit is taken from prose. What is not in the set or off the scale is an
+error and never the nearest one; two values that differ are none.
 """
 
 import math
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from robustify.errors import UsageError
-from robustify.freeform.judge.label_formats import MOST_SPANS
-from robustify.freeform.judge.label_parse import inline, prose, readable
-from robustify.freeform.judge.label_sets import VERDICT3, LabelSet
-from robustify.freeform.judge.spans import Pairs, Reader, Scan, Span, Undecodable, spans
+from robustify.freeform.judge.spans import (
+    INVISIBLE,
+    MOST_SPANS,
+    Pairs,
+    Reader,
+    Scan,
+    Span,
+    Undecodable,
+    inline,
+    prose,
+    readable,
+    spans,
+)
 from robustify.freeform.schema import ErrorType
 
 T = TypeVar("T")
+LONGEST = 40
+"""Characters of a written label; a longer entry is prose."""
+_EDGES = " \t\r\n\"'`*_.\u201c\u201d\u2018\u2019\u00ab\u00bb\u201a\u201e"
+_JOINTS = re.compile(r"[\s_-]+")
+
+_SUPPORT = {
+    "support": ("supported", "supports", "fully_supported", "full_support", "fully_support"),
+    "partial_support": (
+        "partial", "partially_supported", "partially_support", "partially_supports", "partial_supported",
+        "partly_support", "partly_supported",
+    ),
+    "not_support": ("not_supported", "no_support", "unsupported", "does_not_support", "not_supports"),
+}  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """The scores that a judge may give, and whether `true` and `false` are among them."""
+@lru_cache(maxsize=4096)
+def folded_label(text: str) -> str:
+    """The canonical form: NFKC, no invisible characters, no quotes or emphasis, casefold, joints as one `_`."""
+    visible = INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).strip(_EDGES)
+    return _JOINTS.sub("_", visible.casefold()).strip("_")
 
-    name: str
-    scores: tuple[float, ...]
-    boolean: bool = False
 
-    def read(self, value: Any) -> float | None:
-        """The score that a decoded value is, exactly on the scale, or None."""
-        if isinstance(value, bool):
-            return float(value) if self.boolean else None
-        if isinstance(value, str):
-            value = _number(value)
-        if not isinstance(value, int | float) or math.isnan(value) or value not in self.scores:
+class LabelSet:
+    """Labels with their scores, lowest first, and the spellings that count as each.
+
+    `hint` finds the beginning of a known spelling; where it finds nothing, no entry is a label.
+    """
+
+    def __init__(self, name: str, **scores: float) -> None:
+        self.name = name
+        self.scores: Mapping[str, float] = MappingProxyType(scores)
+        self.labels = tuple(scores)
+        known = {label: label for label in scores}
+        known |= {word: label for label, words in _SUPPORT.items() for word in words if label in scores}
+        stems = sorted({re.escape(word[:4].rstrip("_")) for word in known})
+        self.hint = re.compile("|".join(stems), re.IGNORECASE)
+        self._spellings = known
+
+    def read(self, entry: str) -> str | None:
+        """The label that this entry is, whole, or None."""
+        if len(entry) > 4 * LONGEST or (entry.isascii() and not self.hint.search(entry)):
             return None
-        return float(value)
+        return self._spellings.get(folded_label(entry))
 
 
-BINARY = Scale("binary", (0.0, 1.0), boolean=True)
-FIVE = Scale("five", (0.0, 0.25, 0.5, 0.75, 1.0))
-SCALES: Mapping[str, Scale] = {scale.name: scale for scale in (BINARY, FIVE)}
+SUPPORT3 = LabelSet("support3", not_support=0.0, partial_support=0.5, support=1.0)
+IMPORTANCE = LabelSet("importance", okay=0.5, vital=1.0)
+VERDICT3 = LabelSet("verdict3", not_attempted=0.0, incorrect=0.0, correct=1.0)
+LABEL_SETS = {labels.name: labels for labels in (SUPPORT3, IMPORTANCE, VERDICT3)}
+SCALES: Mapping[str, tuple[float, ...]] = {"binary": (0.0, 1.0), "five": (0.0, 0.25, 0.5, 0.75, 1.0)}
 
 _NUMERIC = re.compile(r"[+-]?\d{1,4}(?:\.\d{1,6})?")
 _LINE = (
@@ -67,8 +107,8 @@ class Vote(NamedTuple):
     error_type: ErrorType | None
 
 
-def scale_of(name: str) -> Scale:
-    """The scale of this name.
+def scale_of(name: str) -> tuple[float, ...]:
+    """The scores of the scale of this name.
 
     Raises:
         UsageError: there is none.
@@ -84,7 +124,18 @@ def parse_score(response: str, *, scale: str = "binary", finish_reason: str | No
     Raises:
         UsageError: an unknown scale.
     """
-    return _parsed(response, "score", finish_reason, scale_of(scale).read, "off_scale")
+    scores = scale_of(scale)
+
+    def score(value: Any) -> float | None:
+        if isinstance(value, bool):
+            return float(value) if scale == "binary" else None
+        if isinstance(value, str):
+            value = value.strip()
+            value = float(value) if _NUMERIC.fullmatch(value) else None
+        # NaN is in no scale.
+        return float(value) if isinstance(value, int | float) and value in scores else None
+
+    return _parsed(response, "score", finish_reason, score, "off_scale")
 
 
 def parse_verdict(
@@ -108,23 +159,17 @@ def _parsed(
     return Reading(value, fault if value is None else None)
 
 
-def majority_vote(verdicts: Sequence[str | None], requested: int | None = None) -> Vote:
-    """The verdict of more than half of the votes that were requested; votes that failed count against it.
-
-    Raises:
-        UsageError: fewer votes requested than given, or none.
-    """
-    asked = len(verdicts) if requested is None else requested
-    if asked < max(1, len(verdicts)):
-        raise UsageError(f"{asked} votes requested, but {len(verdicts)} given")
+def majority_vote(verdicts: Sequence[str | None]) -> Vote:
+    """The verdict of more than half of the votes that were requested; a vote that failed is None and counts against."""
     counts = Counter(v for v in verdicts if v is not None).most_common(2)
     if not counts:
         return Vote(None, 0.0, "no_majority")
     verdict, most = counts[0]
-    if 2 * most > asked:
-        return Vote(verdict, most / asked, None)
+    share = most / len(verdicts)
+    if share > 0.5:
+        return Vote(verdict, share, None)
     tied = len(counts) == 2 and counts[1][1] == most
-    return Vote(None, most / asked, "tie" if tied else "no_majority")
+    return Vote(None, share, "tie" if tied else "no_majority")
 
 
 def _field(response: str, key: str, finish_reason: str | None, known: Callable[[str], bool]) -> Reading[Any]:
@@ -159,7 +204,9 @@ def _last(text: str, objects: list[tuple[Span, Pairs]], key: str, cut: bool) -> 
     others = [s for s, pairs in objects[:-1] if any(not _same(value, values[0]) for value in pairs.all(key))]
     # "Either this or that" on one line is an echoed instruction, not a verdict and its correction.
     together = bool(others) and "\n" not in text[others[-1].end : span.start]
-    quoted = inline(text, span) and any(not inline(text, other) for other in others)
+    quoted = inline(text, span.start, span.end) and any(
+        not inline(text, other.start, other.end) for other in others
+    )
     if others and (together or quoted or prose(text[span.end :])):
         return Reading(None, "ambiguous")
     return Reading(values[0], None)
@@ -195,24 +242,12 @@ def _broken(written: str, key: str) -> Pairs | None:
     found = re.match(rf"\{{\s{{0,99}}{name}\s{{0,99}},", written) or re.search(
         rf",\s{{0,99}}{name}\s{{0,99}}\}}\Z", written[-400:]
     )
-    return Pairs([(key, _scalar(found[1]))]) if found else None
-
-
-def _scalar(written: str) -> Any:
-    if written.startswith('"'):
-        return written.strip('"')
-    match written:
-        case "true" | "false":
-            return written == "true"
-        case _:
-            return written
+    if found is None:
+        return None
+    value: Any = {"true": True, "false": False}.get(found[1], found[1].strip('"'))
+    return Pairs([(key, value)])
 
 
 def _cut_object(text: str, scan: Scan, key: str) -> bool:
     """Whether an object that names the key is still open at the end."""
     return any(text[at] == "{" and f'"{key}"' in text[at : at + 20_000] for at in scan.left_open[-20:])
-
-
-def _number(written: str) -> float | None:
-    stripped = written.strip()
-    return float(stripped) if _NUMERIC.fullmatch(stripped) else None
