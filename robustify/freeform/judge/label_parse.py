@@ -130,48 +130,24 @@ def _aligned(found: Candidate, expected: int, cut: bool) -> LabelParse:
     labels, indices = list(found.labels), found.indices
     if cut and not found.truncated and labels[-1] is None:
         labels, indices = labels[:-1], indices[:-1] if indices else None
-    if (found.truncated and len(labels) <= expected) or (cut and len(labels) < expected):
-        placed = _placed(labels, indices, expected) if indices else labels
-        if placed is None:
-            return LabelParse(None, len(labels), found.format, "duplicate_index")
-        padded = placed + [None] * (expected - len(placed))
-        return LabelParse(padded, _valid(padded), found.format, "truncation")
-    if indices is not None:
-        return _by_index(labels, indices, expected, found.format)
-    if len(labels) != expected:
-        return LabelParse(None, len(labels), found.format, "count_mismatch")
-    return LabelParse(labels, _valid(labels), found.format, None if all(labels) else "unknown_label")
-
-
-def _by_index(
-    labels: list[str | None], indices: tuple[int | None, ...], expected: int, written: str
-) -> LabelParse:
-    known = [i for i in indices if i is not None]
-    if len(set(known)) < len(known):
-        return LabelParse(None, len(labels), written, "duplicate_index")
-    if any(not 1 <= i <= expected for i in known):
-        return LabelParse(None, len(labels), written, "count_mismatch")
-    placed = _placed(labels, indices, expected) or []
-    if len(known) < expected:
-        return LabelParse(placed, _valid(placed), written, "missing_index")
-    return LabelParse(placed, _valid(placed), written, None if all(placed) else "unknown_label")
-
-
-def _placed(
-    labels: list[str | None], indices: tuple[int | None, ...], expected: int
-) -> list[str | None] | None:
-    """Labels at the places that their numbers give; None where a number is repeated or out of range."""
+    known = [i for i in indices or () if i is not None]
     placed: list[str | None] = [None] * expected
-    seen: set[int] = set()
-    for label, index in zip(labels, indices, strict=True):
-        if index is None:
-            continue
-        if index in seen or not 1 <= index <= expected:
-            return None
-        seen.add(index)
-        placed[index - 1] = label
-    return placed
-
-
-def _valid(labels: list[str | None]) -> int:
-    return sum(label is not None for label in labels)
+    error: ErrorType | None = None
+    if len(set(known)) < len(known):
+        error = "duplicate_index"
+    elif any(not 1 <= i <= expected for i in known) or (indices is None and len(labels) > expected):
+        error = "count_mismatch"
+    if error is not None:
+        return LabelParse(None, len(labels), found.format, error)
+    for place, label in zip(indices or range(1, len(labels) + 1), labels, strict=True):
+        if place is not None:
+            placed[place - 1] = label
+    if found.truncated or (cut and len(labels) < expected):
+        error = "truncation"
+    elif indices is None and len(labels) < expected:
+        return LabelParse(None, len(labels), found.format, "count_mismatch")
+    elif indices is not None and len(known) < expected:
+        error = "missing_index"
+    elif not all(placed):
+        error = "unknown_label"
+    return LabelParse(placed, sum(label is not None for label in placed), found.format, error)
