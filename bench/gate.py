@@ -25,7 +25,7 @@ from robustify.gate.check import scan
 from robustify.gate.fingerprints import Fingerprints
 from robustify.gate.policy import GateFinding
 from robustify.stats.intervals import clopper_pearson, wilson
-from tests.gate.corpus import CARRIERS, DISGUISES, EDITS, Made, made, whole
+from tests.gate.corpus import CARRIERS, DISGUISES, EDITS, FORMS, GOALS, Made, made
 from tests.gate.layouts import KEY_STYLES, LAYOUTS
 from tests.gate.sets import KEY
 
@@ -35,13 +35,6 @@ SHARED = Path(os.environ.get("ROBUSTIFY_DATA", ROOT.parent / "shared" / "data"))
 ITEMS = 200
 FILES = 4000
 RUNS = 7
-GOALS: dict[str, tuple[float, float]] = {
-    "one_word": (1.0, 0.98),
-    "substituted_10": (0.99, 0.88),
-    "substituted_20": (0.97, 0.68),
-    "substituted_30": (0.85, 0.42),
-}
-"""For whole items and for stems alone."""
 STRUCTURE = {"RBG101", "RBG102", "RBG103", "RBG201"}
 TEXTS = {".py", ".pyi", ".md", ".txt", ".rst", ".json", ".yaml", ".yml", ".toml", ".cfg", ".ini", ".html", ".css",
          ".js", ".csv", ".tsv", ".xml", ".c", ".h", ".hpp", ".pyx", ".sh", ".ipynb", ".tex"}  # fmt: skip
@@ -52,7 +45,6 @@ KNOWN = {
     "docs/sources.md": "right: its example is one made-up item",
 }
 """Files that structure refuses rightly, and why."""
-FORMS: dict[str, Callable[[Made], str]] = {"item": whole, "stem": lambda item: item.stem}
 
 Content = str | bytes
 
@@ -92,7 +84,7 @@ def arranged(items: Sequence[Made], prints: Fingerprints) -> dict[str, Any]:
         "choices_alone": lambda item: "\n".join(item.choices),
     }
     return {
-        name: _blocked((carrier(form(item)) for item in items for carrier in CARRIERS.values()), prints)
+        name: _blocked((content for item in items for content in _carried(form(item))), prints)
         for name, form in forms.items()
     }
 
@@ -103,10 +95,7 @@ def disguised(items: Sequence[Made], prints: Fingerprints) -> dict[str, Any]:
     for name, disguise in DISGUISES.items():
         rng = random.Random(f"bench {name}")
         out[name] = {
-            form: _blocked(
-                (content for item in items for content in _carried(disguise(cut(item), rng))),
-                prints,
-            )
+            form: _blocked([c for item in items for c in _carried(disguise(cut(item), rng))], prints)
             for form, cut in FORMS.items()
         }
     return out
@@ -135,20 +124,21 @@ def layouts(n: int) -> dict[str, Any]:
 
 
 def benign(limit: int) -> list[Path]:
-    """Text files of the installed packages, in an order that no one chose, and of Python's own library."""
+    """Text files of the installed packages, in an order that no one chose."""
     places = {Path(sysconfig.get_path("purelib")), Path(sysconfig.get_path("platlib"))}
-    files = [p for place in places for p in place.rglob("*") if p.suffix in TEXTS and p.is_file()]
-    kept = [p for p in files if not LEFT_OUT & set(p.parts) and p.stat().st_size < 2_000_000]
+    files = [path for place in places for path in _texts_below(place) if not LEFT_OUT & set(path.parts)]
+    kept = [path for path in files if path.stat().st_size < 2_000_000]
     return sorted(kept, key=lambda p: random.Random(p.as_posix().split("site-packages")[-1]).random())[:limit]
 
 
 def library(limit: int) -> list[Path]:
     """Text files of Python's own library, without what is installed into it."""
-    place = Path(sysconfig.get_path("stdlib"))
-    found = (
-        p for p in place.rglob("*") if p.suffix in TEXTS and p.is_file() and "site-packages" not in p.parts
-    )
-    return sorted(found)[:limit]
+    files = _texts_below(Path(sysconfig.get_path("stdlib")))
+    return sorted(path for path in files if "site-packages" not in path.parts)[:limit]
+
+
+def _texts_below(place: Path) -> Iterable[Path]:
+    return (path for path in place.rglob("*") if path.suffix in TEXTS and path.is_file())
 
 
 def own() -> list[Path]:

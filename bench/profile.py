@@ -1,12 +1,6 @@
-"""Where the engine's time goes on the zero-shot case, by part: writes results/bench/profile.json.
-
-`python -m bench.profile [CHECKOUT]`: with another checkout of this project, its engine is timed on the same
-work, in turns with ours.
-"""
+"""Where the engine's time goes on the zero-shot case, by part: writes results/bench/profile.json."""
 
 import json
-import statistics
-import subprocess
 import sys
 import time
 from collections import defaultdict
@@ -24,24 +18,10 @@ from robustify.models import cache_folder, locate
 ROOT = Path(__file__).parents[1]
 RESULT = ROOT / "results" / "bench" / "profile.json"
 MODEL = "smollm2-135m"
-RUNS = 3
-TIMED = """
-import sys, time
-from robustify.engines.local.engine import HF
-from robustify.models import cache_folder, locate
-from robustify.views import Request
-import json
-requests = [Request(*pair) for pair in json.load(sys.stdin)]
-with HF("m", locate("smollm2-135m", cache_folder())) as engine:
-    engine.loglikelihoods(requests[:50])
-    start = time.perf_counter()
-    engine.loglikelihoods(requests)
-    print(time.perf_counter() - start)
-"""
 
 
-def main(before: str | None = None) -> int:
-    """Measure the parts, and both engines in turns."""
+def main() -> int:
+    """Measure the parts."""
     requests = next(case for case in CASES if case.name == "zero_shot").requests()
     result: dict[str, Any] = {"says": "cloze + full, ARC-Challenge, 100 items, zero-shot", "model": MODEL}
     with HF(MODEL, locate(MODEL, cache_folder())) as engine:
@@ -56,25 +36,9 @@ def main(before: str | None = None) -> int:
         {"name": name, "share": round(spent / total, 3)}
         for name, spent in sorted(seconds.items(), key=lambda part: -part[1])
     ]
-    if before is not None:
-        pairs = json.dumps([(r.context, r.continuation) for r in requests])
-        turns = [(_elsewhere(before, pairs), _elsewhere(str(ROOT), pairs)) for _ in range(RUNS)]
-        result["before"] = {
-            "seconds_before": round(statistics.median(old for old, _ in turns), 2),
-            "seconds_now": round(statistics.median(new for _, new in turns), 2),
-            "ratio_median": round(statistics.median(old / new for old, new in turns), 2),
-            "pairs": RUNS,
-        }
     RESULT.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     print(RESULT.read_text(encoding="utf-8"))
     return 0
-
-
-def _elsewhere(checkout: str, pairs: str) -> float:
-    done = subprocess.run(
-        [sys.executable, "-c", TIMED], input=pairs, cwd=checkout, check=True, capture_output=True, text=True
-    )
-    return float(done.stdout)
 
 
 @contextmanager
@@ -121,4 +85,4 @@ def _add(seconds: dict[str, float], began: list[float]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:2]))
+    sys.exit(main())

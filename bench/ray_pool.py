@@ -14,6 +14,7 @@ import statistics
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from datetime import datetime, timezone
 from functools import partial
 from importlib.metadata import version
@@ -137,30 +138,16 @@ def _engine(side: str, folder: Path) -> HF:
 
 def _cpu() -> float:
     """CPU seconds of this process and everything below it, living or ended."""
-    tick = os.sysconf("SC_CLK_TCK")
-    total = 0.0
-    for pid in _family():
-        try:
-            after = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        total += sum(int(after[place]) for place in (11, 12, 13, 14)) / tick
-    return total
-
-
-def _family() -> list[int]:
-    parents = {int(p.name): _parent(p) for p in Path("/proc").iterdir() if p.name.isdecimal()}
+    parents, used = {}, {}
+    for process in (p for p in Path("/proc").iterdir() if p.name.isdecimal()):
+        with suppress(OSError):  # it has ended meanwhile
+            after = (process / "stat").read_text().rpartition(")")[2].split()
+            parents[int(process.name)] = int(after[1])
+            used[int(process.name)] = sum(int(after[place]) for place in (11, 12, 13, 14))
     family = [os.getpid()]
     for pid in family:
         family.extend(child for child, parent in parents.items() if parent == pid)
-    return family
-
-
-def _parent(process: Path) -> int:
-    try:
-        return int((process / "stat").read_text().rpartition(")")[2].split()[1])
-    except OSError:
-        return 0
+    return sum(used[pid] for pid in family) / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":

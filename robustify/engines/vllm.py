@@ -29,13 +29,9 @@ VERSION = "vllm-1"
 CHUNK = 512
 """Prompts handed to vLLM at once; after each chunk its scores are kept."""
 _MOST_IDS = 128
-_ENVIRONMENT = {
-    "VLLM_NO_USAGE_STATS": "1",
-    "DO_NOT_TRACK": "1",
-    "HF_HUB_OFFLINE": "1",
-    "VLLM_LOGGING_LEVEL": "ERROR",
-    "VLLM_CONFIGURE_LOGGING": "1",
-}
+_ENVIRONMENT = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "HF_HUB_OFFLINE": "1"}
+_LOGGING = {"VLLM_LOGGING_LEVEL": "ERROR", "VLLM_CONFIGURE_LOGGING": "1"}
+"""Where the user has not set them."""
 
 
 def require_vllm(name: str) -> None:
@@ -159,7 +155,7 @@ class VLLM(Closing):
 
     def _opened(self) -> Any:
         if self._llm is None:
-            os.environ.update({**_ENVIRONMENT, **_own_logging()})
+            os.environ.update({**_LOGGING, **os.environ, **_ENVIRONMENT})
             from vllm import LLM
 
             try:
@@ -206,12 +202,6 @@ def _takes_ids() -> bool:
     from vllm import SamplingParams
 
     return hasattr(SamplingParams(), "logprob_token_ids")
-
-
-def _own_logging() -> dict[str, str]:
-    # The user's own settings win, but nothing is reported to anyone.
-    names = ("VLLM_LOGGING_LEVEL", "VLLM_CONFIGURE_LOGGING")
-    return {name: os.environ[name] for name in names if name in os.environ}
 
 
 def _recipe(model: VLLMModel, folder: Path) -> dict[str, str]:

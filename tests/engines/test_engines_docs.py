@@ -49,10 +49,17 @@ def test_the_command_that_writes_runs(tmp_path: Path, monkeypatch: pytest.Monkey
     ]
     (tmp_path / "mc.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert run("free", "prepare", "mc.jsonl", "-o", "free/items.jsonl").exit_code == 0
-    with stub(served="some-model") as server:
-        done = run(*command.replace("http://127.0.0.1:8000/v1", server.url).split()[1:])
+    with stub(served="org/toy") as server:
+        command = command.replace("http://127.0.0.1:8000/v1", server.url).replace("some-model", "org/toy")
+        done = run(*command.split()[1:])
+        before = server.completions
+        assert run(*command.split()[1:]).exit_code == 0
+        assert server.completions - before <= 1, "what was written is not asked again"
     assert done.exit_code == 0, done.output
-    assert len((tmp_path / "free" / "answers.jsonl").read_text().splitlines()) == 2
+    assert "org_toy: 3 requests" in done.stderr
+    written = [json.loads(line) for line in (tmp_path / "free" / "answers.jsonl").read_text().splitlines()]
+    assert [row["model"] for row in written] == ["org_toy"] * 2
+    assert all(row["text"].startswith("echo ") for row in written)
 
 
 def test_the_figures_are_those_of_the_measurement() -> None:

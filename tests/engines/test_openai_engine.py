@@ -21,7 +21,7 @@ from robustify.ask import Asking, ask, plan
 from robustify.config import Config, parse
 from robustify.engines.cache import Cache
 from robustify.engines.openai import client as openai_client
-from robustify.engines.openai import thread_pool
+from robustify.engines.openai import continuations
 from robustify.engines.openai.client import retry_after
 from robustify.engines.openai.continuations import tokens_of
 from robustify.engines.openai.engine import OpenAIServer, check_server, is_same_probe
@@ -152,26 +152,37 @@ def told(**changes: Any) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("echo", ["missing", "none"])
 def test_a_server_without_echo_serves_letters_and_names_what_it_cannot(echo: str, tmp_path: Path) -> None:
+    letters = told(views=("choices_only", "full"))
     with stub(echo=echo) as server:
         with pytest.raises(UsageError) as e:
             check_server(model(server), tmp_path, told())
         assert "cannot serve choices_only_text (answer-v1), cloze (qa-v1)" in str(e.value)
         assert "`asking: {views: [choices_only, full]}`" in str(e.value)
-        check_server(model(server), tmp_path, told(views=("choices_only", "full")))
+        check_server(model(server), tmp_path, letters)
+        two_tokens = told(views=("choices_only", "full"), letter_templates=("balepur-v1",))
+        with pytest.raises(UsageError, match=r"cannot serve choices_only \(balepur-v1\)"):
+            check_server(model(server), tmp_path, two_tokens)
         found = scored(server, tmp_path, LETTERS)
         with pytest.raises(ModelError, match="expected letters alone"):
             scored(server, tmp_path, REQUESTS)
     assert [s.total for s in found] == pytest.approx([expected(r) for r in LETTERS])
 
 
-def test_a_letter_of_two_tokens_is_not_served_by_next_tokens(tmp_path: Path) -> None:
-    with (
-        stub(echo="none") as server,
-        pytest.raises(UsageError, match=r"cannot serve choices_only \(balepur-v1\)"),
-    ):
-        check_server(
-            model(server), tmp_path, told(views=("choices_only", "full"), letter_templates=("balepur-v1",))
-        )
+def test_a_server_that_shows_no_letter_at_all_is_refused(tmp_path: Path) -> None:
+    class Wordy(Toy):
+        WORDS = (" Rome", " Paris", " the", ".", ",", " and", "\n")
+
+    with stub(Wordy(), echo="none") as server, pytest.raises(ModelError, match="no letter among them"):
+        check_server(model(server), tmp_path, ())
+
+
+def test_likely_tokens_are_as_many_as_were_asked_for_and_none_is_made_up() -> None:
+    tops = {" A": -0.1, " B": -2.0, " C": -3.0, " Z": -30.0}  # the last one was drawn
+    reply = {"choices": [{"logprobs": {"top_logprobs": [tops]}}]}
+    assert following(reply, 3) == {" A": -0.1, " B": -2.0, " C": -3.0}
+    with pytest.raises(Unreadable):
+        following({"choices": []}, 5)
+    assert issubclass(Unreadable, ModelError)
 
 
 @pytest.mark.parametrize("manner", [{"echo": "ignored"}, {"completions": False}])
@@ -200,20 +211,6 @@ def test_a_letter_that_nobody_can_see_is_unanswered_and_not_asked_again(tmp_path
         assert server.completions == before
     assert four.pick is not None
     assert (six.pick, six.correct, six.scores, six.error) == (None, None, (), "letter_not_shown")
-
-
-def test_a_server_that_shows_no_letter_at_all_is_refused(tmp_path: Path) -> None:
-    class Wordy(Toy):
-        WORDS = (" Rome", " Paris", " the", ".", ",", " and", "\n")
-
-    with stub(Wordy(), echo="none") as server, pytest.raises(ModelError, match="no letter among them"):
-        check_server(model(server), tmp_path, ())
-
-
-def test_the_token_that_was_drawn_is_no_sixth_of_five() -> None:
-    tops = {" A": -0.1, " B": -2.0, " C": -3.0, " Z": -30.0}
-    reply = {"choices": [{"logprobs": {"top_logprobs": [tops]}}]}
-    assert following(reply, 3) == {" A": -0.1, " B": -2.0, " C": -3.0}
 
 
 # servers whose numbers do not hold
@@ -306,7 +303,7 @@ def test_a_tokenizer_of_another_model_is_found_out(tmp_path: Path) -> None:
 # what is tried again
 
 
-def test_a_busy_server_is_left_alone_for_as_long_as_it_wishes(server: Stub, tmp_path: Path) -> None:
+def test_a_busy_server_is_left_alone_for_as_long_as_it_asks(server: Stub, tmp_path: Path) -> None:
     with OpenAIServer(model(server, concurrency=4), tmp_path) as engine:
         engine.fingerprint()
         n = server.completions
@@ -319,14 +316,6 @@ def test_a_busy_server_is_left_alone_for_as_long_as_it_wishes(server: Stub, tmp_
     assert not [at for at in since if 0.6 < at < 1.0]
     assert sum(at >= 1.0 for at in since) >= len(MANY) / 2
     assert usage["tried_again"] == 1
-
-
-def test_a_wish_for_a_very_long_pause_ends_the_run(server: Stub, tmp_path: Path) -> None:
-    server.manner.faults = [(429, {"Retry-After": "86400"})]
-    start = time.monotonic()
-    with pytest.raises(ModelError, match="wants a pause of 86400 s"):
-        scored(server, tmp_path)
-    assert time.monotonic() - start < 10
 
 
 @pytest.mark.parametrize(
@@ -342,8 +331,14 @@ def test_a_wish_for_a_very_long_pause_ends_the_run(server: Stub, tmp_path: Path)
         ({}, None),
     ],
 )
-def test_the_wish_is_read_in_every_form(headers: dict[str, str], seconds: float | None) -> None:
+def test_the_asked_pause_is_read_in_every_form(headers: dict[str, str], seconds: float | None) -> None:
     assert retry_after(headers) == seconds
+
+
+def test_a_request_for_a_very_long_pause_ends_the_run(server: Stub, tmp_path: Path) -> None:
+    server.manner.faults = [(429, {"Retry-After": "86400"})]
+    with pytest.raises(ModelError, match="wants a pause of 86400 s"):
+        scored(server, tmp_path)
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 429])
@@ -416,6 +411,12 @@ def test_a_proxy_of_the_environment_never_sees_this_machine_s_prompts(
     assert len(scored(server, tmp_path)) == len(REQUESTS)
 
 
+def test_nothing_of_the_sdk_s_own_logging_is_switched_on(server: Stub, tmp_path: Path, capfd: Any) -> None:
+    scored(server, tmp_path)
+    assert "secret" not in "".join(capfd.readouterr())
+    assert os.environ.get("OPENAI_LOG") is None
+
+
 # the key
 
 
@@ -455,7 +456,7 @@ def test_the_key_is_sent_and_nothing_else_of_the_environment(
 )
 def test_an_address_that_carries_a_secret_or_is_none_is_refused_without_repeating_it(url: str) -> None:
     with pytest.raises(UsageError) as e:
-        parse(tree(base_url=url), "c.yaml")
+        config(url)
     assert "base_url" in str(e.value)
     assert "pass" not in str(e.value).replace("password", "")
 
@@ -471,22 +472,16 @@ def test_without_the_package_the_error_says_how_to_get_it(
 # what the scores are kept under
 
 
-def test_where_a_server_stands_changes_nothing(tmp_path: Path) -> None:
-    with stub() as one, stub() as two:
-        assert scored(one, tmp_path) == scored(two, tmp_path)
-        assert not [body for body in two.bodies if "secret" in str(body)]
-
-
-def test_another_model_under_the_same_name_is_asked_anew(tmp_path: Path) -> None:
-    with stub(Toy(seed=0)) as one, stub(Toy(seed=1)) as two:
+def test_scores_are_kept_by_the_model_behind_a_name_and_not_by_its_address(tmp_path: Path) -> None:
+    with stub() as one, stub(Toy(seed=1)) as two, stub() as again:
         first, other = scored(one, tmp_path), scored(two, tmp_path)
-        assert scored(one, tmp_path) == first
+        assert scored(again, tmp_path) == first != other
+        assert not [body for body in again.bodies if "secret" in str(body)]
         with Cache(tmp_path) as cache:
             variants = []
-            for server in (one, two, one):
+            for server in (one, two, again):
                 with OpenAIServer(model(server), tmp_path, cache) as engine:
                     variants.append(engine.fingerprint()["variant"])
-    assert first != other
     assert variants == ["0", "1", "0"]
 
 
@@ -510,56 +505,37 @@ def test_a_remote_model_says_that_its_weights_are_unknown_and_which_model_it_is(
 # writing
 
 
-def test_it_writes_by_chat_and_where_there_is_none_by_completions(tmp_path: Path) -> None:
-    for manner, chat in (
-        ({}, True),
-        ({"chat_field": "max_completion_tokens"}, True),
-        ({"chat": False}, False),
-    ):
-        with stub(**manner) as server, OpenAIServer(model(server), tmp_path) as engine:
-            replies = engine.write(["x" * n for n in range(1, 20)], max_tokens=7)
-            assert engine.has_chat_template is chat
-            assert len(replies) == 19
-            if chat:
-                assert replies == [f"echo {n}" for n in range(1, 20)]
+@pytest.mark.parametrize(
+    ("manner", "chat"),
+    [({}, True), ({"chat_field": "max_completion_tokens"}, True), ({"chat": False}, False)],
+)
+def test_it_writes_by_chat_and_where_there_is_none_by_completions(
+    manner: dict[str, Any], chat: bool, tmp_path: Path
+) -> None:
+    with stub(**manner) as server, OpenAIServer(model(server), tmp_path) as engine:
+        replies = engine.write(["x" * n for n in range(1, 20)], max_tokens=7)
+        assert engine.has_chat_template is chat
+    assert len(replies) == 19
+    assert not chat or replies == [f"echo {n}" for n in range(1, 20)]
 
 
-def test_a_server_that_neither_chats_nor_completes_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("manner", "error", "says"),
+    [
+        ({"chat": False, "completions": False}, ModelError, "neither chats nor completes"),
+        ({"max_length": 30}, DataError, r"^prompt 1: does not fit"),
+    ],
+)
+def test_what_cannot_be_written_is_refused(
+    manner: dict[str, Any], error: type[Exception], says: str, tmp_path: Path
+) -> None:
     with (
-        stub(chat=False, completions=False) as server,
+        stub(**manner) as server,
         OpenAIServer(model(server), tmp_path) as engine,
-        pytest.raises(ModelError, match="neither chats nor completes"),
-    ):
-        engine.write(["hello"], max_tokens=3)
-
-
-def test_a_prompt_that_is_too_long_is_named_by_its_place(tmp_path: Path) -> None:
-    with (
-        stub(max_length=30) as server,
-        OpenAIServer(model(server), tmp_path) as engine,
-        pytest.raises(DataError, match=r"^prompt 1: does not fit") as e,
+        pytest.raises(error, match=says) as e,
     ):
         engine.write(["short", "the secret cat " * 20, "short"], max_tokens=3)
     assert no_text(e.value)
-
-
-def test_free_generate_asks_a_server_and_tells_what_was_sent(tmp_path: Path) -> None:
-    items, answers = free_items(tmp_path), tmp_path / "answers.jsonl"
-    with stub(served="org/toy") as server:
-        done = robustify(
-            "free", "generate", str(items), "-m", "org/toy", "--base-url", server.url, "-o", str(answers)
-        )
-        assert done.exit_code == 0, done.output
-        assert "org_toy: 4 requests" in done.stderr
-        before = server.completions
-        again = robustify(
-            "free", "generate", str(items), "-m", "org/toy", "--base-url", server.url, "-o", str(answers)
-        )
-        assert again.exit_code == 0
-        assert server.completions - before <= 1
-    rows = [json.loads(line) for line in answers.read_text().splitlines()]
-    assert [row["model"] for row in rows] == ["org_toy"] * 3
-    assert all(row["text"].startswith("echo ") for row in rows)
 
 
 def test_a_restricted_item_is_written_about_on_this_machine_alone(server: Stub, tmp_path: Path) -> None:
@@ -574,30 +550,6 @@ def test_a_restricted_item_is_written_about_on_this_machine_alone(server: Stub, 
             open_remote_writer(url, "toy", tmp_path, restricted=True),
         ):
             pytest.fail("it was opened")
-
-
-def free_items(folder: Path) -> Path:
-    rows = [
-        {
-            "id": f"q{n}",
-            "stem": f"How many legs have {n} cats?",
-            "choices": [str(4 * n), "1", "2", "3"],
-            "key": 0,
-        }
-        for n in range(5, 8)
-    ]
-    (folder / "mc.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    done = robustify("free", "prepare", str(folder / "mc.jsonl"), "-o", str(folder / "free.jsonl"))
-    assert done.exit_code == 0, done.output
-    return folder / "free.jsonl"
-
-
-def robustify(*words: str) -> Any:
-    from click.testing import CliRunner
-
-    from robustify.cli import cli
-
-    return CliRunner().invoke(cli, list(words))
 
 
 # threads
@@ -623,7 +575,7 @@ def test_as_many_are_on_the_way_as_allowed_and_no_more(tmp_path: Path) -> None:
 def test_an_interrupt_waits_for_nobody_and_what_was_kept_is_not_asked_again(
     server: Stub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(thread_pool, "GATHERED", 0.01)
+    monkeypatch.setattr(continuations, "GATHERED", 0.01)
     server.manner.service = 0.02
     reference = scored(server, tmp_path / "reference", MANY)
 
@@ -646,20 +598,14 @@ def test_an_interrupt_waits_for_nobody_and_what_was_kept_is_not_asked_again(
 # a whole run
 
 
-def tree(**changes: Any) -> dict[str, Any]:
-    entry = {"name": "toy", "engine": "openai", "base_url": "http://127.0.0.1:9/v1", "retries": 1, **changes}
-    return {
-        "name": "toys",
-        "sensitivity": "public",
-        "data": [{"path": "items.jsonl"}],
-        "models": [entry],
-        "limits": {"min_robust": 1},
-    }
-
-
-def config(server: Stub, items: Path, **changes: Any) -> Config:
-    parts = tree(base_url=server.url, **changes)
-    return parse({**parts, "data": [{"path": str(items)}]}, "test")
+def config(server: Stub | str, items: Path | str = "items.jsonl", **changes: Any) -> Config:
+    """`models`: changes of one entry each; other changes are of the only one."""
+    settings = {k: changes.pop(k) for k in ("asking",) if k in changes}
+    url = server if isinstance(server, str) else server.url
+    entry = {"name": "toy", "engine": "openai", "base_url": url, "retries": 1}
+    models = [{**entry, **change} for change in changes.pop("models", [changes])]
+    tree = {"name": "toys", "sensitivity": "public", "data": [{"path": str(items)}], "models": models}
+    return parse({**tree, "limits": {"min_robust": 1}, **settings}, "c.yaml")
 
 
 @pytest.fixture
@@ -696,13 +642,22 @@ def test_a_server_that_dies_leaves_no_run_and_the_next_one_ends_with_the_same_by
     assert files(tmp_path / "again") == files(tmp_path / "whole")
 
 
-def test_a_warm_run_asks_no_item_and_has_the_same_bytes(tmp_path: Path, items: Path) -> None:
+def test_a_warm_run_asks_no_item_has_the_same_bytes_and_tells_what_it_cost(
+    tmp_path: Path, items: Path
+) -> None:
     with stub() as server:
         for name in ("cold", "warm"):
-            pipeline.robustify(config(server, items), tmp_path / name, tmp_path / "cache")
-            server.bodies, asked = [], server.bodies
-        assert not any("cup number" in str(body) for body in asked)
+            asked = config(server, items, price_in=2.0, price_out=4.0)
+            run = pipeline.robustify(asked, tmp_path / name, tmp_path / "cache")
+            server.bodies, sent = [], server.bodies
+    assert not any("cup number" in str(body) for body in sent)
     assert files(tmp_path / "cold") == files(tmp_path / "warm")
+    cold, warm = (json.loads((tmp_path / name / "run.log").read_text()) for name in ("cold", "warm"))
+    assert cold["model"] == "toy"
+    assert cold["tokens_in"] > warm["tokens_in"] > 0
+    assert cold["cost"] == pytest.approx((2 * cold["tokens_in"] + 4 * cold["tokens_out"]) / 1e6)
+    assert "run.log" not in run.manifest["files"]
+    assert "tokens_in" not in json.dumps(run.manifest)
 
 
 def test_a_run_holds_neither_host_nor_key_and_can_be_judged_again(
@@ -723,41 +678,15 @@ def test_a_run_holds_neither_host_nor_key_and_can_be_judged_again(
     assert pipeline.rejudge(run, {}, tmp_path / "judged").summary == run.summary
 
 
-def test_tokens_and_cost_are_told_in_the_run_s_log_and_not_in_its_claim(tmp_path: Path, items: Path) -> None:
-    with stub() as server:
-        for _ in range(2):
-            run = pipeline.robustify(
-                config(server, items, price_in=2.0, price_out=4.0), tmp_path / "run", tmp_path / "cache"
-            )
-    cold, warm = [json.loads(line) for line in (tmp_path / "run" / "run.log").read_text().splitlines()]
-    assert cold["model"] == "toy"
-    assert cold["tokens_in"] > warm["tokens_in"] > 0
-    assert cold["cost"] == pytest.approx((2 * cold["tokens_in"] + 4 * cold["tokens_out"]) / 1e6)
-    assert "run.log" not in run.manifest["files"]
-    assert "tokens_in" not in json.dumps(run.manifest)
-
-
-def test_views_that_cannot_be_served_are_refused_before_a_run_begins(tmp_path: Path, items: Path) -> None:
+def test_a_letters_only_server_gives_a_whole_run_of_its_views_and_refuses_the_others(
+    tmp_path: Path, items: Path
+) -> None:
     with stub(echo="missing") as server:
-        with pytest.raises(
-            UsageError, match=r"toy: its server .* cannot serve choices_only_text \(answer-v1\), cloze"
-        ):
+        with pytest.raises(UsageError, match=r"toy: its server .* cannot serve choices_only_text"):
             pipeline.robustify(config(server, items), tmp_path / "run", tmp_path / "cache")
         assert not (tmp_path / "run").exists()
         assert not any("cup number" in str(body) for body in server.bodies)
-
-
-def test_a_letters_only_server_gives_a_whole_run_of_its_views(tmp_path: Path, items: Path) -> None:
-    with stub(echo="missing") as server:
-        parts = tree(base_url=server.url)
-        asked = parse(
-            {
-                **parts,
-                "data": [{"path": str(items)}],
-                "asking": {"views": ["choices_only", "full"]},
-            },
-            "test",
-        )
+        asked = config(server, items, asking={"views": ["choices_only", "full"]})
         run = pipeline.robustify(asked, tmp_path / "run", tmp_path / "cache")
     assert {view for view, _, _ in run.answers.askings()} >= {"choices_only", "full"}
     assert run.summary.tree()["accuracy"]["toy"]["full"]["all"]["n"] == 8
@@ -765,21 +694,6 @@ def test_a_letters_only_server_gives_a_whole_run_of_its_views(tmp_path: Path, it
 
 def test_one_model_under_two_names_does_not_vote_twice(tmp_path: Path, items: Path) -> None:
     with stub(lists=("toy", "alias"), root="org/toy-7b") as server:
-        parts = tree(base_url=server.url)
-        twice = [parts["models"][0], {**parts["models"][0], "name": "second", "model": "toy"}]
-        asked = parse({**parts, "data": [{"path": str(items)}], "models": twice}, "test")
+        asked = config(server, items, models=[{}, {"name": "second", "model": "toy"}])
         with pytest.raises(UsageError, match="toy and second are one model"):
             pipeline.robustify(asked, tmp_path / "run", tmp_path / "cache")
-
-
-def test_nothing_of_the_sdk_s_own_logging_is_switched_on(server: Stub, tmp_path: Path, capfd: Any) -> None:
-    scored(server, tmp_path)
-    out, err = capfd.readouterr()
-    assert "secret" not in out + err
-    assert os.environ.get("OPENAI_LOG") is None
-
-
-def test_an_unreadable_reply_is_a_model_s_error() -> None:
-    with pytest.raises(Unreadable):
-        following({"choices": []}, 5)
-    assert issubclass(Unreadable, ModelError)

@@ -173,6 +173,15 @@ EDITS: dict[str, Edit] = {
     **{f"inserted_{p}": edited(p / 100, lambda word, rng: [word, _other(rng, word)]) for p in (10, 20)},
 }
 
+GOALS: dict[str, tuple[float, float]] = {
+    "one_word": (1.0, 0.98),
+    "substituted_10": (0.99, 0.88),
+    "substituted_20": (0.97, 0.68),
+    "substituted_30": (0.85, 0.42),
+}
+"""What safety.md, 8.3 asks of edited leaks, for whole items and for stems alone."""
+FORMS: dict[str, Callable[[Made], str]] = {"item": whole, "stem": lambda item: item.stem}
+
 # Disguises: the same words in another dress. Each gives the bytes of a file.
 
 _LIKE = dict(zip("aeopcxyijsABEHKMOPTXdqhnuv", "аеорсхуіјѕАВЕНКМОРТХԁԛһոսν", strict=True))

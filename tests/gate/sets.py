@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from robustify.gate.build import build_index
+from robustify.gate.check import scan
 from robustify.gate.fingerprints import Fingerprints, Tables
 from robustify.gate.key_file import Key
 from tests.gate.corpus import Made, made
@@ -50,6 +51,12 @@ def mock_tables(n: int = 200) -> Tables:
 @cache
 def mock_prints(n: int = 200) -> Fingerprints:
     return Fingerprints(mock_tables(n), KEY)
+
+
+def rules_of(content: str | bytes, prints: Fingerprints | None = None) -> set[str]:
+    """The rules that a content breaks."""
+    data = content.encode() if isinstance(content, str) else content
+    return {finding.rule.id for finding in scan(data, prints)}
 
 
 def written(table: Any, **settings: Any) -> bytes:

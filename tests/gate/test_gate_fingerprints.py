@@ -1,7 +1,6 @@
 """The fingerprint layer: what it recognises, what it leaves alone, and what its index gives away."""
 
 import random
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,22 +12,12 @@ from robustify.gate.build import build_index, read_texts
 from robustify.gate.check import changed, scan
 from robustify.gate.fingerprints import COVER, HINT, Fingerprints, read_index, write_index
 from robustify.gate.folding import kept_words, streams
-from tests.gate.corpus import CARRIERS, DISGUISES, EDITS, Made, made, whole
-from tests.gate.sets import KEY, key, mock_items, mock_prints, mock_tables, opened
-
-FORMS: dict[str, Callable[[Made], str]] = {"item": whole, "stem": lambda item: item.stem}
-FLOORS = {
-    "one_word": (1.0, 0.98),
-    "substituted_10": (0.99, 0.88),
-    "substituted_20": (0.97, 0.68),
-    "substituted_30": (0.85, 0.42),
-}
-"""What safety.md, 8.3 asks of edited leaks, for whole items and for stems alone."""
+from tests.gate.corpus import CARRIERS, DISGUISES, EDITS, FORMS, GOALS, made, whole
+from tests.gate.sets import KEY, key, mock_items, mock_prints, mock_tables, opened, rules_of
 
 
 def blocked(content: str | bytes) -> bool:
-    data = content.encode() if isinstance(content, str) else content
-    return any(found.rule.id == "RBG301" for found in scan(data, mock_prints()))
+    return "RBG301" in rules_of(content, mock_prints())
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -40,7 +29,7 @@ def test_every_disguise_of_every_item_is_refused(name: str, form: str) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("name", FLOORS)
+@pytest.mark.parametrize("name", GOALS)
 def test_edited_leaks_are_refused_as_often_as_asked(name: str, form: str) -> None:
     rng = random.Random(f"{name} {form}")
     edit, carriers = EDITS[name], list(CARRIERS.values())
@@ -48,7 +37,7 @@ def test_edited_leaks_are_refused_as_often_as_asked(name: str, form: str) -> Non
         blocked(carriers[i % len(carriers)](edit(FORMS[form](item), rng)))
         for i, item in enumerate(mock_items())
     ]
-    assert sum(found) / len(found) >= FLOORS[name][form == "stem"]
+    assert sum(found) / len(found) >= GOALS[name][form == "stem"]
 
 
 @pytest.mark.parametrize("carrier", CARRIERS)

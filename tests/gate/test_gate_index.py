@@ -111,18 +111,8 @@ def test_the_index_command_says_what_it_cannot_recognise(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("short.csv").write_text("Why?,yes,no\nWhen?,now,then\n" + ",".join(mock_items()[0].texts) + "\n")
-    args = [
-        "index",
-        "short.csv",
-        "--key",
-        str(key_file(tmp_path)),
-        "-o",
-        "out.idx",
-        "--name",
-        "mock",
-        "--json",
-    ]
-    assert main(args) == 0
+    key = str(key_file(tmp_path))
+    assert main(["index", "short.csv", "--key", key, "-o", "out.idx", "--name", "mock", "--json"]) == 0
     out, err = capsys.readouterr()
     printed = json.loads(out)
     assert (printed["sets"], printed["not_recognised"], printed["key_id"]) == ({"mock": 3}, 2, KEY.id)

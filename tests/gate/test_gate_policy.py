@@ -40,14 +40,8 @@ def policy(*, allow: list[dict[str, str]] | None = None, demo: list[dict[str, st
 
 def entry(path: str, content: str, rule: str = "RBG101", **other: str) -> dict[str, str]:
     expires = (date.today() + timedelta(days=30)).isoformat()
-    row = {
-        "path": path,
-        "rule": rule,
-        "sha256": digest_of(content.encode()),
-        "reason": "made up",
-        "by": "a test",
-    }
-    return row | {"expires": expires} | other
+    row = {"path": path, "rule": rule, "sha256": digest_of(content.encode()), "expires": expires}
+    return row | {"reason": "made up", "by": "a test"} | other
 
 
 DEMO = [{"path": "demo", "licence": "CC0-1.0", "reason": "made up"}]

@@ -13,15 +13,12 @@ from robustify.gate.check import scan
 from robustify.item import Item
 from robustify.restricted import account, secret_key
 from robustify.restricted.ids import hashed
+from tests.gate.sets import rules_of
 from tests.support import restricted_run
 
 IDS = tuple(
     sorted("rb1_" + base64.b32encode(bytes([n]) * 16).decode().rstrip("=").lower() for n in range(60))
 )
-
-
-def found(data: bytes | str) -> set[str]:
-    return {f.rule.id for f in scan(data.encode() if isinstance(data, str) else data)}
 
 
 # Keys.
@@ -36,7 +33,7 @@ def test_a_key_is_refused_in_every_form_that_text_takes(tmp_path: Path) -> None:
         f"# {line}".encode(), base64.b64encode(f"the key is {line}".encode()), gzip.compress(line.encode()),
         line.encode("utf-16"), "".join(f"&#{ord(c)};" for c in line).encode(), bytes(range(256)) + line.encode(),
     ]  # fmt: skip
-    assert [n for n, form in enumerate(forms) if "RBG402" not in found(form)] == []
+    assert [n for n, form in enumerate(forms) if "RBG402" not in rules_of(form)] == []
     assert line.split(":")[2].strip() not in str(scan(line.encode()))
 
 
@@ -49,18 +46,18 @@ def test_our_own_score_cache_is_refused_by_its_bytes(tmp_path: Path, seal: bytes
         cache.put({bytes(range(32)): Logprob(-1.5, 1)}, "a model", 0.1)
         journal = cache.file.with_name(cache.file.name + "-wal").read_bytes()
     data = cache.file.read_bytes()
-    assert found(journal) == {"RBG404"}
-    assert found(data) == {"RBG404"}
-    assert found(gzip.compress(data, mtime=0)) == {"RBG404"}
+    assert rules_of(journal) == {"RBG404"}
+    assert rules_of(data) == {"RBG404"}
+    assert rules_of(gzip.compress(data, mtime=0)) == {"RBG404"}
     other = bytearray(data)
     other[68:72] = bytes(4)  # another program's database
-    assert found(bytes(other)) == {"RBG501"}
+    assert rules_of(bytes(other)) == {"RBG501"}
 
 
 def test_the_record_of_registered_sets_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     account.register_items("mock", [Item("a", "Which lamp is lit?", ("one", "two"), 0)])
-    assert found(account.registered().read_bytes()) == {"RBG404"}
+    assert rules_of(account.registered().read_bytes()) == {"RBG404"}
 
 
 # What a restricted run leaves, and what it publishes.
@@ -73,7 +70,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_what_a_restricted_run_leaves_is_refused_and_what_it_publishes_passes(folder: Path) -> None:
     told = {
-        path.relative_to(folder).as_posix(): found(path.read_bytes())
+        path.relative_to(folder).as_posix(): rules_of(path.read_bytes())
         for path in folder.rglob("*")
         if path.is_file()
     }
@@ -87,8 +84,8 @@ def test_what_a_restricted_run_leaves_is_refused_and_what_it_publishes_passes(fo
 def test_a_hashed_split_passes_and_one_that_says_more_does_not() -> None:
     split = hashed("mock-restricted", "1", "robust", "0123456789abcdef", IDS)
     held = json.loads(split.text)
-    assert found(split.text) == set()
-    assert found(json.dumps(held)) == set()
+    assert rules_of(split.text) == set()
+    assert rules_of(json.dumps(held)) == set()
     for change in (
         {"topics": ["ponds"] * 60},
         {"ids": [[one, 0.25] for one in IDS]},
@@ -96,10 +93,10 @@ def test_a_hashed_split_passes_and_one_that_says_more_does_not() -> None:
         {"n": 59},
         {"dataset": "which lamp does the keeper light before the second bell"},
     ):
-        assert found(json.dumps({**held, **change})) == {"RBG405"}, change
+        assert rules_of(json.dumps({**held, **change})) == {"RBG405"}, change
 
 
 def test_keyed_ids_beside_anything_else_are_refused_and_a_few_as_an_example_are_not() -> None:
-    assert found("".join(f"{one},ponds,0.25\n" for one in IDS)) == {"RBG405"}
-    assert found("".join(json.dumps({"id": one, "votes": 2}) + "\n" for one in IDS)) == {"RBG405"}
-    assert found(f"An id looks like {IDS[0]} or {IDS[1]}.") == set()
+    assert rules_of("".join(f"{one},ponds,0.25\n" for one in IDS)) == {"RBG405"}
+    assert rules_of("".join(json.dumps({"id": one, "votes": 2}) + "\n" for one in IDS)) == {"RBG405"}
+    assert rules_of(f"An id looks like {IDS[0]} or {IDS[1]}.") == set()

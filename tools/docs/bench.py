@@ -128,7 +128,7 @@ def bench_growth() -> str:
 
 def _plot() -> str:
     if not (BENCH / "growth.svg").is_file():
-        return "The plot is not drawn: `python -m bench.growth_plot` draws it.\n\n"
+        return "The plot is not drawn: `python -m bench.growth --plot` draws it.\n\n"
     return (
         "![Tokens planned and naive, and seconds, as items, options and stem length grow]"
         "(../results/bench/growth.svg)\n\n"

@@ -3,10 +3,15 @@
 The letters of one context are one question, what comes next; what that does not show, and every other continuation, is
 read from the prompt that contains it. A letter that is not shown has no number where only next tokens are shown: it is
 not made up. A token that lies across the end of the context is refused, because its probability is of both sides.
+Threads keep the server busy with these questions.
 """
 
-from collections.abc import Iterator, Sequence
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from robustify.engines.openai.capabilities import Capabilities
 from robustify.engines.openai.client import Refusal
@@ -16,6 +21,11 @@ from robustify.engines.protocols import UNSEEN, Logprob
 from robustify.engines.tokens import Speller, encode, split_blanks
 from robustify.errors import ModelError
 from robustify.views import Request
+
+J = TypeVar("J")
+R = TypeVar("R")
+GATHERED = 0.5
+"""Seconds for which results are gathered before they are yielded, so that they can be kept together."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -212,3 +222,56 @@ def tokens_of(ending: str, tokens: Sequence[Token]) -> int | None:
         # Parts of a letter show as empty texts before its last one: they belong to it.
         count = n if length == len(ending) else count
     return count
+
+
+def in_threads(
+    work: Callable[[J], R], jobs: Sequence[J], width: int, on_error: Callable[[], None]
+) -> Iterator[list[R]]:
+    """Batches of results in the order in which they come, of at most `width` jobs at once.
+
+    The first error ends it: no new job is begun, what is on the way is waited for and yielded, and then that error is
+    raised; `on_error` is called at once. An interrupt waits for no thread: `concurrent.futures` joins its threads when
+    the process ends, and so would wait for a server that hangs.
+    """
+    results: queue.SimpleQueue[tuple[R] | None] = queue.SimpleQueue()
+    left, lock, stop = iter(jobs), threading.Lock(), threading.Event()
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            while not stop.is_set():
+                with lock:
+                    job = next(((job,) for job in left), None)
+                if job is None:
+                    break
+                results.put((work(job[0]),))
+        except BaseException as error:
+            stop.set()
+            failures.append(error)
+            on_error()
+        finally:
+            results.put(None)
+
+    threads = [threading.Thread(target=run, daemon=True) for _ in range(min(width, len(jobs)))]
+    for thread in threads:
+        thread.start()
+    running = len(threads)
+    try:
+        while running:
+            batch: list[R] = []
+            until = time.monotonic() + GATHERED
+            while running and (wait := until - time.monotonic()) > 0:
+                try:
+                    result = results.get(timeout=wait)
+                except queue.Empty:
+                    break
+                if result is None:
+                    running -= 1
+                else:
+                    batch.append(result[0])
+            if batch:
+                yield batch
+    finally:
+        stop.set()
+    if failures:
+        raise failures[0]

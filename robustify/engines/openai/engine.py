@@ -14,9 +14,8 @@ from typing import Any
 from robustify.engines.cache import Cache, Kept
 from robustify.engines.openai.capabilities import Capabilities, probe_server
 from robustify.engines.openai.client import Client, Json, Refusal, Unreachable
-from robustify.engines.openai.continuations import Job, Scored, Scoring, Unfit, jobs_of, keys_of
+from robustify.engines.openai.continuations import Scoring, Unfit, in_threads, jobs_of, keys_of
 from robustify.engines.openai.logprobs import Questions
-from robustify.engines.openai.thread_pool import ThreadPool
 from robustify.engines.plan import Encoded
 from robustify.engines.protocols import Closing, Logprob, Progress, Reply, no_progress
 from robustify.engines.settings import OpenAIModel
@@ -102,9 +101,8 @@ class OpenAIServer(Closing):
         scoring = Scoring(self._questions, can, by_tokens is not None)
         _refuse({key: why for job in jobs for key, why in scoring.unfit(job).items()}, keys)
         unfit: dict[Encoded, str] = {}
-        pool: ThreadPool[Job, Scored] = ThreadPool(scoring, self._model.concurrency, self._client.give_up)
         try:
-            for batch in pool.done(jobs):
+            for batch in in_threads(scoring, jobs, self._model.concurrency, self._client.give_up):
                 fresh = {key: value for scored in batch for key, value in scored.items() if key not in known}
                 unfit |= {key: value.why for key, value in fresh.items() if isinstance(value, Unfit)}
                 known |= kept.keep({k: v for k, v in fresh.items() if isinstance(v, Logprob)})
@@ -137,8 +135,8 @@ class OpenAIServer(Closing):
                     raise ModelError(f"{self.name}: its server refused a prompt ({refusal.status})") from None
                 return place, None
 
-        pool = ThreadPool(one, self._model.concurrency, self._client.give_up)
-        for batch in pool.done(range(len(prompts))):
+        places = range(len(prompts))
+        for batch in in_threads(one, places, self._model.concurrency, self._client.give_up):
             replies.update(batch)
         too_long = sorted(place for place, reply in replies.items() if reply is None)
         if too_long:
