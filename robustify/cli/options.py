@@ -52,17 +52,15 @@ def screening(command: Callable[..., object]) -> Callable[..., object]:
     for option in (
         click.option(
             "--criterion",
-            metavar="unanimous|majority|K-of-N",
-            help="How many voters must be right: all, more than half, or e.g. 2-of-3.",
+            metavar="fdr|unanimous|majority|K-of-N",
+            help="What flags an item: a bounded share of false flags (fdr), or how many voters are right.",
         ),
         click.option(
             "--mode",
             type=click.Choice(["letter", "text"]),
             help="Votes by letter or by the choices' own text.",
         ),
-        click.option(
-            "--probe-vote", type=click.Choice(["none", "with", "alone"]), help="Whether the probe votes."
-        ),
+        click.option("--probe-vote", type=click.Choice(["none", "with"]), help="Whether the probe votes."),
     ):
         asked = option(asked)
     return asked

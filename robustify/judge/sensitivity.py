@@ -5,7 +5,7 @@ among the rules: the run's own was fixed before anybody looked.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from robustify.answers import Answers
 from robustify.arrays import Bools, Ints
@@ -58,7 +58,7 @@ def sensitivity(
             out[known] = out[known].model_copy(update={"same_as": names})
         else:
             out[known] = _row(name(given), rule, _votes(answers, index, rule, run), run, probe)
-    others = _cast(answers, index, variants(answers, run.rule, out), run)
+    others = _cast(answers, index, variants(answers, run.rule, out, ranked=own.ranked is not None), run)
     return *out.values(), *(_row(differs(rule, run.rule), rule, votes, run, None) for rule, votes in others)
 
 
@@ -81,7 +81,7 @@ def name(rule: ScreenRules) -> str:
 def _votes(answers: Answers, index: ItemIndex, rule: ScreenRules, own: Own) -> Votes:
     # Another criterion counts the same votes; only another asking needs other votes.
     same = rule.model_copy(update={"criterion": own.rule.criterion}) == own.rule
-    return own.votes if same else cast_votes(answers, rule, index)
+    return own.votes if same else replace(cast_votes(answers, rule, index), ranked=own.votes.ranked)
 
 
 def _cast(

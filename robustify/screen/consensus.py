@@ -13,11 +13,12 @@ import numpy.typing as npt
 
 from robustify.answers import Answers
 from robustify.arrays import Bools, Ints
+from robustify.errors import UsageError
 from robustify.screen.chance import Chance, chance, chance_by_place
 from robustify.screen.item_index import ItemIndex
 from robustify.screen.key_positions import where_keys_stand
-from robustify.screen.screen_rules import ScreenRules, require_voters, votes_needed
-from robustify.screen.votes import TIED, UNANSWERED, Votes, cast_votes, models_asked
+from robustify.screen.screen_rules import FDR, ScreenRules, require_voters, votes_needed
+from robustify.screen.votes import UNANSWERED, Votes, cast_votes, models_asked
 
 T = TypeVar("T", bound=np.generic)
 
@@ -41,15 +42,12 @@ class Verdict:
 class _Count:
     """The rule asked of every option, as if that were the key.
 
-    `right` (n, K) votes, `missing` (n,) votes that are not there; `sure` (n, K) what the probe flags alone,
-    `sure_missing` (n,) whether its answer is not there; `options` (n, K) which options there are. `flagged` (n, K)
-    by the answers that are there; `open` (n, K): not flagged, but missing answers could still flag it.
+    `right` (n, K) votes, `missing` (n,) votes that are not there; `options` (n, K) which options there are. `flagged`
+    (n, K) by the answers that are there; `open` (n, K): not flagged, but missing answers could still flag it.
     """
 
     right: npt.NDArray[np.int16]
     missing: Ints
-    sure: Bools
-    sure_missing: Bools
     options: Bools
     flagged: Bools
     open: Bools
@@ -73,14 +71,16 @@ def _count(votes: Votes, rules: ScreenRules) -> _Count:
     for column in choice.T:
         right += column[:, None] == options
     missing = (choice == UNANSWERED).sum(axis=1)
-    alone = rules.probe_vote == "alone"
-    probe = votes.probe if alone and votes.probe is not None else np.full(n, TIED)
-    sure, sure_missing = probe[:, None] == options, probe == UNANSWERED
-    due = votes_needed(rules.criterion, m)
-    flagged = np.asarray((right >= due) | sure)
-    could = (right + missing[:, None] >= due) | sure_missing[:, None]
-    undecided = np.ones_like(flagged) if m == 0 and not alone else ~flagged & could
-    return _Count(right, missing, sure, sure_missing, options < votes.k[:, None], flagged, undecided, m)
+    if rules.criterion == FDR:
+        if votes.ranked is None:
+            raise UsageError("screen.criterion: fdr needs a ranking of all items; expected ranked votes")
+        flagging = votes.ranked(votes.voters, rules)
+        flagged, undecided = flagging.would, np.repeat(flagging.undecided[:, None], width, axis=1)
+    else:
+        due = votes_needed(rules.criterion, m)
+        flagged = np.asarray(right >= due)
+        undecided = np.ones_like(flagged) if m == 0 else ~flagged & (right + missing[:, None] >= due)
+    return _Count(right, missing, options < votes.k[:, None], flagged, undecided, m)
 
 
 def would_flag(votes: Votes, rules: ScreenRules) -> Bools:
@@ -120,16 +120,15 @@ def screen_verdicts(votes: Votes, rules: ScreenRules) -> tuple[Verdict, ...]:
     """
     count = _count(votes, rules)
     right = np.where(votes.key >= 0, _at_key(count.right, votes.key), 0).astype(np.int64)
-    sure = _at_key(count.sure, votes.key) & (votes.key >= 0)
     code = _outcome(votes, count)
     # A million verdicts share a handful of reasons: each distinct case is worded once.
-    shape = (3, count.voters + 1, count.voters + 1, 2, 2)
-    case = np.ravel_multi_index((code + 1, right, count.missing, sure * 1, count.sure_missing * 1), shape)
+    shape = (3, count.voters + 1, count.voters + 1)
+    case = np.ravel_multi_index((code + 1, right, count.missing), shape)
     kinds, which = np.unique(case, return_inverse=True)
     parts = []
     for kind in kinds:
-        c, n_right, missing, certain, silent = map(int, np.unravel_index(kind, shape))
-        reason = _reason(c - 1, n_right, missing, bool(certain), bool(silent), count.voters, rules)
+        c, n_right, missing = map(int, np.unravel_index(kind, shape))
+        reason = _reason(c - 1, n_right, missing, count.voters, rules)
         parts.append((WORDS[c - 1], n_right, count.voters, reason))
     return tuple(Verdict(item, *parts[i]) for item, i in zip(votes.items, which.tolist(), strict=True))
 
@@ -148,7 +147,7 @@ def d4_rule(
     under this template, which are taken as they are where each item was asked in one order. `groups` (n,) of items
     that are resampled together.
     """
-    rules = ScreenRules(voters=tuple(voters), template=template)
+    rules = ScreenRules(criterion="unanimous", voters=tuple(voters), template=template)
     single = own is not None and own.rotations == 1 and own.voters == rules.voters
     votes = own if own is not None and single else cast_votes(answers, rules, index, plain=True)
     asked = models_asked(answers, "choices_only", votes.template)
@@ -190,15 +189,15 @@ def _at_key(table: npt.NDArray[T], key: Ints) -> npt.NDArray[T]:
     return np.take_along_axis(table, np.maximum(key, 0)[:, None], axis=1)[:, 0]
 
 
-def _reason(
-    code: int, votes: int, missing: int, sure: bool, silent: bool, voters: int, rules: ScreenRules
-) -> str:
-    if voters == 0 and rules.probe_vote != "alone":
-        return "no voter was asked"
+def _reason(code: int, votes: int, missing: int, voters: int, rules: ScreenRules) -> str:
     said = f"{votes} of {voters} voters right" if voters else "no voter was asked"
-    if sure:
-        return f"{said}, the probe is right and sure"
-    if code == UNDECIDED:
-        absent = [f"{missing} of {voters} unanswered"] * (missing > 0) + ["the probe unanswered"] * silent
-        return ", ".join([said, *(absent or ["no answer at all"])])
-    return f"{said}, {missing} unanswered" if missing else said
+    if rules.criterion == FDR:
+        ranked = {
+            SHORTCUT: "hit above the cut",
+            ROBUST: "no hit above the cut",
+            UNDECIDED: "tied or unanswered",
+        }
+        return f"{ranked[code]}, {said}"
+    if code == UNDECIDED and voters:
+        return f"{said}, {missing} of {voters} unanswered" if missing else f"{said}, no answer at all"
+    return f"{said}, {missing} unanswered" if missing and voters else said

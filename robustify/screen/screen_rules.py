@@ -18,7 +18,8 @@ TextNorm = Literal["chars", "tokens", "bytes", "sum"]
 Rotation = Literal["averaged", "every", "most"]
 
 VIEW_OF: dict[Mode, str] = {"letter": "choices_only", "text": "choices_only_text"}
-FORMS = "unanimous, majority or k-of-n such as 2-of-3"
+FDR = "fdr"
+FORMS = "fdr, unanimous, majority or k-of-n such as 2-of-3"
 
 _COUNTED = re.compile(r"([0-9]{1,3})-of-([0-9]{1,3})")
 _DIGEST = re.compile(r"(?:sha256:)?[0-9a-f]{40,64}")
@@ -29,25 +30,30 @@ _NAMED = ("model", "revision", "server", "url", "base_url")
 class ScreenRules(BaseModel):
     """Which votes flag an item as a shortcut.
 
-    `criterion`: all voters right (`unanimous`), more than half (`majority`), or k of them (`2-of-3`, where n
-    is the number of votes cast). `mode`: by letter or by the choice's own text. `template`: None is the first
-    one asked. `voters`: none named means every model that answered. `rotation`: a voter's vote is its pick
-    averaged over the orders it was shown, or the one that it picked under `every` order, or under `most` of
-    them (more than half); else it casts none. `norm`: text mode divides log probabilities by `chars`,
-    `tokens` or `bytes`, or compares the `sum`; letter mode has nothing to divide and ignores it. `probe_vote`:
-    the trained probe does not vote, votes `with` the others, or its right pick flags `alone`; it casts a vote
-    only where it gives its pick at least `probe_confidence`.
+    `criterion`: `fdr` ranks the items by how sure a cross-fitted scorer is of its pick, and flags its hits above
+    the lowest cut at which chance explains at most the share `fdr` of them (`fdr_exact`: by e-values, proven for
+    finite samples, with less power). The other criteria count right votes: of all voters (`unanimous`), of more
+    than half (`majority`), or of k (`2-of-3`, where n is the number of votes cast). `mode`: by letter or by the
+    choice's own text; `fdr` reads every mode that was asked, and this one says who the voters are. `template`: None
+    is the first one asked. `voters`: none named means every model that answered. `rotation`: a voter's vote is its
+    pick averaged over the orders it was shown, or the one that it picked under `every` order, or under `most` of
+    them (more than half); else it casts none. `norm`: text mode divides log probabilities by `chars`, `tokens` or
+    `bytes`, or compares the `sum`; letter mode has nothing to divide and ignores it. `probe_vote`: where votes are
+    counted, the trained probe votes `with` the others or not at all (`none`); it casts a vote only where it gives
+    its pick at least `probe_confidence`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     criterion: str = "unanimous"
+    fdr: float = Field(default=0.1, gt=0, lt=1)
+    fdr_exact: bool = False
     mode: Mode = "letter"
     template: str | None = None
     voters: tuple[str, ...] = ()
     rotation: Rotation = "averaged"
     norm: TextNorm = "chars"
-    probe_vote: Literal["none", "with", "alone"] = "none"
+    probe_vote: Literal["none", "with"] = "none"
     probe_confidence: float = Field(default=0.5, ge=0, le=1)
 
     @field_validator("criterion")
@@ -55,6 +61,13 @@ class ScreenRules(BaseModel):
     def _can_be_met(cls, criterion: str) -> str:
         parsed = parse_criterion(criterion)
         return criterion if parsed is None else f"{parsed[0]}-of-{parsed[1]}"
+
+    @field_validator("probe_vote", mode="before")
+    @classmethod
+    def _not_alone(cls, probe_vote: object) -> object:
+        if probe_vote == "alone":
+            raise ValueError("alone is no longer offered; use `criterion: fdr`, or none or with")
+        return probe_vote
 
     @field_validator("voters")
     @classmethod
@@ -66,12 +79,12 @@ class ScreenRules(BaseModel):
 
 
 def parse_criterion(criterion: str) -> tuple[int, int] | None:
-    """The k and n of a `k-of-n` criterion; None for `unanimous` and `majority`.
+    """The k and n of a `k-of-n` criterion; None for `fdr`, `unanimous` and `majority`.
 
     Raises:
         ValueError: no criterion, or more votes than voters, or no vote at all.
     """
-    if criterion in ("unanimous", "majority"):
+    if criterion in (FDR, "unanimous", "majority"):
         return None
     match = _COUNTED.fullmatch(criterion)
     if match is None:
@@ -87,11 +100,14 @@ def votes_needed(criterion: str, voters: int) -> int:
 
     Where an audit leaves one voter out, `k-of-n` asks for k of those that remain, at most for all of them.
     """
-    match parse_criterion(criterion):
-        case (k, _):
+    match criterion, parse_criterion(criterion):
+        case _, (k, _):
             return min(k, max(voters, 1))
-        case None:
-            return max(voters, 1) if criterion == "unanimous" else voters // 2 + 1
+        case "majority", None:
+            return voters // 2 + 1
+        case "unanimous", None:
+            return max(voters, 1)
+    raise ValueError(f"{criterion} counts no votes")
 
 
 def require_voters(criterion: str, voters: int) -> None:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from robustify.answers import Answers
 from robustify.screen.screen_rules import (
+    FDR,
     VIEW_OF,
     Mode,
     Rotation,
@@ -40,14 +41,14 @@ _ORDERS: dict[Rotation, str] = {
 
 
 def variants(
-    answers: Answers, own: ScreenRules, besides: Collection[Identity] = ()
+    answers: Answers, own: ScreenRules, besides: Collection[Identity] = (), *, ranked: bool = False
 ) -> tuple[ScreenRules, ...]:
     """Every rule that these answers support and that differs from the run's own in exactly one thing.
 
-    Other criteria (k-of-n from three votes on), the other mode, each other template, other rotation rules where
-    two orders or more were asked, other norms in text mode. Voters are the run's own, all of them asked. A rule
-    that comes to the same as the own one, as an earlier variant, or as one of `besides` is left out, because
-    it would flag the same items.
+    Other criteria (k-of-n from three votes on; `fdr` where the items are `ranked`); where votes are counted, the
+    other mode, each other template, other rotation rules where two orders or more were asked, other norms in text
+    mode. Voters are the run's own, all of them asked. A rule that comes to the same as the own one, as an earlier
+    variant, or as one of `besides` is left out, because it would flag the same items.
 
     Raises:
         UsageError: the own criterion is for another number of voters.
@@ -55,7 +56,7 @@ def variants(
     rule = resolved(answers, own)
     known = {rule_identity(answers, rule), *besides}
     found: dict[Identity, ScreenRules] = {}
-    for other in _one_change(answers, rule):
+    for other in _one_change(answers, rule, ranked=ranked):
         found.setdefault(rule_identity(answers, other), other)
     return tuple(other for identity, other in found.items() if identity not in known)
 
@@ -76,6 +77,9 @@ def rule_identity(answers: Answers, rule: ScreenRules) -> Identity:
     """
     votes = _votes(rule)
     require_voters(rule.criterion, votes)
+    if rule.criterion == FDR:
+        # It reads every mode in which the voters were asked, so that mode, norm and orders change nothing.
+        return FDR, rule.fdr, rule.fdr_exact, frozenset(rule.voters)
     return (
         votes_needed(rule.criterion, votes),
         rule.mode,
@@ -90,13 +94,14 @@ def rule_identity(answers: Answers, rule: ScreenRules) -> Identity:
 
 def differs(rule: ScreenRules, own: ScreenRules) -> str:
     """In what a resolved rule differs from the run's own, in words; empty where in nothing."""
-    pairs = [
-        (rule.criterion, own.criterion),
-        (f"by {rule.mode}", f"by {own.mode}"),
-        (_ORDERS[rule.rotation], _ORDERS[own.rotation]),
-        (f"probe {rule.probe_vote}", f"probe {own.probe_vote}"),
-    ]
-    if rule.mode == own.mode:
+    pairs = [(_criterion(rule), _criterion(own))]
+    if rule.criterion != FDR:
+        pairs += [
+            (f"by {rule.mode}", f"by {own.mode}"),
+            (_ORDERS[rule.rotation], _ORDERS[own.rotation]),
+            (f"probe {rule.probe_vote}", f"probe {own.probe_vote}"),
+        ]
+    if rule.criterion != FDR and rule.mode == own.mode:
         pairs.append((f"template {rule.template}", f"template {own.template}"))
     if rule.mode == own.mode == "text":
         pairs.append((_PER[rule.norm], _PER[own.norm]))
@@ -106,7 +111,13 @@ def differs(rule: ScreenRules, own: ScreenRules) -> str:
     return ", ".join([*said, *(["other voters"] if set(rule.voters) != set(own.voters) else [])])
 
 
-def _one_change(answers: Answers, rule: ScreenRules) -> list[ScreenRules]:
+def _criterion(rule: ScreenRules) -> str:
+    if rule.criterion != FDR:
+        return rule.criterion
+    return f"{FDR} at {rule.fdr:g}{' by e-values' * rule.fdr_exact}"
+
+
+def _one_change(answers: Answers, rule: ScreenRules, *, ranked: bool) -> list[ScreenRules]:
     if not rule.voters or rule.template is None:
         return []
     votes = _votes(rule)
@@ -114,6 +125,9 @@ def _one_change(answers: Answers, rule: ScreenRules) -> list[ScreenRules]:
     changes: list[dict[str, str]] = [
         {"criterion": criterion_name(k, votes)} for k in range(votes, 0, -1) if votes >= 3 or k == votes
     ]
+    changes += [{"criterion": FDR}] * ranked
+    if rule.criterion == FDR:
+        return [rule.model_copy(update=change) for change in changes]
     changes += [
         {"mode": other, "template": t} for t in _asked_of_all(answers, VIEW_OF[other], rule.voters)[:1]
     ]

@@ -4,7 +4,7 @@ A voter's rows about an item come to one pick, by the rule for its rotations. Ti
 answered, or has a score that is no finite number, stays unanswered. Which votes are enough is decided in `consensus`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -22,6 +22,18 @@ UNANSWERED, TIED = -1, -2
 
 
 @dataclass(frozen=True)
+class Flagging:
+    """What a rule flags that counts no votes.
+
+    `would` (n, K): it would flag the item, were option j its key; `undecided` (n,): it cannot say, because an
+    answer is missing or options share the best score.
+    """
+
+    would: Bools
+    undecided: Bools
+
+
+@dataclass(frozen=True)
 class Votes:
     """The votes of the screen, items by voters.
 
@@ -30,7 +42,8 @@ class Votes:
     although it answered (a tie, or rotations that do not agree as the rule asks). `probe` (n,): the probe's
     confident pick in the same coding (-2 also where it is not confident), None where it has no say. `placed`:
     a voter was shown letters in the benchmark's own order alone, and could see at which place a choice
-    stands. `left_out`: how many voters were taken away since the votes were cast.
+    stands. `left_out`: how many voters were taken away since the votes were cast. `ranked`: what a rule with
+    `criterion: fdr` flags with these voters; None where the items were not ranked.
     """
 
     items: tuple[str, ...]
@@ -44,6 +57,7 @@ class Votes:
     probe: Ints | None = None
     placed: bool = False
     left_out: int = 0
+    ranked: Callable[[tuple[str, ...], ScreenRules], Flagging] | None = None
 
     def without(self, voter: str) -> "Votes":
         """The same votes as if this voter had not been asked."""
@@ -54,7 +68,7 @@ class Votes:
         return replace(self, best=best, choice=choice, voters=voters, left_out=left_out)
 
     def where(self, mask: Bools) -> "Votes":
-        """The votes on the items where `mask` (n,) is true."""
+        """The votes on the items where `mask` (n,) is true; what `fdr` flags is known of all items only."""
         return replace(
             self,
             items=tuple(name for name, kept in zip(self.items, mask.tolist(), strict=True) if kept),
@@ -63,6 +77,7 @@ class Votes:
             best=self.best[mask],
             choice=self.choice[mask],
             probe=None if self.probe is None else self.probe[mask],
+            ranked=None,
         )
 
     def credit(self) -> Floats:

@@ -85,7 +85,7 @@ def value_at(tree: object, path: str) -> object:
 
 def rules(sim: Simulation) -> Rules:
     """Unanimity of the voters; majority is an alternative."""
-    own = ScreenRules(voters=sim.voter_names)
+    own = ScreenRules(criterion="unanimous", voters=sim.voter_names)
     majority = own.model_copy(update={"criterion": "majority"})
     return Rules(own, under_test=sim.tested_names, alternatives=(majority,))
 

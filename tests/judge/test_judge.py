@@ -35,6 +35,7 @@ from robustify.stats.intervals import rate
 from robustify.summary.reason import Sentence
 from robustify.summary.result import Guardrail, Residual, Summary
 from tests.support.fake_answers import WORDS, Bench, bench, items_of, rows, text_rows
+from tests.support.rules import unanimous
 from tests.support.trees import in_trees, plain
 
 heuristic_gap = in_trees(judge_heuristic_gap)
@@ -42,8 +43,8 @@ random_removal = in_trees(judge_random_removal)
 
 residual = in_trees(judge_residual)
 
-LETTER = ScreenRules(voters=("v0", "v1"))
-TEXT = ScreenRules(mode="text", voters=("v0", "v1"))
+LETTER = unanimous(voters=("v0", "v1"))
+TEXT = unanimous(mode="text", voters=("v0", "v1"))
 NAMES = {
     "format", "benchmark", "heuristics", "screen", "splits", "accuracy", "random_removal", "permutation", "calibration",
     "topics", "residual", "sensitivity", "label_noise", "pairs", "position_bias", "contamination",
@@ -86,8 +87,8 @@ def judgement(gamed: tuple[Bench, list[Item], Answers]) -> Judgement:
     _, items, answers = gamed
     alternatives = (
         TEXT,
-        LETTER.model_copy(update={"probe_vote": "alone"}),
-        ScreenRules(template="never-asked"),
+        LETTER.model_copy(update={"probe_vote": "with"}),
+        unanimous(template="never-asked"),
     )
     return judge(answers, facts(items), Rules(LETTER, under_test=("v1",), alternatives=alternatives), items)
 
@@ -301,14 +302,14 @@ def test_an_unanswered_item_is_undecided_and_counted(gamed: tuple[Bench, list[It
 @pytest.mark.parametrize(
     ("rules", "said"),
     [
-        (ScreenRules(voters=("v0", "nobody")), "nobody did not answer choices_only"),
-        (ScreenRules(template="never-asked"), "never-asked was not asked"),
-        (ScreenRules(probe_vote="with"), "hold no probe"),
+        (unanimous(voters=("v0", "nobody")), "nobody did not answer choices_only"),
+        (unanimous(template="never-asked"), "never-asked was not asked"),
+        (unanimous(probe_vote="with"), "hold no probe"),
         (
-            ScreenRules(mode="text", voters=("v0",)),
+            unanimous(mode="text", voters=("v0",)),
             "nobody was asked choices_only_text; expected mode letter",
         ),
-        (ScreenRules(mode="text", template="never-asked"), "template: never-asked, but nobody was asked"),
+        (unanimous(mode="text", template="never-asked"), "template: never-asked, but nobody was asked"),
     ],
 )
 def test_rules_that_the_answers_cannot_follow_are_refused(
@@ -322,13 +323,13 @@ def test_rules_that_the_answers_cannot_follow_are_refused(
 def test_a_rule_for_a_screen_that_was_never_held_is_refused_and_its_absence_is_not() -> None:
     b = bench(20, 1, seed=1)
     plain = Answers.of(rows(b, view="full", template="mmlu-v1"))
-    assert judge(plain, Facts("x"), Rules(ScreenRules(voters=("v0",)))).summary.screen is None
-    for rules in (ScreenRules(voters=("Z",)), ScreenRules(template="nope"), ScreenRules(voters=("v0", "Z"))):
+    assert judge(plain, Facts("x"), Rules(unanimous(voters=("v0",)))).summary.screen is None
+    for rules in (unanimous(voters=("Z",)), unanimous(template="nope"), unanimous(voters=("v0", "Z"))):
         with pytest.raises(UsageError, match="nobody was asked choices_only"):
             judge(plain, Facts("x"), Rules(rules))
     by_text = Answers.of(text_rows(b))
     with pytest.raises(UsageError, match="expected mode text"):
-        judge(by_text, Facts("x"), Rules(ScreenRules(voters=("v0",))))
+        judge(by_text, Facts("x"), Rules(unanimous(voters=("v0",))))
 
 
 def test_items_whose_key_was_changed_since_are_refused(gamed: tuple[Bench, list[Item], Answers]) -> None:
@@ -352,7 +353,7 @@ def test_cloze_settings_decide_what_cloze_counts(gamed: tuple[Bench, list[Item],
 def audited(
     b: Bench, voters: tuple[str, ...], items: list[Item] | None = None, margin: float = 0.05
 ) -> dict[str, Any]:
-    rules = ScreenRules(voters=voters)
+    rules = unanimous(voters=voters)
     table = Answers.of(rows(b, rotations=False, bias=0.0))
     held = item_index(table, b.ids)
     votes = cast_votes(table, rules, held)
@@ -418,7 +419,7 @@ def test_the_fresh_probe_finds_the_cue_that_the_voters_did_not_see() -> None:
 
 def test_a_probe_that_voted_is_no_outsider(gamed: tuple[Bench, list[Item], Answers]) -> None:
     _, items, answers = gamed
-    rules = Rules(LETTER.model_copy(update={"probe_vote": "alone"}))
+    rules = Rules(LETTER.model_copy(update={"probe_vote": "with"}))
     found = judge(answers, facts(items), rules, items)
     assert tree(found, "residual", "probe_voted")
     assert {"code": "probe_voted"} in tree(found, "residual", "reasons")
@@ -580,7 +581,7 @@ def test_a_voter_by_text_has_one_number_whatever_template_and_norm_it_was_asked_
             for i in range(60)
         ]
     )
-    found = judge(table, Facts("log"), Rules(ScreenRules(mode="text", template="second-v1", norm=norm)))
+    found = judge(table, Facts("log"), Rules(unanimous(mode="text", template="second-v1", norm=norm)))
     for name in ("v0", "v1"):
         told = tree(found, "screen", "voters", name, "choices_only_accuracy")
         scored = tree(found, "accuracy", name, "choices_only_text", "all")

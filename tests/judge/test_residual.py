@@ -20,11 +20,11 @@ from robustify.judge.audit.residual import Audit, Auditor, FreshProbe, judged
 from robustify.judge.audit.residual import residual as judge_residual
 from robustify.judge.judgement import Facts, Rules, judge
 from robustify.screen.item_index import item_index
-from robustify.screen.screen_rules import ScreenRules
 from robustify.screen.votes import cast_votes
 from robustify.stats.intervals import clopper_pearson, rate, wilson
 from robustify.summary.reason import CouldNotSee
 from tests.support.fake_answers import Bench, bench, items_of, rows
+from tests.support.rules import unanimous
 from tests.support.trees import in_trees
 
 residual = in_trees(judge_residual)
@@ -39,7 +39,7 @@ def audited(
     margin: float = 0.05,
     **settings: Any,
 ) -> dict[str, Any]:
-    rules = ScreenRules(voters=voters, **settings)
+    rules = unanimous(voters=voters, **settings)
     table = Answers.of([*rows(b, rotations=False, bias=0.0), *(extra or [])])
     held = item_index(table, b.ids)
     votes = cast_votes(table, rules, held)
@@ -107,7 +107,7 @@ def test_a_head_is_independent_even_where_the_probe_voted() -> None:
         answer(i, "probe", "probe", orders.own(4), "probe-v1", int(key), [-1.0] * 4)
         for i, key in zip(b.ids, b.key, strict=True)
     ]
-    found = audited(b, extra=[*silent, *head_rows(b, guesses(b))], probe_vote="alone")
+    found = audited(b, extra=[*silent, *head_rows(b, guesses(b))], probe_vote="with")
     assert found["verdict"] == "certified"
     assert found["reasons"][-1]["code"] == "probe_voted"
 
@@ -328,7 +328,7 @@ def test_a_handful_of_items_of_one_topic_is_never_settled(n: int) -> None:
     items = items_of(b, topics=1)
     answers = Answers.of([*rows(b), *probe(items, ProbeSettings()), *head_rows(b, guesses(b))])
     facts = Facts("made-up", {i.id: i.topic for i in items})
-    found = judge(answers, facts, Rules(ScreenRules(voters=("v0", "v1"))), items).summary.tree()["residual"]
+    found = judge(answers, facts, Rules(unanimous(voters=("v0", "v1"))), items).summary.tree()["residual"]
     assert isinstance(found, dict)
     assert found["verdict"] == "inconclusive"
     assert found["reasons"]
@@ -349,11 +349,11 @@ def test_nobody_to_audit_is_told() -> None:
     assert (found["verdict"], found["reasons"]) == ("inconclusive", [{"code": "no_auditor"}])
 
 
-def test_a_probe_votes_alone_and_a_fresh_one_audits_what_it_left() -> None:
+def test_a_probe_votes_and_a_fresh_one_audits_what_it_left() -> None:
     b = bench(240, 2, s=0.4, agree=0.2, seed=16)
     items = items_of(b, cue=True)
     unseen = replace(b, picks=bench(240, 2, agree=0.2, seed=17).picks)
-    found = audited(unseen, extra=probe(items, ProbeSettings()), items=items, probe_vote="alone")
+    found = audited(unseen, extra=probe(items, ProbeSettings()), items=items, probe_vote="with")
     before = audited(unseen, items=items)
     assert found["probe"]["n"] < before["probe"]["n"]
     assert found["probe"]["value"] < before["probe"]["value"] - 0.1
@@ -375,7 +375,7 @@ def test_the_fresh_probe_of_the_same_items_is_fitted_once(monkeypatch: pytest.Mo
     monkeypatch.setattr(fresh, "_best", counted)
     table = Answers.of(rows(b, rotations=False, bias=0.0))
     held = item_index(table, b.ids)
-    rules = ScreenRules(voters=("v0", "v1"))
+    rules = unanimous(voters=("v0", "v1"))
     votes = cast_votes(table, rules, held)
     first, second = fresh.audit(votes, rules), fresh.audit(votes, rules)
     assert first == second

@@ -11,11 +11,11 @@ from robustify.report.reasons import key_places_sentence, ordinal, screen_senten
 from robustify.screen.chance import Chance, chance
 from robustify.screen.consensus import screen_chance
 from robustify.screen.key_positions import key_shares, where_keys_stand
-from robustify.screen.screen_rules import ScreenRules
 from robustify.summary.screened import OffPlace, Screen, ScreenByPlace
 from tests.support.fake_answers import Bench, bench, votes_of
+from tests.support.rules import unanimous
 
-UNANIMOUS = ScreenRules()
+UNANIMOUS = unanimous()
 
 
 def screen_of(found: Chance, level: float = 0.05) -> Screen:

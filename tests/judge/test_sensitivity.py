@@ -20,11 +20,12 @@ from robustify.screen.screen_rules import ScreenRules
 from robustify.screen.variants import differs, resolved, rule_identity, variants
 from robustify.screen.votes import cast_votes, collect_votes
 from tests.support.fake_answers import bench, items_of, own_rows, rows, text_rows
+from tests.support.rules import unanimous
 from tests.support.trees import in_trees
 
 sensitivity = in_trees(judge_sensitivity)
 
-OWN = ScreenRules()
+OWN = unanimous()
 NO_PROBE = FreshProbe(None, ProbeSettings())
 
 
@@ -71,7 +72,7 @@ def test_what_was_not_asked_is_no_rule() -> None:
     once = Answers.of(own_rows(bench(30, 1, seed=1)))
     assert told(once) == [], "one voter, one order, one template"
     assert told(Answers.of([])) == []
-    assert told(once, ScreenRules(mode="text")) == []
+    assert told(once, unanimous(mode="text")) == []
 
 
 def test_two_voters_have_no_majority_of_their_own() -> None:
@@ -95,7 +96,7 @@ def test_every_number_of_votes_is_a_rule_once() -> None:
 def test_two_orders_have_one_rule_beside_the_average() -> None:
     b = bench(40, 2, options=(2,), seed=3)
     assert told(Answers.of(rows(b))) == ["picked in every order instead of orders averaged"]
-    assert told(Answers.of(rows(b)), ScreenRules(rotation="most")) == [
+    assert told(Answers.of(rows(b)), unanimous(rotation="most")) == [
         "orders averaged instead of picked in most orders"
     ]
     some_of_two = bench(40, 2, options=(2, 4), seed=3)
@@ -104,7 +105,7 @@ def test_two_orders_have_one_rule_beside_the_average() -> None:
 
 def test_text_mode_has_norms_where_lengths_are_there() -> None:
     b = bench(30, 2, seed=4)
-    text = ScreenRules(mode="text")
+    text = unanimous(mode="text")
     assert told(Answers.of(text_rows(b)), text) == [
         "per token instead of per character",
         "per byte instead of per character",
@@ -126,7 +127,7 @@ def test_a_rule_needs_all_voters() -> None:
 
 def test_rules_that_come_to_the_same_flag_the_same_items() -> None:
     answers = asked(3)
-    for rule in (ScreenRules(criterion="3-of-3"), ScreenRules(criterion="2-of-3"), ScreenRules(norm="sum")):
+    for rule in (ScreenRules(criterion="3-of-3"), ScreenRules(criterion="2-of-3"), unanimous(norm="sum")):
         same = next(
             r
             for r in (OWN, ScreenRules(criterion="majority"))
@@ -163,8 +164,8 @@ def test_each_row_is_what_its_rule_would_have_removed() -> None:
 
 def test_configured_rules_come_first_and_no_rule_comes_twice() -> None:
     answers = asked(2)
-    text, same = ScreenRules(mode="text"), ScreenRules(criterion="majority")
-    found = table(answers, OWN, text, same, ScreenRules(criterion="2-of-2"), ScreenRules(mode="text"))
+    text, same = unanimous(mode="text"), ScreenRules(criterion="majority")
+    found = table(answers, OWN, text, same, ScreenRules(criterion="2-of-2"), unanimous(mode="text"))
     assert [r["name"] for r in found[:2]] == ["this run", "unanimous text"]
     assert found[0]["same_as"] == ["majority letter", "2-of-2 letter"]
     assert found[1]["same_as"] == ["unanimous text"]
@@ -177,7 +178,7 @@ def test_configured_rules_come_first_and_no_rule_comes_twice() -> None:
 def test_only_configured_rules_train_a_probe() -> None:
     b = bench(120, 2, s=0.3, seed=6)
     items = items_of(b, cue=True)
-    found = table(Answers.of([*rows(b), *text_rows(b)]), OWN, ScreenRules(mode="text"), items=items)
+    found = table(Answers.of([*rows(b), *text_rows(b)]), OWN, unanimous(mode="text"), items=items)
     probed = [r["residual_probe"] is not None for r in found]
     assert probed == [True, True, False, False]
 
@@ -188,7 +189,7 @@ def test_a_rule_for_another_number_of_voters_is_refused() -> None:
 
 
 def test_voters_that_were_not_asked_have_nulls() -> None:
-    found = table(asked(2), OWN, ScreenRules(template="never-asked"), ScreenRules(voters=("v0", "nobody")))
+    found = table(asked(2), OWN, unanimous(template="never-asked"), unanimous(voters=("v0", "nobody")))
     for row in found[1:3]:
         assert (row["flagged"], row["jaccard"], row["excess"]) == (
             {"value": None, "n": 0, "ci": None},
@@ -218,8 +219,8 @@ def test_a_rule_has_one_name() -> None:
     assert (
         name(ScreenRules(criterion="2-of-3", rotation="every", norm="sum")) == "2-of-3 letter, every rotation"
     )
-    assert name(ScreenRules(mode="text", norm="sum", rotation="most", probe_vote="alone")) == (
-        "unanimous text, most rotations, sum, probe alone"
+    assert name(unanimous(mode="text", norm="sum", rotation="most", probe_vote="with")) == (
+        "unanimous text, most rotations, sum, probe with"
     )
 
 

@@ -19,6 +19,7 @@ from robustify.screen.item_index import item_index
 from robustify.screen.screen_rules import Rotation, ScreenRules, TextNorm, same_model, votes_needed
 from robustify.screen.votes import TIED, UNANSWERED, cast_by_rotation, cast_votes, collect_votes
 from tests.support.fake_answers import Bench, bench, own_rows, rows, text_rows, turned_rows, votes_of
+from tests.support.rules import unanimous
 
 Criterion = Literal["unanimous", "majority", "counted"]
 CRITERIA: tuple[Criterion, ...] = ("unanimous", "majority", "counted")
@@ -48,38 +49,38 @@ def words(b: Bench, rules: ScreenRules, probe: list[int] | None = None) -> list[
 
 def test_all_voters_right_is_a_shortcut_and_one_wrong_is_not() -> None:
     b = voted([[0, 0, 0], [0, 0, 1], [1, 2, 3]])
-    assert words(b, ScreenRules()) == ["shortcut", "robust", "robust"]
+    assert words(b, unanimous()) == ["shortcut", "robust", "robust"]
     assert words(b, MAJORITY) == ["shortcut", "shortcut", "robust"]
     assert words(voted([[0, 0, 1, 1], [0, 0, 0, 1]]), MAJORITY) == ["robust", "shortcut"], "more than half"
 
 
 def test_a_missing_answer_leaves_undecided_only_what_it_could_turn() -> None:
     b = voted([[0, -1, 0], [1, -1, 0], [-1, -1, -1], [0, 0, -1]])
-    assert words(b, ScreenRules()) == ["undecided", "robust", "undecided", "undecided"]
+    assert words(b, unanimous()) == ["undecided", "robust", "undecided", "undecided"]
     assert words(b, MAJORITY) == ["shortcut", "undecided", "undecided", "shortcut"]
-    said = screen_verdicts(votes_of(b), ScreenRules())
+    said = screen_verdicts(votes_of(b), unanimous())
     assert said[0].reason == "2 of 3 voters right, 1 of 3 unanswered"
     assert (said[0].votes, said[0].of) == (2, 3)
 
 
 def test_a_tie_is_an_answer_but_no_vote_and_without_voters_nothing_is_decided() -> None:
-    assert words(voted([[0, -2], [-2, -2]]), ScreenRules()) == ["robust", "robust"]
+    assert words(voted([[0, -2], [-2, -2]]), unanimous()) == ["robust", "robust"]
     b = voted([[], []])
-    assert words(b, ScreenRules()) == ["undecided", "undecided"]
-    assert not weighed(votes_of(b), ScreenRules()).any()
+    assert words(b, unanimous()) == ["undecided", "undecided"]
+    assert not weighed(votes_of(b), unanimous()).any()
 
 
-def test_the_probe_votes_with_the_others_or_alone() -> None:
+def test_the_probe_votes_with_the_others() -> None:
     b = voted([[0, 0], [0, 0], [0, 0], [1, 0], [1, 0]])
     probe = [0, 1, -2, 0, -1]
-    assert words(b, ScreenRules(probe_vote="with"), probe) == ["shortcut", *["robust"] * 4]
-    alone = words(b, ScreenRules(probe_vote="alone"), probe)
-    assert alone == ["shortcut", "shortcut", "shortcut", "shortcut", "undecided"]
-    assert words(voted([[], []]), ScreenRules(probe_vote="alone"), [0, 2]) == ["shortcut", "robust"]
+    assert words(b, unanimous(probe_vote="with"), probe) == ["shortcut", *["robust"] * 4]
+    assert words(voted([[], []]), unanimous(probe_vote="with"), [0, 2]) == ["shortcut", "robust"]
+    with pytest.raises(ValidationError, match="criterion: fdr"):
+        unanimous(probe_vote="alone")
 
 
 def test_what_would_be_flagged_were_another_option_the_key() -> None:
-    would = would_flag(votes_of(voted([[0, 0], [2, 2], [1, 3], [-2, 1], [1, -1]])), ScreenRules())
+    would = would_flag(votes_of(voted([[0, 0], [2, 2], [1, 3], [-2, 1], [1, -1]])), unanimous())
     assert would.sum(axis=1).tolist() == [1, 1, 0, 0, 0]
     assert would[1].tolist() == [False, False, True, False]
 
@@ -92,7 +93,7 @@ KEYED = st.tuples(
     VOTES,
     st.integers(0, 3),
     st.sampled_from(CRITERIA),
-    st.sampled_from(["none", "with", "alone"]),
+    st.sampled_from(["none", "with"]),
     st.integers(0, 9999),
 )
 
@@ -151,10 +152,10 @@ def test_every_item_has_one_verdict_and_the_flagged_are_those_that_would_be(case
 def test_averaging_rotations_cancels_a_liking_for_a_letter() -> None:
     b = bench(60, 2, s=0.3, seed=3)
     table = Answers.of(rows(b, bias=50.0))
-    votes = collect_votes(table, ScreenRules(), b.ids)
+    votes = collect_votes(table, unanimous(), b.ids)
     assert (votes.choice == b.picks).all()
     assert votes.rotations == 4
-    one = collect_votes(Answers.of(rows(b, bias=50.0, rotations=False)), ScreenRules(), b.ids)
+    one = collect_votes(Answers.of(rows(b, bias=50.0, rotations=False)), unanimous(), b.ids)
     first = np.array([orders.base(i, 4)[0] for i in b.ids])
     assert (one.choice == first[:, None]).all(), "one order alone shows nothing but the liking"
 
@@ -166,7 +167,7 @@ def test_a_rotation_counts_by_its_contrasts_and_not_by_its_level() -> None:
         answer("x", "choices_only", "v", order[0], "t", 0, (-1.0, -3.0)),
         answer("x", "choices_only", "v", order[1], "t", 0, (-101.0, -100.0)),
     ]
-    assert picked(table, ScreenRules(), ["x"]) == [[0]]
+    assert picked(table, unanimous(), ["x"]) == [[0]]
 
 
 def test_a_voter_that_left_one_rotation_unanswered_is_unanswered() -> None:
@@ -175,7 +176,7 @@ def test_a_voter_that_left_one_rotation_unanswered_is_unanswered() -> None:
     some[2] = unanswered(
         some[2].item, some[2].view, some[2].model, some[2].order, some[2].template, 0, "lost"
     )
-    votes = collect_votes(Answers.of(some), ScreenRules(), b.ids)
+    votes = collect_votes(Answers.of(some), unanimous(), b.ids)
     assert votes.choice.tolist() == [[UNANSWERED, 0]]
     assert np.isnan(votes.credit()[0, 0])
 
@@ -185,12 +186,12 @@ def test_an_imported_pick_without_scores_is_a_vote() -> None:
         Answer("x", "choices_only", "v", (0, 1, 2), "t", 1, 2, 0.0, ()),
         Answer("y", "choices_only", "v", (0, 1, 2), "t", 1, 0, 0.5, (), tie=2),
     ]
-    assert picked(bare, ScreenRules(), ["x", "y"]) == [[2], [TIED]]
+    assert picked(bare, unanimous(), ["x", "y"]) == [[2], [TIED]]
 
 
 def test_text_mode_compares_by_character() -> None:
     b = bench(40, 2, s=0.3, options=(2, 3, 5), seed=4)
-    votes = collect_votes(Answers.of(text_rows(b)), ScreenRules(mode="text"), b.ids)
+    votes = collect_votes(Answers.of(text_rows(b)), unanimous(mode="text"), b.ids)
     assert (votes.choice == b.picks).all()
     assert votes.template == "answer-v1"
 
@@ -198,9 +199,9 @@ def test_text_mode_compares_by_character() -> None:
 def test_a_model_that_missed_an_item_is_unanswered_there() -> None:
     b = voted([[0, 0], [0, 0]])
     some = [r for r in rows(b) if (r.item, r.model) != ("i00001", "v1")]
-    votes = collect_votes(Answers.of(some), ScreenRules(), [*b.ids, "never asked"])
+    votes = collect_votes(Answers.of(some), unanimous(), [*b.ids, "never asked"])
     assert votes.choice.tolist() == [[0, 0], [0, UNANSWERED], [UNANSWERED, UNANSWERED]]
-    assert [v.verdict for v in screen_verdicts(votes, ScreenRules())] == [
+    assert [v.verdict for v in screen_verdicts(votes, unanimous())] == [
         "shortcut",
         "undecided",
         "undecided",
@@ -210,9 +211,9 @@ def test_a_model_that_missed_an_item_is_unanswered_there() -> None:
 def test_the_first_template_asked_is_the_screen_and_others_can_be_named() -> None:
     b, other = voted([[0, 0]]), voted([[1, 1]])
     table = Answers.of([*rows(b), *rows(other, template="balepur-v1")])
-    assert collect_votes(table, ScreenRules(), b.ids).choice.tolist() == [[0, 0]]
-    assert collect_votes(table, ScreenRules(template="balepur-v1"), b.ids).choice.tolist() == [[1, 1]]
-    named = collect_votes(table, ScreenRules(voters=("v1",)), b.ids)
+    assert collect_votes(table, unanimous(), b.ids).choice.tolist() == [[0, 0]]
+    assert collect_votes(table, unanimous(template="balepur-v1"), b.ids).choice.tolist() == [[1, 1]]
+    named = collect_votes(table, unanimous(voters=("v1",)), b.ids)
     assert (named.voters, named.choice.tolist()) == (("v1",), [[0]])
 
 
@@ -228,10 +229,10 @@ def test_a_probe_below_its_confidence_casts_no_vote() -> None:
             *probes,
         ]
     )
-    votes = collect_votes(table, ScreenRules(probe_vote="alone"), ["sure", "unsure", "absent"])
+    votes = collect_votes(table, unanimous(probe_vote="with"), ["sure", "unsure", "absent"])
     assert votes.probe is not None
     assert votes.probe.tolist() == [0, TIED, UNANSWERED]
-    lower = collect_votes(table, ScreenRules(probe_vote="alone", probe_confidence=0.3), ["sure", "unsure"])
+    lower = collect_votes(table, unanimous(probe_vote="with", probe_confidence=0.3), ["sure", "unsure"])
     assert lower.probe is not None
     assert lower.probe.tolist() == [0, 0]
 
@@ -241,7 +242,7 @@ def test_rows_that_disagree_on_the_key_are_refused_by_name() -> None:
     some = rows(b)
     some[-1] = replace(some[-1], key=1)
     with pytest.raises(DataError, match="i00000"):
-        collect_votes(Answers.of(some), ScreenRules(), b.ids)
+        collect_votes(Answers.of(some), unanimous(), b.ids)
 
 
 def test_d4_counts_the_first_order_only() -> None:
@@ -269,7 +270,7 @@ def test_d4_takes_the_votes_as_they_are_where_each_item_was_asked_once() -> None
     for some in (rows(b, rotations=False), own_rows(b), rows(b)):
         table = Answers.of(some)
         index = item_index(table, b.ids)
-        own = cast_votes(table, ScreenRules(), index)
+        own = cast_votes(table, unanimous(), index)
         assert d4_rule(table, b.voters, None, index, own) == d4_rule(table, b.voters, None, index)
 
 
@@ -278,7 +279,7 @@ def test_d4_takes_the_votes_as_they_are_where_each_item_was_asked_once() -> None
 
 def test_k_of_n_asks_for_so_many_right_votes() -> None:
     b = voted([[0, 0, 0], [0, 1, 0], [0, 1, 2], [1, 2, 3]])
-    assert words(b, OF_3[2]) == words(b, ScreenRules())
+    assert words(b, OF_3[2]) == words(b, unanimous())
     assert words(b, OF_3[1]) == words(b, MAJORITY)
     assert words(b, OF_3[0]) == ["shortcut", "shortcut", "shortcut", "robust"]
     said = screen_verdicts(votes_of(b), OF_3[1])
@@ -313,7 +314,7 @@ def test_a_criterion_that_cannot_be_met_is_refused_at_birth(criterion: str, said
 def test_one_rule_has_one_spelling_and_a_model_one_vote() -> None:
     assert ScreenRules(criterion="02-of-03") == OF_3[1]
     with pytest.raises(ValidationError, match="twice"):
-        ScreenRules(voters=("a", "a"))
+        unanimous(voters=("a", "a"))
 
 
 def test_k_of_n_for_another_number_of_voters_is_refused_by_both_numbers() -> None:
@@ -340,7 +341,7 @@ def test_a_voter_left_out_for_an_audit_leaves_k_of_those_that_remain() -> None:
     two = votes.without("v2")
     assert outcome(two, OF_3[1]).tolist() == [1, 0, 0]
     assert outcome(two, OF_3[0]).tolist() == [1, 1, 1]
-    assert outcome(two, OF_3[2]).tolist() == outcome(two, ScreenRules()).tolist()
+    assert outcome(two, OF_3[2]).tolist() == outcome(two, unanimous()).tolist()
 
 
 @given(st.integers(0, 12))
@@ -371,9 +372,9 @@ T, U = TIED, UNANSWERED
 )
 def test_the_rule_for_rotations(rotation: Rotation, choice: list[int]) -> None:
     table = Answers.of(turned_rows(TURNS))
-    votes = collect_votes(table, ScreenRules(rotation=rotation), table.items)
+    votes = collect_votes(table, unanimous(rotation=rotation), table.items)
     assert votes.choice[:, 0].tolist() == choice
-    assert (votes.best == collect_votes(table, ScreenRules(), table.items).best).all(), (
+    assert (votes.best == collect_votes(table, unanimous(), table.items).best).all(), (
         "the pick itself is averaged"
     )
 
@@ -381,7 +382,7 @@ def test_the_rule_for_rotations(rotation: Rotation, choice: list[int]) -> None:
 def test_half_of_the_orders_is_not_most_of_them() -> None:
     table = Answers.of(turned_rows([[1, 1], [1, 0]], k=2, key=1))
     for rotation in ("every", "most"):
-        votes = collect_votes(table, ScreenRules(rotation=rotation), table.items)
+        votes = collect_votes(table, unanimous(rotation=rotation), table.items)
         assert votes.choice[:, 0].tolist() == [1, TIED]
 
 
@@ -389,9 +390,9 @@ def test_a_liking_for_a_letter_is_never_the_same_pick_in_every_order() -> None:
     b = bench(60, 2, s=0.3, seed=3)
     table = Answers.of(rows(b, bias=50.0))
     for rotation in ("every", "most"):
-        assert (collect_votes(table, ScreenRules(rotation=rotation), b.ids).choice == TIED).all()
+        assert (collect_votes(table, unanimous(rotation=rotation), b.ids).choice == TIED).all()
     mild = Answers.of(rows(b, bias=1.0))
-    assert (collect_votes(mild, ScreenRules(rotation="every"), b.ids).choice == b.picks).all()
+    assert (collect_votes(mild, unanimous(rotation="every"), b.ids).choice == b.picks).all()
 
 
 @settings(deadline=None, max_examples=30)
@@ -399,11 +400,11 @@ def test_a_liking_for_a_letter_is_never_the_same_pick_in_every_order() -> None:
 def test_an_order_that_is_answered_late_never_contradicts_a_vote(turns: list[list[int]]) -> None:
     table = Answers.of(turned_rows(turns))
     for rotation in ("every", "most"):
-        before = collect_votes(table, ScreenRules(rotation=rotation), table.items).choice[:, 0]
+        before = collect_votes(table, unanimous(rotation=rotation), table.items).choice[:, 0]
         for late in (-2, 0, 1, 2, 3):
             filled = [[late if p == -1 else p for p in picks] for picks in turns]
             after = collect_votes(
-                Answers.of(turned_rows(filled)), ScreenRules(rotation=rotation), table.items
+                Answers.of(turned_rows(filled)), unanimous(rotation=rotation), table.items
             ).choice[:, 0]
             assert ((before == UNANSWERED) | (before == after)).all()
 
@@ -412,7 +413,7 @@ def test_an_order_that_is_answered_late_never_contradicts_a_vote(turns: list[lis
 @given(st.lists(st.lists(st.integers(-2, 3), min_size=4, max_size=4), min_size=1, max_size=6))
 def test_what_is_picked_in_every_order_is_picked_in_most_of_them(turns: list[list[int]]) -> None:
     table = Answers.of(turned_rows(turns))
-    cast = cast_by_rotation(table, ScreenRules(), item_index(table, table.items), ("every", "most"))
+    cast = cast_by_rotation(table, unanimous(), item_index(table, table.items), ("every", "most"))
     every, most = (cast[r].choice[:, 0] for r in ("every", "most"))
     assert ((every < 0) | (every == most)).all()
     assert ((most != TIED) | (every == TIED)).all()
@@ -422,7 +423,7 @@ def test_a_voter_without_a_vote_leaves_the_item_robust_and_the_luck_exact() -> N
     table = Answers.of(
         [*turned_rows([[0, 0, 0, 0], [0, 0, 0, 1]]), *turned_rows([[0] * 4, [0] * 4], voter="v1")]
     )
-    rules = ScreenRules(rotation="every")
+    rules = unanimous(rotation="every")
     votes = collect_votes(table, rules, table.items)
     assert [v.verdict for v in screen_verdicts(votes, rules)] == ["shortcut", "robust"]
     assert would_flag(votes, rules).sum(axis=1).tolist() == [1, 0]
@@ -437,9 +438,9 @@ LENGTHS = {"n_chars": (10, 40), "n_bytes": (40, 10), "n_tokens": (4, 10)}
 @pytest.mark.parametrize(("norm", "pick"), [("chars", 1), ("tokens", 1), ("bytes", 0), ("sum", 0)])
 def test_text_mode_divides_by_what_the_rule_says(norm: TextNorm, pick: int) -> None:
     row = answer("x", "choices_only_text", "v", (0, 1), "t", 0, (-10.0, -20.0), **LENGTHS)
-    assert picked([row], ScreenRules(mode="text", norm=norm), ["x"]) == [[pick]]
+    assert picked([row], unanimous(mode="text", norm=norm), ["x"]) == [[pick]]
     letter = replace(row, view="choices_only")
-    assert picked([letter], ScreenRules(norm=norm), ["x"]) == [[0]], "letter mode has nothing to divide"
+    assert picked([letter], unanimous(norm=norm), ["x"]) == [[0]], "letter mode has nothing to divide"
 
 
 def test_a_pick_without_lengths_stands_for_characters_only() -> None:
@@ -447,7 +448,7 @@ def test_a_pick_without_lengths_stands_for_characters_only() -> None:
     sums = Answer("y", "choices_only_text", "v", (0, 1), "t", 1, 0, 0.0, (-1.0, -2.0))
     table = Answers.of([bare, sums])
     votes = {
-        norm: collect_votes(table, ScreenRules(mode="text", norm=norm), ["x", "y"]).choice[:, 0].tolist()
+        norm: collect_votes(table, unanimous(mode="text", norm=norm), ["x", "y"]).choice[:, 0].tolist()
         for norm in ("chars", "tokens", "bytes", "sum")
     }
     lost = [UNANSWERED, UNANSWERED]
@@ -464,9 +465,9 @@ def test_a_score_that_is_no_finite_number_is_no_answer(bad: float, mode: Literal
     scores = (-1.0, bad, -3.0)
     row = answer("x", view, "v", (0, 1, 2), "t", 0, (-1.0, -2.0, -3.0), n_chars=(1, 1, 1))
     table = Answers.of([replace(row, scores=scores), replace(row, item="y")])
-    votes = collect_votes(table, ScreenRules(mode=mode), ["x", "y"])
+    votes = collect_votes(table, unanimous(mode=mode), ["x", "y"])
     assert votes.choice.tolist() == [[UNANSWERED], [0]]
-    assert [v.verdict for v in screen_verdicts(votes, ScreenRules(mode=mode))] == ["undecided", "shortcut"]
+    assert [v.verdict for v in screen_verdicts(votes, unanimous(mode=mode))] == ["undecided", "shortcut"]
 
 
 def test_an_asking_that_stands_twice_is_refused_by_item_model_and_view() -> None:
@@ -474,7 +475,7 @@ def test_an_asking_that_stands_twice_is_refused_by_item_model_and_view() -> None
     some = rows(b)
     twice = [*some, some[5], some[5], some[100]]
     with pytest.raises(DataError, match="import each log once") as refused:
-        collect_votes(Answers.of(twice), ScreenRules(), b.ids)
+        collect_votes(Answers.of(twice), unanimous(), b.ids)
     (line,) = refused.value.lines
     assert "item i00001 stands 3 times for v0 under choices_only (d4-like-v1)" in line
     assert "3 rows too many in all" in line
@@ -510,14 +511,12 @@ def test_orders_of_up_to_26_options_are_told_apart() -> None:
 
 def test_voters_see_places_only_by_letter_and_in_the_own_order_alone() -> None:
     b = bench(40, 2, seed=2)
-    assert collect_votes(Answers.of(own_rows(b)), ScreenRules(), b.ids).placed
+    assert collect_votes(Answers.of(own_rows(b)), unanimous(), b.ids).placed
     for unplaced in (rows(b), rows(b, rotations=False)):
-        assert not collect_votes(Answers.of(unplaced), ScreenRules(), b.ids).placed, (
-            "rotated or hashed orders"
-        )
-    assert not collect_votes(Answers.of(text_rows(b)), ScreenRules(mode="text"), b.ids).placed
+        assert not collect_votes(Answers.of(unplaced), unanimous(), b.ids).placed, "rotated or hashed orders"
+    assert not collect_votes(Answers.of(text_rows(b)), unanimous(mode="text"), b.ids).placed
     mixed = Answers.of([*own_rows(b, voters=["a", "b"]), *rows(b, voters=["c", "d"])])
-    assert collect_votes(mixed, ScreenRules(), b.ids).placed, "one voter that sees places is enough"
+    assert collect_votes(mixed, unanimous(), b.ids).placed, "one voter that sees places is enough"
 
 
 # One model under two names

@@ -143,17 +143,17 @@ def rule_words(summary: Summary) -> str:
     if screen.rotations is not None:
         mixed = screen.rotations > 1 and len(bench.option_counts or ()) > 1
         words.append(f"{'up to ' if mixed else ''}{counted(screen.rotations, 'order')} an item")
-    return ", ".join([*words, probe_words(screen.probe_vote, screen.probe_confidence)])
+    return ", ".join([*words, probe_words(screen.probe_vote)])
 
 
-def probe_words(vote: str | None, confidence: float | None = None) -> str:
+def probe_words(vote: str | None) -> str:
     """What part the artifact probe has in a rule."""
     match vote:
         case "with":
             return "the probe votes as one more voter"
         case "alone":
-            bar = "" if confidence is None else f" (at {confidence:.2f} or more)"
-            return f"a confident probe flags alone{bar}"
+            # A rule of earlier versions, whose summaries still open.
+            return "a confident probe flags alone"
         case "none":
             return "the probe does not vote"
         case _:
