@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from robustify import orders
 from robustify.answers import Answer, answer, unanswered
@@ -23,12 +23,19 @@ from robustify.models import locate
 from robustify.orders import Order
 from robustify.redaction.silence import muted
 from robustify.scoring import per_character
+from robustify.screen.screen_rules import FULL_OF, Mode
 from robustify.views import Request, Template, View, template
+
+DEFAULT_VIEWS: tuple[View, ...] = ("choices_only", "choices_only_text", "full", "cloze")
 
 
 class Asking(BaseModel):
     """Which views are asked, under which templates, in how many orders.
 
+    `mode`: how the full question is answered, by `letter` (the view `full`) or by `text`, the score of each option's
+    own text per character, all options shown (`full_text`). It is the mode of the screen and of every alternative too
+    that names none, and chooses which of the two full views is among `views` where these are not given; with both
+    among them the judge reads the one of this mode and names the other beside it.
     `rotations`: "all" cyclic rotations of the screen, or "one" order as in Deep Ignorance D.4. `orders`: random
     ones of the full view, the own order being the first, and with `full_rotations` all rotations of the own
     order besides, on `order_items` items drawn by a hash of their ids (None: all of them). These items' cloze is
@@ -40,17 +47,27 @@ class Asking(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    mode: Mode = "letter"
     letter_templates: tuple[str, ...] = ("d4-like-v1",)
     text_template: str = "answer-v1"
     full_template: str = "mmlu-v1"
+    full_text_template: str = "qa-v1"
     cloze_template: str = "qa-v1"
     memorisation_template: str = "mmlu-v1"
-    views: tuple[View, ...] = ("choices_only", "choices_only_text", "full", "cloze")
+    views: tuple[View, ...] = DEFAULT_VIEWS
     rotations: Literal["all", "one"] = "all"
     orders: int = Field(default=5, ge=1, le=24, strict=True)
     full_rotations: bool = True
     order_items: int | None = Field(default=None, ge=0, strict=True)
     shots: int = Field(default=0, ge=0, le=32, strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _full_view_of_the_mode(cls, given: object) -> object:
+        if isinstance(given, dict) and given.get("mode") == "text" and "views" not in given:
+            views = [FULL_OF["text"] if view == FULL_OF["letter"] else view for view in DEFAULT_VIEWS]
+            return {**given, "views": views}
+        return given
 
     @field_validator("views", "letter_templates")
     @classmethod
@@ -65,6 +82,7 @@ class Asking(BaseModel):
             "choices_only": self.letter_templates,
             "choices_only_text": (self.text_template,),
             "full": (self.full_template,),
+            "full_text": (self.full_text_template,),
             "cloze": (self.cloze_template,),
             "no_choices": (self.memorisation_template,),
             "gold_repeated": (self.memorisation_template,),
@@ -151,7 +169,7 @@ def _orders(item: Item, view: View, asking: Asking, several: bool) -> tuple[Orde
         case "choices_only":
             base = orders.base(item.id, item.k)
             return orders.rotations(base) if asking.rotations == "all" else (base,)
-        case "full" if several:
+        case "full" | "full_text" if several:
             orders_of = orders.spread_and_turned if asking.full_rotations else orders.spread
             return orders_of(item.id, item.k, asking.orders)
         case "cloze" if several:

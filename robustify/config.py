@@ -85,6 +85,17 @@ class Config(BaseModel):
     limit: int | None = Field(default=None, ge=1, strict=True)
     notes: tuple[str, ...] = ()
 
+    @model_validator(mode="before")
+    @classmethod
+    def _one_mode(cls, tree: Any) -> Any:
+        """`asking.mode` is the mode of every screen that names none."""
+        match tree:
+            case {"asking": {"mode": mode}}:
+                rules = tree.get("screen", {}), *(tree.get("alternatives") or ())
+                first, *others = [{"mode": mode, **r} if isinstance(r, Mapping) else r for r in rules]
+                return {**tree, "screen": first, "alternatives": others}
+        return tree
+
     @field_validator("models")
     @classmethod
     def _one_of_each(cls, models: tuple[Model, ...]) -> tuple[Model, ...]:

@@ -4,6 +4,7 @@ Scores are those of the continuation alone: nothing here ever sees the probabili
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -14,6 +15,8 @@ from robustify.stats.ties import RELATIVE_TIE
 
 Norm = Literal["chars", "tokens", "bytes", "sum", "pmi"]
 NORMS: tuple[Norm, ...] = ("chars", "tokens", "bytes", "sum", "pmi")
+BY_TEXT = ("choices_only_text", "full_text", "cloze")
+"""The views in which each choice's own text is scored."""
 
 
 def normalised(block: Block, norm: Norm, unconditional: Block | None = None) -> Floats:
@@ -34,6 +37,11 @@ def normalised(block: Block, norm: Norm, unconditional: Block | None = None) -> 
             return _per(block.scores, block.n_tokens)
         case "pmi":
             return _pmi(block, unconditional)
+
+
+def as_compared(block: Block, view: str) -> Block:
+    """The block with the scores by which its choices were compared: of views by text those per character."""
+    return replace(block, scores=normalised(block, "chars")) if view in BY_TEXT else block
 
 
 def per_character(scores: Sequence[float], n_chars: Sequence[int]) -> list[float]:

@@ -22,12 +22,20 @@ from robustify.orders import Order
 from robustify.redaction.text import KeptHere
 
 View = Literal[
-    "choices_only", "choices_only_text", "full", "cloze", "no_choices", "gold_repeated", "empty_choices"
+    "choices_only",
+    "choices_only_text",
+    "full",
+    "full_text",
+    "cloze",
+    "no_choices",
+    "gold_repeated",
+    "empty_choices",
 ]
 VIEWS: tuple[View, ...] = (
     "choices_only",
     "choices_only_text",
     "full",
+    "full_text",
     "cloze",
     "no_choices",
     "gold_repeated",
@@ -38,6 +46,7 @@ DEFAULT_TEMPLATE: dict[View, str] = {
     "choices_only": "d4-like-v1",
     "choices_only_text": "answer-v1",
     "full": "mmlu-v1",
+    "full_text": "qa-v1",
     "cloze": "qa-v1",
     "no_choices": "mmlu-v1",
     "gold_repeated": "mmlu-v1",

@@ -1,5 +1,6 @@
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 
 from robustify import orders
@@ -61,6 +62,34 @@ def test_the_drawn_items_are_asked_in_random_orders_and_in_all_rotations(toys: l
             assert len(found) == len(set(found))
         else:
             assert found == [(0, 1, 2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("given", "views"),
+    [
+        ({}, ("choices_only", "choices_only_text", "full", "cloze")),
+        ({"mode": "text"}, ("choices_only", "choices_only_text", "full_text", "cloze")),
+        ({"mode": "text", "views": ("full", "full_text")}, ("full", "full_text")),
+    ],
+)
+def test_the_mode_chooses_the_full_view_where_none_is_named(given, views) -> None:
+    assert Asking(**given).views == views
+
+
+def test_the_full_view_by_text_is_asked_in_the_orders_of_the_one_by_letter(toys: list[Item]) -> None:
+    planned = {
+        view: [(p.item.id, p.order) for p in plan(toys, Asking(order_items=3, views=(view,)))]
+        for view in ("full", "full_text")
+    }
+    assert planned["full"] == planned["full_text"]
+
+
+def test_the_full_view_by_text_is_compared_per_character_in_every_order(toys: list[Item]) -> None:
+    block = rows_of(toys, likes_long_texts, Asking(orders=2, views=("full_text",))).block("full_text", "fake")
+    assert (block.pick == np.nanargmax(block.scores / block.n_chars, axis=1)).all()
+    assert (block.scores.argmax(axis=1) != block.pick).any()
+    first = block.first()
+    assert (first.pick[block.item] == block.pick).all()
 
 
 def test_one_order_of_the_full_view_means_everything_once(toys: list[Item]) -> None:

@@ -30,6 +30,24 @@ def test_a_short_config_is_whole(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("asking", "screen", "modes"),
+    [
+        ("", "", ("letter", "letter", "letter", "full")),
+        ("asking: {mode: text}\n", "", ("text", "text", "text", "full_text")),
+        ("asking: {mode: text}\n", "screen: {mode: letter}\n", ("text", "letter", "text", "full_text")),
+        ("", "screen: {mode: text}\n", ("letter", "text", "letter", "full")),
+    ],
+)
+def test_one_mode_holds_for_all_that_names_none(tmp_path: Path, asking: str, screen: str, modes) -> None:
+    config = configs.load(
+        write(tmp_path, PLAIN + asking + screen + "alternatives: [{criterion: majority}]\n")
+    )
+    assert (config.asking.mode, config.screen.mode, config.alternatives[0].mode) == modes[:3]
+    assert config.asking.views[2] == modes[3]
+    assert configs.parse(config.model_dump(mode="json"), "again") == config
+
+
 def test_an_unknown_key_is_refused_with_the_nearest_known_one(tmp_path: Path) -> None:
     assert faults(tmp_path, PLAIN + "scren: {}\n") == ["c.yaml: scren: unknown key (did you mean screen?)"]
     nested = PLAIN.replace("[smollm2-135m, gemma3-270m]", "[{name: a, enigne: hf}]")

@@ -20,6 +20,14 @@ GOLDEN = {
         "Question: Which one?\nChoices:\n(A) blue\n(B) red\n(C) green\nAnswer:",
         [" (A", " (B", " (C"],
     ),
+    ("full_text", "mmlu-v1"): (
+        HEADER + "Which one?\nA. blue\nB. red\nC. green\nAnswer:",
+        [" blue", " red", " green"],
+    ),
+    ("full_text", "qa-v1"): (
+        "Question: Which one?\nChoices:\n- blue\n- red\n- green\nAnswer:",
+        [" blue", " red", " green"],
+    ),
     ("cloze", "qa-v1"): ("Question: Which one?\nAnswer:", [" blue", " red", " green"]),
     ("no_choices", "mmlu-v1"): (HEADER + "Which one?\nAnswer:", [" A", " B", " C"]),
     ("no_choices", "balepur-v1"): ("Question: Which one?\nAnswer:", [" (A", " (B", " (C"]),

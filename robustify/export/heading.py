@@ -9,7 +9,7 @@ given the card says so and names none.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from robustify.report.format import between, count, p_value, plain, points, rate, spaced
+from robustify.report.format import between, by_mode, count, p_value, plain, points, rate, spaced
 from robustify.report.printing import environment
 from robustify.report.reasons import sentence
 from robustify.report.sections.headline import certificate_reasons, verdict
@@ -105,7 +105,7 @@ def _screen(screen: Screen) -> Iterator[tuple[str, str]]:
 def _scores(summary: Summary) -> Iterator[Sequence[str]]:
     for name, entry in (summary.accuracy or {}).items():
         for says, measure in (
-            ("question and choices, by letter", entry.full),
+            (f"question and choices, {by_mode(summary.full_mode)}", entry.full),
             ("choices alone, by letter", entry.choices_only),
             ("choices alone, by text", entry.choices_only_text),
             ("cloze, by characters", entry.cloze_chars),

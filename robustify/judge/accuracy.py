@@ -14,7 +14,7 @@ from robustify.answers import Answers, Block
 from robustify.arrays import Bools, Floats, Ints
 from robustify.scoring import NORMS, Norm, credit, normalised
 from robustify.screen.item_index import ItemIndex
-from robustify.screen.screen_rules import VIEW_OF, Mode, ScreenRules, TextNorm
+from robustify.screen.screen_rules import FULL_OF, VIEW_OF, Mode, ScreenRules, TextNorm
 from robustify.screen.votes import averaged, first_template, models_asked
 from robustify.stats import differences
 from robustify.stats.differences import detectable, independent_difference, paired_difference
@@ -23,11 +23,14 @@ from robustify.stats.tests import minimum_detectable_difference
 from robustify.summary.quantity import DifferenceQuantity, Quantity
 from robustify.summary.scored import Accuracy, AgainstChance, FreeScores, RandomRemoval, ViewScores
 
-VIEWS = ("full", "choices_only", "choices_only_text", "cloze")
+VIEWS = ("full", "full_text", "choices_only", "choices_only_text", "cloze")
 DRAWS = 1_000
 
 Credits = Mapping[str, Floats | None]
-"""By measure (`full`, `choices_only`, `cloze_chars`, ...): credits (n,), None where it was not asked."""
+"""By measure (`full`, `choices_only`, `cloze_chars`, ...): credits (n,), None where it was not asked.
+
+`full` is the full question in the run's mode, `full_other` in the other one.
+"""
 
 
 @dataclass(frozen=True)
@@ -54,19 +57,25 @@ def everyone(answers: Answers) -> tuple[str, ...]:
 
 
 def credits(
-    answers: Answers, index: ItemIndex, model: str, template: str | None, rules: ScreenRules | None = None
+    answers: Answers,
+    index: ItemIndex,
+    model: str,
+    template: str | None,
+    rules: ScreenRules | None = None,
+    mode: Mode = "letter",
 ) -> dict[str, Floats | None]:
     """One model's tie-fair credits by measure; `template` is that of the screen under `rules` (None: by letter).
 
-    `full` and cloze count the first row of an item, its own order; `choices_only` the average over rotations. The
-    screen's own view takes its template and its norm, so that a voter has one number; the other view has no template
-    of its own.
+    `mode` is that of the full question; texts are compared per character. `full` and cloze count the first row of an
+    item, its own order; `choices_only` the average over rotations. The screen's own view takes its template and its
+    norm, so that a voter has one number; the other view has no template of its own.
     """
     by_text = rules is not None and rules.mode == "text"
     norm = rules.norm if rules is not None and by_text else "chars"
     letters, texts = (None, template) if by_text else (template, None)
     won: dict[str, Floats | None] = {
-        "full": _full(answers, index, model),
+        "full": _full(answers, index, model, FULL_OF[mode]),
+        "full_other": _full(answers, index, model, FULL_OF["text" if mode == "letter" else "letter"]),
         "choices_only": _screened(answers, index, model, "letter", letters),
         "choices_only_text": _screened(answers, index, model, "text", texts, norm),
     }
@@ -77,8 +86,19 @@ def credits(
 
 def accuracy(credits: Credits, parts: Parts, free: FreeScores | None = None, *, is_voter: bool) -> Accuracy:
     """The rates of one model on All, Shortcut and Robust; cloze counts only items fit for cloze."""
-    measures = {name: None if won is None else _measure(name, won, parts) for name, won in credits.items()}
-    return Accuracy(is_voter=is_voter, **measures, free=free, format_gap=format_gap(credits, parts))
+    other = credits.get("full_other")
+    measures = {
+        name: None if won is None else _measure(name, won, parts)
+        for name, won in credits.items()
+        if name != "full_other"
+    }
+    return Accuracy(
+        is_voter=is_voter,
+        **measures,
+        full_other=None if other is None else against_chance(other, parts.k),
+        free=free,
+        format_gap=format_gap(credits, parts),
+    )
 
 
 def format_gap(credits: Credits, parts: Parts) -> DifferenceQuantity | None:
@@ -171,8 +191,8 @@ def _left(
     return np.asarray(total / int(kept.sum()))
 
 
-def _full(answers: Answers, index: ItemIndex, model: str) -> Floats | None:
-    block = answers.block("full", model, first_template(answers, "full", (model,))).first()
+def _full(answers: Answers, index: ItemIndex, model: str, view: str) -> Floats | None:
+    block = answers.block(view, model, first_template(answers, view, (model,))).first()
     return index.spread(block, block.correct) if len(block) else None
 
 

@@ -14,7 +14,7 @@ from scipy.special import log_softmax, softmax
 from robustify.answers import Answers
 from robustify.arrays import Floats, Ints
 from robustify.judge.positions import first_rows, row_groups
-from robustify.scoring import credit, normalised
+from robustify.scoring import credit
 from robustify.screen.item_index import ItemIndex
 from robustify.stats.intervals import FEWEST_CLUSTERS, Interval, clusters, interval, rate, resampled
 from robustify.summary.scored import Calibration, CalibrationBin, CalibrationViews
@@ -29,21 +29,18 @@ _TRIALS = 1 << 20
 
 
 def calibrations(
-    answers: Answers, index: ItemIndex, names: Sequence[str], groups: Ints | None = None
+    answers: Answers, index: ItemIndex, names: Sequence[str], groups: Ints | None = None, full: str = "full"
 ) -> dict[str, CalibrationViews]:
-    """Each model's calibration, by letters with the question and by cloze per character."""
-    out = {}
-    for name in names:
-        full, cloze = (first_rows(answers, index, view, name) for view in ("full", "cloze"))
-        by_letter = (
-            calibration(full.scores, full.key, full.k, row_groups(groups, index, full)) if len(full) else None
-        )
-        texts = normalised(cloze, "chars")
-        by_text = (
-            calibration(texts, cloze.key, cloze.k, row_groups(groups, index, cloze)) if len(cloze) else None
-        )
-        out[name] = CalibrationViews(full=by_letter, cloze_chars=by_text)
-    return out
+    """Each model's calibration with the question, asked by the view `full`, and by cloze; texts per character."""
+
+    def under(view: str, name: str) -> Calibration | None:
+        rows = first_rows(answers, index, view, name)
+        together = row_groups(groups, index, rows)
+        return calibration(rows.scores, rows.key, rows.k, together) if len(rows) else None
+
+    return {
+        name: CalibrationViews(full=under(full, name), cloze_chars=under("cloze", name)) for name in names
+    }
 
 
 def calibration(

@@ -40,8 +40,8 @@ from robustify.screen.consensus import (
     screen_verdicts,
 )
 from robustify.screen.item_index import ItemIndex, item_index
-from robustify.screen.screen_rules import VIEW_OF, ScreenRules
-from robustify.screen.votes import Votes, cast_votes, first_template, models_asked
+from robustify.screen.screen_rules import FULL_OF, VIEW_OF, Mode, ScreenRules
+from robustify.screen.votes import Votes, cast_votes, first_template, full_mode, models_asked
 from robustify.summary.result import Guardrail, Summary
 from robustify.summary.screened import Splits
 
@@ -50,7 +50,10 @@ LONGEST = "longest_answer"
 
 @dataclass(frozen=True)
 class Rules:
-    """All settings of the judge side; `alternatives` are compared with `screen` and decide nothing."""
+    """All settings of the judge side; `alternatives` are compared with `screen` and decide nothing.
+
+    `mode`: of the full question, where it was asked so; `part`: a limit cut the set.
+    """
 
     screen: ScreenRules = field(default_factory=ScreenRules)
     cloze: ClozeSettings = field(default_factory=ClozeSettings)
@@ -58,6 +61,8 @@ class Rules:
     limits: Limits = field(default_factory=Limits)
     under_test: tuple[str, ...] = ()
     alternatives: tuple[ScreenRules, ...] = ()
+    mode: Mode = "letter"
+    part: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,7 +112,7 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
     screened = votes.template is not None or rules.screen.probe_vote != "none"
     summary = Summary(
         **_benchmark(answers, index, facts, parts, out_of_cloze, items, could_be(votes, rules.screen)),
-        **_scores(answers, index, votes, rules.screen, parts, facts),
+        **_scores(answers, index, votes, rules, parts, facts),
         **(_filtered(answers, index, votes, rules, facts, items, parts) if screened else {"sensitivity": ()}),
         contamination=contamination(answers, index, facts.overlap, parts.robust, parts.shortcut),
     )
@@ -227,12 +232,14 @@ def _benchmark(
 
 
 def _scores(
-    answers: Answers, index: ItemIndex, votes: Votes, rules: ScreenRules, parts: Parts, facts: Facts
+    answers: Answers, index: ItemIndex, votes: Votes, rules: Rules, parts: Parts, facts: Facts
 ) -> dict[str, Any]:
     names, free = everyone(answers), facts.free
+    mode = full_mode(answers, rules.mode)
+    full = FULL_OF[mode]
     # A model may have answered in words alone.
     scored = names if free is None else tuple(dict.fromkeys((*names, *free.models)))
-    won = {name: credits(answers, index, name, votes.template, rules) for name in scored}
+    won = {name: credits(answers, index, name, votes.template, rules.screen, mode) for name in scored}
     asked = {name: won[name] for name in names}
     graded = {
         name: None if free is None else free_scores(free, name, index, parts, won[name]["full"])
@@ -240,15 +247,16 @@ def _scores(
     }
     removed = {name: random_removal(c, parts, is_voter=name in votes.voters) for name, c in asked.items()}
     return {
+        "full_mode": mode,
         "accuracy": {
             name: accuracy(c, parts, graded[name], is_voter=name in votes.voters) for name, c in won.items()
         },
         "pairs": pairs(asked, parts, votes.voters),
         "random_removal": {name: row for name, row in removed.items() if row is not None} or None,
-        "permutation": permutation(answers, index, names, votes.voters, parts.groups),
-        "position_bias": position_biases(answers, index, names, parts.groups) or None,
-        "calibration": calibrations(answers, index, names, parts.groups),
-        "label_noise": label_noise(answers, index, asked, parts),
+        "permutation": permutation(answers, index, names, votes.voters, parts.groups, full),
+        "position_bias": position_biases(answers, index, names, parts.groups, full) or None,
+        "calibration": calibrations(answers, index, names, parts.groups, full),
+        "label_noise": label_noise(answers, index, asked, parts, full),
     }
 
 

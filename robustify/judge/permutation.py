@@ -14,6 +14,7 @@ import numpy as np
 from robustify.answers import Answers, Block
 from robustify.arrays import Bools, Ints
 from robustify.judge.positions import of_rotations
+from robustify.scoring import as_compared
 from robustify.screen.item_index import ItemIndex
 from robustify.screen.votes import first_template
 from robustify.stats.intervals import rate, wilson
@@ -31,18 +32,19 @@ def permutation(
     names: Sequence[str],
     voters: Sequence[str] = (),
     groups: Ints | None = None,
+    full: str = "full",
 ) -> Permutation:
-    """Each model that was asked the full question, over the orders of its choices.
+    """Each model that was asked the full question by the view `full`, over the orders of its choices.
 
     Rows of items that are not in the index do not count; `groups` (n,) are those of the index.
     """
     together = None if groups is None else np.where(index.place >= 0, groups[index.place], -1)
     out: dict[str, Stability | None] = {}
     for name in names:
-        template = first_template(answers, "full", (name,))
+        template = first_template(answers, full, (name,))
         if template is None:
             continue
-        block = answers.block("full", name, template)
+        block = as_compared(answers.block(full, name, template), full)
         here = block.where(index.place[block.item] >= 0)
         out[name] = stability(here, together, is_voter=name in voters)
     return Permutation(by_model=out, cloze_invariance=cloze_invariance(answers, names))

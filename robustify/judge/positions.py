@@ -13,7 +13,7 @@ from scipy.special import chdtrc, log_softmax, softmax
 
 from robustify.answers import Answers, Block
 from robustify.arrays import Bools, Floats, Ints
-from robustify.scoring import best, credit
+from robustify.scoring import as_compared, best, credit
 from robustify.screen.item_index import ItemIndex
 from robustify.screen.votes import first_template
 from robustify.stats.differences import paired_difference, sign_flip
@@ -26,9 +26,9 @@ FOLDS = 5
 
 
 def first_rows(answers: Answers, index: ItemIndex, view: str, model: str) -> Block:
-    """The first row of each item that a model answered under a view, in its first template."""
+    """The first row of each item that a model answered under a view, in its first template, scores as compared."""
     block = answers.block(view, model, first_template(answers, view, (model,))).first()
-    return block.where(index.place[block.item] >= 0)
+    return as_compared(block.where(index.place[block.item] >= 0), view)
 
 
 def row_groups(groups: Ints | None, index: ItemIndex, block: Block) -> Ints | None:
@@ -37,10 +37,10 @@ def row_groups(groups: Ints | None, index: ItemIndex, block: Block) -> Ints | No
 
 
 def position_biases(
-    answers: Answers, index: ItemIndex, names: Sequence[str], groups: Ints | None = None
+    answers: Answers, index: ItemIndex, names: Sequence[str], groups: Ints | None = None, full: str = "full"
 ) -> dict[str, PositionBias | None]:
-    """Each model's position bias with the question; None where it was not asked it."""
-    blocks = {name: first_rows(answers, index, "full", name) for name in names}
+    """Each model's position bias with the question, asked by the view `full`; None where it was not asked it."""
+    blocks = {name: first_rows(answers, index, full, name) for name in names}
     return {
         name: position_bias(block, row_groups(groups, index, block)) if len(block) else None
         for name, block in blocks.items()

@@ -198,9 +198,9 @@ def _share(x: int, n: int) -> Quantity:
 
 
 def label_noise(
-    answers: Answers, index: ItemIndex, credits: Mapping[str, Credits], parts: Parts
+    answers: Answers, index: ItemIndex, credits: Mapping[str, Credits], parts: Parts, full: str = "full"
 ) -> LabelNoise | None:
-    """Items that every strong model answers alike and not with the key, asked the full question.
+    """Items that every strong model answers alike and not with the key, asked the full question by the view `full`.
 
     None where no model was asked the full question. `strong`: the models whose lower Wilson bound on `full` is above
     chance; with fewer than two of them nothing is judged and `reason` says so. `n`: items that all strong
@@ -219,7 +219,7 @@ def label_noise(
     strong = tuple(name for name in asked if _is_strong(credits[name], index))
     if len(strong) < FEWEST:
         return LabelNoise(strong=strong, reason=FewStrongModels(strong=len(strong), asked=len(asked)))
-    picks = np.column_stack([_picks(answers, index, name) for name in strong])
+    picks = np.column_stack([_picks(answers, index, name, full) for name in strong])
     there = (picks != _UNANSWERED).all(axis=1) & (index.key >= 0)
     wrong = there & (picks >= 0).all(axis=1) & (picks != index.key[:, None]).all(axis=1)
     flagged = wrong & (picks == picks[:, :1]).all(axis=1)
@@ -247,9 +247,9 @@ def _is_strong(credits: Credits, index: ItemIndex) -> bool:
     return accuracy.ci is not None and accuracy.ci[0] > float(np.mean(1 / index.k[there]))
 
 
-def _picks(answers: Answers, index: ItemIndex, model: str) -> Ints:
+def _picks(answers: Answers, index: ItemIndex, model: str, full: str) -> Ints:
     """One pick an item, (n,): -1 unanswered, -2 where choices share the best score."""
-    block = answers.block("full", model, first_template(answers, "full", (model,))).first()
+    block = answers.block(full, model, first_template(answers, full, (model,))).first()
     pick = np.where(block.pick < 0, _UNANSWERED, np.where(block.tie == 1, block.pick, _SHARED))
     spread = index.spread(block, pick.astype(np.float64))
     return np.where(np.isnan(spread), _UNANSWERED, spread).astype(np.int64)

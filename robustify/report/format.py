@@ -88,6 +88,11 @@ def p_value(p: float | None) -> str:
     return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
+def by_mode(mode: str | None) -> str:
+    """How a question was answered; null in files of before it could be by text."""
+    return "by text" if mode == "text" else "by letter"
+
+
 def between(ends: Interval, scale: float = 100.0, places: int | None = None) -> str:
     """An interval: `27.2 to 36.8`."""
     n = decimals() if places is None else places

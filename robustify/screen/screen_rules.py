@@ -18,6 +18,8 @@ TextNorm = Literal["chars", "tokens", "bytes", "sum"]
 Rotation = Literal["averaged", "every", "most"]
 
 VIEW_OF: dict[Mode, str] = {"letter": "choices_only", "text": "choices_only_text"}
+FULL_OF: dict[Mode, str] = {"letter": "full", "text": "full_text"}
+"""The view with the question, by mode."""
 FDR = "fdr"
 FORMS = "fdr, unanimous, majority or k-of-n such as 2-of-3"
 
@@ -40,7 +42,8 @@ class ScreenRules(BaseModel):
     them (more than half); else it casts none. `norm`: text mode divides log probabilities by `chars`, `tokens` or
     `bytes`, or compares the `sum`; letter mode has nothing to divide and ignores it. `probe_vote`: where votes are
     counted, the trained probe votes `with` the others or not at all (`none`); it casts a vote only where it gives
-    its pick at least `probe_confidence`.
+    its pick at least `probe_confidence`. `force_letters`: judge by letter even where a voter's picks sit on one place,
+    which is no screen and is refused else.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -55,6 +58,7 @@ class ScreenRules(BaseModel):
     norm: TextNorm = "chars"
     probe_vote: Literal["none", "with"] = "none"
     probe_confidence: float = Field(default=0.5, ge=0, le=1)
+    force_letters: bool = False
 
     @field_validator("criterion")
     @classmethod

@@ -15,7 +15,7 @@ from robustify.answers import Answers, Block
 from robustify.arrays import Bools, Floats, Ints
 from robustify.scoring import best, normalised
 from robustify.screen.item_index import ItemIndex, item_index
-from robustify.screen.screen_rules import VIEW_OF, Mode, Rotation, ScreenRules, TextNorm
+from robustify.screen.screen_rules import FULL_OF, VIEW_OF, Mode, Rotation, ScreenRules, TextNorm
 
 PROBE = "probe"
 UNANSWERED, TIED = -1, -2
@@ -139,6 +139,13 @@ def cast_by_rotation(
 def first_template(answers: Answers, view: str, voters: Sequence[str] = ()) -> str | None:
     """The first template under which the view was asked (of these models, if any are named)."""
     return next((t for v, m, t in answers.askings() if v == view and (not voters or m in voters)), None)
+
+
+def full_mode(answers: Answers, wanted: Mode = "letter") -> Mode:
+    """The mode in which the question was asked: the one wanted if any model was asked so, else the other if any was."""
+    asked = {view for view, _, _ in answers.askings()}
+    other: Mode = "text" if wanted == "letter" else "letter"
+    return other if FULL_OF[wanted] not in asked and FULL_OF[other] in asked else wanted
 
 
 def models_asked(answers: Answers, view: str, template: str | None = None) -> tuple[str, ...]:

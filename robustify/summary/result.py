@@ -212,13 +212,17 @@ class Released(Part):
 
 
 class Summary(Part):
-    """`summary.json`. `release` is null for a public set."""
+    """`summary.json`. `release` is null for a public set.
+
+    `full_mode`: how the full question was answered, by letter (also where it is null) or by text.
+    """
 
     format: Annotated[Literal[2], Shown("setting")] = 2
     benchmark: Benchmark | None = None
     heuristics: Heuristics | None = None
     screen: Screen | None = None
     splits: Splits | None = None
+    full_mode: Word = None
     accuracy: dict[str, Accuracy] | None = None
     pairs: dict[str, Pair] | None = None
     random_removal: dict[str, RandomRemoval] | None = None

@@ -81,10 +81,14 @@ ClozeMeasure = Annotated[ViewScores | None, Within("cloze by other norms")]
 
 
 class Accuracy(Part):
-    """One model under every view; `format_gap` is `full` less `cloze_chars` on the items answered both ways."""
+    """One model under every view; `format_gap` is `full` less `cloze_chars` on the items answered both ways.
+
+    `full`: the full question in the run's `full_mode`; `full_other`: in the other mode, on All.
+    """
 
     is_voter: Truth = None
     full: Annotated[ViewScores | None, Within("full question")] = None
+    full_other: Annotated[AgainstChance | None, Shown("rate")] = None
     choices_only: Annotated[ViewScores | None, Within("choices only")] = None
     choices_only_text: Annotated[ViewScores | None, Within("choices only")] = None
     cloze_chars: Annotated[ViewScores | None, Within("cloze")] = None
@@ -260,7 +264,7 @@ class Calibration(Part):
 
 
 class CalibrationViews(Part):
-    """By letters with the question, and by cloze per character."""
+    """With the question in the run's mode, and by cloze; texts per character."""
 
     full: Calibration | None = None
     cloze_chars: Calibration | None = None

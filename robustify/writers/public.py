@@ -133,7 +133,16 @@ def rules(config: Config) -> Rules:
         for s in (config.screen, *config.alternatives)
     ]
     under_test = tuple(m.name for m in config.models if m.role == "under_test")
-    return Rules(screens[0], config.cloze, config.probe, config.limits, under_test, tuple(screens[1:]))
+    return Rules(
+        screens[0],
+        config.cloze,
+        config.probe,
+        config.limits,
+        under_test,
+        tuple(screens[1:]),
+        mode=config.asking.mode,
+        part=config.limit is not None,
+    )
 
 
 def facts(bench: Loaded) -> Facts:

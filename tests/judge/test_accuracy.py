@@ -20,6 +20,7 @@ from robustify.judge.accuracy import random_removal as judge_random_removal
 from robustify.judge.pairs import pairs as judge_pairs
 from robustify.judge.permutation import permutation as judge_permutation
 from robustify.screen.item_index import item_index
+from robustify.screen.votes import full_mode
 from robustify.stats.intervals import wilson
 from robustify.stats.tests import minimum_detectable_difference
 from tests.support.fake_answers import bench, rows, text_rows
@@ -54,6 +55,40 @@ def gap(won: Floats, longest: Floats, groups: Any = None) -> dict[str, Any]:
 
 def credit(*runs: tuple[float, int]) -> Floats:
     return np.repeat([value for value, _ in runs], [times for _, times in runs])
+
+
+# The mode of the full question
+
+
+@pytest.mark.parametrize(
+    ("asked", "wanted", "mode"),
+    [(("full", "full_text"), "text", "text"), (("full",), "text", "letter"), (("full_text",), "letter", "text"),
+     (("cloze",), "text", "text")],
+)  # fmt: skip
+def test_the_full_question_is_read_in_the_mode_wanted_else_in_the_one_there_is(asked, wanted, mode) -> None:
+    b = bench(40, 2, seed=2)
+    table = Answers.of([row for view in asked for row in text_rows(b, view=view, template="made-up-v1")])
+    assert full_mode(table, wanted) == mode
+    held = item_index(table, b.ids)
+    won = credits(table, held, "v0", None, mode=mode)
+    assert (won["full"] is None, won["full_other"] is None) == ("cloze" in asked, len(asked) < 2)
+
+
+def test_with_both_modes_asked_the_other_one_stands_beside_on_all_items() -> None:
+    b = bench(40, 2, seed=2)
+    by_text = text_rows(b, view="full_text", template="qa-v1")
+    letters = rows(replace(b, picks=(b.picks + 1) % 4), view="full", template="mmlu-v1", rotations=False)
+    table = Answers.of([*rows(b), *letters, *by_text])
+    held = item_index(table, b.ids)
+    where = parts(np.arange(40) < 20, k=held.k)
+    trees: Any = {
+        mode: accuracy(credits(table, held, "v0", None, mode=mode), where, is_voter=True)
+        for mode in ("letter", "text")
+    }
+    assert trees["text"]["full"]["all"]["value"] == pytest.approx(np.mean(b.picks[:, 0] == b.key))
+    assert trees["text"]["full_other"] == trees["letter"]["full"]["all"]
+    assert trees["letter"]["full_other"] == trees["text"]["full"]["all"]
+    assert trees["text"]["full_other"] != trees["text"]["full"]["all"]
 
 
 # Chance

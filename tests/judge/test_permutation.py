@@ -217,6 +217,24 @@ def asked(
     return block(rows_)
 
 
+def test_by_text_everything_is_counted_per_character() -> None:
+    """The same model, its scores times the lengths of texts: by `full_text` all is as by letter without them."""
+    held = asked(40, [0.5, 0.1, 0.1, 0.3], text_weight=2.0, knows=0.3)
+    chars = np.random.default_rng(4).integers(2, 30, (40, 4))
+    rows_ = [
+        answer(f"i{i}", view, "m", order, "qa-v1", key, score * n, ranked_by=score, n_chars=n)
+        for view, weights in (("full", np.ones((40, 4))), ("full_text", chars))
+        for i, order, key, score, n in zip(
+            held.item, held.order.tolist(), held.key, held.scores, weights[held.item].astype(int), strict=True
+        )
+    ]
+    table = Answers.of(rows_)
+    index = item_index(table, table.items)
+    by = [permutation(table, index, ("m",), full=view)["by_model"]["m"] for view in ("full", "full_text")]
+    assert by[0]["position_prior"] == pytest.approx(by[1]["position_prior"])
+    assert {**by[0], "position_prior": None} == {**by[1], "position_prior": None}
+
+
 def test_the_prior_of_places_is_recovered_through_strong_likings_of_texts() -> None:
     love = [0.5, 0.1, 0.1, 0.3]
     assert moved(asked(50, love, text_weight=2.0))["position_prior"] == pytest.approx(love, abs=1e-9)

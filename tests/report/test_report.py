@@ -26,9 +26,11 @@ from robustify.report.sections import reliability
 from robustify.report.sections.headline import closing
 from robustify.report.sections.paired import MOST_PAIRS
 from robustify.report.sections.residual_audit import residual_plot
+from robustify.report.sections.scores import at_chance
 from robustify.summary.format_1 import read
 from robustify.summary.quantity import Part, Quantity
 from robustify.summary.result import Residual
+from robustify.summary.scored import Accuracy
 
 HERE = Path(__file__).parents[1]
 FULL = HERE / "data" / "summary_full.json"
@@ -509,6 +511,35 @@ def test_scores_that_chance_explains_say_so_and_those_below_it_too() -> None:
     assert "35.0 % (n = 360, 30.3 to 40.1) |" in text
 
 
+OTHER = {"value": 0.4, "n": 360, "ci": [0.35, 0.45], "chance": 0.25, "significant": True, "mde": None}
+
+
+@pytest.mark.parametrize(
+    ("mode", "other", "cloze", "said"),
+    [
+        ("letter", OTHER, True, "by text it can: 40.0 % (n = 360, 35.0 to 45.0), chance 25.0 %; by cloze it can:"),
+        ("letter", {**OTHER, "significant": False}, False, "by text neither."),
+        ("letter", {**OTHER, "value": 0.1, "ci": [0.08, 0.12]}, False, "by text neither."),
+        ("letter", None, False, "it was asked in no other way (asking.mode: text was not asked)"),
+        ("text", OTHER, False, "by letter it can: 40.0 %"),
+    ],
+)  # fmt: skip
+def test_a_model_at_chance_is_said_once_above_the_table_with_the_mode_in_which_it_is_not(
+    mode: str, other: dict[str, Any] | None, cloze: bool, said: str
+) -> None:
+    whole = read(full())
+    name = "smollm2-135m"
+    e = (whole.accuracy or {})[name]
+    tree = {**e.tree(), "full_other": other, "cloze_chars": e.tree()["cloze_chars"] if cloze else None}
+    models = [(name, Accuracy.model_validate(tree)), *list((whole.accuracy or {}).items())[2:]]
+    found = at_chance(whole.model_copy(update={"full_mode": mode}), models)
+    assert found is not None
+    assert f"on All by {mode}: 27.0 % (n = 360, 22.7 to 31.8), chance 24.8 %; {said}" in found.text
+    assert found.text.count(name) == 1
+    assert at_chance(whole, models[1:]) is None
+    assert text_of(whole.tree()).index(found.text[:40]) < text_of(whole.tree()).index("Accuracy by model")
+
+
 def test_a_pair_shows_its_discordant_items_and_its_power_only_beside_a_null_result() -> None:
     summary = full()
     leaf = summary["pairs"]["smollm2-135m vs tiny-llama-1.1b"]["full"]["all"]
@@ -562,10 +593,10 @@ def test_orders_are_shown_for_the_sets_that_were_asked() -> None:
         summary["permutation"][name] |= {"position_prior": None, "debiased": None, "place_recall": None}
     text = text_of(summary)
     assert "What places do to a model was not measured: no model was asked in all rotations" in text
-    assert "Letter prior" not in text
+    assert "Place prior" not in text
 
 
-def test_a_letter_prior_of_too_few_items_is_not_shown() -> None:
+def test_a_place_prior_of_too_few_items_is_not_shown() -> None:
     summary = full()
     summary["permutation"]["smollm2-135m"] |= {"position_prior": None, "prior_n": 6}
     assert "too few items" in text_of(summary)

@@ -52,7 +52,7 @@ SETS: tuple[tuple[str, Kind, Callable[[Stability], Orders]], ...] = (
 )
 ORDER_HEADS = ("Mean", "SD", "Lowest to highest", "Picks that flip", "Same pick in all")
 PLACE_HEADS = (
-    "Letter prior",
+    "Place prior",
     "Keys found at each place",
     "Accuracy as answered",
     "Without the prior",
@@ -153,10 +153,10 @@ def _places(summary: Summary, models: Models) -> Block:
             (_named(summary, name, e), _prior(e), _recall(e.place_recall), *_freed(e.debiased or Debiased()))
             for name, e in models.items()
         ),
-        "From items asked in all rotations. Letter prior: the mean probability of each place whatever option is "
-        "there (PriDe); even shares mean no preference. Keys found: how often the key is picked when it is "
-        "at each place; SD of those shares, what noise alone gives, and p that places do not matter. Without the "
-        "prior: the first order, each item freed with a prior estimated on other items; the change is paired.",
+        "From items asked in all rotations. Place prior: the mean probability of each place whatever option is "
+        "there (PriDe; by text of scores per character); even shares mean no preference. Keys found: how often the key is "
+        "picked when it is at each place; SD of those shares, what noise alone gives, and p that places do not matter. "
+        "Without the prior: the first order, each item freed with a prior estimated on other items; the change is paired.",
     )
 
 

@@ -18,6 +18,7 @@ from robustify.report.format import (
     absent,
     against_chance_cell,
     between,
+    by_mode,
     count,
     dot,
     model_cell,
@@ -25,6 +26,7 @@ from robustify.report.format import (
     percent,
     plain,
     points_cell,
+    rate,
     rate_cell,
 )
 from robustify.summary.quantity import Quantity
@@ -52,15 +54,47 @@ def accuracy(summary: Summary) -> Section:
     return Section.of(
         "scores",
         *title,
-        _main(models),
+        at_chance(summary, models),
+        _main(models, summary.full_mode),
         accuracy_plot(summary, models),
         _views(models),
         _gaps(models),
-        *(_free_response(free) if free else ()),
+        *(_free_response(free, summary.full_mode) if free else ()),
     )
 
 
-def _main(models: Models) -> Table:
+def at_chance(summary: Summary, models: Models) -> Paragraph | None:
+    """Which models cannot be told from chance on All, and how else they were asked; None where all can."""
+    said = [
+        f"{plain(name)} cannot be told from chance on All {by_mode(summary.full_mode)}: {_beside_chance(full)}; "
+        f"{_otherwise(e, 'letter' if summary.full_mode == 'text' else 'text')}."
+        for name, e in models
+        if (full := (e.full or ViewScores()).all) is not None and full.significant is False
+    ]
+    tail = " Of such a model Shortcut and Robust say nothing." if said else ""
+    return Paragraph(" ".join(said) + tail) if said else None
+
+
+def _beside_chance(q: AgainstChance) -> str:
+    return rate(q) + ("" if q.chance is None else f", chance {percent(q.chance)}")
+
+
+def _otherwise(e: Accuracy, other: str) -> str:
+    """Where the model can be told from chance, of the other mode and cloze; else that it cannot, or was not asked."""
+    tried = (by_mode(other), e.full_other), ("by cloze", (e.cloze_chars or ViewScores()).all)
+    asked = [(how, q) for how, q in tried if q is not None and q.significant is not None]
+    can = [f"{how} it can: {_beside_chance(q)}" for how, q in asked if q.significant and _above(q)]
+    if can:
+        return "; ".join(can)
+    neither = f"{' and '.join(how for how, _ in asked)} neither" if asked else "it was asked in no other way"
+    return neither if e.full_other is not None else f"{neither} (asking.mode: {other} was not asked)"
+
+
+def _above(q: AgainstChance) -> bool:
+    return q.value is not None and q.chance is not None and q.value > q.chance
+
+
+def _main(models: Models, mode: str | None) -> Table:
     free = any(e.free is not None for _, e in models)
     judged = any(q.significant is not None for _, e in models for _, q in _four(e) if q is not None)
     by_chance = (
@@ -81,9 +115,10 @@ def _main(models: Models) -> Table:
             )
             for name, e in models
         ),
-        "All, Shortcut and Robust: the full question, answered by letter in the benchmark's own "
-        "order. Cloze: the options scored by their own text per character, on items that can be asked without "
-        f"choices. {FREE_NOTE if free else ''}{by_chance}{VOTER_NOTE if any(e.is_voter for _, e in models) else ''}",
+        f"All, Shortcut and Robust: the full question, answered {by_mode(mode)} in the benchmark's own "
+        f"order{', per character' if mode == 'text' else ''}. Cloze: the options scored by their own text per "
+        f"character, on items that can be asked without choices. {FREE_NOTE if free else ''}{by_chance}"
+        f"{VOTER_NOTE if any(e.is_voter for _, e in models) else ''}",
     )
 
 
@@ -109,7 +144,7 @@ def accuracy_plot(summary: Summary, models: Models) -> Plot | None:
         "accuracy",
         "Accuracy on each split",
         tuple(rows),
-        (("main", "full question, by letter"), ("chance", "cloze")),
+        (("main", f"full question, {by_mode(summary.full_mode)}"), ("chance", "cloze")),
         chance_line(summary),
         "Bars are 95 % Wilson intervals.",
     )
@@ -198,9 +233,9 @@ def _free_cell(free: FreeScores | None) -> Cell:
     )
 
 
-def _free_response(models: FreeModels) -> Iterator[Table | Paragraph]:
+def _free_response(models: FreeModels, mode: str | None) -> Iterator[Table | Paragraph]:
     yield _free_splits(models)
-    yield _free_gaps(models)
+    yield _free_gaps(models, mode)
     yield from _trust(models)
 
 
@@ -235,7 +270,7 @@ def _bounds(q: FreeRate) -> Cell:
     return Cell(f"{between((q.lower, q.upper))} %")
 
 
-def _free_gaps(models: FreeModels) -> Table:
+def _free_gaps(models: FreeModels, mode: str | None) -> Table:
     return Table(
         "What models gain from being shown the options",
         heads_of("Model", "Full question less free response", "Longest option, free response"),
@@ -243,8 +278,9 @@ def _free_gaps(models: FreeModels) -> Table:
             (model_cell(name, e.is_voter), points_cell(free.full_gap), points_cell(free.heuristic_gap))
             for name, e, free in models
         ),
-        "The heuristic gap: the full question by letter less free response, paired on the items that have a score in "
-        "both. The longest option cannot help where none is shown: a gap there is of the items, not of the format.",
+        f"The heuristic gap: the full question {by_mode(mode)} less free response, paired on the items that have a "
+        "score in both. The longest option cannot help where none is shown: a gap there is of the items, not of the "
+        "format.",
     )
 
 
