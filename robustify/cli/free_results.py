@@ -277,12 +277,11 @@ def compare(
     """
     from robustify.files import write_json
     from robustify.freeform.grade.graders import Grading
-    from robustify.freeform.human import human_from
+    from robustify.freeform.human import compare_templates, human_from
     from robustify.freeform.jsonl import read_rows
     from robustify.freeform.permit import permitted
     from robustify.freeform.schema import answer_from
     from robustify.freeform.session import RECORD, open_judge
-    from robustify.freeform.template_comparison import compare_templates
 
     items = read_free_items(items_file)
     labels = read_rows(human, human_from) if human else []

@@ -1,21 +1,30 @@
-"""Labels of people on the same answers, and how far the judge agrees with them.
+"""Labels of people on the same answers, how far the judge agrees with them, and its templates compared.
 
 Where people differ the adjudicated word counts, else the majority, else nothing. A judge without labels of people is
-uncalibrated, and every report says so. An answer that the judge could not read is counted.
+uncalibrated, and every report says so. An answer that the judge could not read is counted. Templates are compared on
+the same answers: how often the reply is read, agreement with people, cost; differences are paired.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import mean
 from typing import Any
 
-from robustify.errors import DataError
+import numpy as np
+
+from robustify.arrays import Floats
+from robustify.errors import DataError, UsageError
+from robustify.freeform.grade.graders import Grading, grade_answer
+from robustify.freeform.judge.judges import Judge
+from robustify.freeform.judge.store import PromptTemplate
 from robustify.freeform.judge.verdicts import SUPPORT3
 from robustify.freeform.metrics import corrected, numbers_of
-from robustify.freeform.schema import GradeResult
+from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult
 from robustify.stats.agreement import Agreement, agreement, cohen_kappa, krippendorff_alpha
+from robustify.stats.differences import paired_difference
+from robustify.stats.intervals import FEWEST_CLUSTERS, bootstrap, rate
 
 UNCALIBRATED = "uncalibrated"
 """What a report prints beside a judge's number where no person has labelled its answers."""
@@ -46,10 +55,8 @@ def human_from(row: Mapping[str, Any]) -> HumanLabel:
     item, annotator = row.get("item_id"), row.get("annotator")
     if not isinstance(item, str) or not isinstance(annotator, str):
         raise DataError("no human label: item_id and annotator are expected")
-    common: dict[str, Any] = {
-        "model": str(row.get("model") or ""),
-        "adjudicated": row.get("adjudicated") is True,
-    }
+    adjudicated = row.get("adjudicated") is True
+    common: dict[str, Any] = {"model": str(row.get("model") or ""), "adjudicated": adjudicated}
     labels, verdict, score = row.get("labels"), row.get("verdict"), row.get("score")
     if labels is not None:
         if not isinstance(labels, dict) or not all(label in SUPPORT3.scores for label in labels.values()):
@@ -126,11 +133,10 @@ def judge_verdict(grade: GradeResult) -> str | None:
 
 
 def calibrate(grades: Sequence[GradeResult], labels: Sequence[HumanLabel], seed: int = 0) -> dict[str, Any]:
-    """How far the judge agrees with people, by verdicts and by nuggets.
+    """How far the judge agrees with people: `{"status": "calibrated" | "uncalibrated", "verdicts", "nuggets"}`.
 
-    `{"verdicts": {...} | null, "nuggets": {...} | null, "status": "calibrated" | "uncalibrated"}`; each part holds n,
-    what was left out and why, agreement with kappa, alpha over judge and people, people among themselves, and for
-    verdicts sensitivity, specificity and the corrected rate.
+    Each part (None where nobody labelled such) holds n, what was left out and why, agreement with kappa, alpha over
+    judge and people, people among themselves, and for verdicts sensitivity, specificity and the corrected rate.
     """
     models = sorted({g.model for g in grades})
     units = units_of(labels, models)
@@ -195,3 +201,107 @@ def _people(units: Sequence[Mapping[str, str]], classes: Sequence[str]) -> dict[
         kappas.append(cohen_kappa([p[0] for p in pairs], [p[1] for p in pairs], labels=classes))
     known = [kappa for kappa in kappas if kappa is not None]
     return {"annotators": len(names), "kappa": mean(known) if known else None}
+
+
+def compare_templates(
+    items: Sequence[FreeItem],
+    answers: Sequence[AnswerRow],
+    templates: Sequence[str],
+    judge: Judge,
+    labels: Sequence[HumanLabel] = (),
+    rules: Grading | None = None,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Every template on every answer, and each one against the first.
+
+    `{"judge", "status", "templates": {ID: {"n", "parsed_at_once", "parsed", "tokens", "calls", "agreement"}},
+    "against_first": {ID: {"parsed_at_once", "agrees"}}}`; every rate has n and an interval.
+
+    Raises:
+        UsageError: fewer than two templates, or templates that read different things.
+        ModelError: the judge can never be asked.
+    """
+    rules = rules or Grading()
+    chosen = [rules.judging.store.get(name) for name in templates]
+    if len(chosen) < 2 or len({t.name.partition("/")[0] for t in chosen}) > 1:
+        raise UsageError(f"{len(chosen)} templates: expected two or more of one family")
+    by_id = {item.id: item for item in items}
+    nuggets = chosen[0].reads == "labels"
+    rows = [a for a in answers if a.error is None and (bool(by_id[a.item_id].nuggets) == nuggets)]
+    graded = {t.id: [grade_answer(by_id[a.item_id], a, _by(t, rules), judge) for a in rows] for t in chosen}
+    measured = {name: _measured(grades, labels, seed) for name, grades in graded.items()}
+    first = chosen[0].id
+    return {
+        "judge": judge.name,
+        "status": "calibrated" if all(map(_labelled, measured.values())) else UNCALIBRATED,
+        "templates": measured,
+        "against_first": {t.id: _paired(graded[first], graded[t.id], labels, nuggets) for t in chosen[1:]},
+    }
+
+
+def _labelled(measured: Mapping[str, Any]) -> bool:
+    """Whether people labelled any of what a template judged: labels of other items calibrate nothing."""
+    parts = (measured["agreement"] or {}).values()
+    return any(part is not None and part["n"] for part in parts)
+
+
+def _by(template: PromptTemplate, rules: Grading) -> Grading:
+    """The rules under which the judge decides everything by one template."""
+    fitting = template.formats or ("json",)
+    return replace(
+        rules, mode="judge", mcq_template=template.id, numeric_template=template.id,
+        explanation_template=template.id,
+        nugget_template=template.id if template.reads == "labels" else rules.nugget_template,
+        format_type=rules.format_type if rules.format_type in fitting else fitting[0],
+        scale=template.scale or rules.scale,
+    )  # fmt: skip
+
+
+def _at_once(grade: GradeResult) -> float:
+    """Whether every vote was read at its first attempt."""
+    attempts = grade.judge.attempts if grade.judge else ()
+    return float(all(a.error_type is None for a in attempts))
+
+
+def _measured(grades: Sequence[GradeResult], labels: Sequence[HumanLabel], seed: int) -> dict[str, Any]:
+    asked = [grade for grade in grades if grade.judge is not None]
+    attempts = [grade.judge.attempts for grade in asked if grade.judge]
+    tokens = [sum(a.usage.get("total_tokens", 0) for a in calls) for calls in attempts]
+    agreement = calibrate(asked, labels, seed) if labels else None
+    return {
+        "n": len(asked),
+        "parsed_at_once": rate(_floats(map(_at_once, asked))).json(),
+        "parsed": rate(_floats(g.score is not None for g in asked)).json(),
+        "calls": _mean(_floats(map(len, attempts)), seed),
+        "tokens": _mean(_floats(filter(None, tokens)), seed),
+        "agreement": agreement and {name: agreement[name] for name in ("verdicts", "nuggets")},
+    }
+
+
+def _floats(values: Iterable[float]) -> Floats:
+    return np.array(list(values), dtype=np.float64)
+
+
+def _mean(values: Floats, seed: int) -> dict[str, Any]:
+    """A mean with a bootstrap interval; None where nothing was counted."""
+    n = len(values)
+    ci = bootstrap(values, seed=seed) if n >= FEWEST_CLUSTERS else None
+    return {"value": float(values.mean()) if n else None, "n": n, "ci": list(ci) if ci else None}
+
+
+def _paired(
+    first: Sequence[GradeResult], other: Sequence[GradeResult], labels: Sequence[HumanLabel], nuggets: bool
+) -> dict[str, Any]:
+    """Paired differences, other minus first, over answers that both were asked about."""
+    pairs = [(a, b) for a, b in zip(first, other, strict=True) if a.judge is not None and b.judge is not None]
+    sides = [[pair[i] for pair in pairs] for i in (1, 0)]
+    once = [_floats(map(_at_once, side)) for side in sides]
+    found: dict[str, Any] = {"parsed_at_once": paired_difference(once[0], once[1]).json(), "agrees": None}
+    if labels:
+        units = units_of(labels, sorted({a.model for a, _ in pairs}))
+        people = {u: consensus(words) for u, words in units.items() if bool(u[2]) == nuggets}
+        said = [judge_words(side, nuggets=nuggets) for side in sides]
+        both = [u for u, word in people.items() if word is not None and all(words.get(u) for words in said)]
+        new, old = (_floats(words[u] == people[u] for u in both) for words in said)
+        found["agrees"] = paired_difference(new, old, numbers_of([u[0] for u in both])).json()
+    return found

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 import pytest
 
 from robustify.errors import UsageError
-from robustify.freeform.human import HumanLabel
+from robustify.freeform.human import HumanLabel, compare_templates
 from robustify.freeform.judge.judges import Call, Completion
 from robustify.freeform.judge.prompting import Message
 from robustify.freeform.judge_audit import CHECKS, PADDING, PAYLOADS, judge_audit, known_cases
 from robustify.freeform.schema import AnswerRow, FreeItem, Nugget
-from robustify.freeform.template_comparison import compare_templates
 
 COLOURS = ("red", "green", "blue", "grey")
 ITEMS = [
