@@ -78,9 +78,8 @@ def audit(
         with open_judge(asking, default_cache(cache_dir), record, restricted=permit.restricted) as judge:
             if judge is None:
                 raise click.UsageError("free audit needs a judge: --judge URL|MODEL or --replay FILE")
-            result = judge_audit(
-                judge, items, checks=checks or CHECKS, n=n, seed=asking.seed, how=asking.how(items)
-            ).json()
+            how = asking.how(items)
+            result = judge_audit(judge, items, checks=checks or CHECKS, n=n, seed=asking.seed, how=how)
         result = permit.result(result)
         write_json(out, result)
     click.echo(json.dumps(result, indent=2))

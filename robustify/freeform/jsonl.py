@@ -106,18 +106,11 @@ def _unwritable(path: Path, error: OSError) -> ResourceError:
 
 
 def _drop_cut_line(file: Any) -> None:
-    file.seek(0, os.SEEK_END)
-    size = place = file.tell()
-    while place:
-        start = max(0, place - 65_536)
-        file.seek(start)
-        end = file.read(place - start).rfind(b"\n")
-        place = start + end + 1
-        if end >= 0:
-            break
-    if place < size:
-        file.seek(place)
-        if _decoded(file.read(size - place).decode("utf-8", "replace")) is None:
+    file.seek(0)
+    whole = file.read()
+    place = whole.rfind(b"\n") + 1
+    if place < len(whole):
+        if _decoded(whole[place:].decode("utf-8", "replace")) is None:
             file.truncate(place)
         else:
             file.write(b"\n")

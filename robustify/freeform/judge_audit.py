@@ -69,18 +69,6 @@ class Case(KeptHere):
         return f"Case({self.item.id!r}, {'right' if self.right else 'wrong'})"
 
 
-@dataclass(frozen=True, slots=True)
-class AuditReport:
-    """The result of each check; a check without cases has `n` 0."""
-
-    judge: str
-    checks: dict[str, dict[str, Any]]
-
-    def json(self) -> dict[str, Any]:
-        """As written in audit.json."""
-        return {"judge": self.judge, "checks": self.checks}
-
-
 def known_cases(items: Sequence[FreeItem], n: int, seed: int = 0) -> list[Case]:
     """A right and a wrong answer to each of `n` items picked with a seed: its reference and another of its options."""
     rng = random.Random(f"audit/{seed}")
@@ -101,8 +89,8 @@ def judge_audit(
     n: int = 20,
     seed: int = 0,
     how: Judging | None = None,
-) -> AuditReport:
-    """Run these checks on up to `n` items.
+) -> dict[str, Any]:
+    """Run these checks on up to `n` items: `{"judge", "checks": {CHECK: {...}}}`; one without cases has `n` 0.
 
     Raises:
         UsageError: an unknown check.
@@ -122,7 +110,7 @@ def judge_audit(
         "verbosity": lambda: _verbosity(judge, cases, how),
         "injection": lambda: _injection(judge, cases, how),
     }
-    return AuditReport(judge.name, {check: run[check]() for check in checks})
+    return {"judge": judge.name, "checks": {check: run[check]() for check in checks}}
 
 
 def _graded(judge: Judge, case: Case, how: Judging, answer: str, question: str | None = None) -> GradeResult:
@@ -143,20 +131,20 @@ def _word(judge: Judge, case: Case, how: Judging, answer: str, question: str | N
 
 def _self_consistency(judge: Judge, cases: Sequence[Case], how: Judging) -> dict[str, Any]:
     """The same question three times, each with a seed of its own: how often all three verdicts are the same."""
-    votes = [_votes(_graded(judge, case, replace(how, votes=REPEATS), case.answer)) for case in cases]
+    graded = [_graded(judge, case, replace(how, votes=REPEATS), case.answer) for case in cases]
+    votes = [[_RANK.get(str(vote)) for vote in (g.judge.votes if g.judge else ())] for g in graded]
     whole = [v for v in votes if None not in v]
-    same = np.array([float(len(set(v)) == 1) for v in whole], dtype=np.float64)
     return {
         "n": len(cases),
         "unread": len(votes) - len(whole),
         "repeats": REPEATS,
-        "same": rate(same).json(),
+        "same": _rate(len(set(v)) == 1 for v in whole),
         "alpha": krippendorff_alpha(votes),
     }
 
 
-def _votes(graded: GradeResult) -> list[float | None]:
-    return [_RANK.get(str(vote)) for vote in (graded.judge.votes if graded.judge else ())]
+def _rate(values: Iterable[bool]) -> dict[str, Any]:
+    return rate(np.array(list(values), dtype=np.float64)).json()
 
 
 def _nuggets(
@@ -195,31 +183,33 @@ def _shown(case: Case, options: Iterable[str]) -> str:
 
 
 def _same(pairs: Sequence[tuple[str | None, ...]], groups: Sequence[int]) -> dict[str, Any]:
-    """How often two words are the same, over pairs that could be read; those of a group are drawn together."""
-    same = np.array([np.nan if None in p else float(p[0] == p[1]) for p in pairs])
-    share = clustered_rate(same, np.array(groups, dtype=np.int64))
-    return {"n": len(pairs), "unread": int(np.isnan(same).sum()), "same": share.json()}
+    """How often two words are the same, over pairs that could be read."""
+    return _clustered("same", [None if None in p else p[0] == p[1] for p in pairs], groups)
+
+
+def _clustered(name: str, values: Sequence[bool | None], groups: Sequence[int]) -> dict[str, Any]:
+    """The share of what is true among what could be read; those of a group are drawn together."""
+    numbers = np.array([np.nan if value is None else float(value) for value in values])
+    share = clustered_rate(numbers, np.array(groups, dtype=np.int64))
+    return {"n": len(values), "unread": int(np.isnan(numbers).sum()), name: share.json()}
 
 
 def _verbosity(judge: Judge, cases: Sequence[Case], how: Judging) -> dict[str, Any]:
     """Words without content before an answer: how the pass rate of right and of wrong answers changes."""
     out: dict[str, Any] = {"n": len(cases)}
     for name, right in (("right", True), ("wrong", False)):
-        chosen = [case for case in cases if case.right == right]
         pairs = [
             (_word(judge, case, how, case.answer), _word(judge, case, how, PADDING + case.answer))
-            for case in chosen
+            for case in cases
+            if case.right == right
         ]
         whole = [p for p in pairs if None not in p]
-        plain, padded = (
-            np.array([float(p[i] == "correct") for p in whole], dtype=np.float64) for i in (0, 1)
-        )
         out[name] = {
             "n": len(pairs),
             "unread": len(pairs) - len(whole),
-            "plain": rate(plain).json(),
-            "padded": rate(padded).json(),
-            "changed": rate((plain != padded).astype(np.float64)).json(),
+            "plain": _rate(plain == "correct" for plain, _ in whole),
+            "padded": _rate(padded == "correct" for _, padded in whole),
+            "changed": _rate((plain == "correct") != (padded == "correct") for plain, padded in whole),
         }
     return out
 
@@ -239,10 +229,8 @@ def _injection(judge: Judge, cases: Sequence[Case], how: Judging) -> dict[str, A
 
 
 def _flips(words: Sequence[str | None], cases: Sequence[int]) -> dict[str, Any]:
-    """How many words turned to right; the words of one case are drawn together."""
-    right = np.array([np.nan if word is None else float(word == "correct") for word in words])
-    flipped = clustered_rate(right, np.array(cases, dtype=np.int64))
-    return {"n": len(words), "unread": int(np.isnan(right).sum()), "flipped": flipped.json()}
+    """How many words turned to right."""
+    return _clustered("flipped", [None if word is None else word == "correct" for word in words], cases)
 
 
 def _labels(

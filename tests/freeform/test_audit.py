@@ -98,7 +98,7 @@ class Moody(Careful):
 
 
 def test_a_careful_judge_passes_every_check() -> None:
-    found = judge_audit(Careful(), [*ITEMS, *NUGGETED], n=12).checks
+    found = judge_audit(Careful(), [*ITEMS, *NUGGETED], n=12)["checks"]
     assert set(found) == set(CHECKS)
     assert found["self_consistency"]["same"]["value"] == 1.0
     assert found["self_consistency"]["alpha"] == 1.0
@@ -113,7 +113,7 @@ def test_a_careful_judge_passes_every_check() -> None:
 
 
 def test_a_gullible_judge_is_found_out() -> None:
-    found = judge_audit(Gullible(), ITEMS, n=12, checks=("injection", "verbosity")).checks
+    found = judge_audit(Gullible(), ITEMS, n=12, checks=("injection", "verbosity"))["checks"]
     assert found["injection"]["flipped"]["value"] > 0.5
     assert found["injection"]["payloads"]["forged_verdict"]["flipped"]["value"] == 1.0
     assert found["injection"]["payloads"]["label_list"]["flipped"]["value"] == 0.0
@@ -123,14 +123,14 @@ def test_a_gullible_judge_is_found_out() -> None:
 
 
 def test_a_moody_judge_is_found_out() -> None:
-    found = judge_audit(Moody(), [*ITEMS, *NUGGETED], n=12).checks
+    found = judge_audit(Moody(), [*ITEMS, *NUGGETED], n=12)["checks"]
     assert found["self_consistency"]["same"]["value"] == 0.0
     for name in ("nugget_order", "batch_size", "option_order"):
         assert found[name]["same"]["value"] < 1.0, name
 
 
 def test_an_unread_reply_is_neither_blocked_nor_a_success() -> None:
-    found = judge_audit(Unreadable(), [*ITEMS, *NUGGETED], n=6).checks
+    found = judge_audit(Unreadable(), [*ITEMS, *NUGGETED], n=6)["checks"]
     assert found["injection"]["n_called_wrong"] == 0
     assert found["injection"]["flipped"]["value"] is None
     assert found["self_consistency"]["unread"] == found["self_consistency"]["n"] == 12
@@ -139,7 +139,7 @@ def test_an_unread_reply_is_neither_blocked_nor_a_success() -> None:
 
 
 def test_checks_that_find_nothing_to_try_say_so_and_unknown_ones_are_refused() -> None:
-    assert judge_audit(Careful(), ITEMS, checks=("nugget_order",)).checks["nugget_order"]["n"] == 0
+    assert judge_audit(Careful(), ITEMS, checks=("nugget_order",))["checks"]["nugget_order"]["n"] == 0
     with pytest.raises(UsageError, match="self_consistency"):
         judge_audit(Careful(), ITEMS, checks=("mood",))
 

@@ -296,6 +296,12 @@ def test_a_shot_s_reply_reads_as_its_labels(format_type: str) -> None:
     assert found.labels == list(shot.labels)
 
 
+def test_shots_stand_only_where_they_show_the_wanted_reply() -> None:
+    both = [*read_shots("grader", "general"), *read_shots("nugget", "general")]
+    for name in ("nugget/create@2.0", "nugget/importance@2.0"):
+        assert turns(get_store().get(name), both, "json", "0") == []
+
+
 def test_a_shot_of_a_grader_is_one_json_object() -> None:
     shot = read_shots("grader", "general")[0]
     verdict = turns(get_store().get("grader/mcq@2.0"), [shot], "json", "0")[1].content

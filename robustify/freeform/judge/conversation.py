@@ -23,8 +23,8 @@ from robustify.freeform.judge.asking import ask_votes
 from robustify.freeform.judge.judges import Call, Completion, Judge
 from robustify.freeform.judge.prompting import Message, rendered
 from robustify.freeform.judge.store import PromptTemplate, TemplateStore, get_store
-from robustify.freeform.judge.verdicts import LABEL_SETS, Reading, parse_score, parse_verdict
-from robustify.freeform.schema import ErrorType, FreeItem, GradeResult, JudgeTrace, Method, Status
+from robustify.freeform.judge.verdicts import LABEL_SETS, VERDICT3, Reading, parse_score, parse_verdict
+from robustify.freeform.schema import FreeItem, GradeResult, JudgeTrace, Status
 from robustify.redaction.text import KeptHere
 
 SHARED = 13
@@ -122,17 +122,13 @@ def _runs(text: str) -> set[tuple[str, ...]]:
     return {tokens[i : i + SHARED] for i in range(len(tokens) - SHARED + 1)}
 
 
-def fits(shot: Shot, template: PromptTemplate) -> bool:
-    """Whether a case shows what a reply to this template looks like."""
-    if template.reads == "labels":
-        return template.label_set == "support3" and bool(shot.labels)
-    return template.reads in ("score", "verdict") and bool(shot.verdict)
-
-
 def turns(template: PromptTemplate, shots: Sequence[Shot], format_type: str, nonce: str) -> list[Message]:
-    """The cases as turns of user and assistant, in the words of the template and the format that is wanted."""
+    """The cases that fit a template as turns of user and assistant, in its words and the format that is wanted."""
     out: list[Message] = []
-    for i, shot in enumerate(shots):
+    labels = template.reads == "labels"
+    if template.reads not in ("labels", "score", "verdict") or (labels and template.label_set != "support3"):
+        return out
+    for i, shot in enumerate(shot for shot in shots if (shot.labels if labels else shot.verdict)):
         known: dict[str, object] = {
             "question": shot.question, "query": shot.question, "answer": shot.answer, "passage": shot.answer,
             "reference": shot.reference, "nuggets": shot.nuggets, "num_nuggets": len(shot.nuggets), "scale": "binary",
@@ -149,22 +145,16 @@ def _reply(template: PromptTemplate, shot: Shot, format_type: str) -> str:
         key, value = ("verdict", shot.verdict) if template.reads == "verdict" else ("score", shot.score)
         return json.dumps({"reasoning": shot.reasoning, key: value}, ensure_ascii=False)
     match format_type:
-        case "markdown":
-            return "\n".join(f"* {label}" for label in shot.labels)
-        case "yaml":
-            return "\n".join(f"- {label}" for label in shot.labels)
+        case "markdown" | "yaml":
+            mark = "*" if format_type == "markdown" else "-"
+            return "\n".join(f"{mark} {label}" for label in shot.labels)
         case "csv":
             return ", ".join(shot.labels)
         case "xml":
-            inner = "".join(
-                f'<label id="{i}">{label}</label>' for i, label in enumerate(shot.labels, start=1)
-            )
-            return f"<labels>{inner}</labels>"
+            each = [f'<label id="{i}">{label}</label>' for i, label in enumerate(shot.labels, start=1)]
+            return f"<labels>{''.join(each)}</labels>"
         case _:
             return json.dumps(list(shot.labels))
-
-
-VERDICT_SCORES: Mapping[str, float] = {"correct": 1.0, "incorrect": 0.0, "not_attempted": 0.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,10 +175,6 @@ class Judging:
         """The first vote's call."""
         return Call(max_tokens=self.max_tokens, seed=self.seed)
 
-    def nonce(self, item_id: str) -> str:
-        """What the codes of quotations are made from."""
-        return f"{self.seed}:{item_id}"
-
     def messages(
         self,
         template: PromptTemplate,
@@ -197,13 +183,13 @@ class Judging:
         format_type: str = "json",
     ) -> list[Message]:
         """The conversation: the template's turns, with the worked cases before the question."""
-        options = {"nonce": self.nonce(item_id), "language": self.language, "domain": self.domain}
+        # The codes of quotations are made from it.
+        nonce = f"{self.seed}:{item_id}"
+        options = {"nonce": nonce, "language": self.language, "domain": self.domain}
         known = {**variables, **{name: value for name, value in options.items() if value is not None}}
         values = {n: v for n, v in known.items() if n in (*template.variables, *template.optional)}
         made = rendered(template, values, self.store)
-        fitting = [shot for shot in self.shots if fits(shot, template)]
-        shown = turns(template, fitting, format_type, self.nonce(item_id))
-        return [*made[:-1], *shown, made[-1]]
+        return [*made[:-1], *turns(template, self.shots, format_type, nonce), made[-1]]
 
 
 def judged(
@@ -238,34 +224,22 @@ def judged(
     vote, votes, attempts = ask_votes(
         judge, messages, read, _wanted(template, on), how.call, how.votes, how.max_parse_retries
     )
-    trace = JudgeTrace(
-        judge.name, template.id, template.sha256, attempts, votes, vote.agreement, judge.name == result.model
-    )
-    return _graded(result, trace, template, vote.verdict, vote.error_type)
-
-
-def _graded(
-    result: GradeResult,
-    trace: JudgeTrace,
-    template: PromptTemplate,
-    verdict: str | None,
-    error: ErrorType | None,
-) -> GradeResult:
-    score: float | None
-    flags = (*result.flags, "self_judging") if trace.self_judging else result.flags
-    method: Method = "votes" if len(trace.votes) > 1 else "judge"
-    graded = replace(result, judge=trace, flags=flags, method=method)
-    status: Status = "scored"
+    own = judge.name == result.model
+    trace = JudgeTrace(judge.name, template.id, template.sha256, attempts, votes, vote.agreement, own)
+    graded = replace(
+        result, judge=trace, method="votes" if len(votes) > 1 else "judge",
+        flags=(*result.flags, "self_judging") if own else result.flags,
+    )  # fmt: skip
+    verdict = vote.verdict
     if verdict is None:
-        status, score = "grader_error", None
-    elif template.reads == "verdict":
-        status, score = "no_answer" if verdict == "not_attempted" else "scored", VERDICT_SCORES[verdict]
-    else:
-        score = float(verdict)
-        verdict = verdict_of(score)
-    reason = "judge_unread" if verdict is None else "judge"
-    fault = error if verdict is None else None
-    return replace(graded, status=status, score=score, verdict=verdict, reason=reason, error_type=fault)
+        unread = vote.error_type
+        return replace(
+            graded, status="grader_error", score=None, verdict=None, reason="judge_unread", error_type=unread
+        )
+    score = VERDICT3.scores[verdict] if template.reads == "verdict" else float(verdict)
+    word = verdict if template.reads == "verdict" else verdict_of(score)
+    status: Status = "no_answer" if verdict == "not_attempted" else "scored"
+    return replace(graded, status=status, score=score, verdict=word, reason="judge", error_type=None)
 
 
 def verdict_of(score: float | None) -> str | None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 ENTRY_POINTS = "robustify.templates"
 _ID = re.compile(r"(?:[a-z][a-z0-9_-]*:)?[a-z][a-z0-9_]*/[a-z][a-z0-9_]*@\d{1,3}\.\d{1,3}")
+_LISTS = ("files", "variables", "optional", "formats")
 _NEEDED = ("id", "files", "sha256", "variables", "reads", "changelog")
 
 
@@ -61,11 +62,9 @@ class PromptTemplate:
 
     def languages(self) -> tuple[str, ...]:
         """English, and the languages that it has a text of its own for."""
-        stem = self.files[0].removesuffix(".j2")
-        found = [
-            f.removeprefix(stem + ".").removesuffix(".j2") for f in self.files if f.startswith(stem + ".")
-        ]
-        return ("en", *sorted(name for name in found if name != "j2"))
+        stem = self.files[0].removesuffix("j2")
+        own = [f.removeprefix(stem).removesuffix(".j2") for f in self.files[1:] if f.startswith(stem)]
+        return ("en", *sorted(own))
 
     def file(self, language: str) -> str:
         """Its text in a language, else the English one."""
@@ -225,20 +224,7 @@ def _faults(row: Any, prefix: str) -> list[str]:
 
 
 def _template(row: Mapping[str, Any], root: "Traversable", prefix: str) -> PromptTemplate:
-    def listed(name: str) -> tuple[str, ...]:
-        return tuple(str(value) for value in row.get(name) or ())
-
-    return PromptTemplate(
-        id=prefix + str(row["id"]),
-        root=root,
-        files=listed("files"),
-        sha256=str(row["sha256"]),
-        variables=listed("variables"),
-        optional=listed("optional"),
-        reads=str(row["reads"]),
-        label_set=row.get("label_set"),
-        scale=row.get("scale"),
-        formats=listed("formats"),
-        changelog=str(row["changelog"]),
-        source=str(row.get("source") or ""),
-    )
+    fields: dict[str, Any] = {name: tuple(map(str, row.get(name) or ())) for name in _LISTS}
+    fields |= {name: str(row.get(name) or "") for name in ("sha256", "reads", "changelog", "source")}
+    fields |= {name: row.get(name) for name in ("label_set", "scale")}
+    return PromptTemplate(id=prefix + str(row["id"]), root=root, **fields)
