@@ -20,7 +20,7 @@ from robustify.screen.item_index import ItemIndex
 from robustify.screen.key_positions import Places, shares_by_options, where_keys_stand
 from robustify.screen.screen_rules import VIEW_OF, ScreenRules
 from robustify.screen.votes import PROBE, UNANSWERED, Votes, first_template
-from robustify.stats.intervals import Rate, rate, wilson
+from robustify.stats.intervals import Rate, rate
 from robustify.stats.tests import LEVEL
 from robustify.summary.quantity import Quantity
 from robustify.summary.screened import (
@@ -160,9 +160,7 @@ def screen(
 
 def flagged_share(chance: Chance) -> Quantity:
     """The share flagged among the items whose outcome depends on no missing answer."""
-    if not chance.n:
-        return Quantity(n=0)
-    return Quantity(value=chance.flagged / chance.n, n=chance.n, ci=wilson(chance.flagged, chance.n))
+    return Quantity.of(chance.share)
 
 
 def expected(chance: Chance) -> Quantity | None:

@@ -1,6 +1,8 @@
 """Intervals: Wilson for display, Clopper-Pearson where a gate decides, an item (or cluster) bootstrap for the rest.
 
-What was not answered is never counted: it is NaN on the way in and missing from n on the way out.
+Items of one passage are less than so many independent ones: Wilson and Clopper-Pearson then rest on the effective
+sample size (Korn and Graubard 1998; Franco et al. 2019). What was not answered is never counted: it is NaN on the way in
+and missing from n on the way out.
 """
 
 import math
@@ -9,7 +11,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
-from scipy.special import betaincinv
+from scipy.special import betaincinv, stdtrit
 
 from robustify.arrays import Floats, Ints
 
@@ -17,9 +19,12 @@ Interval = tuple[float, float]
 
 FEWEST_CLUSTERS = 10
 """Below this many items (or groups of them) a bootstrap interval is too narrow to be shown."""
+FEWEST_GROUPS = 30
+"""Below this many groups their design effect is too uncertain for an interval of a rate."""
 
 _NORMAL = NormalDist()
 _CELLS = 1 << 22
+_TINY = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,21 +40,53 @@ class Rate:
         return {"value": self.value, "n": self.n, "ci": None if self.ci is None else list(self.ci)}
 
 
-def rate(credit: Floats) -> Rate:
+def rate(credit: Floats, groups: Ints | None = None) -> Rate:
     """The mean of credits in [0, 1], (n,), with a Wilson interval; NaN (unanswered) is left out of n.
 
+    With `groups` (n,) of items that hang together the interval rests on `effective_size`, and is None where that is.
     With shared credit (1/t) the interval is Wilson's on the sum, which is wider than need be: a credit
     strictly between 0 and 1 varies less than a coin of the same mean.
     """
-    answered = credit[~np.isnan(credit)]
+    there = ~np.isnan(credit)
+    answered = credit[there]
     n = len(answered)
     if n == 0:
         return Rate(None, 0, None)
-    return Rate(float(answered.mean()), n, wilson(float(answered.sum()), n))
+    mean = float(answered.mean())
+    size = effective_size(answered, None if groups is None else groups[there])
+    return Rate(mean, n, None if size is None else wilson(mean * size, size))
 
 
-def wilson(successes: float, n: int, level: float = 0.95) -> Interval:
-    """Wilson's score interval of a proportion (Wilson 1927; Brown, Cai and DasGupta 2001)."""
+def effective_size(credit: Floats, groups: Ints | None = None, level: float = 0.95) -> float | None:
+    """How many independent items would give the mean of credits (n,) as precisely as these; at most n.
+
+    n over the design effect, times (t(n - 1) / t(G - 1))^2 for G groups (Korn and Graubard 1998), where the variance
+    of the mean is that of the groups' totals, linearised. Where a few groups carry that variance its degrees of
+    freedom are fewer, 2 G / (kurtosis - 1) (Box and Andersen 1955). Where credits do not vary, groups count as items.
+    None below 30 groups; items that are all alone are no groups.
+    """
+    n = len(credit)
+    drawn = clusters(n, groups)
+    if groups is None or drawn == n:
+        return float(n)
+    if drawn < FEWEST_GROUPS:
+        return None
+    p = float(credit.mean())
+    if not np.ptp(credit):
+        return float(drawn)
+    off = np.bincount(np.unique(groups, return_inverse=True)[1], weights=credit - p)
+    square = float(off @ off)
+    if not square:
+        return float(n)
+    variance = square / n**2 * drawn / (drawn - 1)
+    tail, heavy = 0.5 + level / 2, drawn * float((off**4).sum()) / square**2
+    free = max(1.0, min(drawn - 1.0, 2 * drawn / max(heavy - 1, _TINY)))
+    fewer = float(stdtrit(n - 1, tail) / stdtrit(free, tail)) ** 2
+    return min(float(n), p * (1 - p) / variance * fewer)
+
+
+def wilson(successes: float, n: float, level: float = 0.95) -> Interval:
+    """Wilson's score interval of a proportion (Wilson 1927; Brown, Cai and DasGupta 2001); n may be an effective size."""
     if n == 0:
         return 0.0, 1.0
     z = _NORMAL.inv_cdf(0.5 + level / 2)
@@ -62,8 +99,11 @@ def wilson(successes: float, n: int, level: float = 0.95) -> Interval:
     return low, high
 
 
-def clopper_pearson(x: int, n: int, level: float = 0.95) -> Interval:
-    """The exact interval of x successes in n: it covers at least `level`, always (Clopper, Pearson 1934)."""
+def clopper_pearson(x: float, n: float, level: float = 0.95) -> Interval:
+    """The exact interval of x successes in n: it covers at least `level`, always (Clopper, Pearson 1934).
+
+    Of an effective size, x is the rate times that size (Korn and Graubard 1998).
+    """
     if n == 0:
         return 0.0, 1.0
     tail = (1 - level) / 2

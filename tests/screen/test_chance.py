@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robustify.answers import Answers
-from robustify.screen.chance import Chance, chance
+from robustify.screen.chance import Chance, chance, false_share
 from robustify.screen.consensus import outcome, screen_chance, would_flag
 from robustify.screen.independence import (
     agreement_intervals,
@@ -100,6 +100,58 @@ def test_the_latent_rate_is_unbiased_and_its_interval_covers(
     assert 0.91 <= covered <= 0.985
 
 
+def varied(rates: tuple[float, ...], seed: int) -> tuple[Bench, Chance]:
+    """Two to six options, of which shortcuts hold a share that goes with their number; guesses are mostly alike."""
+    rng = np.random.default_rng(seed)
+    k = rng.integers(2, 7, 400)
+    key, shortcut = rng.integers(0, k), rng.random(400) < np.array(rates)[k - 2]
+    picks = np.where(
+        rng.random((400, 3)) < 0.8, rng.integers(0, k)[:, None], rng.integers(0, k[:, None], (400, 3))
+    )
+    b = Bench(np.where(shortcut[:, None], key[:, None], picks), key, k, shortcut)
+    return b, measure(b)
+
+
+@pytest.mark.parametrize("rates", [(0.4, 0.1, 0, 0, 0), (0, 0, 0, 0.1, 0.4)], ids=["few options", "many"])
+def test_shortcuts_that_go_with_the_number_of_options_bias_neither_rate(rates: tuple[float, ...]) -> None:
+    """Ratio of sums gave 7.0 % or 11.6 % for these 10 %; the mean of the items' ratios gives 10 %."""
+    found = [varied(rates, seed) for seed in range(BENCHMARKS)]
+    assert is_unbiased([c.latent - 0.1 for _, c in found if c.latent is not None])
+    inside = [c.latent_ci is not None and c.latent_ci[0] <= 0.1 <= c.latent_ci[1] for _, c in found]
+    assert 0.91 <= np.mean(inside) <= 0.985
+    hits = [(b.picks == b.key[:, None]).all(axis=1) for b, _ in found]
+    by_chance = [float(((~b.shortcut) & h).sum() / h.sum()) for (b, _), h in zip(found, hits, strict=True)]
+    shares = [(c.false_share, true) for (_, c), true in zip(found, by_chance, strict=True)]
+    assert all(share.n == c.flagged for (share, _), (_, c) in zip(shares, found, strict=True))
+    assert np.mean([(s.value or 0) - true for s, true in shares]) == pytest.approx(0, abs=0.025)
+    inside = [s.ci is not None and s.ci[0] <= true <= s.ci[1] for s, true in shares]
+    assert 0.92 <= np.mean(inside) <= 0.995
+
+
+def test_the_false_share_counts_decoys_and_admits_what_it_did_not_see() -> None:
+    hits = np.arange(40) < 30
+    found = false_share(hits, np.where(hits, 0, 1 / 3), np.full(40, 1 / 3))
+    assert (found.value, found.n) == (pytest.approx(10 / 3 / 30), 30)
+    assert found.ci is not None
+    # The by_chance hits L that are not rejected: (10/3 - L)^2 <= 1.96^2 (10 + L) / 3.
+    for by_chance in (30 * end for end in found.ci):
+        assert by_chance == 0 or (10 / 3 - by_chance) ** 2 == pytest.approx(
+            3.8415 * (10 + by_chance) / 3, rel=1e-3
+        )
+    none = false_share(hits, np.zeros(40), np.full(40, 1 / 3))
+    assert (none.value, none.ci) == (0.0, pytest.approx((0.0, 3.8415 / 3 / 30), rel=1e-3))
+    assert false_share(~hits & hits, np.full(40, 1 / 3), np.full(40, 1 / 3)).value is None
+    blind = false_share(hits, np.zeros(40), np.zeros(40))
+    assert (blind.value, blind.n, blind.ci) == (None, 0, None)
+
+
+def test_where_two_options_of_an_item_would_be_flagged_the_latent_rate_is_not_known() -> None:
+    one = measure(bench(300, 3, s=0.2, seed=1), ScreenRules(criterion="1-of-3"))
+    assert (one.latent, one.latent_ci) == (None, None)
+    assert one.excess_ci is not None
+    assert 0 < (one.false_share.value or 0) < 1
+
+
 @pytest.mark.slow
 def test_the_expected_number_is_that_of_keys_drawn_again() -> None:
     b = bench(250, 3, s=0.2, agree=0.6, options=(2, 4, 5), seed=9)
@@ -180,6 +232,7 @@ def test_the_numbers_agree(rows: list[tuple[int, int, int]]) -> None:
     assert measured.excess is not None
     assert measured.excess == pytest.approx((measured.flagged - measured.expected) / measured.n)
     assert measured.latent == pytest.approx(max(0.0, measured.excess / 0.75))
+    assert measured.share.value == pytest.approx(measured.flagged / measured.n)
     assert measured.p is not None
     assert 0 < measured.p <= 1
     assert measured.expected_ci[0] <= measured.expected + 1

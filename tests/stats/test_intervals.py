@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 from robustify.stats.agreement import fleiss_kappa
-from robustify.stats.distributions import central, poisson_binomial, upper_tail
-from robustify.stats.intervals import Rate, bootstrap, clopper_pearson, rate, wilson
+from robustify.stats.distributions import central, poisson_binomial, removal, total, upper_tail
+from robustify.stats.intervals import Rate, bootstrap, clopper_pearson, effective_size, rate, wilson
 from robustify.stats.tests import benjamini_hochberg, holm, mcnemar_exact, minimum_detectable_difference
 from robustify.stats.ties import tied_best
 
@@ -161,3 +161,58 @@ def test_the_detectable_difference_is_detected_four_times_in_five() -> None:
 def test_the_best_is_among_the_tied_best(scores: list[float]) -> None:
     assert scores.index(max(scores)) in tied_best(scores)
     assert tied_best([1.0, 1.0 - 1e-8, 0.5]) == (0, 1)
+
+
+def test_passages_count_as_what_they_are_worth() -> None:
+    rng = np.random.default_rng(0)
+    inside: dict[str, list[bool]] = {"wilson": [], "exact": [], "alone": []}
+    for _ in range(500):
+        group = np.repeat(np.arange(60), rng.integers(1, 10, 60))
+        won = ((rng.random(60) < 0.1)[group] | (rng.random(len(group)) < 0.16)).astype(np.float64)
+        found, size = rate(won, group), effective_size(won, group)
+        assert found.ci is not None
+        assert found.value is not None
+        assert size is not None
+        assert found.n == len(won) >= size
+        ends = {"wilson": found.ci, "exact": clopper_pearson(found.value * size, size), "alone": rate(won).ci}
+        for name, ci in ends.items():
+            inside[name].append(ci is not None and ci[0] <= 0.1 + 0.9 * 0.16 <= ci[1])
+    assert 0.93 <= np.mean(inside["wilson"]) <= 0.99
+    assert 0.93 <= np.mean(inside["exact"]) <= 0.99
+    assert np.mean(inside["alone"]) < 0.85
+
+
+def test_few_groups_give_no_interval_and_groups_of_one_are_none() -> None:
+    won = np.arange(300) % 3 == 0
+    assert rate(won * 1.0, np.arange(300) % 29) == Rate(pytest.approx(1 / 3), 300, None)
+    assert rate(won * 1.0, np.arange(300)[::-1]) == rate(won * 1.0)
+    assert effective_size(np.ones(300), np.arange(300) // 10) == 30, (
+        "what does not vary is known of its groups"
+    )
+    assert effective_size(np.tile([1.0, 0.0], 150), np.arange(300) // 10) == 300, "never more than there are"
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=9), st.data())
+def test_the_distribution_of_what_removal_leaves_is_that_of_all_subsets(
+    values: list[int], data: st.DataObject
+) -> None:
+    kept = data.draw(st.integers(0, len(values)))
+    first, mass = removal(np.array(values), kept)
+    sums = [sum(part) for part in itertools.combinations(values, kept)]
+    least = min(first, *sums)
+    expected = np.bincount(np.array(sums) - least) / len(sums)
+    found = np.zeros(max(len(expected), first - least + len(mass)))
+    found[first - least : first - least + len(mass)] = mass
+    assert found[: len(expected)] == pytest.approx(expected, abs=1e-9)
+    assert found.sum() == pytest.approx(1)
+
+
+def test_large_removals_have_the_right_moments_and_sums_add_up() -> None:
+    for values in (np.arange(20_000) % 2, np.arange(20_000) % 5):
+        first, mass = removal(values, 7_000)
+        x = first + np.arange(len(mass))
+        assert x @ mass == pytest.approx(7_000 * values.mean(), rel=1e-6)
+        spread = 7_000 * 13_000 / 19_999 * values.var()
+        assert (x - x @ mass) ** 2 @ mass == pytest.approx(spread, rel=2e-3)
+    first, mass = total([(2, np.full(2, 0.5)), (5, np.array([0.25, 0.75]))])
+    assert (first, mass.tolist()) == (7, [0.125, 0.5, 0.375])
