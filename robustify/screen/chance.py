@@ -40,7 +40,7 @@ class Chance:
     95 % of their distribution; `p`: how often the null flags as many or more. `excess` and `latent` are shares of the
     items with item-bootstrap intervals, which are None below 10 items (or groups of them); where none is flagged, the
     latent rate has an upper bound instead. It is None where two options of one item would be flagged: what a shortcut
-    adds to chance is then unknown. `false_share`: the share of the flags that are right by chance, estimated by decoys. All are None
+    adds to chance is then unknown. `false_share`: the share of the flags that are right by chance, by decoys. All are None
     where no item was weighed. `by_place` is the same for a null that knows the places of the keys, which `places`
     describes; both are None where no voter could see places.
     """

@@ -65,7 +65,7 @@ def removal(values: Ints, kept: int) -> tuple[int, Floats]:
     Hypergeometric where there are two values. Of more values it is the coefficient of u^kept in the product of
     (1 - q + q u z^value), by two-dimensional transform, exact to about 1e-12; beyond 2^20 points the normal limit.
     """
-    n, least = len(values), int(values.min(initial=0))
+    n, least = len(values), int(values.min()) if len(values) else 0
     kinds, counts = np.unique(values - least, return_counts=True)
     if kept in (0, n) or len(kinds) < 2:
         return int(values.sum()) if kept == n else kept * least, np.ones(1)
