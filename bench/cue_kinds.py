@@ -6,6 +6,7 @@ of about the same length, so that neither length nor punctuation nor the counted
 """
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -35,7 +36,7 @@ def _beside(key: Sequence[str], others: Sequence[str], n: int = 1) -> Plant:
     return plant
 
 
-_DOUBLED = tuple(w for w in NEUTRAL if any(a == b for a, b in zip(w, w[1:], strict=False)))
+_DOUBLED = tuple(w for w in NEUTRAL if any(a == b for a, b in pairwise(w)))
 _SINGLE = tuple(w for w in NEUTRAL if w not in _DOUBLED)
 
 # Words of five to seven letters, most of them in pairs of one length.

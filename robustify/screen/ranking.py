@@ -33,6 +33,7 @@ from robustify.baselines.features import NAMES, matrix
 from robustify.baselines.linear_probes import CONTROL
 from robustify.baselines.linear_probes import TEMPLATE as HEAD_TEMPLATE
 from robustify.baselines.linear_probes import VIEW as HEAD
+from robustify.baselines.ngrams import LEAST, scorers
 from robustify.item import Item
 from robustify.screen.item_index import ItemIndex
 from robustify.screen.key_positions import key_shares
@@ -240,6 +241,8 @@ def _fitted(
     columns: dict[str, Floats] = {}
     if x is not None:
         columns["surface"] = nested(linear(x, index.key, there, SHRINKAGE, known), fold)
+        for least, fit in zip(LEAST, scorers(items or (), index.key, there, known), strict=True):
+            columns[f"words {least}"] = nested(fit, fold)
     columns |= {name: values[None] for name, values in likings.items()}
     parts = {_part(name): np.zeros(there.shape) for name in columns}
     surface = {name: np.zeros(there.shape) for name in (NAMES if x is not None else ())}
@@ -257,7 +260,9 @@ def _fitted(
 
 
 def _part(name: str) -> str:
-    return "vectors" if name.startswith("vectors ") else name
+    """ "vectors" or "words" for each of their columns."""
+    first = name.split(" ")[0]
+    return first if first in ("vectors", "words") else name
 
 
 def _enough(fold: Ints) -> bool:

@@ -1,0 +1,126 @@
+"""Words and letter sequences of options: what a scorer may learn without a list of cues.
+
+Each column is judged alone: how often is the option that holds it the key, above what is expected of the options that
+hold it? So a fit is three sums over sparse rows, and 100,000 items are as easy as a hundred. Which columns are
+believed, all that have some association with keys or only those with a clear one, is left to level 2 of the
+ranking (`screen.ranking`), which is given both.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+from robustify.arrays import Bools, Floats, Ints
+from robustify.baselines.conditional_logit import MOST_FITTED, Fit, centred
+from robustify.item import Item, folded
+
+LENGTHS = (3, 4, 5)
+"""Characters of a letter sequence."""
+BITS = 22
+FEWEST_OPTIONS = 3
+"""A column that fewer options hold is left out: nothing could be learnt from it for another item."""
+LEAST = (1.0, 2.5)
+"""Standard deviations above which an association with keys counts, one scorer for each."""
+RIDGE = 3.0
+_LEAST_INFORMATION = 0.5
+"""A column that could hardly tell the key in any item (variance of its count under the null) is left out."""
+_CHUNK = 40_000
+_FIRST, _LAST = "\x02", "\x03"
+
+Codes = npt.NDArray[np.uint64]
+
+
+def scorers(items: Sequence[Item], key: Ints, there: Bools, known: Bools) -> list[Fit]:
+    """One scorer of options for each threshold of `LEAST`, to be cross-fitted.
+
+    `key` (n,), `there` (n, K), `known` (n,): items that may be fitted on, at most `MOST_FITTED` of them. If m of the
+    k options of an item hold a column, its key does with probability m / k under the null. A column that exceeds
+    its sum of these by U, with variance V, has the coefficient U / (V + ridge): one Newton step of its own conditional
+    logit from 0 (the score test, Rao 1948).
+    """
+    present = columns(items)
+    chosen = np.flatnonzero(known)
+    if len(chosen) > MOST_FITTED:
+        chosen = np.sort(np.random.default_rng(0).permutation(chosen)[:MOST_FITTED])
+    row = np.zeros(there.shape, dtype=np.int64)
+    row[there] = np.arange(present.shape[0])
+    at_key = present[row[chosen, key[chosen]]]
+    k = there[chosen].sum(axis=1)
+    item = np.repeat(np.arange(len(chosen)), k)
+    each = csr_array((1 / k[item], (item, np.arange(len(item)))), shape=(len(chosen), len(item)))
+    share = csr_array(each @ present[row[chosen][there[chosen]]])
+    spread = share - share.power(2)
+
+    def scorer(least: float) -> Fit:
+        def fit(train: Bools, test: Bools) -> Floats:
+            of = train[chosen].astype(np.float64)
+            over, variance = of @ at_key - of @ share, of @ spread
+            z = over / np.sqrt(np.maximum(variance, 1e-9))
+            counts = (np.abs(z) > least) & (variance > _LEAST_INFORMATION)
+            logits = np.zeros(there.shape)
+            logits[there] = present @ np.where(counts, over / (variance + RIDGE), 0.0)
+            return centred(logits, there)[test]
+
+        return fit
+
+    return [scorer(least) for least in LEAST]
+
+
+def columns(items: Sequence[Item]) -> csr_array:
+    """Which words and letter sequences each option holds, (sum of k, columns) of 1 and 0.
+
+    Case folded, with a mark before and behind each option; hashed to 22 bits, so that two of them may share a column.
+    Columns that fewer than three options hold are left out.
+    """
+    texts = [_FIRST + folded(c) + _LAST for item in items for c in item.choices]
+    parts = [_hashed(texts[start : start + _CHUNK]) for start in range(0, len(texts), _CHUNK)]
+    sizes = np.concatenate([size for size, _ in parts]) if parts else np.zeros(0, dtype=np.int64)
+    found = np.concatenate([code for _, code in parts]) if parts else np.zeros(0, dtype=np.int32)
+    options = np.bincount(found, minlength=1 << BITS)
+    place = np.cumsum(options >= FEWEST_OPTIONS, dtype=np.int32) - 1
+    keep = options[found] >= FEWEST_OPTIONS
+    ends = np.concatenate([[0], np.cumsum(keep)])[np.concatenate([[0], np.cumsum(sizes)])]
+    indices = place[found[keep]]
+    data = np.ones(len(indices), dtype=np.float32)
+    return csr_array((data, indices, ends), shape=(len(texts), int(place[-1]) + 1))
+
+
+def _hashed(texts: Sequence[str]) -> tuple[Ints, npt.NDArray[np.int32]]:
+    """How many codes each text has, (r,), and all their codes, each once a text, text by text."""
+    signs = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    row = np.repeat(np.arange(len(texts)), [len(t) for t in texts])
+    codes = [*_sequences(signs, row), _words(signs, row)]
+    both = np.unique(
+        np.concatenate([(r.astype(np.int64) << BITS) | code.astype(np.int64) for r, code in codes])
+    )
+    return np.bincount(both >> BITS, minlength=len(texts)), (both & ((1 << BITS) - 1)).astype(np.int32)
+
+
+def _sequences(signs: npt.NDArray[np.uint32], row: Ints) -> Iterator[tuple[Ints, Codes]]:
+    for n in LENGTHS:
+        inside = np.flatnonzero(row[: len(row) - n + 1] == row[n - 1 :]) if len(row) >= n else row[:0]
+        code: Codes = np.full(len(inside), n, dtype=np.uint64)
+        for i in range(n):
+            code = _mixed(code + signs[inside + i])
+        yield row[inside], code >> np.uint64(64 - BITS)
+
+
+def _words(signs: npt.NDArray[np.uint32], row: Ints) -> tuple[Ints, Codes]:
+    """Runs of letters and digits; one hash a run, from sums of powers that wrap around at 2^64."""
+    kinds, of = np.unique(signs, return_inverse=True)
+    inside = np.array([chr(c).isalnum() for c in kinds.tolist()], dtype=bool)[of] if len(signs) else signs > 0
+    edge = np.diff(np.concatenate([[0], inside.astype(np.int8), [0]]))
+    start, end = np.flatnonzero(edge == 1), np.flatnonzero(edge == -1)
+    code: Codes = np.full(len(start), 1, dtype=np.uint64)
+    # A million words are read letter by letter together, the first letters first.
+    for i in range(int((end - start).max(initial=0))):
+        longer = start + i < end
+        code[longer] = _mixed(code[longer] + signs[start[longer] + i])
+    return row[start], code >> np.uint64(64 - BITS)
+
+
+def _mixed(code: Codes) -> Codes:
+    code = (code ^ (code >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+    return np.asarray(code ^ (code >> np.uint64(32)))

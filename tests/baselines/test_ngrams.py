@@ -1,0 +1,71 @@
+"""Words and letter sequences: the columns are those of a plain count, and a scorer on them finds what nobody listed."""
+
+import re
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from robustify.baselines.conditional_logit import crossfit
+from robustify.baselines.ngrams import FEWEST_OPTIONS, LENGTHS, columns, scorers
+from robustify.item import Item, folded
+from tests.support.fake_answers import bench, items_of
+
+
+def plain(text: str) -> set[str]:
+    marked = f"\x02{folded(text)}\x03"
+    sequences = {marked[i : i + n] for n in LENGTHS for i in range(len(marked) - n + 1)}
+    return sequences | {f"word {w}" for w in re.findall(r"[^\W_]+", folded(text))}
+
+
+def test_columns_are_those_of_a_plain_count() -> None:
+    items = items_of(bench(40, 1, options=(2, 5), seed=1), seed=1)
+    odd = Item("odd", "stem", ("Straße 3-4, Ünï\U0001f600", "", "?!", "naïve_word"), 0)
+    texts = [c for item in (*items, odd, odd, odd) for c in item.choices]
+    present = columns([*items, odd, odd, odd])
+    options = Counter(one for text in texts for one in plain(text))
+    wanted = [sum(options[one] >= FEWEST_OPTIONS for one in plain(text)) for text in texts]
+    # Two of them may share a column, which then more options hold.
+    assert present.sum(axis=1) == pytest.approx(np.array(wanted), abs=2)
+    assert present.shape[1] == pytest.approx(sum(n >= FEWEST_OPTIONS for n in options.values()), abs=3)
+    together = (present @ present.T).toarray()
+    assert together[0, 1] == len(
+        {w for w in plain(texts[0]) & plain(texts[1]) if options[w] >= FEWEST_OPTIONS}
+    )
+
+
+def test_no_text_no_columns() -> None:
+    assert columns([]).shape == (0, 0)
+
+
+@pytest.mark.parametrize("cued", [True, False])
+def test_an_ending_that_nobody_listed_is_found(cued: bool) -> None:
+    b = bench(200, 1, seed=3)
+    rng = np.random.default_rng(3)
+    stems = np.array(["paint", "plant", "cook", "read", "walk", "row", "sing", "rest", "camp", "fish"])
+    items = [
+        Item(
+            name,
+            "stem",
+            tuple(f"{rng.choice(stems)}{'ing' if cued and j == key else rng.choice(['er', 'ed', 's'])}" for j in range(4)),
+            int(key),
+        )
+        for name, key in zip(b.ids, b.key, strict=True)
+    ]  # fmt: skip
+    there = np.ones((200, 4), dtype=bool)
+    for fit in scorers(items, b.key, there, np.ones(200, dtype=bool)):
+        logits = crossfit(fit, np.arange(200) % 5)
+        assert logits.sum(axis=1) == pytest.approx(np.zeros(200), abs=1e-9)
+        # Without any association that counts, all options are alike and the first is taken.
+        right = (logits.argmax(axis=1) == b.key).mean()
+        assert right > 0.9 if cued else right < 0.36
+
+
+def test_only_items_that_are_known_are_fitted_on() -> None:
+    b = bench(100, 1, seed=4)
+    items = items_of(b, seed=4)
+    there, known = np.ones((100, 4), dtype=bool), np.arange(100) < 60
+    other = np.where(known, b.key, (b.key + 1) % 4)
+    train = np.arange(100) % 2 == 0
+    one = scorers(items, b.key, there, known)[0](train, ~train)
+    assert (one == scorers(items, other, there, known)[0](train, ~train)).all()
