@@ -1,12 +1,15 @@
 """Made-up items that every test may use, and the paths of real data where there are any."""
 
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from hypothesis import settings
 
+from robustify import cli
 from robustify.item import Item
 from robustify.redaction import firewall
 
@@ -36,6 +39,31 @@ def data() -> Path:
     if found is None:
         pytest.skip("real benchmark files are absent: no ../shared/data and no ROBUSTIFY_DATA")
     return found
+
+
+class Ended(NamedTuple):
+    """How a command ended: its exit code, stdout and stderr."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def robustify(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Callable[..., Ended]:
+    """Run a command line in this process, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ROBUSTIFY_CACHE", str(tmp_path / "cache"))
+
+    def call(*args: object) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["robustify", *map(str, args)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return Ended(int(ended.value.code or 0), *capsys.readouterr())
+
+    return call
 
 
 @pytest.fixture

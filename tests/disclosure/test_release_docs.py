@@ -5,10 +5,9 @@ import shlex
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from robustify.cli import cli
 from tests.support import restricted_run, restricted_set
+from tests.support.command import invoked
 
 PAGE = Path(__file__).parents[2] / "docs" / "responsible_release.md"
 
@@ -33,7 +32,7 @@ def test_the_commands_of_the_page_run_in_their_order(
     for line in lines:
         for word, place in meant.items():
             line = re.sub(rf"\b{re.escape(word)}\b", place, line)
-        done = CliRunner().invoke(cli, shlex.split(line)[1:], standalone_mode=False)
+        done = invoked(*shlex.split(line)[1:])
         assert done.return_value == 0, (line, done.exception)
     assert (tmp_path / "robust-2.json").is_file()
     assert (tmp_path / "mine" / "robust.jsonl").is_file()

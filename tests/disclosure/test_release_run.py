@@ -12,9 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
-from click.testing import CliRunner
 
-from robustify.cli import cli
 from robustify.errors import AuthorisationError, DataError
 from robustify.files import sha256
 from robustify.pipeline import rejudge, reprint
@@ -26,6 +24,7 @@ from robustify.summary.format_1 import read
 from robustify.writers import restricted as printing
 from robustify.writers.restricted import emitted
 from tests.support import restricted_run, restricted_set
+from tests.support.command import invoked
 
 FIGURES = {"flagged", "accuracy", "heuristics", "order", "topics", "residual", "reliability"}
 TASKS = ("all", "robust", "shortcut", "robust_choices_only", "cloze")
@@ -123,12 +122,11 @@ def test_a_report_is_printed_again_byte_for_byte(run: Run, spoilt: Path) -> None
 
 
 def test_check_and_report_work_and_judging_anew_says_the_mend(run: Run, spoilt: Path) -> None:
-    runner = CliRunner()
-    checked = runner.invoke(cli, ["check", str(spoilt)], standalone_mode=False)
+    checked = invoked("check", spoilt)
     passed = all(g["passed"] for g in run.summary.tree()["guardrails"])
     assert checked.return_value == (0 if passed else 7)
     assert "topic_collapse" in checked.output
-    assert runner.invoke(cli, ["report", str(spoilt)], standalone_mode=False).return_value == 0
+    assert invoked("report", spoilt).return_value == 0
     with pytest.raises(AuthorisationError, match="run the same command with other rules"):
         rejudge(run, {"screen.criterion": "majority"}, spoilt)
 

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from robustify.cli import cli
 from robustify.errors import AuthorisationError, DataError, RobustifyError
 from robustify.gate.key_file import Key
 from robustify.item import Item
 from robustify.restricted.ids import Split, hashed, item_id, read_split, rekeyed, require_apart
 from tests.support import restricted_run, restricted_set
+from tests.support.command import invoked
 
 # The ids stand here without their mark: whole ones, outside a split, are refused by the gate.
 GOLDEN = """{
@@ -188,7 +188,7 @@ def mine(tmp_path: Path) -> Path:
 
 
 def call(*argv: object) -> Result:
-    return CliRunner().invoke(cli, ["split", *map(str, argv)], standalone_mode=False)
+    return invoked("split", *map(str, argv))
 
 
 def refusal(*argv: object) -> RobustifyError:

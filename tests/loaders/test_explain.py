@@ -1,33 +1,15 @@
 """`robustify validate --explain`: how a file was read, and three items as models will be asked them."""
 
 import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from robustify import cli
 from robustify.ask import Asking, plan
 from robustify.cli.data import explained
 from robustify.item import Item
 from robustify.loaders import FieldMap, Source, load
 from robustify.run import write_items
-
-Call = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Call:
-    def _call(*args: str) -> tuple[int, str, str]:
-        monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr(sys, "argv", ["robustify", *args])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    return _call
 
 
 def strange(path: Path) -> Path:
@@ -94,32 +76,32 @@ def test_one_item_is_shown_once(tmp_path: Path, toys: list[Item]) -> None:
 
 
 def test_the_command_prints_prompts_on_stdout_and_one_object_with_json(
-    call: Call, tmp_path: Path, toys: list[Item]
+    robustify, tmp_path: Path, toys: list[Item]
 ) -> None:
     write_items(tmp_path / "items.jsonl", toys)
-    code, out, _ = call("validate", "items.jsonl", "--explain")
+    code, out, _ = robustify("validate", "items.jsonl", "--explain")
     assert code == 0
     assert "items.jsonl: layout robustify; fields its own; keys: number from 0 (8)" in out
     assert "| Which box number 0 is meant?" in out
     assert "--- choices_only (d4-like-v1@" in out
-    code, out, _ = call("validate", "items.jsonl", "--explain", "--json")
+    code, out, _ = robustify("validate", "items.jsonl", "--explain", "--json")
     assert len(json.loads(out)["explained"]["rows"]) == 3
-    code, out, _ = call("validate", "items.jsonl")
+    code, out, _ = robustify("validate", "items.jsonl")
     assert "Which box" not in out
 
 
-def test_a_restricted_set_is_refused_before_its_file_is_opened(call: Call, tmp_path: Path) -> None:
+def test_a_restricted_set_is_refused_before_its_file_is_opened(robustify, tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text(
         "name: x\nsensitivity: restricted\ndata: not-there.jsonl\n", encoding="utf-8"
     )
-    code, out, err = call("validate", "c.yaml", "--explain")
+    code, out, err = robustify("validate", "c.yaml", "--explain")
     assert (code, out) == (4, "")
     assert "--explain shows the text of public sets only" in err
 
 
-def test_control_characters_of_an_item_do_not_reach_the_terminal(call: Call, tmp_path: Path) -> None:
+def test_control_characters_of_an_item_do_not_reach_the_terminal(robustify, tmp_path: Path) -> None:
     row = {"id": "x", "stem": "Which \u001b[2J box?", "choices": ["a", "b"], "key": 0}
     (tmp_path / "x.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
-    _, out, _ = call("validate", "x.jsonl", "--explain")
+    _, out, _ = robustify("validate", "x.jsonl", "--explain")
     assert "\u001b" not in out
     assert "| Which ?[2J box?" in out

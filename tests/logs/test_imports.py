@@ -4,7 +4,6 @@ import contextlib
 import json
 import random
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from robustify import cli, pipeline
-from robustify.cli.interop import import_
+from robustify import pipeline
 from robustify.config import Config, parse
 from robustify.errors import DataError, UsageError
 from robustify.export import writing as exporting
@@ -478,24 +476,6 @@ def test_a_replayed_model_that_was_asked_in_our_words_votes_with_the_others(
 
 
 # The command line
-
-
-@pytest.fixture
-def robustify(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Callable[..., tuple[int, str, str]]:
-    monkeypatch.chdir(tmp_path)
-    if "import" not in cli.cli.commands:
-        monkeypatch.setitem(cli.cli.commands, "import", import_)
-
-    def call(*args: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["robustify", *map(str, args)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    return call
 
 
 def test_import_prints_one_object_on_stdout_and_its_assumptions_on_stderr(

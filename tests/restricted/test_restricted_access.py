@@ -20,19 +20,9 @@ from robustify.restricted.confinement import require_private
 from robustify.restricted.secret_key import evaluator_key
 from robustify.writers.restricted import RestrictedWriter
 from tests.support import restricted_set
-from tests.support.restricted_set import ADAPTER, LICENCE, SECRET, canaries, items, key_text, prepared
+from tests.support.restricted_set import ADAPTER, LICENCE, SECRET, canaries, items, key_text
 
 N = 40
-
-
-@pytest.fixture
-def mock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder in which everything for a restricted run is there."""
-    for name in ("ROBUSTIFY_KEY", "ROBUSTIFY_GATE_KEY_FILE", "ROBUSTIFY_GATE_KEY"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in prepared(tmp_path, N).items():
-        monkeypatch.setenv(name, value)
-    return tmp_path
 
 
 def ask(mock: Path, folder: Path | None = None) -> Access | None:

@@ -10,23 +10,15 @@ from pathlib import Path
 
 import pytest
 import yaml
-from click.testing import CliRunner
 
 from robustify import config as configs
-from robustify.cli import cli
 from robustify.errors import AuthorisationError, RobustifyError, UsageError
 from robustify.restricted.adapters import all_adapters, find, shipped
 from robustify.restricted.manifest import FILE, read_manifest
-from tests.support.restricted_set import ADAPTER, LICENCE, canaries, items, prepared, write_set
+from tests.support.command import invoked
+from tests.support.restricted_set import ADAPTER, LICENCE, canaries, items, write_set
 
 N = 40
-
-
-@pytest.fixture
-def mock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name, value in prepared(tmp_path, N).items():
-        monkeypatch.setenv(name, value)
-    return tmp_path
 
 
 def folder(mock: Path) -> Path:
@@ -66,7 +58,7 @@ def test_the_shipped_restricted_configs_load_anywhere_and_ask_for_the_terms_firs
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     config = configs.load(configs.find(f"wmdp_{name}"))
     assert (config.name, config.sensitivity, config.adapter) == (f"wmdp-{name}", "restricted", f"wmdp-{name}")
-    done = CliRunner().invoke(cli, [f"wmdp_{name}.yaml"])
+    done = invoked(f"wmdp_{name}.yaml")
     assert isinstance(done.exception, AuthorisationError)
     assert "terms are not accepted" in str(done.exception)
     assert list(tmp_path.iterdir()) == []
@@ -223,7 +215,7 @@ def test_broken_adapters_do_not_hide_the_others(mock: Path) -> None:
     found = list(all_adapters())
     assert sum(isinstance(one, RobustifyError) for one in found) == 1
     assert len(found) == 6
-    listed = CliRunner().invoke(cli, ["adapter", "list", "--json"])
+    listed = invoked("adapter", "list", "--json")
     assert len(json.loads(listed.stdout)["adapters"]) == 5
     assert ADAPTER in listed.stderr
 
@@ -231,9 +223,7 @@ def test_broken_adapters_do_not_hide_the_others(mock: Path) -> None:
 def test_check_tells_every_fact_and_ends_with_4_where_one_is_missing(
     mock: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done = CliRunner().invoke(
-        cli, ["adapter", "check", ADAPTER, "-o", str(mock / "out" / "run"), "--json"], standalone_mode=False
-    )
+    done = invoked("adapter", "check", ADAPTER, "-o", mock / "out" / "run", "--json")
     facts = json.loads(done.stdout)["facts"]
     assert {f["fact"]: f["holds"] for f in facts} == dict.fromkeys(
         ["licence", "data", "key", "folder", "records"], True
@@ -241,7 +231,7 @@ def test_check_tells_every_fact_and_ends_with_4_where_one_is_missing(
     assert done.return_value == 0
     monkeypatch.delenv("ROBUSTIFY_KEY_FILE")
     monkeypatch.delenv("ROBUSTIFY_DATA")
-    done = CliRunner().invoke(cli, ["adapter", "check", ADAPTER, "--json"], standalone_mode=False)
+    done = invoked("adapter", "check", ADAPTER, "--json")
     facts = json.loads(done.stdout)["facts"]
     assert {f["fact"]: f["holds"] for f in facts} == {"licence": True, "data": False, "key": False}
     assert done.return_value == 4
@@ -251,12 +241,8 @@ def test_check_tells_every_fact_and_ends_with_4_where_one_is_missing(
 def test_new_makes_an_adapter_pinned_to_the_data_without_a_word_of_them(mock: Path) -> None:
     (mock / "TERMS").write_text(LICENCE)
     made = mock / "adapters" / "made-set"
-    done = CliRunner().invoke(
-        cli,
-        ["adapter", "new", str(made), "--title", "Made", "--sensitivity", "restricted", "--licence", str(mock / "TERMS"),
-         "--licence-name", "Terms", "--root-env", "ROBUSTIFY_DATA", "--file", "mock/items.jsonl"],
-        standalone_mode=False,
-    )  # fmt: skip
+    done = invoked("adapter", "new", made, "--title", "Made", "--sensitivity", "restricted", "--licence", mock / "TERMS",
+         "--licence-name", "Terms", "--root-env", "ROBUSTIFY_DATA", "--file", "mock/items.jsonl")  # fmt: skip
     assert done.return_value == 0, done.exception
     file = find("made-set").manifest.data.files[0]
     raw = (mock / "data" / "mock" / "items.jsonl").read_bytes()
@@ -278,10 +264,10 @@ def test_new_overwrites_nothing_and_leaves_nothing_behind(mock: Path) -> None:
         "L",
     ]
     before = (folder(mock) / FILE).read_text()
-    done = CliRunner().invoke(cli, ["adapter", "new", str(folder(mock)), *base, "--file", "x.jsonl"])
+    done = invoked("adapter", "new", folder(mock), *base, "--file", "x.jsonl")
     assert isinstance(done.exception, UsageError)
     assert (folder(mock) / FILE).read_text() == before
-    done = CliRunner().invoke(cli, ["adapter", "new", str(mock / "bad-set"), *base, "--file", "../x.jsonl"])
+    done = invoked("adapter", "new", mock / "bad-set", *base, "--file", "../x.jsonl")
     assert isinstance(done.exception, UsageError)
     assert not (mock / "bad-set").exists()
 
@@ -293,18 +279,14 @@ def test_terms_are_accepted_by_digest_where_there_is_no_terminal(mock: Path) -> 
         (["--name", "A Name"], "no terminal"),
         (["--name", "A Name", "--licence-sha256", "0" * 64], "is not that of its terms"),
     ):
-        done = CliRunner().invoke(cli, ["licence", "accept", ADAPTER, *args])
+        done = invoked("licence", "accept", ADAPTER, *args)
         assert isinstance(done.exception, AuthorisationError)
         assert told in str(done.exception)
-    done = CliRunner().invoke(
-        cli,
-        ["licence", "accept", ADAPTER, "--name", "A Name", "--licence-sha256", digest],
-        standalone_mode=False,
-    )
+    done = invoked("licence", "accept", ADAPTER, "--name", "A Name", "--licence-sha256", digest)
     assert done.return_value == 0
-    listed = CliRunner().invoke(cli, ["licence", "list", "--json"], standalone_mode=False)
+    listed = invoked("licence", "list", "--json")
     assert [row["name"] for row in json.loads(listed.stdout)["accepted"]] == ["A Name"]
-    assert LICENCE in CliRunner().invoke(cli, ["licence", "show", ADAPTER]).stdout
+    assert LICENCE in invoked("licence", "show", ADAPTER).stdout
 
 
 def test_on_a_terminal_the_terms_are_shown_and_a_name_is_asked_for(mock: Path) -> None:

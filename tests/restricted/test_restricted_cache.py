@@ -8,15 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from robustify.cli import cli
 from robustify.engines.cache import FILE, SEALED_FILE, Cache, Kept, every
 from robustify.engines.local import vectors
 from robustify.engines.plan import Encoded
 from robustify.engines.protocols import Logprob
 from robustify.engines.settings import HFModel
 from robustify.item import Item
+from tests.support.command import invoked
 
 SEAL, OTHER = hashlib.sha256(b"seal").digest(), hashlib.sha256(b"another").digest()
 FINGERPRINT = {"engine": "t", "dtype": "float32"}
@@ -83,7 +82,7 @@ def test_clearing_needs_no_key_and_leaves_no_row_in_any_byte(tmp_path: Path) -> 
     held = keys(tmp_path / SEALED_FILE)
     with every(tmp_path) as caches:
         assert [cache.info().rows for cache in caches] == [0, 2]
-    done = CliRunner().invoke(cli, ["cache", "clear", "--cache-dir", str(tmp_path)], standalone_mode=False)
+    done = invoked("cache", "clear", "--cache-dir", tmp_path)
     assert done.stdout == "2 scores forgotten\n"
     left = b"".join(p.read_bytes() for p in tmp_path.iterdir() if p.is_file())
     assert not any(key in left for key in held)
@@ -91,11 +90,7 @@ def test_clearing_needs_no_key_and_leaves_no_row_in_any_byte(tmp_path: Path) -> 
 
 def test_info_counts_both_and_names_no_restricted_file_that_is_not_there(tmp_path: Path) -> None:
     def told() -> str:
-        return (
-            CliRunner()
-            .invoke(cli, ["cache", "info", "--json", "--cache-dir", str(tmp_path)], standalone_mode=False)
-            .stdout
-        )
+        return invoked("cache", "info", "--json", "--cache-dir", tmp_path).stdout
 
     assert "restricted" not in told()
     with Cache(tmp_path, SEAL) as cache:

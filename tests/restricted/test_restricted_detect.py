@@ -6,11 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from robustify import config as configs
 from robustify import pipeline
-from robustify.cli import cli
 from robustify.errors import AuthorisationError, RobustifyError
 from robustify.gate.build import build_index
 from robustify.gate.fingerprints import write_index
@@ -20,19 +18,11 @@ from robustify.restricted.account import registered
 from robustify.restricted.recognition import many, recognised, require_ordinary
 from robustify.writers.public import PublicWriter
 from tests.gate.sets import KEY, key_file
-from tests.support.restricted_set import ADAPTER, canaries, items, prepared, write_set
+from tests.support.command import invoked
+from tests.support.restricted_set import ADAPTER, canaries, items, write_set
 
 N = 60
 GUID = "00000000-1111-2222-3333-444444444444"
-
-
-@pytest.fixture
-def mock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("ROBUSTIFY_KEY", "ROBUSTIFY_GATE_KEY_FILE", "ROBUSTIFY_GATE_KEY", "ROBUSTIFY_GATE_INDEX"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in prepared(tmp_path, N).items():
-        monkeypatch.setenv(name, value)
-    return tmp_path
 
 
 def public(folder: Path, rows: list[dict[str, Any]], name: str = "quiz.jsonl") -> Path:
@@ -227,7 +217,7 @@ def test_every_command_that_reads_items_refuses_and_writes_nothing(mock: Path, c
     (mock / "bare.yaml").write_text(f"name: quiz\nsensitivity: public\ndata: {file}\n")
     (mock / "log.csv").write_text("id,pick\n" + "".join(f"{r['id']},0\n" for r in items(N)))
     named = {"FILE": file, "CONFIG": mock / "bare.yaml", "OUT": mock / "written", "LOG": mock / "log.csv"}
-    done = CliRunner().invoke(cli, [str(named.get(word, word)) for word in command])
+    done = invoked(*(named.get(word, word) for word in command))
     assert isinstance(done.exception, AuthorisationError), done.output
     assert "sign S1" in str(done.exception)
     assert not (mock / "written").exists()
@@ -244,7 +234,7 @@ def test_logs_that_hold_a_sensitive_set_are_refused_too(mock: Path) -> None:
     ]  # fmt: skip
     log = mock / "samples_quiz_2026-01-01T00-00-00.jsonl"
     log.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    done = CliRunner().invoke(cli, ["import", str(log), "-o", str(mock / "written")])
+    done = invoked("import", log, "-o", mock / "written")
     assert isinstance(done.exception, RobustifyError)
     assert not (mock / "written").exists()
 
@@ -299,7 +289,7 @@ def test_check_gives_the_digest_to_vouch_for(mock: Path, monkeypatch: pytest.Mon
     rows = harmless(20, SPEAKS)
     file = vouching(mock, "0" * 64, rows)
     monkeypatch.setenv("ROBUSTIFY_PUBLIC", str(file.parent))
-    done = CliRunner().invoke(cli, ["adapter", "check", "quiz-set", "--json"], standalone_mode=False)
+    done = invoked("adapter", "check", "quiz-set", "--json")
     told = json.loads(done.stdout)
     assert done.return_value == 4
     assert [f["holds"] for f in told["facts"] if f["fact"] == "content"] == [False]

@@ -9,12 +9,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from robustify.cli import cli
 from robustify.errors import AuthorisationError, ResourceError, UsageError
 from robustify.gate.key_file import Key
 from robustify.restricted.secret_key import evaluator_key, new_key
+from tests.support.command import invoked
 from tests.support.restricted_set import SECRET, key_text
 
 
@@ -176,22 +175,22 @@ def test_the_commands_make_and_check_a_key_and_never_show_it(
         ["key", "check", str(place)],
         ["key", "check", "--json", str(place)],
     ):
-        done = CliRunner().invoke(cli, args, standalone_mode=False)
+        done = invoked(*args)
         assert done.return_value == 0, done.exception
         said.append(done.output)
     secret = place.read_text().strip().split(":")[2]
     assert secret not in "".join(said)
     assert said[2].strip() == place.read_text().split(":")[1]
     monkeypatch.setenv("ROBUSTIFY_KEY", place.read_text())
-    from_store = CliRunner().invoke(cli, ["key", "check"], standalone_mode=False).output
+    from_store = invoked("key", "check").output
     assert "$ROBUSTIFY_KEY" in from_store
     assert secret not in from_store
 
 
 def test_the_commands_take_no_key_as_an_argument(tmp_path: Path) -> None:
-    done = CliRunner().invoke(cli, ["key", "check", key_text(SECRET).strip()], standalone_mode=False)
+    done = invoked("key", "check", key_text(SECRET).strip())
     assert isinstance(done.exception, AuthorisationError)
     assert key_text(SECRET).split(":")[2].strip() not in str(done.exception) + done.output
     place = Path(key_file(tmp_path, mode=0o644))
-    done = CliRunner().invoke(cli, ["key", "check", str(place)], standalone_mode=False)
+    done = invoked("key", "check", place)
     assert isinstance(done.exception, AuthorisationError)

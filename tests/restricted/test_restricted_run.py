@@ -13,15 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from robustify import config as configs
 from robustify import pipeline
-from robustify.cli import cli
 from robustify.errors import AuthorisationError, DataError, RequestError, ResourceError
 from robustify.restricted.confinement import OFFLINE, TEMPORARY, confined
 from robustify.restricted.secret_key import evaluator_key
 from tests.support import restricted_run
+from tests.support.command import invoked
 from tests.support.restricted_set import ADAPTER, SECRET, accept, canaries, items, key_text, write_set
 
 N = 60
@@ -41,17 +40,6 @@ def holds(folder: Path, words: list[str]) -> list[str]:
     return [
         name for name, raw in written(folder).items() if any(w.encode() in raw or w in name for w in words)
     ]
-
-
-def test_a_run_leaves_a_private_folder_without_items(mock: Path) -> None:
-    run = restricted_run.run(mock, mock / "out" / "run")
-    places = [run.folder, *run.folder.rglob("*")]
-    assert {p.stat().st_mode & 0o777 for p in places if p.is_dir()} == {0o700}
-    assert {p.stat().st_mode & 0o777 for p in places if p.is_file()} == {0o600}
-    names = {p.name for p in places}
-    assert names.isdisjoint({"answers.parquet", "verdicts.csv", "quarantine.jsonl", "run.log"})
-    assert not [name for name in names if name.endswith((".jsonl", ".parquet", ".csv")) or TEMPORARY in name]
-    assert "report.html" in names
 
 
 def test_no_text_and_no_plain_id_is_written_anywhere(mock: Path) -> None:
@@ -77,11 +65,9 @@ def test_scores_are_asked_for_under_the_seal_and_vectors_are_not_kept(
     seals, keeps = [], []
     before = pipeline.open_scorer
 
-    @contextlib.contextmanager
-    def opened(model: Any, cache: Path, seal: bytes | None = None) -> Iterator[Any]:
+    def opened(model: Any, cache: Path, seal: bytes | None = None) -> Any:
         seals.append(seal)
-        with before(model, cache) as scorer:
-            yield scorer
+        return before(model, cache)
 
     def heads(*_: object, keep: bool, **__: object) -> list[Any]:
         keeps.append(keep)
@@ -99,11 +85,9 @@ def test_a_public_run_of_the_same_models_is_not_sealed(mock: Path, monkeypatch: 
     given = []
     before = pipeline.open_scorer
 
-    @contextlib.contextmanager
-    def opened(model: Any, cache: Path, seal: bytes | None) -> Iterator[Any]:
+    def opened(model: Any, cache: Path, seal: bytes | None) -> Any:
         given.append(seal)
-        with before(model, cache) as scorer:
-            yield scorer
+        return before(model, cache)
 
     monkeypatch.setattr(pipeline, "open_scorer", opened)
     tree = {"name": "demo", "adapter": None, "sensitivity": "public", "models": ["stub-a", "stub-b"],
@@ -292,10 +276,6 @@ def test_somebody_s_files_in_a_private_folder_are_left_alone(mock: Path) -> None
     assert [p.name for p in (mock / "out" / "run").iterdir()] == ["mine.txt"]
 
 
-def invoked(*args: str | Path) -> Any:
-    return CliRunner().invoke(cli, [str(a) for a in args], standalone_mode=False)
-
-
 @pytest.mark.parametrize("args", [["validate"], ["heuristics"], ["validate", "--skip-bad"]])
 @pytest.mark.parametrize("as_json", [True, False])
 def test_what_the_commands_say_of_a_restricted_set(mock: Path, args: list[str], as_json: bool) -> None:
@@ -334,8 +314,8 @@ def test_safe_demo_runs_public_sets_only(mock: Path) -> None:
 
 
 def test_there_is_no_option_for_rows_of_single_items(mock: Path) -> None:
-    done = CliRunner().invoke(cli, [str(mock / "mock.yaml"), "--per-item", "-o", str(mock / "out" / "run")])
-    assert done.exit_code == 2
+    done = invoked(mock / "mock.yaml", "--per-item", "-o", mock / "out" / "run")
+    assert getattr(done.exception, "exit_code", None) == 2
     assert not (mock / "out" / "run").exists()
 
 
