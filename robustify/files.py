@@ -13,7 +13,7 @@ import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -72,8 +72,13 @@ def write_new(path: Path, text: str) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """UTF-8 with plain line ends, on the disk before it returns."""
+    write_texts(path, (text,))
+
+
+def write_texts(path: Path, texts: Iterable[str]) -> None:
+    """As `write_text`, of texts that are never in memory all at once."""
     with open(path, "w", encoding="utf-8", errors="surrogatepass", newline="\n") as file:
-        file.write(text)
+        file.writelines(texts)
         file.flush()
         os.fsync(file.fileno())
 

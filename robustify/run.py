@@ -9,18 +9,31 @@ import contextlib
 import csv
 import io
 import json
+import math
 import platform
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 from robustify import __version__
 from robustify.answers import Answers
 from robustify.errors import DataError, ResourceError, UsageError
-from robustify.files import locked, move_up, neutral, original, sha256, staging, write_json, write_text
+from robustify.files import (
+    locked,
+    move_up,
+    neutral,
+    original,
+    sha256,
+    staging,
+    write_json,
+    write_text,
+    write_texts,
+)
 from robustify.item import Item
+from robustify.judge.evidence import Evidence
 from robustify.judge.free_response import FreeGrades
 from robustify.loaders import Quarantined
 from robustify.restricted.secret_key import marked, require_seal
@@ -33,7 +46,10 @@ MANIFEST = "run.json"
 _WRITING = ".run.writing"
 FREE = "free.json"
 """Grades of answers in free words that were put beside a run."""
+EVIDENCE = "evidence.jsonl"
+"""Why each item of a public run is flagged, or is not."""
 OUTSIDE_THE_CLAIM = ("run.log", ".run.lock", _WRITING)
+_EVIDENCE = ("pick", "weight", "chance", "posterior", "p_shortcut", "picked_by", "cue")
 SPLIT_FILES = ("robust.jsonl", "shortcut.jsonl", "undecided.jsonl")
 
 
@@ -244,7 +260,12 @@ def write_items(path: Path, items: Sequence[Item]) -> None:
         | ({"group": i.group} if i.group else {})
         for i in items
     )
-    write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    write_lines(path, rows)
+
+
+def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """One JSON object a line."""
+    write_texts(path, (json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
 def read_items(path: Path) -> Iterator[Item]:
@@ -271,13 +292,21 @@ def read_items(path: Path) -> Iterator[Item]:
 
 
 def write_verdicts(
-    path: Path, verdicts: Sequence[Verdict], cloze_excluded: Mapping[str, str], topics: Mapping[str, str]
+    path: Path,
+    verdicts: Sequence[Verdict],
+    cloze_excluded: Mapping[str, str],
+    topics: Mapping[str, str],
+    evidence: Evidence | None = None,
 ) -> None:
-    """`verdicts.csv`: one row an item, in the order asked; names that look like formulas are quoted (`cells`)."""
+    """`verdicts.csv`: one row an item, in the order asked; names that look like formulas are quoted (`cells`).
+
+    The columns from `pick` on are the `evidence`, empty where there is none.
+    """
     out = io.StringIO()
     rows = csv.writer(out, lineterminator="\n")
-    rows.writerow(["item", "topic", "verdict", "votes", "of", "reason", "cloze_excluded"])
-    for v in verdicts:
+    rows.writerow(["item", "topic", "verdict", "votes", "of", "reason", "cloze_excluded", *_EVIDENCE])
+    beside = repeat(("",) * len(_EVIDENCE)) if evidence is None else _evidence_cells(evidence)
+    for v, cells in zip(verdicts, beside, strict=False):
         rows.writerow(
             [
                 neutral(v.item),
@@ -287,9 +316,21 @@ def write_verdicts(
                 v.of,
                 v.reason,
                 cloze_excluded.get(v.item, ""),
+                *cells,
             ]
         )
     write_text(path, out.getvalue())
+
+
+def _evidence_cells(found: Evidence) -> Iterator[tuple[str, ...]]:
+    """Of each item: option picked, W, c, h(W), P(shortcut | hit), the voters that picked it, the cue named first."""
+    pick = ("" if p < 0 else str(p) for p in found.pick.tolist())
+    numbers = (
+        ["" if math.isnan(x) else f"{x:.4f}" for x in values.tolist()]
+        for values in (found.weight, found.chance, found.posterior, found.shortcut)
+    )
+    by = (neutral("; ".join(found.voters_of(at))) for at in range(len(found.items)))
+    return zip(pick, *numbers, by, found.leading, strict=True)
 
 
 def write_quarantine(path: Path, rows: Sequence[Quarantined]) -> None:

@@ -1,4 +1,7 @@
-"""`robustify CONFIG`, and what a finished run allows without a model: `judge`, `check`, `report`, `compare`; `simulate`."""
+"""`robustify CONFIG`, and what a finished run allows without a model: `judge`, `check`, `report`, `explain`, `compare`.
+
+`simulate` stands beside them.
+"""
 
 import json
 import sys
@@ -159,6 +162,27 @@ def report(folder: Path) -> int:
 
     done = reprint(open_run(folder))
     click.echo(str(done.folder / "report.html"))
+    return 0
+
+
+@click.command()
+@RUN
+@click.argument("item", metavar="ITEM")
+@as_json
+def explain(folder: Path, item: str, json_: bool) -> int:
+    """Say why ITEM of RUN is flagged or is not: what was picked without the question, and what carried it.
+
+    ITEM is an id, or the beginning of exactly one. Prints the item's text, so a restricted run is refused.
+
+    \b
+    Example:
+        robustify explain results/demo history-01
+    """
+    from robustify.report.explaining import explained
+    from robustify.run import open_run
+
+    tree, lines = explained(open_run(folder), item)
+    click.echo(json.dumps(tree) if json_ else "\n".join(map(printable, lines)))
     return 0
 
 

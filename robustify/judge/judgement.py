@@ -20,6 +20,7 @@ from robustify.judge.accuracy import Parts, accuracy, credits, everyone, random_
 from robustify.judge.audit.residual import FreshProbe, residual
 from robustify.judge.calibration import calibrations
 from robustify.judge.cloze import ClozeSettings, excluded
+from robustify.judge.evidence import Evidence, counted, evidence
 from robustify.judge.free_response import FreeGrades, free_scores
 from robustify.judge.guardrails import Limits, certificate, guardrails
 from robustify.judge.pairs import pairs
@@ -39,7 +40,9 @@ from robustify.screen.consensus import (
     screen_chance,
     screen_verdicts,
 )
+from robustify.screen.decoy_filter import flags
 from robustify.screen.item_index import ItemIndex, item_index
+from robustify.screen.ranking import rank
 from robustify.screen.screen_rules import FULL_OF, VIEW_OF, Mode, ScreenRules
 from robustify.screen.votes import Votes, cast_votes, first_template, full_mode, models_asked
 from robustify.summary.result import Guardrail, Summary
@@ -84,11 +87,12 @@ class Facts:
 
 @dataclass(frozen=True)
 class Judgement:
-    """A verdict on every item, why items are no cloze, and the summary."""
+    """A verdict on every item, why items are no cloze, the summary, and of items that could be ranked the evidence."""
 
     verdicts: tuple[Verdict, ...]
     cloze_excluded: dict[str, str]
     summary: Summary
+    evidence: Evidence | None = None
 
     @property
     def checks(self) -> tuple[Guardrail, ...]:
@@ -116,11 +120,29 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
         **(_filtered(answers, index, votes, rules, facts, items, parts) if screened else {"sensitivity": ()}),
         contamination=contamination(answers, index, facts.overlap, parts.robust, parts.shortcut),
     )
+    found = _evidence(answers, index, votes, rules, facts, items)
+    if found is not None:
+        summary = summary.model_copy(update={"evidence": counted(found, parts.shortcut)})
     checks = guardrails(summary, rules.limits)
     tested = [name for name in rules.under_test if name in votes.voters and screened]
     final = certificate(summary.residual, checks, tested)
     whole = summary.model_copy(update={"guardrails": checks, "certificate": final})
-    return Judgement(verdicts, out_of_cloze, whole)
+    return Judgement(verdicts, out_of_cloze, whole, found)
+
+
+def _evidence(
+    answers: Answers,
+    index: ItemIndex,
+    votes: Votes,
+    rules: Rules,
+    facts: Facts,
+    items: Sequence[Item] | None,
+) -> Evidence | None:
+    """The evidence on each item, whatever rule flags; None where the ranking has no pick."""
+    ranking = rank(answers, index, rules.screen, items, rules.probe, groups=facts.groups)
+    if not (ranking.top >= 0).any():
+        return None
+    return evidence(ranking, flags(ranking, index.key, rules.screen.fdr), votes, items)
 
 
 def _index(answers: Answers, items: Sequence[Item] | None) -> ItemIndex:

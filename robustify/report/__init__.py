@@ -14,6 +14,7 @@ from robustify.report.sections import (
     contamination,
     headline,
     heuristic_scores,
+    items,
     method,
     option_order,
     other_rules,
@@ -70,6 +71,7 @@ def _sections(summary: Summary, provenance: Mapping[str, object]) -> tuple[Secti
     return (
         *level,
         removal.removed(summary),
+        *([items.items(summary)] if summary.release is None else []),
         scores.accuracy(summary),
         paired.pairs(summary),
         paired.random_removal(summary),

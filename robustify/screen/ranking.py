@@ -234,7 +234,7 @@ def _fitted(
     known: Bools,
 ) -> tuple[Floats, dict[str, Floats], dict[str, Floats]]:
     """The cross-fitted logits (n, K), what each part adds to them, and what each surface feature does."""
-    if not _enough(fold[known]):
+    if not _enough(fold[known]) or (items is None and not likings):
         parts = {_part(name): values for name, values in likings.items()}
         return np.asarray(sum(parts.values(), np.zeros(there.shape))), parts, {}
     x = None if items is None else padded(matrix(items), there)

@@ -21,9 +21,11 @@ from robustify.judge.judgement import Facts, Judgement, Rules
 from robustify.loaders import Loaded, Quarantined, describe, load_many
 from robustify.ngrams.overlap import Overlap
 from robustify.report import write_report
+from robustify.report.explaining import evidence_rows
 from robustify.restricted.access import Access
 from robustify.restricted.recognition import require_ordinary
 from robustify.run import (
+    EVIDENCE,
     FORMAT,
     FREE,
     Run,
@@ -31,6 +33,7 @@ from robustify.run import (
     replacing,
     versions,
     write_items,
+    write_lines,
     write_quarantine,
     write_verdicts,
 )
@@ -102,8 +105,14 @@ def print_run(folder: Path, config: Config, asked: Asked, judgement: Judgement) 
     with replacing(folder, manifest) as place:
         asked.answers.write(place / "answers.parquet")
         write_verdicts(
-            place / "verdicts.csv", judgement.verdicts, judgement.cloze_excluded, asked.facts.topics
+            place / "verdicts.csv",
+            judgement.verdicts,
+            judgement.cloze_excluded,
+            asked.facts.topics,
+            judgement.evidence,
         )
+        if judgement.evidence is not None:
+            write_lines(place / EVIDENCE, evidence_rows(judgement.evidence, judgement.verdicts, asked.items))
         write_quarantine(place / "quarantine.jsonl", [Quarantined(**q) for q in asked.data["quarantined"]])
         if asked.items is not None:
             for name, items in splits(asked.items, judgement).items():

@@ -47,7 +47,8 @@ LETTER = unanimous(voters=("v0", "v1"))
 TEXT = unanimous(mode="text", voters=("v0", "v1"))
 NAMES = {
     "format", "benchmark", "heuristics", "screen", "splits", "full_mode", "accuracy", "random_removal", "permutation",
-    "calibration", "topics", "residual", "sensitivity", "label_noise", "pairs", "position_bias", "contamination",
+    "calibration", "topics", "residual", "sensitivity", "evidence", "label_noise", "pairs", "position_bias",
+    "contamination",
     "guardrails", "certificate", "signature", "release",
 }  # fmt: skip
 

@@ -228,7 +228,7 @@ def test_cloze_in_several_orders_is_a_test_and_says_what_came_out(found: object,
 def test_both_printings_have_the_same_sections_in_the_same_order(file: str) -> None:
     text = printed(full())[file]
     heads = [
-        "Removed, and how much of it is due to chance", "Scores on All, Shortcut, Robust and Cloze",
+        "Removed, and how much of it is due to chance", "Which items, and why", "Scores on All, Shortcut, Robust and Cloze",
         "Which models differ?", "Would removing random items have done the same?", "Heuristics without a model",
         "Does the order of the options matter?", "What is left of each topic", "Are shortcuts left?",
         "Under other rules", "Findings about the benchmark", "Keys that deserve a second look",

@@ -38,13 +38,14 @@ def voted(at: int, item: Item) -> int | None:
     return item.key if at % 5 == 0 else (item.key + 1) % item.k
 
 
-def made_run(folder: Path, items: list[Item] | None = None) -> Run:
-    """The run, in `folder/run`; `folder` also holds what it was imported from."""
+def made_run(folder: Path, items: list[Item] | None = None, *, text: bool = True) -> Run:
+    """The run, in `folder/run`; `folder` also holds what it was imported from, which may lack the `text` of items."""
     held = made_up() if items is None else items
     folder.mkdir(parents=True, exist_ok=True)
     write_items(folder / "items.jsonl", held)
     rows = [
-        {"model": name, "view": "choices_only", "item": item.id, "question": item.stem, "choices": list(item.choices),
+        {"model": name, "view": "choices_only", "item": item.id,
+         **({"question": item.stem, "choices": list(item.choices)} if text else {"n_choices": item.k}),
          "key": "ABCDE"[item.key], "pick": None if (pick := voted(at, item)) is None else "ABCDE"[pick]}
         for name in ("one", "two")
         for at, item in enumerate(held)
@@ -53,7 +54,7 @@ def made_run(folder: Path, items: list[Item] | None = None) -> Run:
     return import_logs(
         [LogPath(folder / "picks.jsonl")],
         folder / "run",
-        data=[folder / "items.jsonl"],
+        data=[folder / "items.jsonl"] if text else [],
         name="made-up",
     )
 

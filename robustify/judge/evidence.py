@@ -1,0 +1,216 @@
+"""Why an item is flagged: the option that was picked without the question, how sure that pick is, and what carried it.
+
+From the question-free scorer's ranking and the votes; numbers and codes alone, so that nothing here holds text. What the
+scorer's W says of an item is measured on the items themselves: h(W), the share of hits at that W (`decoy_filter`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from robustify.arrays import Bools, Floats, Ints
+from robustify.item import Item
+from robustify.screen.decoy_filter import Decision
+from robustify.screen.ranking import Ranking
+from robustify.screen.votes import Votes
+from robustify.stats.intervals import rate
+from robustify.summary import evidence as entries
+from robustify.summary.evidence import CUES, CueCode
+from robustify.summary.quantity import Quantity
+
+LISTED = 20
+"""Items that the summary names."""
+MOST_NAMED = 3
+NO_CUE = -1
+SURFACE = "surface"
+LEAST_SHARE = 0.25
+"""Of all that speaks for a pick, the share from which on a cue is said to have carried it."""
+CUE_OF: dict[str, CueCode] = {
+    "characters": "length",
+    "words": "length",
+    "longer_than_longest_other": "length",
+    "longer_than_shortest_other": "length",
+    "mean_word_length": "word_length",
+    "longest_word": "word_length",
+    "hedges": "certainty",
+    "absolutes": "certainty",
+    "negations": "certainty",
+    "digits": "numbers",
+    "numbers": "numbers",
+    "unit": "numbers",
+    "far_from_middle_number": "numbers",
+    "commas": "form",
+    "other_punctuation": "form",
+    "brackets": "form",
+    "full_stop": "form",
+    "capital_first": "form",
+    "capitals": "form",
+    "odd_form": "form",
+    "mean_likeness": "shared_words",
+    "greatest_likeness": "shared_words",
+    "same_first_word": "shared_words",
+    "same_last_word": "shared_words",
+    "contains_another": "shared_words",
+    "article_first": "grammar",
+    "repeated_words": "repetition",
+    "function_words": "function_words",
+    "points_elsewhere": "pointer",
+}
+"""The cue of each surface feature; features that measure one thing are one cue."""
+PART_OF: dict[str, CueCode] = {
+    "words": "words",
+    "text votes": "text_votes",
+    "letter votes": "letter_votes",
+    "vectors": "vectors",
+}
+"""The cue of each other part of the scorer."""
+BY_LENGTH = ("commas", "other_punctuation", "brackets", "repeated_words", "odd_form", "longest_word")
+"""What a much longer option has more of because it is longer; there these features count as length."""
+MUCH_LONGER, MORE_CHARACTERS = 1.5, 10
+"""So many times the next longest option's characters, and so many more, are much longer."""
+TEXTUAL = tuple(c for c in CUES if c not in ("text_votes", "letter_votes", "vectors", "none"))
+"""Cues that stand in the item's own text."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The evidence on n items, from m voters and c cues.
+
+    `key`, `pick` (n,): the option picked without the question, -1 none and -2 a tie. `weight` (n,): W, the scorer's
+    probability of its pick; `chance` (n,) that of an item without a shortcut; `posterior` (n,): h(W), at least
+    `chance`; `shortcut` (n,): P(shortcut | hit), NaN where the pick is not the key. `agree` (n, m): voters that
+    picked the same option. `carried` (n, c): what each cue adds to the pick's logit over the mean of the options,
+    and `features` (n,) each surface feature by itself; NaN without a pick. `group` (n,) as in the ranking.
+    """
+
+    items: tuple[str, ...]
+    key: Ints
+    pick: Ints
+    weight: Floats
+    chance: Floats
+    posterior: Floats
+    shortcut: Floats
+    voters: tuple[str, ...]
+    agree: Bools
+    cues: tuple[CueCode, ...]
+    carried: Floats
+    features: Mapping[str, Floats]
+    group: Ints
+
+    @property
+    def hit(self) -> Bools:
+        """Where the pick is the key, (n,)."""
+        return np.asarray((self.pick >= 0) & (self.pick == self.key))
+
+    def voters_of(self, at: int) -> tuple[str, ...]:
+        """The voters that picked the same option of the item at this place."""
+        return tuple(v for v, agrees in zip(self.voters, self.agree[at].tolist(), strict=True) if agrees)
+
+    @cached_property
+    def named(self) -> Ints:
+        """The cues that are named, the first first, as indices of `cues`, (n, MOST_NAMED); -1 where there is none.
+
+        Those that are at least `LEAST_SHARE` of all that speaks for the pick, cues in the text before the models'
+        votes, and the larger before the smaller; of a pick that nothing carries that far the largest alone.
+        """
+        n, c = self.carried.shape
+        out = np.full((n, MOST_NAMED), NO_CUE)
+        if not c:
+            return out
+        for_it = np.maximum(np.nan_to_num(self.carried), 0.0)
+        total = for_it.sum(axis=1, keepdims=True)
+        share = np.divide(for_it, total, out=np.zeros_like(for_it), where=total > 0)
+        enough = (share >= LEAST_SHARE) | (share == share.max(axis=1, keepdims=True)) & (share > 0)
+        rank = np.where(enough, share + np.isin(self.cues, TEXTUAL), -1.0)
+        order = np.argsort(-rank, axis=1, kind="stable")[:, :MOST_NAMED]
+        there = np.take_along_axis(rank, order, axis=1) > 0
+        out[:, : order.shape[1]] = np.where(there, order, NO_CUE)
+        return out
+
+    @property
+    def leading(self) -> tuple[CueCode, ...]:
+        """The cue that is named first, of each item."""
+        first = self.named[:, 0].tolist()
+        return tuple("none" if at < 0 else self.cues[at] for at in first)
+
+
+def evidence(
+    ranking: Ranking, decision: Decision, votes: Votes, items: Sequence[Item] | None = None
+) -> Evidence:
+    """The evidence that a ranking, what it flags and the votes hold on each item, all of the same items.
+
+    `items`: where their text is known, a comma or a repeated word in a pick that is much longer counts as length.
+    """
+    pick = ranking.top
+    features = {name: _of_pick(table, pick) for name, table in ranking.surface.items()}
+    long = np.zeros(len(pick), dtype=bool) if items is None else _much_longer(items, pick)
+    by_cue: list[tuple[CueCode, Floats]] = []
+    for name, values in features.items():
+        brought = long & (name in BY_LENGTH)
+        by_cue += [(CUE_OF[name], np.where(brought, 0.0, values)), ("length", np.where(brought, values, 0.0))]
+    by_cue += [
+        (PART_OF[name], _of_pick(table, pick)) for name, table in ranking.parts.items() if name != SURFACE
+    ]
+    cues, carried = _sums(by_cue, len(pick))
+    return Evidence(
+        items=ranking.items,
+        key=votes.key,
+        pick=pick,
+        weight=ranking.weight,
+        chance=ranking.null,
+        posterior=decision.posterior,
+        shortcut=np.where(decision.hit, decision.shortcut, np.nan),
+        voters=votes.voters,
+        agree=(pick >= 0)[:, None] & (votes.choice == pick[:, None]),
+        cues=cues,
+        carried=carried,
+        features=features,
+        group=ranking.group,
+    )
+
+
+def counted(found: Evidence, flagged: Bools) -> entries.Evidence:
+    """The flagged items (n,) by the cue that is named first, and those that most likely hold a shortcut."""
+    leading = np.array(found.leading, dtype=object)
+    among = flagged & (found.pick >= 0)
+    shares = {cue: rate((leading[among] == cue).astype(np.float64)) for cue in CUES}
+    shown = {cue: Quantity.of(share) for cue, share in shares.items() if share.value}
+    likely = np.nan_to_num(found.shortcut, nan=-1.0)
+    order = np.lexsort((-np.nan_to_num(found.weight), -likely))[:LISTED].tolist()
+    return entries.Evidence(
+        n=int(np.count_nonzero(among)),
+        cues=dict(sorted(shown.items(), key=lambda one: -(one[1].value or 0.0))),
+        likeliest=tuple(
+            entries.LikelyItem(item=found.items[at], p_shortcut=float(found.shortcut[at]), cue=leading[at])
+            for at in order
+            if found.shortcut[at] > 0
+        ),
+    )
+
+
+def _of_pick(table: Floats, pick: Ints) -> Floats:
+    """The column of each row's pick; NaN without one."""
+    found = np.take_along_axis(table, np.maximum(pick, 0)[:, None], axis=1)[:, 0]
+    return np.where(pick >= 0, found, np.nan)
+
+
+def _much_longer(items: Sequence[Item], pick: Ints) -> Bools:
+    """Where the pick is the longest option by far, (n,)."""
+    out = np.zeros(len(items), dtype=bool)
+    for at, (item, p) in enumerate(zip(items, pick.tolist(), strict=True)):
+        if p >= 0:
+            sizes = [len(choice.strip()) for choice in item.choices]
+            own = sizes.pop(p)
+            out[at] = own >= max(MUCH_LONGER * max(sizes), max(sizes) + MORE_CHARACTERS)
+    return out
+
+
+def _sums(parts: Sequence[tuple[CueCode, Floats]], n: int) -> tuple[tuple[CueCode, ...], Floats]:
+    """The cues that these parts make up, in the order of `CUES`, and their sums, (n, c)."""
+    total: dict[CueCode, Floats] = {}
+    for cue, values in parts:
+        total[cue] = total[cue] + values if cue in total else values
+    cues = tuple(cue for cue in CUES if cue in total)
+    return cues, np.stack([total[cue] for cue in cues], axis=1) if cues else np.empty((n, 0))

@@ -1,0 +1,67 @@
+"""Sentences about a cue are true of the options, name what is there, and never fail."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from robustify.baselines.key_words import WordUse
+from robustify.report.cues import LABELS, cue_sentence
+from robustify.summary.evidence import CUES, CueCode
+
+LONG = ("it asks a server for the address", "a page", "a port", "a saved cookie")
+SURE = ("it often works", "it always works", "it never works", "it must work")
+SHARED = (
+    "three lines with five parts",
+    "four lines with five parts",
+    "three lines with nine parts",
+    "two odd ends",
+)
+FORMED = ("the heart.", "the liver", "the lungs", "the kidneys")
+
+
+@pytest.mark.parametrize(
+    ("code", "choices", "says"),
+    [
+        ("length", LONG, ("longest", "2.3 x")),
+        ("certainty", SURE, ("only option without an absolute word", "always", "only option with a hedge", "often")),
+        ("shared_words", SHARED, ("lines", "parts", "2 of 3")),
+        ("form", FORMED, ("only the key", "punctuation mark")),
+        ("grammar", ("the one", "one", "two", "three"), ("only the key opens with an article",)),
+        ("numbers", ("6", "ten", "four", "two"), ("only the key holds a number",)),
+        ("pointer", ("all of the above", "one", "two", "three"), ("only the key speaks of the other options",)),
+    ],
+)  # fmt: skip
+def test_a_sentence_says_what_stands_there(
+    code: CueCode, choices: tuple[str, ...], says: tuple[str, ...]
+) -> None:
+    sentence = cue_sentence(code, choices, 0, is_key=True)
+    assert all(part in sentence for part in says), sentence
+
+
+def test_the_longest_is_not_said_of_an_option_that_is_not() -> None:
+    assert "longest" not in cue_sentence("length", LONG, 3, is_key=True)
+    assert "shortest" in cue_sentence("length", (*LONG[:2], "aaa", "bbbbbbbb"), 2, is_key=False)
+
+
+def test_words_are_named_with_their_counts() -> None:
+    use = WordUse("zebra", True, 11, 9, 2.75, 0.001)
+    said = cue_sentence("words", LONG, 0, is_key=True, uses=[use])
+    assert all(part in said for part in ("zebra", "9 of 11", "2.8"))
+
+
+def test_every_cue_has_a_label() -> None:
+    assert set(LABELS) == set(CUES)
+
+
+@given(
+    st.sampled_from(CUES),
+    st.lists(st.text(max_size=20), min_size=2, max_size=6),
+    st.integers(min_value=0, max_value=5),
+    st.booleans(),
+)
+def test_any_options_get_a_sentence_without_control_characters(
+    code: CueCode, choices: list[str], pick: int, is_key: bool
+) -> None:
+    said = cue_sentence(code, choices, pick % len(choices), is_key=is_key)
+    assert said
+    assert said.isprintable()

@@ -1,0 +1,137 @@
+"""evidence.jsonl and `robustify explain`: of public runs alone, one row an item, with the run's other files."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from robustify.cli import cli
+from robustify.errors import AuthorisationError, DataError, UsageError
+from robustify.pipeline import rejudge
+from robustify.report.explaining import explained
+from robustify.run import EVIDENCE, Run, open_run
+from robustify.summary.evidence import CUES
+from tests.support import exported_run, restricted_run
+from tests.support.restricted_set import canaries, items
+
+COLUMNS = ["pick", "weight", "chance", "posterior", "p_shortcut", "picked_by", "cue"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return exported_run.made_run(tmp_path_factory.mktemp("explain"))
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return exported_run.made_run(tmp_path_factory.mktemp("bare"), text=False)
+
+
+def rows(run: Run) -> list[dict[str, Any]]:
+    return exported_run.lines(run.folder / EVIDENCE)
+
+
+def verdicts(run: Run) -> list[dict[str, str]]:
+    with (run.folder / "verdicts.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_every_item_has_a_row_and_the_file_is_in_the_run_s_digests(run: Run) -> None:
+    found = rows(run)
+    assert [row["item"] for row in found] == [v["item"] for v in verdicts(run)]
+    assert EVIDENCE in run.manifest["files"]
+    for row in found:
+        hit = row["pick"] is not None and row["pick"] == row["key"]
+        assert (row.get("p_shortcut") is not None) == hit
+        if row["pick"] is not None:
+            assert 0 <= row["chance"] <= row["posterior"] <= 1
+            assert set(row["adds"]) <= set(CUES)
+            assert all(cue["says"] and cue["adds"] > 0 for cue in row["cues"])
+            assert all(abs(adds) >= 0.05 for adds in row.get("features", {}).values())
+
+
+def test_new_columns_stand_after_those_that_were_there_and_say_the_same(run: Run) -> None:
+    found = verdicts(run)
+    assert list(found[0]) == ["item", "topic", "verdict", "votes", "of", "reason", "cloze_excluded", *COLUMNS]
+    for cells, row in zip(found, rows(run), strict=True):
+        if row["pick"] is None:
+            assert not any(cells[name] for name in ("pick", "weight", "posterior", "p_shortcut", "picked_by"))
+        else:
+            assert int(cells["pick"]) == row["pick"]
+            assert float(cells["weight"]) == row["weight"]
+            assert cells["p_shortcut"] == ("" if row["p_shortcut"] is None else f"{row['p_shortcut']:.4f}")
+            assert cells["cue"] == (row["cues"][0]["cue"] if row["cues"] else "none")
+            assert cells["picked_by"] == "; ".join(row["voters"])
+
+
+def test_judging_again_writes_the_evidence_anew(run: Run, tmp_path: Path) -> None:
+    same = rejudge(run, {}, tmp_path / "same")
+    assert (same.folder / EVIDENCE).read_bytes() == (run.folder / EVIDENCE).read_bytes()
+    other = rejudge(run, {"screen.criterion": "1-of-2"}, tmp_path / "other")
+    assert [row["verdict"] for row in rows(other)] == [v["verdict"] for v in verdicts(other)]
+
+
+def test_without_text_there_are_numbers_and_no_sentence(bare: Run) -> None:
+    found = [row for row in rows(bare) if row["pick"] is not None]
+    assert found
+    assert not any("features" in row or "words" in row for row in found)
+    assert not any("says" in cue for row in found for cue in row["cues"])
+    tree, _ = explained(bare, found[0]["item"])
+    assert "stem" not in tree
+
+
+def test_one_item_is_explained_by_its_id_or_the_beginning_of_it(run: Run) -> None:
+    tree, lines = explained(run, "i5")
+    assert (tree["item"], tree["verdict"], tree["pick"]) == ("i5", "shortcut", tree["key"])
+    assert tree["voters"] == ["one", "two"]
+    assert tree["stem"] in "\n".join(lines)
+    with pytest.raises(UsageError):
+        explained(run, "i")
+    with pytest.raises(UsageError):
+        explained(run, "no such item")
+    with pytest.raises(UsageError):
+        explained(run, "")
+
+
+def test_the_command_prints_lines_or_one_object_and_ends_with_the_usual_codes(
+    run: Run, tmp_path: Path
+) -> None:
+    done = CliRunner().invoke(cli, ["explain", str(run.folder), "i5", "--json"])
+    assert json.loads(done.output)["item"] == "i5"
+    assert "i5" in CliRunner().invoke(cli, ["explain", str(run.folder), "i5"]).output
+    for argv, code in ((["i"], 2), (["i5"], 2)):
+        folder = run.folder if code == 2 and argv == ["i"] else tmp_path / "nowhere"
+        error = CliRunner().invoke(cli, ["explain", str(folder), *argv]).exception
+        assert isinstance(error, UsageError)
+        assert error.exit_code == code
+
+
+def test_a_run_of_an_earlier_version_and_a_changed_file_are_refused(run: Run) -> None:
+    files = {name: digest for name, digest in run.manifest["files"].items() if name != EVIDENCE}
+    with pytest.raises(DataError):
+        explained(Run(run.folder, {**run.manifest, "files": files}), "i5")
+    with pytest.raises(DataError):
+        explained(Run(run.folder, {**run.manifest, "files": {**files, EVIDENCE: "0" * 64}}), "i5")
+
+
+def test_a_restricted_run_has_no_evidence_and_explains_nothing(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = restricted_run.once(tmp_path_factory)
+    for name, value in restricted_run.environment(base).items():
+        monkeypatch.setenv(name, value)
+    folder = base / "out" / "run"
+    files = restricted_run.files(folder)
+    assert not [name for name in files if EVIDENCE in name or name.endswith((".csv", ".jsonl"))]
+    for name in ("summary.json", "published/summary.json"):
+        assert json.loads(files[name]).get("evidence") is None
+    words = [word.encode() for word in canaries(items(200))]
+    assert not [name for name, raw in files.items() if any(word in raw for word in words)]
+    with pytest.raises(AuthorisationError):
+        explained(open_run(folder), "any")
+    done = CliRunner().invoke(cli, ["explain", str(folder), "any"])
+    assert isinstance(done.exception, AuthorisationError)
+    assert done.output == ""
