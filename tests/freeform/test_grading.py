@@ -1,7 +1,6 @@
 """Answers written, graded and reported: resumable, traceable, and nothing of a restricted set in a file of grades."""
 
 import json
-import stat
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,12 +25,7 @@ ROOT = Path(__file__).parents[2]
 ITEMS = [
     FreeItem("n", "How many legs has a spider?", "numeric", "8"),
     FreeItem(
-        "s",
-        "Which organelle makes ATP?",
-        "short_text",
-        "mitochondria",
-        options=("mitochondria", "nucleus"),
-        correct=0,
+        "s", "Which organelle makes ATP?", "short_text", "mitochondria", None, ("mitochondria", "nucleus"), 0
     ),
     FreeItem("e", "Why does it rain?", "explanation", "Drops fall from clouds."),
     FreeItem("x", "Which of these?", "short_text", "this", excluded_reason="stem_refers_to_choices"),
@@ -182,13 +176,10 @@ def test_nuggets_are_graded_where_an_item_has_them(tmp_path: Path) -> None:
     assert (plain.kind, plain.status) == ("explanation", "needs_judge")
 
 
-def test_an_answer_that_was_cut_off_is_unscored_also_where_it_is_already_right(tmp_path: Path) -> None:
-    def cut(text: str) -> GradeResult:
-        row = AnswerRow("n", "m", text, "t", "d", "p", finish_reason="length")
-        return grade_answers(ITEMS, [row], Grading(), tmp_path / f"{len(text)}.jsonl", ScriptedJudge([]))[0]
-
+def test_an_answer_that_was_cut_off_is_unscored_also_where_it_is_already_right() -> None:
     for text in ("The answer is 8", "The answer is 9!", "Let us count them", ""):
-        found = cut(text)
+        row = AnswerRow("n", "m", text, "t", "d", "p", finish_reason="length")
+        found = grade_answer(ITEMS[0], row, Grading(), ScriptedJudge([]))
         assert (found.status, found.score, found.reason) == ("truncated", None, "cut_off")
 
 
@@ -220,23 +211,13 @@ def test_answers_that_fit_no_item_or_are_given_twice_are_refused(tmp_path: Path)
         grade_answers(ITEMS, [*rows, rows[0]], Grading(), tmp_path / "g.jsonl")
 
 
-SECRETS = ("spider", "ATP", "powerhouse", "mitochondria", "nucleus", "clouds", "weather", "rain")
-
-
-def test_grades_of_a_restricted_set_hold_no_text(tmp_path: Path) -> None:
+def test_nothing_of_a_restricted_set_is_written_without_its_key(tmp_path: Path) -> None:
     items = [replace(item, restricted=True) for item in ITEMS]
-    items[2] = replace(items[2], nuggets=(Nugget("f1", "Drops fall from clouds."),))
     with pytest.raises(AuthorisationError):
         answers(tmp_path, items)
     rows = answers(tmp_path, items, seal=b"k" * 32)
-    judge = ScriptedJudge([RIGHT, '["support"]'])
     with pytest.raises(AuthorisationError):
-        grade_answers(items, rows, Grading(), tmp_path / "g.jsonl", judge)
-    grade_answers(items, rows, Grading(seal=b"k" * 32), tmp_path / "g.jsonl", judge)
-    written = (tmp_path / "g.jsonl").read_text()
-    assert not [word for word in SECRETS if word.casefold() in written.casefold()]
-    for name in ("g.jsonl", "answers.jsonl"):
-        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
+        grade_answers(items, rows, Grading(), tmp_path / "g.jsonl")
 
 
 def test_a_plug_in_grades_when_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

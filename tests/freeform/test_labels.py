@@ -401,22 +401,6 @@ def test_no_text_raises_and_no_label_is_made_up(reply: str) -> None:
     parse_score(reply)
 
 
-@given(
-    st.lists(st.sampled_from(SUPPORT3.labels), min_size=1, max_size=12),
-    st.sampled_from(["json", "yaml", "xml"]),
-)
-def test_a_written_list_is_read_back(labels: list[str], written: str) -> None:
-    match written:
-        case "json":
-            reply = "[" + ", ".join(f'"{label}"' for label in labels) + "]"
-        case "yaml":
-            reply = "\n".join(f"- {label}" for label in labels)
-        case _:
-            reply = "<labels>" + "".join(f"<label>{label}</label>" for label in labels) + "</labels>"
-    found = parse_labels_multi_format(reply, len(labels), format_type=written)
-    assert (found.labels, found.error_type, found.format_used) == (labels, None, written)
-
-
 def test_spans_are_the_outermost_balanced_ones() -> None:
     text = 'a [b] {"c": "]"} [d [e] f'
     found = spans(text)

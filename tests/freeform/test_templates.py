@@ -7,71 +7,36 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from robustify.errors import DataError, UsageError
 from robustify.freeform.judge.conversation import Shot, check_leak, pick_shots, read_shots, turns
 from robustify.freeform.judge.label_parse import FORMAT_TYPES, parse_labels_multi_format
 from robustify.freeform.judge.prompting import Message, prompt_sha256, rendered
 from robustify.freeform.judge.store import TemplateStore, get_store, read, read_pack
+from robustify.freeform.judge.verdicts import SUPPORT3
 from robustify.freeform.schema import FreeItem
-
-MCQ = """You are an impartial grader.
-Task: Identify the selected option (A, B, C, or D) from the Student's Answer and compare it to the Correct Answer.
-
-Student's Answer: "{predicted_text}"
-Correct Answer: "{reference_answer}"
-
-Instructions:
-1. If the Student's Answer matches the Correct Answer (A, B, C, or D) or clearly states \
-the text of the correct option, score 1.
-2. If the answer is correct in concept but verbose, score 1.
-3. Only score 0 if the answer is fundamentally wrong or selects a different option.
-4. Output ONLY a valid JSON object with the format: {{"score": 0}} or {{"score": 1}}."""
-NUMERIC = """You are an impartial grader.
-Task: Extract the numeric value from the Student's Answer and determine if it matches the Correct Answer.
-
-Student's Answer: "{predicted_text}"
-Correct Answer: "{reference_answer}"
-Tolerance: +/- {tolerance}%
-
-Instructions:
-1. Identify the final numeric answer in the Student's Answer. Ignore units unless they are fundamentally wrong.
-2. Compare it to the Correct Answer value.
-3. If the value is within {tolerance}% of the Correct Answer, score 1. Otherwise, score 0.
-4. Output ONLY a valid JSON object with the format: {{"score": 0}} or {{"score": 1}}."""
-EXPLANATION = """You are an expert Physics grader.
-Task: Grade the Student's Explanation against the Reference Explanation.
-
-Student's Answer: "{predicted_text}"
-Reference Answer: "{reference_text}"
-
-Rubric:
-- 1.0: Correct. Captures the core physical concept. Ignore formatting/length.
-- 0.0: Incorrect. Misses the main point or contains false statements.
-
-Instructions:
-1. Compare the core physical meaning.
-2. Do not penalize for verbosity or formatting.
-3. Output ONLY a valid JSON object with: {{"score": <float>, "reasoning": "<short text>"}}."""
-MISTRAL = (
-    "[INST] Question: {question}\n\nAnswer concisely. If MCQ, output only the option letter. If Numeric, output only the"
-    " number. [/INST]"
-)
 
 
 def render(template_id: str, **variables: object) -> list[Message]:
     return rendered(get_store().get(template_id), variables)
 
 
-def test_the_documented_prompts_stand_word_for_word() -> None:
-    (message,) = render("grader/mcq@1.0", answer="so", reference="B")
-    assert (message.role, message.content) == ("user", MCQ.format(predicted_text="so", reference_answer="B"))
-    (message,) = render("grader/numeric@1.0", answer="5", reference="6", tolerance_percent="7")
-    assert message.content == NUMERIC.format(predicted_text="5", reference_answer="6", tolerance="7")
-    (message,) = render("grader/explanation@1.0", answer="so", reference="thus")
-    assert message.content == EXPLANATION.format(predicted_text="so", reference_text="thus")
-    (message,) = render("answer/mistral_instruct@1.0", question="Why?")
-    assert message.content == MISTRAL.format(question="Why?")
+DOCUMENTED = [
+    ("grader/mcq@1.0", {"answer": "so", "reference": "B"}, "e953ab5adf4d3856"),
+    ("grader/numeric@1.0", {"answer": "5", "reference": "6", "tolerance_percent": "7"}, "199856ea86623593"),
+    ("grader/explanation@1.0", {"answer": "so", "reference": "thus"}, "a8e07f2d0041e180"),
+    ("answer/mistral_instruct@1.0", {"question": "Why?"}, "2f2507eec61326f8"),
+]
+
+
+@pytest.mark.parametrize(("template_id", "values", "digest"), DOCUMENTED)
+def test_the_documented_prompts_stand_word_for_word(
+    template_id: str, values: dict[str, str], digest: str
+) -> None:
+    # The digests are of the prompts that were typed from prompts_documentation.md and compared here.
+    assert prompt_sha256(render(template_id, **values)).startswith(digest)
 
 
 def test_every_released_template_is_as_it_was_released() -> None:
@@ -172,13 +137,6 @@ def test_an_echoed_prompt_is_not_an_answer(format_type: str, n: int) -> None:
             assert found.labels is None or not all(found.labels), found
 
 
-def test_the_digest_of_a_prompt_is_that_of_its_words() -> None:
-    one, two = render("answer/short@2.0", question="Why?"), render("answer/short@2.0", question="How?")
-    assert (
-        prompt_sha256(one) == prompt_sha256(render("answer/short@2.0", question="Why?")) != prompt_sha256(two)
-    )
-
-
 def pack(folder: Path, **changes: object) -> Path:
     """A folder with one template of its own."""
     folder.mkdir(exist_ok=True)
@@ -245,12 +203,8 @@ def test_an_installed_pack_is_found_and_a_broken_one_is_told(
         raise RuntimeError("secret text")
 
     mine = SimpleNamespace(name="mine", root=released(tmp_path / "mine"))
-    monkeypatch.setattr(
-        "robustify.freeform.judge.store.entry_points",
-        lambda group: (
-            [entry("mine", lambda: mine), entry("bad", broken)] if group == "robustify.templates" else []
-        ),
-    )
+    packs = {"robustify.templates": [entry("mine", lambda: mine), entry("bad", broken)]}
+    monkeypatch.setattr("robustify.freeform.judge.store.entry_points", lambda group: packs.get(group, []))
     from robustify.freeform.judge.store import _store
 
     store = _store.__wrapped__(())
@@ -287,13 +241,16 @@ def test_a_bad_set_is_refused(tmp_path: Path, text: str) -> None:
         read_shots("grader", str(tmp_path / "set.yaml"))
 
 
-@pytest.mark.parametrize("format_type", ["json", "markdown", "csv", "yaml", "xml"])
-def test_a_shot_s_reply_reads_as_its_labels(format_type: str) -> None:
-    shot = read_shots("nugget", "general")[0]
-    user, reply = turns(get_store().get("nugget/optimized@2.0"), [shot], format_type, "0")
+@given(
+    st.lists(st.sampled_from(SUPPORT3.labels), min_size=1, max_size=12),
+    st.sampled_from(["json", "markdown", "csv", "yaml", "xml"]),
+)
+def test_a_shot_s_reply_reads_as_its_labels(labels: list[str], written: str) -> None:
+    shot = Shot("Why?", "so", nuggets=("n",) * len(labels), labels=tuple(labels))
+    user, reply = turns(get_store().get("nugget/optimized@2.0"), [shot], written, "0")
     assert (user.role, reply.role) == ("user", "assistant")
-    found = parse_labels_multi_format(reply.content, len(shot.labels), format_type=format_type)
-    assert found.labels == list(shot.labels)
+    found = parse_labels_multi_format(reply.content, len(labels), format_type=written)
+    assert (found.labels, found.error_type, found.format_used) == (labels, None, written)
 
 
 def test_shots_stand_only_where_they_show_the_wanted_reply() -> None:
@@ -304,20 +261,14 @@ def test_shots_stand_only_where_they_show_the_wanted_reply() -> None:
 
 def test_a_shot_of_a_grader_is_one_json_object() -> None:
     shot = read_shots("grader", "general")[0]
-    verdict = turns(get_store().get("grader/mcq@2.0"), [shot], "json", "0")[1].content
-    assert json.loads(verdict)["verdict"] == shot.verdict
-    assert (
-        json.loads(turns(get_store().get("grader/mcq@1.0"), [shot], "json", "0")[1].content)["score"]
-        == shot.score
-    )
+    for version, key, value in (("2.0", "verdict", shot.verdict), ("1.0", "score", shot.score)):
+        reply = turns(get_store().get(f"grader/mcq@{version}"), [shot], "json", "0")[1].content
+        assert json.loads(reply)[key] == value
 
 
 def test_a_shot_that_is_under_evaluation_is_refused() -> None:
     words = " ".join(f"word{i}" for i in range(20))
-    shots = [
-        Shot("Which colour is grass?", "green", verdict="correct"),
-        Shot("Why?", words, verdict="correct"),
-    ]
+    shots = [Shot(q, a, verdict="correct") for q, a in (("Which colour is grass?", "green"), ("Why?", words))]
     check_leak(shots, [FreeItem("i", "Which colour is coal?", "short_text", "black")])
     for item in (
         FreeItem("i", "which colour is the grass", "short_text", "green"),
