@@ -23,11 +23,13 @@ class ScriptedJudge:
     def __init__(self, replies: Replies, name: str = "scripted") -> None:
         self.name = name
         self.asked: list[tuple[Message, ...]] = []
+        self.calls: list[Call] = []
         self._reply = replies if callable(replies) else None
         self._left = iter(() if callable(replies) else replies)
 
     def complete(self, messages: Sequence[Message], call: Call) -> Completion:
         self.asked.append(tuple(messages))
+        self.calls.append(call)
         reply = self._reply(messages) if self._reply else next(self._left, None)
         match reply:
             case None:

@@ -15,14 +15,7 @@ from robustify.freeform.schema import AnswerRow, FreeItem, Nugget
 
 COLOURS = ("red", "green", "blue", "grey")
 ITEMS = [
-    FreeItem(
-        f"i{n}",
-        f"Which box number {n} is meant?",
-        "short_text",
-        COLOURS[n % 4],
-        options=COLOURS,
-        correct=n % 4,
-    )
+    FreeItem(f"i{n}", f"Which box number {n} is meant?", "short_text", COLOURS[n % 4], None, COLOURS, n % 4)
     for n in range(12)
 ]
 FACTS = tuple(Nugget(f"n{i}", f"The box is {colour} outside.") for i, colour in enumerate(COLOURS))
@@ -47,11 +40,8 @@ class Careful:
         last = messages[-1]
         if "PASSAGE" in last.content:
             passage, facts = quoted(last, "PASSAGE"), quoted(last, "NUGGETS").split("\n")
-            labels = [
-                "support" if any(c in passage and c in fact for c in COLOURS) else "not_support"
-                for fact in facts
-            ]
-            return self.reply(json.dumps(labels))
+            stated = [any(c in passage and c in fact for c in COLOURS) for fact in facts]
+            return self.reply(json.dumps(["support" if s else "not_support" for s in stated]))
         words = quoted(last, "ANSWER").removeprefix(PADDING)
         right = words.startswith(quoted(last, "CORRECT ANSWER"))
         return self.reply(json.dumps({"verdict": "correct" if right else "incorrect"}))
@@ -193,18 +183,12 @@ def test_without_people_a_comparison_says_uncalibrated() -> None:
 
 def test_nugget_templates_are_compared_too() -> None:
     answers = [AnswerRow(item.id, "m", item.reference, "t", "d", "p") for item in NUGGETED]
-    people = [
-        HumanLabel(
-            f"e{n}", "x", "", None, {f"n{i}": "support" if i == n else "not_support" for i in range(4)}
-        )
-        for n in range(3)
-    ]
-    told = compare_templates(
-        NUGGETED, answers, ["nugget/no_reasoning@2.0", "nugget/optimized@2.0"], Careful(), people
-    )
-    for template in told["templates"].values():
-        assert template["agreement"]["nuggets"]["raw"]["value"] == 1.0
-        assert template["agreement"]["nuggets"]["n"] == 12
+    labels = [{f"n{i}": "support" if i == n else "not_support" for i in range(4)} for n in range(3)]
+    people = [HumanLabel(f"e{n}", "x", "", None, label) for n, label in enumerate(labels)]
+    ids = ["nugget/no_reasoning@2.0", "nugget/optimized@2.0"]
+    for template in compare_templates(NUGGETED, answers, ids, Careful(), people)["templates"].values():
+        nuggets = template["agreement"]["nuggets"]
+        assert (nuggets["raw"]["value"], nuggets["n"]) == (1.0, 12)
 
 
 @pytest.mark.parametrize("ids", [["grader/mcq@1.0"], ["grader/mcq@1.0", "nugget/optimized@2.0"]])

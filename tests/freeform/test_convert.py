@@ -72,11 +72,8 @@ def test_explanations_are_asked_when_they_are_wanted() -> None:
 
 
 def test_every_exclusion_is_counted_by_topic() -> None:
-    items = [
-        convert_item(Item(f"i{n}", stem, choices, 0, "t" if n % 2 else "u"))
-        for n, (stem, choices, _) in enumerate(REASONS)
-    ]
-    told = exclusions(items)
+    items = [Item(f"i{n}", r[0], r[1], 0, "t" if n % 2 else "u") for n, r in enumerate(REASONS)]
+    told = exclusions(map(convert_item, items))
     assert told["n"] == told["asked"] + sum(told["excluded"].values()) == len(REASONS)
     assert sum(told["kinds"].values()) == told["asked"]
     for name in ("n", "asked"):
@@ -89,9 +86,8 @@ def trace() -> JudgeTrace:
 
 
 def test_rows_read_back_from_json() -> None:
-    item = FreeItem(
-        "i", "Why?", "short_text", "so", options=("so", "no"), correct=0, nuggets=(Nugget("n", "It rains."),)
-    )
+    facts = (Nugget("n", "It rains."),)
+    item = FreeItem("i", "Why?", "short_text", "so", options=("so", "no"), correct=0, nuggets=facts)
     answer = AnswerRow("i", "m", "so", "answer/short@2.0", "d", "p", {"max_tokens": 8})
     grade = GradeResult(
         "i", "m", "nuggets", "nuggets/1", "scored", 1.0, "correct", "judge", "judge", "so", "so", ("f",), None, None,
@@ -132,30 +128,22 @@ def test_a_bad_item_is_refused_without_its_text(row: dict[str, object]) -> None:
 
 
 def test_an_unscored_grade_has_no_score() -> None:
-    with pytest.raises(DataError, match="only scored and no_answer"):
-        GradeResult("i", "m", "mcq", "g", "grader_error", 0.0, None, "r")
-    with pytest.raises(DataError, match="only scored and no_answer"):
-        GradeResult("i", "m", "mcq", "g", "scored", None, None, "r")
+    for status, score in (("grader_error", 0.0), ("scored", None)):
+        with pytest.raises(DataError, match="only scored and no_answer"):
+            GradeResult("i", "m", "numeric", "g", status, score, None, "r")  # type: ignore[arg-type]
 
 
-def test_rows_are_appended_after_what_a_kill_left(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("left", "kept"), [('{"n": 2, "cut', [1]), ('{"n": 2}', [1, 2])])
+def test_rows_are_appended_after_what_a_kill_left(tmp_path: Path, left: str, kept: list[int]) -> None:
     path = tmp_path / "rows.jsonl"
     with appending(path) as append:
         append({"n": 1})
     with open(path, "a", encoding="utf-8") as file:
-        file.write('{"n": 2, "cut')
-    assert read_rows(path, dict) == [{"n": 1}]
+        file.write(left)
+    assert [row["n"] for row in read_rows(path, dict)] == kept
     with appending(path) as append:
         append({"n": 3, "text": "ü\ud800"})
-    assert [row["n"] for row in read_rows(path, dict)] == [1, 3]
-
-
-def test_a_last_line_without_its_end_is_kept_when_it_is_whole(tmp_path: Path) -> None:
-    path = tmp_path / "rows.jsonl"
-    path.write_text('{"n": 1}\n{"n": 2}', encoding="utf-8")
-    with appending(path) as append:
-        append({"n": 3})
-    assert [row["n"] for row in read_rows(path, dict)] == [1, 2, 3]
+    assert [row["n"] for row in read_rows(path, dict)] == [*kept, 3]
 
 
 def test_a_damaged_line_refuses_the_file_and_names_every_fault(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """`robustify free` from a file of items to a report: what it prints, what it writes, how it exits."""
 
 import json
+import re
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -43,25 +45,18 @@ def model(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def items(tmp_path: Path) -> Path:
-    data = tmp_path / "data.jsonl"
-    write_lines(data, ROWS)
-    run("prepare", data, "-o", tmp_path / "items.jsonl")
-    return tmp_path / "items.jsonl"
-
-
-@pytest.fixture
-def answers(items: Path) -> Path:
-    run("generate", items, "-m", "m", "-o", items.with_name("answers.jsonl"))
-    return items.with_name("answers.jsonl")
+def answers(tmp_path: Path) -> Path:
+    data, items, answers = (tmp_path / f"{name}.jsonl" for name in ("data", "items", "answers"))
+    run("prepare", write_lines(data, ROWS), "-o", items)
+    run("generate", items, "-m", "m", "-o", answers)
+    return answers
 
 
 JUDGE = ("--judge", "http://127.0.0.1:9/v1", "--judge-model", "big")
 
 
 def test_prepare_counts_what_can_be_asked(tmp_path: Path) -> None:
-    data = tmp_path / "data.jsonl"
-    write_lines(data, ROWS)
+    data = write_lines(tmp_path / "data.jsonl", ROWS)
     told = json.loads(run("prepare", data, "-o", tmp_path / "items.jsonl", "--json").output)
     assert (told["n"], told["asked"]) == (4, 3)
     assert told["kinds"] == {"numeric": 1, "short_text": 2}
@@ -141,10 +136,8 @@ def test_audit_and_compare_write_what_they_print(answers: Path) -> None:
     shown = run("audit", *files, *JUDGE, "-n", 2, "--check", "injection", "-o", folder / "audit.json").output
     assert json.loads(shown) == json.loads((folder / "audit.json").read_text())
     ids = ("grader/mcq@1.0", "grader/mcq@2.0")
-    shown = run(
-        "templates", "compare", *ids, *files, "--answers", answers, *JUDGE, "-o", folder / "c.json"
-    ).output
-    assert json.loads(shown)["status"] == "uncalibrated"
+    rest = (*files, "--answers", answers, *JUDGE, "-o", folder / "c.json")
+    assert json.loads(run("templates", "compare", *ids, *rest).output)["status"] == "uncalibrated"
     run("audit", *files, "-o", folder / "audit.json", "--check", "mood", *JUDGE, fails=2)
 
 
@@ -154,9 +147,8 @@ def test_templates_are_listed_shown_and_verified(tmp_path: Path) -> None:
     assert "You are an impartial grader." in run("templates", "show", "grader/mcq@1.0").output
     assert "as they were released" in run("templates", "verify").output
     run("templates", "show", "grader/poem", fails=2)
-    (tmp_path / "manifest.yaml").write_text(
-        "templates:\n  - {id: a/b@1.0, files: [b.j2], sha256: x, variables: [], reads: text, changelog: c}\n"
-    )
+    row = "{id: a/b@1.0, files: [b.j2], sha256: x, variables: [], reads: text, changelog: c}"
+    (tmp_path / "manifest.yaml").write_text(f"templates: [{row}]\n")
     (tmp_path / "b.j2").write_text("{% block user %}b{% endblock %}")
     run("templates", "verify", "--template-dir", tmp_path, fails=3)
 
@@ -178,19 +170,12 @@ BAD = [
 def test_misuse_exits_with_its_code_and_no_text(
     answers: Path, command: str, words: list[str], code: int
 ) -> None:
-    places = {
-        "ITEMS": answers.with_name("items.jsonl"),
-        "ANSWERS": answers,
-        "OUT": answers.with_name("out.jsonl"),
-    }
+    places = {name: answers.with_name(f"{name.lower()}.jsonl") for name in ("ITEMS", "ANSWERS", "OUT")}
     found = run(command, *(places.get(word, word) for word in words), fails=code)
-    for word in ("spider", "mitochondria"):
-        assert word not in str(found.exception)
+    assert not re.search("spider|mitochondria", str(found.exception))
 
 
 def test_help_loads_nothing_heavy() -> None:
-    import subprocess
-
     code = (
         "import sys; from robustify.cli.free import free; from click.testing import CliRunner;"
         " assert CliRunner().invoke(free, ['--help']).exit_code == 0;"

@@ -1,10 +1,12 @@
-"""The page on free response: its generated blocks are fresh, and it holds every prompt."""
+"""The page on free response: its generated blocks are fresh, it holds every prompt, its measurement is what it says."""
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
+from bench import freeform as bench
 from robustify.cli.free import free
 from robustify.freeform.judge.store import get_store, read
 from tools.docs import freeform as docs_freeform
@@ -33,3 +35,23 @@ def test_the_appendix_holds_every_prompt() -> None:
 def test_every_command_is_named() -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert all(f"free {name}" in text for name in free.commands)
+
+
+def test_the_measurement_reads_every_reply_as_it_was_meant() -> None:
+    found = bench.measured(60)
+    assert {case["replies"] for case in found["cases"].values()} == {60}
+    assert found["cpu_seconds"] == pytest.approx(
+        sum(c["cpu_seconds"] for c in found["cases"].values()), abs=1e-3
+    )
+
+
+def test_a_reply_that_is_read_otherwise_stops_the_measurement() -> None:
+    with pytest.raises(SystemExit, match="3 of 3 replies"):
+        bench.timed(3, lambda i, rng: i, lambda _: False)
+
+
+def test_the_committed_result_is_of_the_whole_work() -> None:
+    found = json.loads(bench.RESULTS.read_text(encoding="utf-8"))
+    assert {case["replies"] for case in found["cases"].values()} == {bench.N}
+    assert found["goal_seconds"] == bench.GOAL_SECONDS
+    assert found["met"] is (found["cpu_seconds"] <= found["goal_seconds"])

@@ -95,15 +95,16 @@ def test_the_last_retry_is_about_one_nugget_alone() -> None:
     assert "Rain is wet." in judge.asked[-1][-1].content
 
 
-def test_votes_are_cast_for_each_nugget() -> None:
-    found, _ = grade(
-        ['["support"]', '["not_support"]', '["support"]'], nuggets=FACTS[:1], how=Judging(votes=3)
-    )
-    assert (found.nuggets[0].label, found.method) == (S, "votes")
-    found, _ = grade(
-        ['["support"]', '["not_support"]', '["partial_support"]'], nuggets=FACTS[:1], how=Judging(votes=3)
-    )
-    assert (found.status, found.nuggets[0].error_type) == ("grader_error", "tie")
+VOTES = [("support", S, "votes", None), ("partial_support", None, "votes", "tie")]
+
+
+@pytest.mark.parametrize(("third", "label", "method", "error"), VOTES)
+def test_votes_are_cast_for_each_nugget(
+    third: str, label: str | None, method: str, error: str | None
+) -> None:
+    replies = ['["support"]', '["not_support"]', f'["{third}"]']
+    found, _ = grade(replies, nuggets=FACTS[:1], how=Judging(votes=3))
+    assert (found.nuggets[0].label, found.nuggets[0].error_type, found.method) == (label, error, method)
 
 
 def test_no_answer_is_no_judge_s_business() -> None:
@@ -125,12 +126,9 @@ def test_okay_nuggets_alone_give_no_vital_score() -> None:
     "template", ["legacy@1.0", "no_reasoning@1.1", "short_cot@1.2", "optimized@1.2", "long_cot"]
 )
 def test_every_version_can_grade(template: str) -> None:
-    form = "markdown" if template == "legacy@1.0" else "json"
-    reply = (
-        "* support\n* not_support"
-        if form == "markdown"
-        else '<reasoning>\nk.\n</reasoning>\n["support","not_support"]'
-    )
+    form, reply = "json", '<reasoning>\nk.\n</reasoning>\n["support","not_support"]'
+    if template == "legacy@1.0":
+        form, reply = "markdown", "* support\n* not_support"
     found, _ = grade([reply], nuggets=FACTS[:2], template=f"nugget/{template}", format_type=form)
     assert [n.label for n in found.nuggets] == [S, N]
 
@@ -161,13 +159,8 @@ ITEM = FreeItem("i", "Why does it rain?", "explanation", "Clouds hold drops that
 
 
 def test_drafts_are_marked_unreviewed_and_every_report_counts_them() -> None:
-    judge = ScriptedJudge(
-        [
-            '{"nuggets": ["Drops fall from clouds.", "Rain feeds rivers.", "drops fall from clouds"]}',
-            '["vital", "okay"]',
-        ]
-    )
-    drafted, attempts = draft_nuggets(ITEM, judge)
+    facts = '{"nuggets": ["Drops fall from clouds.", "Rain feeds rivers.", "drops fall from clouds"]}'
+    drafted, attempts = draft_nuggets(ITEM, ScriptedJudge([facts, '["vital", "okay"]']))
     assert [(n.text, n.importance, n.reviewed) for n in drafted.nuggets] == [
         ("drops fall from clouds", "vital", False),
         ("Rain feeds rivers.", "okay", False),
