@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from robustify import orders
 from robustify.answers import Answer, answer, unanswered
-from robustify.baselines.linear_probes import CONTROL, LinearProbeSettings, linear_probe
+from robustify.baselines.linear_probes import CONTROL, LinearProbeSettings, both_fits
 from robustify.engines.protocols import UNSEEN, Logprob, Progress, Scorer, no_progress
 from robustify.engines.settings import HFModel
 from robustify.errors import DataError, RequestError, UnaskableError
@@ -244,9 +244,9 @@ def linear_probe_answers(
         return option_vectors(items, model, folder, cache, seed, progress, keep=keep)
 
     try:
-        rows = linear_probe(items, vectors(None), model.name, settings)
+        rows = both_fits(items, vectors(None), model.name, settings)
         if settings.control:
-            rows += linear_probe(items, vectors(settings.seed), model.name + CONTROL, settings)
+            rows += both_fits(items, vectors(settings.seed), model.name + CONTROL, settings)
     except DataError as error:
         raise UnaskableError(
             *error.lines,

@@ -5,16 +5,16 @@ stem and without the other options. Much of its power is the fitting, not the mo
 architecture with random weights is its control. It never votes; its rows say where there are too few items.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, field_validator
-from scipy.linalg import eigh
+from scipy.linalg import eigh, solve
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from robustify.answers import Answer
-from robustify.arrays import Floats
+from robustify.arrays import Floats, Ints
 from robustify.baselines.artifact_probe import (
     FEWEST_ITEMS,
     UNFITTED,
@@ -24,13 +24,17 @@ from robustify.baselines.artifact_probe import (
     scored_row,
 )
 from robustify.baselines.features import standardised
+from robustify.baselines.forward_blocks import BLOCKS, RIDGE, UNSCORED, forward_blocks, forward_rank
 from robustify.item import Item
 
 VIEW = "head"
 TEMPLATE = "head-v1"
+FORWARD = "head-forward-v1"
+"""Of the rows that audit: each block of items predicted by a fit on the blocks before it."""
 CONTROL = "@random"
 """Ends the name of the control on random weights; no model of a config can be called so."""
 
+UNSCORED_BLOCK = "in a block that is only fitted on"
 ITEMS_PER_AXIS = 4
 """Items fitted on for each column that is kept."""
 
@@ -68,6 +72,34 @@ def linear_probe(
     Raises:
         ValueError: not one vector for each choice.
     """
+    return _rows(items, vectors, name, TEMPLATE, lambda there, k, x: _crossed(there, k, x, settings))
+
+
+def forward_probe(
+    items: Sequence[Item], vectors: npt.NDArray[np.floating], name: str, settings: LinearProbeSettings
+) -> list[Answer]:
+    """As `linear_probe`, but each block of items is predicted by a closed-form ridge on the blocks before it.
+
+    Without a shortcut the hits among any options that leave the key's place open are exactly Poisson-binomial, which
+    cross-fitted ones are not: so these rows audit. Scores are linear and no log probabilities.
+    """
+    return _rows(items, vectors, name, FORWARD, lambda there, k, x: _forward(there, k, x, settings))
+
+
+def both_fits(
+    items: Sequence[Item], vectors: npt.NDArray[np.floating], name: str, settings: LinearProbeSettings
+) -> list[Answer]:
+    """The rows of `linear_probe`, then those of `forward_probe`."""
+    return [*linear_probe(items, vectors, name, settings), *forward_probe(items, vectors, name, settings)]
+
+
+def _rows(
+    items: Sequence[Item],
+    vectors: npt.NDArray[np.floating],
+    name: str,
+    template: str,
+    fit: Callable[[list[Item], Ints, Floats], Floats],
+) -> list[Answer]:
     k = np.array([item.k for item in items], dtype=np.int64)
     if vectors.ndim != 2 or len(vectors) != k.sum():
         raise ValueError(f"{vectors.shape} vectors for {k.sum()} choices")
@@ -78,20 +110,43 @@ def linear_probe(
     if len(asked_items) >= FEWEST_ITEMS:
         rows = np.repeat(asked, k)
         x = standardised(vectors[rows].astype(np.float64), k[asked])
-        key = np.array([item.key for item in asked_items], dtype=np.int64)
-        fold = folds(asked_items, ProbeSettings(folds=settings.folds, seed=settings.seed))
         # One thread: the same bits on any number of cores, and no threads that wait for each other on busy ones.
         with threadpool_limits(1, "blas"):
-            scores[rows] = crossfit(x, k[asked], key, fold, on_few_axes)
+            scores[rows] = fit(asked_items, k[asked], x)
     why = (
-        UNFITTED
+        (UNFITTED if template == TEMPLATE else UNSCORED_BLOCK)
         if len(asked_items) >= FEWEST_ITEMS
         else f"{len(asked_items)} items; a head needs {FEWEST_ITEMS}"
     )
     return [
-        scored_row(item, VIEW, name, TEMPLATE, scores[end - item.k : end], why if there else "empty_choice")
+        scored_row(item, VIEW, name, template, scores[end - item.k : end], why if there else "empty_choice")
         for item, end, there in zip(items, ends.tolist(), asked.tolist(), strict=True)
     ]
+
+
+def _crossed(items: list[Item], k: Ints, x: Floats, settings: LinearProbeSettings) -> Floats:
+    key = np.array([item.key for item in items], dtype=np.int64)
+    return crossfit(
+        x, k, key, folds(items, ProbeSettings(folds=settings.folds, seed=settings.seed)), on_few_axes
+    )
+
+
+def _forward(items: list[Item], k: Ints, x: Floats, settings: LinearProbeSettings) -> Floats:
+    """Scores (sum of k,); NaN in the first blocks."""
+    rank, groups = forward_rank(items, settings.seed)
+    order, block = np.argsort(rank), np.empty(len(items), dtype=np.int64)
+    block[order] = forward_blocks(groups[order])
+    of_row, key = np.repeat(block, k), np.array([item.key for item in items], dtype=np.int64)
+    right = -np.repeat(1 / k, k)
+    right[np.cumsum(k) - k + key] += 1
+    out = np.full(len(x), np.nan)
+    for b in range(UNSCORED, BLOCKS):
+        before, now = of_row < b, of_row == b
+        if before.any() and now.any():
+            train, test = on_few_axes(x[before], x[now], int(np.count_nonzero(block < b)))
+            product = train.T @ train + RIDGE * np.eye(train.shape[1])
+            out[now] = test @ solve(product, train.T @ right[before], assume_a="pos")
+    return out
 
 
 def on_few_axes(train: Floats, test: Floats, n_items: int) -> tuple[Floats, Floats]:

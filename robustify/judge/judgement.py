@@ -17,7 +17,8 @@ from robustify.baselines.artifact_probe import ProbeSettings
 from robustify.errors import DataError, UsageError
 from robustify.item import Item
 from robustify.judge.accuracy import Parts, accuracy, credits, everyone, random_removal
-from robustify.judge.audit.residual import FreshProbe, residual
+from robustify.judge.audit.fresh import FreshProbe
+from robustify.judge.audit.residual import residual
 from robustify.judge.calibration import calibrations
 from robustify.judge.cloze import ClozeSettings, excluded
 from robustify.judge.evidence import Evidence, counted, evidence

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from robustify.answers import Answers
 from robustify.arrays import Bools, Ints
-from robustify.judge.audit.residual import FreshProbe
+from robustify.judge.audit.fresh import FreshProbe
 from robustify.judge.screening import excess, expected, flagged_share
 from robustify.screen.consensus import SHORTCUT, outcome, screen_chance
 from robustify.screen.item_index import ItemIndex

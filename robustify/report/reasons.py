@@ -21,7 +21,16 @@ KINDS = {
     "leave_one_out": "left out of the vote",
     "non_voter": "did not vote",
     "head": "linear probe on its vectors",
+    "heuristic": "rule without a model",
     "probe": "trained on what was kept",
+}
+CUES = {
+    "longer": "a longer key",
+    "absolute": "absolute words in the wrong options",
+    "hedge": "a hedge in the key",
+    "repeated": "a word of the question in the key",
+    "format": "a key in another format",
+    "grammar": "a key that alone fits the question's grammar",
 }
 PLAIN = {
     "no_screen": "no model was asked the choices without the question",
@@ -29,6 +38,8 @@ PLAIN = {
     "no_auditor": "nothing audited what was kept",
     "no_independent_auditor": "no independent auditor: every model voted, and no linear probe and no fresh artifact probe "
     "was fitted",
+    "no_kind_tried": "without the items' text no known cue could be tried, so nobody knows what the auditors could see",
+    "no_kind_seen": "no independent auditor could have seen any of the known cues on so few items",
     "nothing_to_see": "none of the independent auditors is above chance on all items either: either there was nothing "
     "to see, or they cannot see it",
     "probe_voted": "the probe voted, so a fresh probe is no independent auditor",
@@ -44,7 +55,7 @@ NOT_JUDGED = {
     None: "this run holds nothing to judge it by",
 }
 Reason = (
-    r.Sentence | r.Plain | r.NotJudged | r.BelowMargin | r.AboveChance | r.NotBelowMargin | r.CouldNotSee
+    r.Sentence | r.Plain | r.NotJudged | r.BelowMargin | r.UnseenKinds | r.AboveChance | r.NotBelowMargin | r.CouldNotSee
     | r.TopicsLost | r.TopicsKept | r.TopicDrift | r.RobustItems | r.Unanswered | r.Ties | r.Undecided | r.Excess
     | r.AuditVerdict | r.GuardrailFailed | r.VoterUnderTest | r.FewStrongModels
 )  # fmt: skip
@@ -68,8 +79,14 @@ def sentence(reason: Reason) -> str:
             return f"not judged: {NOT_JUDGED[why]}"
         case r.BelowMargin(auditors=n, margin=margin):
             return f"{n} auditors stay below chance plus {100 * margin:.0f} points, bounds included"
+        case r.UnseenKinds(kinds=kinds):
+            named = ", ".join(CUES.get(kind, kind) for kind in kinds)
+            could_not = f"not seen, had they been left: {named}; " if kinds else ""
+            return f"{could_not}cues of other kinds were not tried"
         case r.AboveChance():
             return _above_chance(reason)
+        case r.NotBelowMargin(kind="heuristic", limit=limit, p=float(p)):
+            return f"{_by(reason)}, where chance gives {percent(limit)} ({p_value(p)})"
         case r.NotBelowMargin(high=high, limit=limit):
             return (
                 f"{_by(reason)}, upper bound {percent(high)}, is not below chance plus margin "
@@ -119,6 +136,9 @@ def _by(a: r.ByAuditor) -> str:
 
 
 def _above_chance(a: r.AboveChance) -> str:
+    if a.p is not None:
+        by = f", {a.refits} refits" if a.refits else ""
+        return f"{_by(a)}, where chance gives {percent(a.limit)} ({p_value(a.p)}{by})"
     said = f"{_by(a)}, lower bound {percent(a.low)}, is above chance ({percent(a.limit)})"
     if a.expected is not None and a.even < a.expected and a.low <= a.expected:
         return f"{said}; no more than the filter itself made predictable ({percent(a.expected)})"

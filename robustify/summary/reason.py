@@ -10,7 +10,7 @@ from pydantic import Field
 
 from robustify.summary.quantity import Count, Part, Shown
 
-AuditorKind = Literal["leave_one_out", "non_voter", "head", "probe"]
+AuditorKind = Literal["leave_one_out", "non_voter", "head", "heuristic", "probe"]
 
 
 class Coded(Part):
@@ -35,6 +35,8 @@ class Plain(Coded):
         "no_auditor",
         "no_independent_auditor",
         "nothing_to_see",
+        "no_kind_tried",
+        "no_kind_seen",
         "probe_voted",
         "not_shown",
     ]
@@ -68,21 +70,35 @@ class ByAuditor(Coded):
 
 
 class AboveChance(ByAuditor):
-    """Its lower bound `low` is above `limit`: the smaller of `even`, 1/k, and `expected` under selection."""
+    """Its lower bound `low` is above `limit`: the smaller of `even`, 1/k, and `expected` under selection.
+
+    Where `p` is given it decides, against `limit`: exact, or by `refits` with permuted keys.
+    """
 
     code: Literal["above_chance"] = "above_chance"
     low: float
     limit: float
     even: float
     expected: float | None
+    p: float | None = None
+    refits: int | None = None
 
 
 class NotBelowMargin(ByAuditor):
-    """Its upper bound `high` is not below `limit`, chance plus margin."""
+    """Its upper bound `high` is not below `limit`, chance plus margin; of a rule without a model, `p` decides."""
 
     code: Literal["not_below_margin"] = "not_below_margin"
     high: float
     limit: float
+    p: float | None = None
+
+
+class UnseenKinds(Coded):
+    """The `kinds` of cue that no independent auditor could have seen on at most this `share` of the items kept."""
+
+    code: Literal["unseen_kinds"] = "unseen_kinds"
+    kinds: tuple[str, ...]
+    share: float
 
 
 class CouldNotSee(ByAuditor):
@@ -184,7 +200,8 @@ class FewStrongModels(Part):
 
 
 AuditReason = Annotated[
-    Sentence | Plain | BelowMargin | AboveChance | NotBelowMargin | CouldNotSee, Field(discriminator="code")
+    Sentence | Plain | BelowMargin | UnseenKinds | AboveChance | NotBelowMargin | CouldNotSee,
+    Field(discriminator="code"),
 ]
 
 
@@ -212,7 +229,8 @@ class GuardrailFailed(Coded):
 
 
 CertificateReason = Annotated[
-    Sentence | Plain | BelowMargin | AboveChance | NotBelowMargin | CouldNotSee | GuardrailFailed | VoterUnderTest,
+    Sentence | Plain | BelowMargin | UnseenKinds | AboveChance | NotBelowMargin | CouldNotSee
+    | GuardrailFailed | VoterUnderTest,
     Field(discriminator="code"),
 ]  # fmt: skip
 NoiseReason = Annotated[FewStrongModels | Sentence, Field(discriminator="code")]

@@ -9,6 +9,7 @@ from robustify.summary.quantity import (
     HiddenCount,
     HiddenIds,
     HiddenName,
+    HiddenP,
     OuterShare,
     P,
     Part,
@@ -51,16 +52,26 @@ Verdict = Literal["certified", "not certified", "inconclusive"]
 
 
 class Audit(Quantity):
-    """An auditor on the items kept. `chance` is what selection leaves; `free` items where it was not ruled out."""
+    """An auditor on the items kept. `chance` is what selection leaves; `free` items where it was not ruled out.
+
+    `p`: how often chance gives as much, exact or by `refits` with permuted keys.
+    """
 
     chance: OuterShare = None
     free: HiddenCount = None
+    p: HiddenP = None
+    refits: HiddenCount = None
 
 
 class Auditor(Audit):
-    """The same, with its rate on all items, kept or not."""
+    """The same, with its rate on all items, kept or not.
+
+    `sees_from`: of each kind of cue the smallest share of the items that it would have noticed with 80 % power; null
+    where it would have noticed none.
+    """
 
     before: Rate = None
+    sees_from: Annotated[dict[str, float | None] | None, never("share")] = None
 
 
 class HeadAuditor(Auditor):
@@ -70,11 +81,15 @@ class HeadAuditor(Auditor):
 
 
 class Residual(Part):
-    """The audit of what was kept. `non_voters` are models that did not vote; `chance` is mean(1/k)."""
+    """The audit of what was kept. `non_voters` are models that did not vote; `chance` is mean(1/k).
+
+    `heuristics`: of the rules without a model the one that is furthest above its chance, p corrected for all.
+    """
 
     leave_one_out: Annotated[dict[str, Auditor] | None, Shown("rate", "other auditors", "own")] = None
     non_voters: Annotated[dict[str, Auditor] | None, Shown("rate", "other auditors", "robust")] = None
     heads: Annotated[dict[str, HeadAuditor] | None, Shown("rate", "other auditors", "robust")] = None
+    heuristics: Annotated[dict[str, Auditor] | None, never("rate")] = None
     probe: Annotated[Auditor | None, Shown("rate", "probe on what is left", "robust")] = None
     probe_voted: Truth = None
     chance: Share = None

@@ -12,9 +12,12 @@ from robustify.baselines.artifact_probe import FEWEST_ITEMS
 from robustify.baselines.features import standardised
 from robustify.baselines.linear_probes import (
     CONTROL,
+    FORWARD,
     TEMPLATE,
+    UNSCORED_BLOCK,
     VIEW,
     LinearProbeSettings,
+    forward_probe,
     linear_probe,
     on_few_axes,
 )
@@ -59,6 +62,31 @@ def test_rows_are_answer_rows() -> None:
 def test_a_direction_that_gives_the_key_away_is_found() -> None:
     assert right(*made_up(200, 12, signal=4.0)).mean() > 0.8
     assert right(*made_up(200, 300, signal=8.0)).mean() > 0.6
+
+
+def test_forward_rows_are_of_the_blocks_after_the_second_and_know_no_key_but_those_before() -> None:
+    items, vectors = made_up(200, 12, signal=4.0)
+    rows = forward_probe(items, vectors, "m", SETTINGS)
+    assert {(r.view, r.template) for r in rows} == {(VIEW, FORWARD)}
+    missing = [r for r in rows if r.pick is None]
+    assert (len(missing), {r.error for r in missing}) == (40, {UNSCORED_BLOCK})
+    assert np.mean([r.correct for r in rows if r.pick is not None]) > 0.7
+    scored = next(i for i, r in enumerate(rows) if r.pick is not None)
+    other = [replace(i, key=(i.key + 1) % 4) if n == scored else i for n, i in enumerate(items)]
+    again = forward_probe(other, vectors, "m", SETTINGS)
+    assert again[scored].scores == rows[scored].scores, "its own key is never fitted on"
+    assert sum(a.scores != b.scores for a, b in zip(rows, again, strict=True)) < 160
+
+
+@pytest.mark.slow
+def test_forward_hits_on_noise_are_those_of_a_coin() -> None:
+    shares = []
+    for seed in range(150):
+        items, vectors = made_up(100, 30, seed=seed)
+        rows = forward_probe(items, vectors, "m", SETTINGS)
+        shares.append(np.mean([r.correct for r in rows if r.pick is not None]))
+    assert np.mean(shares) == pytest.approx(0.25, abs=3 * np.sqrt(0.1875 / 80 / 150))
+    assert np.var(shares) == pytest.approx(0.1875 / 80, rel=0.35)
 
 
 @pytest.mark.parametrize("d", [12, 400])

@@ -11,8 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+<<<<<<< HEAD
 from robustify.baselines.linear_probes import CONTROL, LinearProbeSettings, linear_probe
 from robustify.engines.settings import HFModel
+=======
+from robustify.baselines.linear_probes import CONTROL, UNSCORED_BLOCK, LinearProbeSettings, both_fits
+from robustify.engines.local.settings import HFModel
+>>>>>>> d4f63f5 (wip)
 from robustify.errors import DataError, ModelError, ResourceError
 from robustify.item import Item
 from tests.support.model_cache import (
@@ -133,16 +138,16 @@ def test_head_and_control_stand_side_by_side(llama: Path, tmp_path: Path) -> Non
     items = items_of(60)
     done: list[int] = []
     rows = linear_probe_answers(items, model_at(llama), tmp_path, SETTINGS, done.append)
-    assert [r.item for r in rows] == 2 * [i.id for i in items]
-    assert [r.model for r in rows] == ["tiny"] * 60 + ["tiny" + CONTROL] * 60
+    assert [r.item for r in rows] == 4 * [i.id for i in items]
+    assert [r.model for r in rows] == ["tiny"] * 120 + ["tiny" + CONTROL] * 120
     assert sum(done) == 2 * sum(i.k for i in items)
-    assert rows[:60] == linear_probe(items, asked(llama, items, tmp_path), "tiny", SETTINGS)
-    assert rows[60:] == linear_probe(items, asked(llama, items, tmp_path, seed=0), "tiny" + CONTROL, SETTINGS)
-    assert [r.scores for r in rows[:60]] != [r.scores for r in rows[60:]]
+    assert rows[:120] == both_fits(items, asked(llama, items, tmp_path), "tiny", SETTINGS)
+    assert rows[120:] == both_fits(items, asked(llama, items, tmp_path, seed=0), "tiny" + CONTROL, SETTINGS)
+    assert [r.scores for r in rows[:120]] != [r.scores for r in rows[120:]]
     alone = linear_probe_answers(
         items, model_at(llama), tmp_path, SETTINGS.model_copy(update={"control": False})
     )
-    assert alone == rows[:60]
+    assert alone == rows[:120]
 
 
 # what is kept
@@ -168,7 +173,7 @@ def test_a_repeated_run_is_the_same_to_the_bit_and_loads_no_torch(llama: Path, t
         for _ in range(2)
     ]  # fmt: skip
     assert told[0][0] == told[1][0]
-    assert len(json.loads(told[0][0])) == 120
+    assert len(json.loads(told[0][0])) == 240
     assert (told[0][1], told[1][1]) == ("True", "False")
 
 
@@ -241,7 +246,8 @@ def test_an_item_with_an_empty_choice_is_unanswered(llama: Path, tmp_path: Path)
     items = items_of(60)
     items[3] = replace(items[3], choices=("red", " ", "blue"), key=0)
     rows = linear_probe_answers(items, model_at(llama), tmp_path, SETTINGS)
-    assert [(r.item, r.error) for r in rows if r.pick is None] == 2 * [("i003", "empty_choice")]
+    missing = [(r.item, r.error) for r in rows if r.pick is None and r.error != UNSCORED_BLOCK]
+    assert missing == 4 * [("i003", "empty_choice")]
     nothing = [replace(i, choices=("", "red"), key=1) for i in items]
     assert {r.error for r in linear_probe_answers(nothing, model_at(llama), tmp_path, SETTINGS)} == {
         "empty_choice"

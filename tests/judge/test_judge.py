@@ -21,8 +21,10 @@ from robustify.item import Item
 from robustify.judge.accuracy import Parts
 from robustify.judge.accuracy import heuristic_gap as judge_heuristic_gap
 from robustify.judge.accuracy import random_removal as judge_random_removal
-from robustify.judge.audit.residual import Audit, Auditor, FreshProbe, judged
+from robustify.judge.audit.auditor import Audit, Auditor
+from robustify.judge.audit.fresh import FreshProbe
 from robustify.judge.audit.residual import residual as judge_residual
+from robustify.judge.audit.verdict import judged
 from robustify.judge.cloze import ClozeSettings
 from robustify.judge.guardrails import Limits, certificate
 from robustify.judge.judgement import Facts, Judgement, Rules, judge

@@ -16,8 +16,10 @@ from robustify.baselines.artifact_probe import ProbeSettings, crossfit, probe
 from robustify.baselines.features import standardised
 from robustify.baselines.linear_probes import CONTROL, TEMPLATE, VIEW, LinearProbeSettings, linear_probe
 from robustify.item import Item
-from robustify.judge.audit.residual import Audit, Auditor, FreshProbe, judged
+from robustify.judge.audit.auditor import Audit, Auditor
+from robustify.judge.audit.fresh import FreshProbe
 from robustify.judge.audit.residual import residual as judge_residual
+from robustify.judge.audit.verdict import judged
 from robustify.judge.judgement import Facts, Rules, judge
 from robustify.screen.item_index import item_index
 from robustify.screen.votes import cast_votes

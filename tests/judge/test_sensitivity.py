@@ -11,7 +11,7 @@ import pytest
 from robustify.answers import Answers
 from robustify.baselines.artifact_probe import ProbeSettings
 from robustify.errors import UsageError
-from robustify.judge.audit.residual import FreshProbe
+from robustify.judge.audit.fresh import FreshProbe
 from robustify.judge.sensitivity import jaccard, name
 from robustify.judge.sensitivity import sensitivity as judge_sensitivity
 from robustify.screen.consensus import outcome
