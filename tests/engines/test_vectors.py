@@ -11,13 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-<<<<<<< HEAD
-from robustify.baselines.linear_probes import CONTROL, LinearProbeSettings, linear_probe
-from robustify.engines.settings import HFModel
-=======
 from robustify.baselines.linear_probes import CONTROL, UNSCORED_BLOCK, LinearProbeSettings, both_fits
-from robustify.engines.local.settings import HFModel
->>>>>>> d4f63f5 (wip)
+from robustify.engines.settings import HFModel
 from robustify.errors import DataError, ModelError, ResourceError
 from robustify.item import Item
 from tests.support.model_cache import (

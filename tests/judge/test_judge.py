@@ -21,19 +21,16 @@ from robustify.item import Item
 from robustify.judge.accuracy import Parts
 from robustify.judge.accuracy import heuristic_gap as judge_heuristic_gap
 from robustify.judge.accuracy import random_removal as judge_random_removal
-from robustify.judge.audit.auditor import Audit, Auditor
 from robustify.judge.audit.fresh import FreshProbe
 from robustify.judge.audit.residual import residual as judge_residual
-from robustify.judge.audit.verdict import judged
 from robustify.judge.cloze import ClozeSettings
 from robustify.judge.guardrails import Limits, certificate
 from robustify.judge.judgement import Facts, Judgement, Rules, judge
 from robustify.judge.sensitivity import jaccard
-from robustify.report.reasons import certificate_sentence, screen_sentence, sentence
+from robustify.report.reasons import certificate_sentence, screen_sentence
 from robustify.screen.item_index import item_index
 from robustify.screen.screen_rules import ScreenRules
 from robustify.screen.votes import cast_votes
-from robustify.stats.intervals import rate
 from robustify.summary.reason import Sentence
 from robustify.summary.result import Guardrail, Residual, Summary
 from tests.support.fake_answers import WORDS, Bench, bench, items_of, rows, text_rows
@@ -401,9 +398,9 @@ def test_a_shortcut_hidden_by_selection_is_found_below_one_in_k() -> None:
     assert found["verdict"] == "not certified"
 
 
-def test_a_large_clean_benchmark_is_certified_by_an_outsider_only() -> None:
+def test_on_a_large_clean_benchmark_an_outsider_finds_nothing() -> None:
     b = bench(3000, 3, agree=0.0, seed=5)
-    assert audited(b, ("v0", "v1"))["verdict"] == "certified"
+    assert audited(b, ("v0", "v1"))["reasons"] == [{"code": "no_kind_tried"}], "without text: see test_audit"
     alone = audited(replace(b, picks=b.picks[:, :2]), ("v0", "v1"))
     assert alone["verdict"] == "inconclusive"
     assert alone["reasons"][0]["code"] == "no_independent_auditor"
@@ -436,35 +433,6 @@ def test_one_voter_has_nobody_to_be_left_out_for() -> None:
 def test_nothing_kept_is_nothing_certified() -> None:
     found = audited(bench(60, 2, s=1.0, seed=9), ("v0", "v1"))
     assert (found["verdict"], found["chance"]) == ("inconclusive", None)
-
-
-def _auditor(value: float, n: int, luck: float, *, independent: bool = True) -> Auditor:
-    found = rate(np.repeat([1.0, 0.0], [round(value * n), n - round(value * n)]))
-    return Auditor("non_voter", "m", Audit(found, luck), independent)
-
-
-def test_what_the_filter_itself_made_predictable_is_not_resistant_either() -> None:
-    verdict, reasons = judged([_auditor(0.33, 3000, 0.33)], 0.25, 0.05)
-    assert verdict == "not certified"
-    assert "the filter itself made predictable" in sentence(reasons[0])
-
-
-def test_the_margin_decides_between_certified_and_inconclusive() -> None:
-    near = [_auditor(0.25, 400, 0.25)]
-    assert judged(near, 0.25, 0.05)[0] == "certified"
-    assert judged(near, 0.25, 0.02)[0] == "inconclusive"
-    assert judged([_auditor(0.25, 400, 0.25, independent=False)], 0.25, 0.05)[0] == "inconclusive"
-    slightly = [_auditor(0.27, 20_000, 0.25)]
-    assert judged(slightly, 0.25, 0.05)[0] == "certified", "above chance, but within what was allowed"
-    assert judged(slightly, 0.25, 0.01)[0] == "not certified"
-
-
-def test_many_auditors_share_the_alarm() -> None:
-    lucky = _auditor(0.32, 200, 0.25)
-    assert judged([lucky], 0.25, 0.05)[0] == "not certified"
-    assert judged([lucky, *[_auditor(0.25, 200, 0.25)] * 9], 0.25, 0.05)[0] == "inconclusive"
-    assert judged([_auditor(0.25, 40, 0.25)], 0.25, 0.05)[0] == "inconclusive"
-    assert judged([], 0.25, 0.05)[0] == "inconclusive"
 
 
 # The certificate

@@ -16,7 +16,7 @@ from robustify.judge.audit.recall import Followers, of_probe
 from robustify.judge.audit.verdict import judged
 from robustify.screen.consensus import ROBUST, outcome
 from robustify.screen.item_index import ItemIndex
-from robustify.screen.screen_rules import ScreenRules
+from robustify.screen.screen_rules import FDR, ScreenRules
 from robustify.screen.votes import Votes
 from robustify.summary import result as entries
 from robustify.summary.reason import AuditorKind, Plain
@@ -36,7 +36,7 @@ def residual(
     The verdict is that of `judged`. The audit's `chance` is mean(1/k) of the items kept. Fitted probes and rules on
     surface features are independent where no fitted scorer decided what was kept.
     """
-    ranked = rules.criterion == "fdr"
+    ranked = rules.criterion == FDR
     fitted = ranked or rules.probe_vote != "none"
     kept = kept_by(votes, rules)
     known = tuple(probe.place) == index.items

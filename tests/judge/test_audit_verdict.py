@@ -1,0 +1,130 @@
+"""The verdict of the auditors: the margin, the alarm that they share, and what they could have seen."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from robustify.judge.audit.auditor import Audit, Auditor, among_open
+from robustify.judge.audit.cues import CUES
+from robustify.judge.audit.verdict import judged
+from robustify.report.reasons import sentence
+from robustify.stats.intervals import clopper_pearson, rate
+from robustify.summary.reason import AboveChance, CouldNotSee, Plain, UnseenKinds
+
+SEES = {"longer": 0.05, "grammar": None}
+
+
+def auditor(value: float, n: int, chance: float, *, independent: bool = True) -> Auditor:
+    found = rate(np.repeat([1.0, 0.0], [round(value * n), n - round(value * n)]))
+    return Auditor("non_voter", "m", Audit(found, chance), independent, sees_from=dict(SEES))
+
+
+def test_what_the_filter_itself_made_predictable_is_not_resistant_either() -> None:
+    verdict, reasons = judged([auditor(0.33, 3000, 0.33)], 0.25, 0.05)
+    assert verdict == "not certified"
+    assert "the filter itself made predictable" in sentence(reasons[0])
+
+
+def test_the_margin_decides_between_certified_and_inconclusive() -> None:
+    near = [auditor(0.25, 400, 0.25)]
+    assert judged(near, 0.25, 0.05)[0] == "certified"
+    assert judged(near, 0.25, 0.02)[0] == "inconclusive"
+    assert judged([auditor(0.25, 400, 0.25, independent=False)], 0.25, 0.05)[0] == "inconclusive"
+    slightly = [auditor(0.27, 20_000, 0.25)]
+    assert judged(slightly, 0.25, 0.05)[0] == "certified", "above chance, but within what was allowed"
+    assert judged(slightly, 0.25, 0.01)[0] == "not certified"
+
+
+def test_many_auditors_share_the_alarm() -> None:
+    lucky = auditor(0.32, 200, 0.25)
+    assert judged([lucky], 0.25, 0.05)[0] == "not certified"
+    assert judged([lucky, *[auditor(0.25, 200, 0.25)] * 9], 0.25, 0.05)[0] == "inconclusive"
+    assert judged([auditor(0.25, 40, 0.25)], 0.25, 0.05)[0] == "inconclusive"
+    assert judged([], 0.25, 0.05)[0] == "inconclusive"
+
+
+def test_a_certificate_needs_every_auditor_and_an_alarm_only_one() -> None:
+    """A voter left out counts too: it may find what the others left, though it may not vouch."""
+    low, doubtful, high = (auditor(share, 800, 0.25) for share in (0.24, 0.27, 0.35))
+    inside = [replace(a, independent=False, kind="leave_one_out") for a in (low, doubtful, high)]
+    assert judged([low, inside[0]], 0.25, 0.05)[0] == "certified"
+    assert judged([inside[0]], 0.25, 0.05)[0] == "inconclusive"
+    assert judged([low, inside[1]], 0.25, 0.05)[0] == "inconclusive"
+    assert judged([low, inside[2]], 0.25, 0.05)[0] == "not certified"
+
+
+def test_few_free_picks_vouch_for_nothing() -> None:
+    n, free = 2000, 100
+    near = Audit(rate(np.repeat([1.0, 0.0], [25, n - 25])), 25 / n, 0.25, free)
+    assert near.bounds()[1] < near.limit(0.25) + 0.05
+    assert not near.could_see(0.05)
+    assert near.could_see(0.2)
+    verdict, reasons = judged([Auditor("non_voter", "m", near, True, sees_from=dict(SEES))], 0.25, 0.05)
+    assert verdict == "inconclusive"
+    assert isinstance(reasons[0], CouldNotSee)
+    assert (reasons[0].free, reasons[0].n) == (100, 2000)
+
+
+# What could have been seen
+
+
+def test_a_certificate_names_the_kinds_that_no_independent_auditor_could_have_seen() -> None:
+    first, second = auditor(0.25, 800, 0.25), auditor(0.25, 800, 0.25)
+    second = replace(second, sees_from={"hedge": 0.1, "format": 0.125})
+    voter = replace(second, independent=False, sees_from={"grammar": 0.01})
+    verdict, reasons = judged([first, second, voter], 0.25, 0.05)
+    assert verdict == "certified"
+    assert reasons[1] == UnseenKinds(kinds=("absolute", "repeated", "format", "grammar"), share=0.1)
+    every = replace(first, sees_from=dict.fromkeys(CUES, 0.02))
+    assert judged([every], 0.25, 0.05)[1][1] == UnseenKinds(kinds=(), share=0.1), "others were not tried"
+
+
+def test_nothing_is_certified_where_nothing_independent_could_see() -> None:
+    one = auditor(0.25, 800, 0.25)
+    blind = replace(one, sees_from=dict.fromkeys(CUES, None))
+    late = replace(one, sees_from=dict.fromkeys(CUES, 0.2))
+    seeing = replace(one, independent=False)
+    assert judged([blind, late, seeing], 0.25, 0.05) == ("inconclusive", [Plain(code="no_kind_seen")])
+    untried = replace(one, sees_from={})
+    assert judged([untried, seeing], 0.25, 0.05) == ("inconclusive", [Plain(code="no_kind_tried")])
+    rule = replace(one, kind="heuristic", audit=replace(one.audit, p=0.5))
+    assert judged([blind, rule], 0.25, 0.05)[0] == "inconclusive", (
+        "a rule sees its own kind and vouches for no more"
+    )
+
+
+def test_a_rule_above_its_own_chance_stands_against_a_certificate() -> None:
+    good = auditor(0.25, 800, 0.25)
+    rule = replace(good, kind="heuristic", name="longest_answer")
+    audit = Audit(rate(np.repeat([1.0, 0.0], [50, 10])), 0.3, 0.25, p=1e-9)
+    verdict, reasons = judged([good, replace(rule, audit=audit)], 0.25, 0.05)
+    assert verdict == "not certified"
+    assert isinstance(reasons[0], AboveChance)
+    assert (reasons[0].auditor, reasons[0].kind, reasons[0].p) == ("longest_answer", "heuristic", 1e-9)
+    assert judged([good, replace(rule, audit=replace(audit, p=0.04))], 0.25, 0.05)[0] == "inconclusive"
+    assert judged([good, replace(rule, audit=replace(audit, p=0.06))], 0.25, 0.05)[0] == "certified"
+
+
+# Bounds
+
+
+def test_one_tie_widens_the_bounds_and_never_narrows_them() -> None:
+    whole = Audit(rate(np.repeat([1.0, 0.0], [29, 71])), 0.25)
+    assert whole.bounds() == clopper_pearson(29, 100), "0.29 * 100 is a hair less than 29"
+    tied = Audit(rate(np.array([1.0] * 29 + [0.0] * 70 + [0.25])), 0.25)
+    assert tied.bounds() == (clopper_pearson(29, 100)[0], clopper_pearson(30, 100)[1])
+    thirds = Audit(rate(np.full(99, 1 / 3)), 1 / 3)
+    assert thirds.bounds() == clopper_pearson(33, 99)
+
+
+def test_picks_among_open_options_are_held_against_one_over_the_open() -> None:
+    credit = np.array([1.0, 0.0, 1.0, np.nan, 1.0])
+    found = among_open(credit, np.array([2, 2, 4, 4, 4]), np.full(5, 4))
+    assert (found.rate.value, found.rate.n, found.chance, found.even) == (0.75, 4, 0.375, 0.25)
+    assert found.rate.ci == clopper_pearson(3, 4)
+    # Three or four right of coins with 1/2, 1/2, 1/4, 1/4.
+    three = 2 * (1 / 2 * 1 / 2 * 1 / 16) + 2 * (1 / 4 * 1 / 4 * 3 / 4)
+    assert found.p == pytest.approx(three + 1 / 64)
+    assert found.limit(0.2) == 0.375
+    assert among_open(np.full(3, np.nan), np.full(3, 4), np.full(3, 4)).chance is None
