@@ -12,7 +12,7 @@ import pytest
 
 from robustify import pipeline
 from robustify.config import Config, parse
-from robustify.errors import AuthorisationError, DataError, ResourceError, UsageError
+from robustify.errors import DataError, ResourceError, UsageError
 from robustify.files import sha256
 from robustify.item import Item
 from robustify.run import Run, open_run, run_lock, write_items
@@ -189,13 +189,6 @@ def test_a_folder_that_is_a_file_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("")
     with pytest.raises(ResourceError, match="cannot be written"), run_lock(tmp_path / "out"):
         pass
-
-
-def test_a_restricted_set_is_refused_before_anything_is_read(config: Config, tmp_path: Path) -> None:
-    restricted = config.model_copy(update={"sensitivity": "restricted", "data": ()})
-    with pytest.raises(AuthorisationError, match="nothing was read"):
-        audit(restricted, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
 
 
 def test_a_limit_takes_the_first_items(config: Config, tmp_path: Path) -> None:
