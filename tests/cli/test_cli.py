@@ -43,6 +43,9 @@ def config(tmp_path: Path, items: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     return path
 
 
+SECRET = "zanzibar-platypus"
+
+
 def one_line(ended) -> str:
     lines = ended.err.strip().split("\n")
     assert len(lines) == 1, ended.err
@@ -155,6 +158,20 @@ def test_a_model_that_is_not_there(robustify, items: Path, model: str, code: int
 def test_a_folder_that_cannot_be_written_is_exit_6(robustify, config: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert robustify(str(config), "-o", "file/out").code == 6
+
+
+def test_no_error_shows_the_text_of_an_item(robustify, tmp_path: Path) -> None:
+    rows = [
+        {"id": "a", "stem": SECRET, "choices": [SECRET, "b"], "key": 5},
+        {"id": "b", "stem": SECRET, "choices": SECRET, "key": 0},
+        {"id": "c", "stem": SECRET, "choices": [SECRET, None], "key": 0},
+        {"id": "a", "stem": SECRET, "choices": [SECRET, SECRET], "key": SECRET},
+    ]
+    (tmp_path / "bad.jsonl").write_text("\n".join(json.dumps(r) for r in rows))
+    ended = robustify("validate", "bad.jsonl")
+    assert ended.code == 3
+    assert len(ended.err.strip().split("\n")) >= 4
+    assert SECRET not in ended.err + ended.out
 
 
 def test_names_from_files_cannot_steer_a_terminal(robustify, tmp_path: Path) -> None:

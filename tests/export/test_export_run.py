@@ -14,7 +14,6 @@ from robustify.logs import LogPath
 from robustify.pipeline import rejudge
 from robustify.run import Run, open_run
 from robustify.writers.from_logs import import_logs
-from tests.support.exported_run import restricted
 from tests.support.fake_logs import jsonl
 
 Export = Callable[..., list[Path]]
@@ -51,23 +50,16 @@ def test_two_exports_are_the_same_bytes_and_name_no_place_of_this_machine(
 
 
 @every
-@pytest.mark.parametrize("force", [False, True])
-def test_a_restricted_run_is_refused_whatever_is_forced(
-    run: Run, tmp_path: Path, export: Export, force: bool
+@pytest.mark.parametrize("label", ["restricted", None])
+def test_a_run_that_does_not_say_that_it_is_public_is_refused_whatever_is_forced(
+    run: Run, tmp_path: Path, export: Export, label: str | None
 ) -> None:
-    with pytest.raises(AuthorisationError, match="is of a restricted set") as refused:
-        export(restricted(run), tmp_path / "out", force)
-    assert refused.value.exit_code == 4
+    config = {**run.manifest["config"], "sensitivity": label}
+    for force in (False, True):
+        with pytest.raises(AuthorisationError, match="is of a restricted set") as refused:
+            export(Run(run.folder, {**run.manifest, "config": config}), tmp_path / "out", force)
+        assert refused.value.exit_code == 4
     assert not (tmp_path / "out").exists()
-
-
-@every
-def test_a_run_that_does_not_say_that_it_is_public_is_refused(
-    run: Run, tmp_path: Path, export: Export
-) -> None:
-    config = {k: v for k, v in run.manifest["config"].items() if k != "sensitivity"}
-    with pytest.raises(AuthorisationError):
-        export(Run(run.folder, {**run.manifest, "config": config}), tmp_path / "out")
 
 
 @every

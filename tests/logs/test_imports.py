@@ -35,6 +35,7 @@ from tests.support.fake_logs import (
 from tests.support.fake_scorer import FakeScorer, finds
 
 SECRET = "zanzibar-platypus"
+DATE = "2026-01-02T03-04-05.678"
 PICKS: dict[str, list[int]] = {
     "one": [0, 1, 2, 3, 0, 1, 2, 3],
     "two": [0, 1, 2, 3, 1, 2, 3, 0],
@@ -143,8 +144,17 @@ def test_the_case_of_a_choice_tells_items_apart(tmp_path: Path) -> None:
 def test_what_matches_no_item_is_listed_by_line_and_counted(
     tmp_path: Path, items: list[Item], data: Path
 ) -> None:
-    items[3] = replace(items[3], stem=f"Which {SECRET} is it?")
-    run = import_one(tmp_path, items, None, data)
+    shown = [*items[:3], replace(items[3], stem=f"Which {SECRET} is it?"), *items[4:]]
+    # Rows that stand at each other's index are told by their content too.
+    shown[0], shown[1] = shown[1], shown[0]
+    run = import_one(tmp_path, shown, None, data)
+    assert [(r[1], r[3]) for r in rows(run)] == [
+        ("b0", 1), ("b1", 0), ("b2", 2), ("b4", 0), ("b5", 1), ("b6", 2), ("b7", 3),
+    ]  # fmt: skip
+    assert any(
+        note.startswith("rows that show no item of this run") and note.endswith(": 1")
+        for note in run.manifest["config"]["notes"]
+    )
     assert [json.loads(line) for line in (run.folder / "quarantine.jsonl").read_text().splitlines()] == [
         {"file": "samples_boxes.jsonl", "line": 4, "reason": "no item of the data has this content"}
     ]
@@ -169,26 +179,6 @@ def test_rows_with_the_id_but_not_the_content_of_an_item_are_not_joined(tmp_path
     eval_zip(path, inspect_tree([inspect_sample(i, "A") for i in others]))
     with pytest.raises(DataError, match="though one has this id"):
         import_logs([LogPath(path)], tmp_path / "out", data=[data])
-
-
-def test_a_row_at_the_index_of_an_item_but_with_another_content_is_set_aside_and_counted(
-    tmp_path: Path, items: list[Item], data: Path
-) -> None:
-    shown = [*items[:5], *(replace(i, stem=f"{SECRET} {n}") for n, i in enumerate(items[5:]))]
-    # Rows that stand at each other's index are told by their content too.
-    shown[0], shown[1] = shown[1], shown[0]
-    run = import_one(tmp_path, shown, None, data)
-    assert {r[1]: r[3] for r in rows(run)} == {
-        items[1].id: 0, items[0].id: 1, items[2].id: 2, items[3].id: 3, items[4].id: 0,
-    }  # fmt: skip
-    aside = [json.loads(line) for line in (run.folder / "quarantine.jsonl").read_text().splitlines()]
-    assert [row["line"] for row in aside] == [6, 7, 8]
-    assert all("no item of the data has this content" in row["reason"] for row in aside)
-    assert SECRET not in (run.folder / "quarantine.jsonl").read_text()
-    notes = run.manifest["config"]["notes"]
-    assert any(
-        note.startswith("rows that show no item of this run") and note.endswith(": 3") for note in notes
-    )
 
 
 def test_another_key_in_the_data_is_counted_and_the_data_s_own_is_taken(
@@ -343,6 +333,10 @@ def test_a_run_without_items_is_judged_and_says_what_is_absent(textless: Run, tm
     assert (textless.items, textless.holds_text) == (None, False)
     summary = textless.summary.tree()
     assert summary["splits"]["shortcut"] == 3
+    assert {name: told["model"] for name, told in textless.manifest["models"].items()} == {
+        m: m for m in VOTES
+    }
+    assert list(summary["screen"]["voters"]) == list(VOTES)
     assert summary["heuristics"] is summary["splits"]["cloze"] is summary["residual"]["probe"] is None
     assert summary["benchmark"]["topics"] == {"bank 0": 4, "bank 1": 4}
     assert summary["screen"]["voters"]["two"]["unanswered"] == 1
@@ -594,38 +588,32 @@ def test_two_wordings_of_one_view_are_told(tmp_path: Path, items: list[Item]) ->
     )
 
 
-def test_one_model_does_not_vote_under_two_names(tmp_path: Path, items: list[Item]) -> None:
-    date, given_ = "2026-01-02T03-04-05.678", []
+def dated(folder: Path, items: list[Item], place: str, **more: object) -> list[LogPath]:
+    """The logs of two models, each with its results file beside it; the models lie at `place`."""
+    paths = []
     for model in ("one", "two"):
-        log = logged(tmp_path, model, items, PICKS[model], hidden=True)
-        log = log.rename(log.with_name(f"samples_boxes_{date}.jsonl"))
-        path = results(log.parent, date, "boxes", model, 8)
+        log = logged(folder, model, items, PICKS[model], **more)
+        paths.append(LogPath(log.rename(log.with_name(f"samples_boxes_{DATE}.jsonl"))))
+        results(log.parent, DATE, "boxes", f"{place}{model}", 8)
+    return paths
+
+
+def test_one_model_does_not_vote_under_two_names(tmp_path: Path, items: list[Item]) -> None:
+    given_ = dated(tmp_path, items, "", hidden=True)
+    for log in given_:
+        path = next(log.path.parent.glob("results_*.json"))
         path.write_text(path.read_text().replace("0123abcd", "0123abcd" * 5))
-        given_.append(LogPath(log, view="choices_only"))
     with pytest.raises(UsageError, match="one and two: are one model"):
-        import_logs(given_, tmp_path / "out")
+        import_logs([replace(log, view="choices_only") for log in given_], tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
-def test_two_models_of_one_table_are_two_models(textless: Run) -> None:
-    assert {name: told["model"] for name, told in textless.manifest["models"].items()} == {
-        m: m for m in VOTES
-    }
-    assert len(textless.summary.tree()["screen"]["voters"]) == 3
-
-
 def test_provenance_is_kept_for_every_model(tmp_path: Path, items: list[Item]) -> None:
-    date = "2026-01-02T03-04-05.678"
-    for model in ("one", "two"):
-        log = logged(tmp_path, model, items, PICKS[model])
-        log.rename(log.with_name(f"samples_boxes_{date}.jsonl"))
-        results(log.parent, date, "boxes", f"/home/me/{model}", 8)
-    paths = sorted(tmp_path.rglob("samples_*.jsonl"))
-    run = import_logs([LogPath(p) for p in paths], tmp_path / "out")
+    run = import_logs(dated(tmp_path, items, "/home/me/"), tmp_path / "out")
     assert {name: told["dtype"] for name, told in run.manifest["models"].items()} == {
         "one": "float32", "two": "float32",
     }  # fmt: skip
     assert [log["file"] for log in run.manifest["import"]["logs"]] == [
-        f"1/samples_boxes_{date}.jsonl", f"2/samples_boxes_{date}.jsonl",
+        f"1/samples_boxes_{DATE}.jsonl", f"2/samples_boxes_{DATE}.jsonl",
     ]  # fmt: skip
     assert b"/home/me" not in (run.folder / "run.json").read_bytes()

@@ -239,24 +239,6 @@ def test_a_tie_contradicts_nothing_and_is_shared(path: Path) -> None:
     assert (table["correct"].to_pylist(), table["tie"].to_pylist()) == ([0.5], [2])
 
 
-def test_a_half_written_line_is_told_by_line_and_nothing_is_quoted(path: Path) -> None:
-    rows = logged()
-    jsonl(path, rows)
-    text = path.read_text()
-    path.write_text(text[: len(text) - 200])
-    faults = read_log(path, LogOptions()).faults
-    assert [f.line for f in faults] == [6]
-    assert "cut off" in faults[0].reason
-    assert "box" not in faults[0].reason
-
-
-def test_options_that_are_letters_only_are_refused(path: Path) -> None:
-    row = lm_eval_row(boxes()[0], 0, [-1.0, -2.0, -3.0, -4.0])
-    row["doc"]["choices"] = ["A", "B", "C", "D"]
-    with pytest.raises(DataError, match="options are letters"):
-        log_of(path, [row])
-
-
 def test_the_doc_s_own_fields_can_be_named(path: Path) -> None:
     row = lm_eval_row(boxes()[0], 0, [-1.0, -2.0, -3.0, -4.0])
     row["doc"] = {"frage": "Which thing?", "wahl": ["a thing", "b thing", "c thing", "d thing"], "richtig": 1}

@@ -15,6 +15,7 @@ from robustify.gate.fingerprints import write_index
 from robustify.loaders import Source, load
 from robustify.restricted.access import authorised, require_hosts, require_inside
 from robustify.restricted.account import registered
+from robustify.restricted.manifest import Manifest
 from robustify.restricted.recognition import many, recognised, require_ordinary
 from robustify.writers.public import PublicWriter
 from tests.gate.sets import KEY, key_file
@@ -343,39 +344,38 @@ REMOTE = (
 )
 
 
-@pytest.mark.parametrize("model", LOCAL, ids=str)
-def test_models_of_this_machine_may_be_asked(mock: Path, model: dict[str, Any]) -> None:
+@pytest.fixture
+def manifest(mock: Path) -> Manifest:
     access = authorised(configs.load(mock / "mock.yaml"), None)
     assert access is not None
-    require_inside(models(model), access.manifest)
+    return access.manifest
+
+
+@pytest.mark.parametrize("model", LOCAL, ids=str)
+def test_models_of_this_machine_may_be_asked(manifest: Manifest, model: dict[str, Any]) -> None:
+    require_inside(models(model), manifest)
 
 
 @pytest.mark.parametrize(("model", "host"), REMOTE, ids=str)
 def test_a_model_elsewhere_is_refused_unless_the_manifest_names_its_host(
-    mock: Path, model: dict[str, Any], host: str
+    manifest: Manifest, model: dict[str, Any], host: str
 ) -> None:
-    access = authorised(configs.load(mock / "mock.yaml"), None)
-    assert access is not None
     with pytest.raises(AuthorisationError, match=f"'{host}', which egress"):
-        require_inside(models(model), access.manifest)
-    require_inside(models(model), access.manifest.model_copy(update={"egress": (host,)}))
+        require_inside(models(model), manifest)
+    require_inside(models(model), manifest.model_copy(update={"egress": (host,)}))
 
 
-def test_a_permitted_host_is_talked_to_under_tls(mock: Path) -> None:
-    access = authorised(configs.load(mock / "mock.yaml"), None)
-    assert access is not None
-    permitted = access.manifest.model_copy(update={"egress": ("llm.example",)})
+def test_a_permitted_host_is_talked_to_under_tls(manifest: Manifest) -> None:
+    permitted = manifest.model_copy(update={"egress": ("llm.example",)})
     with pytest.raises(AuthorisationError, match="expected https"):
         require_inside(
             models({"name": "a", "engine": "openai", "base_url": "http://llm.example/v1"}), permitted
         )
 
 
-def test_all_hosts_are_told_at_once(mock: Path) -> None:
-    access = authorised(configs.load(mock / "mock.yaml"), None)
-    assert access is not None
+def test_all_hosts_are_told_at_once(manifest: Manifest) -> None:
     with pytest.raises(AuthorisationError) as told:
-        require_hosts([("a", "one.example"), ("b", "two.example")], access.manifest)
+        require_hosts([("a", "one.example"), ("b", "two.example")], manifest)
     assert len(told.value.lines) == 2
 
 

@@ -59,11 +59,5 @@ def made_run(folder: Path, items: list[Item] | None = None, *, text: bool = True
     )
 
 
-def restricted(run: Run) -> Run:
-    """The same run as one of a restricted set would be opened."""
-    config = {**run.manifest["config"], "sensitivity": "restricted"}
-    return Run(run.folder, {**run.manifest, "config": config})
-
-
 def lines(path: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
