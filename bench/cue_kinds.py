@@ -132,6 +132,42 @@ TUNING: dict[str, Plant] = {
 }
 
 
+def _longer(item: Item, rng: np.random.Generator) -> tuple[str, ...]:
+    return tuple(
+        f"{c} {' '.join(_drawn(NEUTRAL, rng, 6))}" if j == item.key else c for j, c in enumerate(item.choices)
+    )
+
+
+def _absolute(item: Item, rng: np.random.Generator) -> tuple[str, ...]:
+    said = _drawn(("always", "never", "only", "every", "all", "none"), rng, item.k)
+    return tuple(c if j == item.key else f"{said[j]} {c}" for j, c in enumerate(item.choices))
+
+
+def _full_stop(item: Item, rng: np.random.Generator) -> tuple[str, ...]:
+    return tuple(f"{c.rstrip('.')}." if j == item.key else c.rstrip(".") for j, c in enumerate(item.choices))
+
+
+def _phrase(item: Item, rng: np.random.Generator) -> tuple[str, ...]:
+    """Every other option repeats two of the three words that the key has more."""
+    more = _drawn(NEUTRAL, rng, 3)
+    out = []
+    for j, choice in enumerate(item.choices):
+        own = list(more)
+        if j != item.key:
+            own[int(rng.integers(3))] = _drawn(NEUTRAL, rng, 1)[0]
+        out.append(f"{choice} {' '.join(own)}")
+    return tuple(out)
+
+
+LISTED: dict[str, Plant] = {
+    "longer_key": _longer,
+    "absolute_distractors": _absolute,
+    "formatting_cue": _full_stop,
+    "repeated_phrase": _phrase,
+}
+"""Kinds that the probe has features for, planted into other items than the demo's."""
+
+
 def planted(
     items: Sequence[Item], plant: Plant, share: float, seed: int
 ) -> tuple[list[Item], np.ndarray[tuple[int], np.dtype[np.bool_]]]:

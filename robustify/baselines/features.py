@@ -209,22 +209,33 @@ NAMES = (
     "odd_form",
     "far_from_middle_number",
 )
-"""What the columns of `matrix` are."""
+"""The features of `matrix`, which has each of them twice."""
 
 
 def matrix(items: Sequence[Item]) -> Floats:
-    """The features of all choices of all items, one after the other, (sum of k, features).
+    """The features of all choices of all items, one after the other, (sum of k, 2 * features).
 
-    Each feature is standardised within its item (mean 0, deviation 1; all 0 where the choices do not differ),
-    so that only what tells the choices of one item apart is left.
+    Each feature twice, and nothing but what tells the choices of one item apart: standardised within its item (mean
+    0, deviation 1; all 0 where the choices do not differ), which says which choice has most; and centred within it, in
+    units of the deviation over all items, which says by how much. The longest key by six words and by one are the same
+    to the first alone.
     """
+    raw, k = amounts(items), np.array([item.k for item in items], dtype=np.int64)
+    if not len(raw):
+        return np.zeros((0, 2 * len(NAMES)))
+    beyond = raw - np.repeat(np.add.reduceat(raw, np.cumsum(k) - k) / k[:, None], k, axis=0)
+    spread = np.sqrt(np.mean(beyond**2, axis=0))
+    return np.hstack([standardised(raw, k), beyond / np.where(spread > 1e-9, spread, np.inf)])
+
+
+def amounts(items: Sequence[Item]) -> Floats:
+    """The features of all choices as they are counted, (sum of k, features)."""
     rows = [
         (*own, *beside)
         for item in items
         for own, beside in zip(map(_traits, item.choices), _contrasts(item.choices), strict=True)
     ]
-    raw = np.array(rows, dtype=np.float64)
-    return standardised(raw, np.array([item.k for item in items], dtype=np.int64))
+    return np.array(rows, dtype=np.float64).reshape(len(rows), len(NAMES))
 
 
 def standardised(raw: Floats, k: Ints) -> Floats:

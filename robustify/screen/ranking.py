@@ -253,9 +253,9 @@ def _fitted(
         for (name, values), weight in zip(seen.items(), gamma.tolist(), strict=True):
             parts[_part(name)][mine] += centred(weight * values[mine], there[mine])
         if x is not None:
-            beta = gamma[0] * coefficients(x, index.key, there, SHRINKAGE, others)
-            for name, column, b in zip(NAMES, np.moveaxis(x[mine], -1, 0), beta.tolist(), strict=True):
-                surface[name][mine] = b * column
+            added = x[mine] * (gamma[0] * coefficients(x, index.key, there, SHRINKAGE, others))
+            for at, name in enumerate(NAMES):
+                surface[name][mine] = added[:, :, at] + added[:, :, at + len(NAMES)]
     return np.asarray(sum(parts.values(), np.zeros(there.shape))), parts, surface
 
 

@@ -22,6 +22,7 @@ from robustify.baselines.artifact_probe import (
     probe,
 )
 from robustify.baselines.features import (
+    NAMES,
     jaccard,
     likeness,
     matrix,
@@ -235,12 +236,14 @@ def test_choices_of_symbols_compare_by_their_texts() -> None:
 # --- features ---
 
 
-def test_features_are_standardised_within_each_item() -> None:
+def test_features_are_standardised_within_each_item_and_over_all() -> None:
     items, _ = a_set(14, 20, share=1.0)
     x = matrix(items).reshape(20, 4, -1)
     assert x.mean(axis=1) == pytest.approx(0, abs=1e-9)
-    spread = x.std(axis=1)
+    spread, overall = x[:, :, : len(NAMES)].std(axis=1), x[:, :, len(NAMES) :].std(axis=(0, 1))
     assert (np.isclose(spread, 1) | np.isclose(spread, 0)).all()
+    assert (np.isclose(overall, 1) | np.isclose(overall, 0)).all()
+    assert np.count_nonzero(overall) > 10
 
 
 def test_standardised_by_hand() -> None:

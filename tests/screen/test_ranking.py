@@ -199,4 +199,4 @@ def test_the_exact_rule_flags_less_and_says_what() -> None:
 
 
 def test_every_column_of_the_features_has_a_name() -> None:
-    assert matrix(items_of(bench(3, 1))).shape[1] == len(NAMES)
+    assert matrix(items_of(bench(3, 1))).shape[1] == 2 * len(NAMES)
