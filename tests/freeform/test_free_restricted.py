@@ -23,7 +23,15 @@ from robustify.freeform.judge.prompting import Message
 from robustify.freeform.permit import cell, cells, prepared, released, share
 from robustify.freeform.questions import Generation, convert_item, prompt_of
 from robustify.freeform.report import markdown_page, summarise
-from robustify.freeform.schema import FreeItem, GradeResult, answer_from, grade_from, item_from, item_json
+from robustify.freeform.schema import (
+    AnswerRow,
+    FreeItem,
+    GradeResult,
+    answer_from,
+    grade_from,
+    item_from,
+    item_json,
+)
 from robustify.item import Item
 from robustify.restricted.ids import item_id
 from robustify.restricted.secret_key import evaluator_key
@@ -85,11 +93,8 @@ def answered(mock: Path) -> tuple[Path, Path]:
 def changed(path: Path, **fields: Any) -> Path:
     """The file with these fields of each row set, or taken out where None."""
     rows = [json.loads(line) | fields for line in path.read_text().splitlines()]
-    kept = [
-        {name: held for name, held in row.items() if held is not None or name not in fields} for row in rows
-    ]
-    write_lines(path, kept)
-    return path
+    gone = {name for name, value in fields.items() if value is None}
+    return write_lines(path, [{k: v for k, v in row.items() if k not in gone} for row in rows])
 
 
 TWO = ("grader/mcq@1.0", "grader/mcq@2.0")
@@ -130,43 +135,28 @@ def test_the_digests_in_grades_and_answers_cannot_be_made_without_the_key(mock: 
     kept |= {d for a in attempts for d in (a.key, a.prompt_sha256, a.reply_sha256)}
     assert attempts
     assert not kept & plain
-    # Of public items the same digests are found, so the search above looks for the right thing.
-    open_ = [replace(item, id=item.id, restricted=False) for item in held]
-    open_rows = [
-        replace(row, prompt_sha256=prompt_of(i, Generation())[1]) for row, i in zip(rows, open_, strict=True)
-    ]
-    grade_answers(open_, open_rows, Grading(), mock / "open.jsonl")
-    assert set(map(grading.answer_digest, open_rows)) & {
-        json.loads(line)["answer_sha256"] for line in (mock / "open.jsonl").read_text().splitlines()
-    }
 
 
-def test_a_dictionary_of_the_public_data_opens_no_id(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("restricted", "found"), [(True, 0), (False, 12)])
+def test_a_dictionary_of_the_public_data_opens_no_id(tmp_path: Path, restricted: bool, found: int) -> None:
     known = [Item(f"p{i}", f"what is {i} zorb?", (f"one {i}", "two", "three", "four"), 0) for i in range(12)]
 
-    def opened(*, restricted: bool) -> int:
-        named = [replace(i, id=item_id(b"k" * 32, "mock", "1", i.stem, i.choices)) for i in known]
-        held = [convert_item(i, restricted=restricted) for i in named]
-        rows = [
-            answer_from({**BLANK, "item_id": i.id, "prompt_sha256": prompt_of(i, Generation())[1]})
-            for i in held
-        ]
-        path, rules = tmp_path / f"{restricted}.jsonl", Grading(mode="deterministic", seal=SEAL)
-        grade_answers(held, rows, rules, path)
-        about = grading._about(Grading(mode="deterministic"), None)
-        hits = 0
-        for told in map(json.loads, path.read_text().splitlines()):
-            for item in known:
-                guess = convert_item(replace(item, id=told["item_id"]), restricted=restricted)
-                row = answer_from(
-                    {**BLANK, "item_id": guess.id, "prompt_sha256": prompt_of(guess, Generation())[1]}
-                )
-                digests = {grading._key(guess, row, about), grading.answer_digest(row)}
-                hits += bool(digests & {told["key"], told["answer_sha256"]})
-        return hits
+    def answered(item: Item, name: str) -> tuple[FreeItem, AnswerRow]:
+        free = convert_item(replace(item, id=name), restricted=restricted)
+        return free, answer_from(
+            {**BLANK, "item_id": name, "prompt_sha256": prompt_of(free, Generation())[1]}
+        )
 
-    assert opened(restricted=True) == 0
-    assert opened(restricted=False) == len(known)
+    held = [answered(i, item_id(b"k" * 32, "mock", "1", i.stem, i.choices)) for i in known]
+    path, rules = tmp_path / "grades.jsonl", Grading(mode="deterministic", seal=SEAL)
+    grade_answers([free for free, _ in held], [row for _, row in held], rules, path)
+    about = grading._about(Grading(mode="deterministic"), None)
+    hits = 0
+    for told in map(json.loads, path.read_text().splitlines()):
+        for guess, row in (answered(item, told["item_id"]) for item in known):
+            digests = {grading._key(guess, row, about), grading.answer_digest(row)}
+            hits += bool(digests & {told["key"], told["answer_sha256"]})
+    assert hits == found
 
 
 BLANK = {"model": "m", "text": "one", "template_id": "t", "template_sha256": "x"}
@@ -282,14 +272,9 @@ def test_a_killed_run_goes_on_and_nothing_is_graded_twice(mock: Path) -> None:
 
 
 def test_prepare_tells_no_small_count(mock: Path) -> None:
-    told = json.loads(run("prepare", mock / "mock.yaml", "-o", mock / "out" / "i.jsonl", "--json").output)
-    assert told == {
-        "n": N,
-        "asked": N,
-        "kinds": {"short_text": N},
-        "excluded": {},
-        "out": str(mock / "out" / "i.jsonl"),
-    }
+    out = mock / "out" / "i.jsonl"
+    told = json.loads(run("prepare", mock / "mock.yaml", "-o", out, "--json").output)
+    assert told == {"n": N, "asked": N, "kinds": {"short_text": N}, "excluded": {}, "out": str(out)}
     few = {"n": 60, "asked": 57, "kinds": {"numeric": 30, "short_text": 27}, "excluded": {"long_answer": 3}}
     assert prepared(few, 10) == {"n": 60, "asked": None, "kinds": None, "excluded": None}
     few = {"n": 60, "asked": 40, "kinds": {"numeric": 37, "short_text": 3}, "excluded": {"long_answer": 20}}
@@ -314,11 +299,8 @@ def test_a_report_shows_no_small_cell_and_no_rate_of_none_or_all() -> None:
     assert whole["kinds"] == {}
     assert (whole["all"]["accuracy"]["value"], whole["all"]["n"]) == (0.38, 60)
     assert "100 % (" not in markdown_page(told).split("coverage")[0]
-    for right, n, why in (
-        (3, 3, "< 10 items"),
-        (40, 40, "< 10 right or wrong"),
-        (5, 40, "< 10 right or wrong"),
-    ):
+    for right, n in ((3, 3), (40, 40), (5, 40)):
+        why = "< 10 items" if n < 10 else "< 10 right or wrong"
         part = summarise([], graded("a", right, n))["models"]["m"]["all"]
         assert (part["accuracy"]["withheld"], part["lower"], part["upper"]) == (why, None, None)
     assert summarise([], graded("a", 8, 20), min_cell=5)["models"]["m"]["all"]["accuracy"]["value"] == 0.4
