@@ -124,7 +124,7 @@ BAD_ITEMS = [
 @pytest.mark.parametrize("row", BAD_ITEMS)
 def test_a_bad_item_is_refused_without_its_text(row: dict[str, object]) -> None:
     with pytest.raises(DataError):
-        item_from(row)
+        item_from(row | {"restricted": False})
 
 
 def test_an_unscored_grade_has_no_score() -> None:

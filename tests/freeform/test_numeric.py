@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robustify.errors import UsageError
-from robustify.freeform.grade.numeric import NumericRule, Percent, Tolerance, find_numeric
+from robustify.freeform.grade.numeric import NumericRule, Percent, find_numeric
 from robustify.freeform.grade.quantities import plain_notation, quantities_in, whole_quantity
 from robustify.freeform.grade.units import convert, parse_unit
 from tests.freeform.scripted import grade_numeric
@@ -214,7 +214,7 @@ PERCENT: list[tuple[str, str, Percent, float]] = [
 def test_the_question_or_a_rule_says_how_a_per_cent_sign_is_read(
     answer: str, reference: str, percent: Percent, score: float
 ) -> None:
-    rule = NumericRule(Tolerance(), percent=percent)
+    rule = NumericRule(percent=percent)
     assert find_numeric(answer, reference, rule, "What percentage is it?").score == score
 
 

@@ -14,7 +14,7 @@ from robustify.errors import UsageError
 from robustify.freeform.answer_text import shown_answer
 from robustify.freeform.grade.choice import find_choice, find_explanation
 from robustify.freeform.grade.nuggets import NUGGETS, grade_nuggets
-from robustify.freeform.grade.numeric import NumericRule, Percent, Tolerance, find_numeric, rivals_of
+from robustify.freeform.grade.numeric import NumericRule, Percent, find_numeric, rivals_of, written
 from robustify.freeform.judge.conversation import Judging, judged, tolerance_percent
 from robustify.freeform.judge.judges import Judge
 from robustify.freeform.judge.verdicts import scale_of
@@ -113,15 +113,15 @@ def grade_answer(
 def _numeric(item: FreeItem, row: AnswerRow, rules: Grading, judge: Judge | None) -> GradeResult:
     # The other options are wrong values that are known: an answer that is nearer to one is wrong.
     others = [option for i, option in enumerate(item.options) if i != item.correct]
-    tolerance = Tolerance.of(rules.rel_tol, rules.abs_tol)
-    rule = NumericRule(tolerance, item.unit, rules.percent, rivals_of(item.reference, others))
+    rel, absolute = written(rules.rel_tol), written(rules.abs_tol)
+    rule = NumericRule(rel, absolute, item.unit, rules.percent, rivals_of(item.reference, others))
     finding = find_numeric(row.text, item.reference, rule, item.question)
     found = finding.graded("numeric", GRADERS["numeric"], item.reference, item.id, row.model)
     words = {
         "reference": f"{item.reference} {item.unit}" if item.unit else item.reference,
-        "tolerance_percent": tolerance_percent(tolerance.rel),
+        "tolerance_percent": tolerance_percent(rel),
     }
-    found = replace(found, tolerance=tolerance.json())
+    found = replace(found, tolerance={"rel": str(rel), "abs": str(absolute)})
     return _with_judge(found, item, row, rules, judge, rules.numeric_template, words)
 
 

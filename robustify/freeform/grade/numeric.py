@@ -4,7 +4,6 @@ The number must be certain: one in the final segment, or the one after its last 
 numbers are wrong; an expression, an unknown unit or a scale that is off by a power of ten is left to a judge.
 """
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -87,63 +86,47 @@ _FAHRENHEIT, _FARAD = (("degree_Fahrenheit", 1),), (("farad", 1),)
 
 
 @dataclass(frozen=True, slots=True)
-class Tolerance:
-    """An answer is right within `max(rel * |reference|, abs)`; both 0 mean exact equality.
+class NumericRule:
+    """How a number is compared. It is right within `max(rel * |reference|, abs)`; both 0 mean exact equality.
+
+    `unit` is the unit it is wanted in. `percent`: "auto" lets `question` decide whether 20 % may also be 20; "face" and
+    "strict" force one reading. `rivals` are wrong values that are known, as of other options: an answer that is nearer
+    to one is not right, however wide the tolerance.
 
     Raises:
-        UsageError: a tolerance that is negative or no finite number.
+        UsageError: a tolerance that is negative or no finite number, or a `percent` that is none.
     """
 
     rel: Decimal = Decimal("0.05")
     abs: Decimal = Decimal(0)
-
-    def __post_init__(self) -> None:
-        for name, value in (("rel_tol", self.rel), ("abs_tol", self.abs)):
-            if not value.is_finite() or value < 0:
-                raise UsageError(f"{name} {value}: expected a finite number of at least 0")
-
-    @classmethod
-    def of(cls, rel: float, absolute: float) -> "Tolerance":
-        """Tolerances as they are written: 0.05 is 5 %, not 0.05000000000000000277."""
-        if not (math.isfinite(rel) and math.isfinite(absolute)):
-            raise UsageError(f"tolerance {rel}, {absolute}: expected finite numbers")
-        return cls(Decimal(str(rel)), Decimal(str(absolute)))
-
-    def accepts(self, answer: Decimal, reference: Decimal) -> bool:
-        """Whether an answer is within the tolerance, its edge included."""
-        with localcontext(_CONTEXT):
-            return abs(answer - reference) <= max(self.rel * abs(reference), self.abs)
-
-    def json(self) -> dict[str, str]:
-        """As written in a grade."""
-        return {"rel": str(self.rel), "abs": str(self.abs)}
-
-
-@dataclass(frozen=True, slots=True)
-class NumericRule:
-    """How a number is compared: tolerance, the unit it is wanted in, and how a per cent sign is read.
-
-    `percent`: "auto" lets `question` decide whether 20 % may also be 20; "face" and "strict" force one reading.
-    `rivals` are wrong values that are known, as of other options: an answer that is nearer to one is not right,
-    however wide the tolerance.
-    """
-
-    tolerance: Tolerance = Tolerance()
     unit: str | None = None
     percent: Percent = "auto"
     rivals: tuple[Decimal, ...] = ()
 
     def __post_init__(self) -> None:
+        for name, value in (("rel_tol", self.rel), ("abs_tol", self.abs)):
+            if not value.is_finite() or value < 0:
+                raise UsageError(f"{name} {value}: expected a finite number of at least 0")
         if self.percent not in ("auto", "face", "strict"):
             raise UsageError(f"percent {self.percent!r}: expected auto, face or strict")
 
+    def close(self, answer: Decimal, reference: Decimal) -> bool:
+        """Whether an answer is within the tolerance, its edge included."""
+        with localcontext(_CONTEXT):
+            return abs(answer - reference) <= max(self.rel * abs(reference), self.abs)
+
     def accepts(self, answer: Decimal, reference: Decimal) -> bool:
         """Whether an answer is within the tolerance, and nearer to no rival."""
-        if not self.tolerance.accepts(answer, reference):
+        if not self.close(answer, reference):
             return False
         with localcontext(_CONTEXT):
             off = abs(answer - reference)
             return all(abs(answer - rival) >= off for rival in self.rivals)
+
+
+def written(tolerance: float) -> Decimal:
+    """A tolerance as it is written: 0.05 is 5 %, not 0.05000000000000000277."""
+    return Decimal(str(tolerance))
 
 
 def rivals_of(reference: str, others: Sequence[str]) -> tuple[Decimal, ...]:
@@ -247,7 +230,7 @@ def _compared(
         flags = ("unit_assumed",)
     if rule.accepts(value, reference.value):
         return right("within_tolerance", quantity.raw, flags)
-    if flags and _off_by_tens(value, reference.value, rule.tolerance):
+    if flags and _off_by_tens(value, reference.value, rule):
         return undecided("unit_scale_mismatch", quantity.raw, flags)
     return _missed(quantity, reference, rule, flags)
 
@@ -255,7 +238,7 @@ def _compared(
 def _missed(
     quantity: NumberWithUnit, reference: NumberWithUnit, rule: NumericRule, flags: tuple[str, ...]
 ) -> Finding:
-    if reference.value == 0 and rule.tolerance.abs == 0:
+    if reference.value == 0 and rule.abs == 0:
         return wrong("zero_reference_needs_abs", quantity.raw, flags)
     if quantity.value in rule.rivals:
         return wrong("other_option", quantity.raw, flags)
@@ -294,12 +277,10 @@ def _by_percent(
     return _missed(quantity, reference, rule, ("percent",))
 
 
-def _off_by_tens(value: Decimal, reference: Decimal, tolerance: Tolerance) -> bool:
+def _off_by_tens(value: Decimal, reference: Decimal, rule: NumericRule) -> bool:
     """Whether an answer would be right with its decimal point moved: then it may be in another unit."""
     if value == 0 or reference == 0:
         return False
     shift = reference.adjusted() - value.adjusted()
-    return any(
-        s != 0 and tolerance.accepts(value.scaleb(s, _CONTEXT), reference)
-        for s in (shift - 1, shift, shift + 1)
-    )
+    shifts = (shift - 1, shift, shift + 1)
+    return any(s != 0 and rule.close(value.scaleb(s, _CONTEXT), reference) for s in shifts)
