@@ -7,8 +7,10 @@ size and topics stand beside it. What a model was not asked is absent, not zero.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
+from scipy.special import stdtr, stdtrit
 
 from robustify.answers import Answers, Block
 from robustify.arrays import Bools, Floats, Ints
@@ -18,13 +20,17 @@ from robustify.screen.screen_rules import FULL_OF, VIEW_OF, Mode, ScreenRules, T
 from robustify.screen.votes import averaged, first_template, models_asked
 from robustify.stats import differences
 from robustify.stats.differences import detectable, independent_difference, paired_difference
+from robustify.stats.distributions import LEAST_LATTICE_P, central, removal, total
 from robustify.stats.intervals import FEWEST_CLUSTERS, clusters, interval, rate, resampled
-from robustify.stats.tests import minimum_detectable_difference
+from robustify.stats.tests import LEVEL, minimum_detectable_difference
 from robustify.summary.quantity import DifferenceQuantity, Quantity
-from robustify.summary.scored import Accuracy, AgainstChance, FreeScores, RandomRemoval, ViewScores
+from robustify.summary.scored import Accuracy, AgainstChance, ByDecoys, FreeScores, RandomRemoval, ViewScores
 
 VIEWS = ("full", "full_text", "choices_only", "choices_only_text", "cloze")
-DRAWS = 1_000
+FEWEST_DECOYS = 10
+"""Flagged items and decoys below which they are not compared."""
+_FINEST = 5040
+"""Parts of a credit that the sums of credits are counted in, at most; a finer credit is rounded."""
 
 Credits = Mapping[str, Floats | None]
 """By measure (`full`, `choices_only`, `cloze_chars`, ...): credits (n,), None where it was not asked.
@@ -39,7 +45,8 @@ class Parts:
 
     `shortcut` flagged, `robust` kept, `cloze` fit for cloze; `longest` the credit of the longest answer (NaN if
     unknown), `topic` its number, `groups` what is resampled together (None: every item for itself), `k` the
-    number of choices (None: chance is not given).
+    number of choices (None: chance is not given), `agreed` the one option that the filter would flag, were it the key,
+    below 0 where there is none.
     """
 
     shortcut: Bools
@@ -49,6 +56,7 @@ class Parts:
     topic: Ints
     groups: Ints | None = None
     k: Ints | None = None
+    agreed: Ints | None = None
 
 
 def everyone(answers: Answers) -> tuple[str, ...]:
@@ -95,7 +103,7 @@ def accuracy(credits: Credits, parts: Parts, free: FreeScores | None = None, *, 
     return Accuracy(
         is_voter=is_voter,
         **measures,
-        full_other=None if other is None else against_chance(other, parts.k),
+        full_other=None if other is None else against_chance(other, parts.k, parts.groups),
         free=free,
         format_gap=format_gap(credits, parts),
     )
@@ -137,19 +145,19 @@ def heuristic_gap(won: Floats, longest: Floats, groups: Ints | None = None) -> D
 
 
 def random_removal(
-    credits: Credits, parts: Parts, seed: int = 0, draws: int = DRAWS, *, is_voter: bool | None = None
+    credits: Credits, parts: Parts, pick: Ints | None = None, *, is_voter: bool | None = None
 ) -> RandomRemoval | None:
-    """What `draws` random removals of as many items of each topic leave.
+    """What random removals of as many items of each topic leave: the exact distribution.
 
     Measured on `full`, else on cloze by characters; None where neither was asked or nothing is kept.
     `percentile` (0 to 100): the share of removals that leave an accuracy no higher than the one on Robust;
-    `p`: how often they leave one as far from what they leave on average, two-sided; `mde`: where p is above
+    `p`: how often they leave one as far out on its side, doubled; `mde`: where p is above
     0.05, the difference that 80 % power would detect, None where no removal changes anything. What a voter
     scores on Robust is low by selection, which no random removal shows.
 
     The removals know nothing of the answers. A model that errs as the voters do is right where chance flagged an
-    item, so on a set without a shortcut it falls too, and p calls it a fall. Keys drawn anew cannot mend this: which
-    of its right answers it knew, and which it guessed as the voters do, its answers do not tell.
+    item, so on a set without a shortcut it falls too, and p calls it a fall. `by_decoys` does not: see there. `pick`
+    (n,) is what it picked on `full`, below 0 where that is not known.
     """
     view = next((v for v in ("full", "cloze_chars") if credits.get(v) is not None), None)
     won = credits.get(view) if view is not None else None
@@ -159,36 +167,84 @@ def random_removal(
     kept = inside & parts.robust
     if not kept.any():
         return None
-    means = _left(won, inside, kept, parts.topic, np.random.default_rng(seed), draws)
-    here = float(won[kept].mean())
-    below, above = np.mean(means <= here + 1e-12), np.mean(means >= here - 1e-12)
-    p = min(1.0, 2 * (1 + draws * float(min(below, above))) / (1 + draws))
+    unit, credit = _counted(won, inside)
+    by_topic = [
+        (inside & (parts.topic == name), kept & (parts.topic == name))
+        for name in np.unique(parts.topic[kept])
+    ]
+    first, mass = total(removal(credit[of], int(stay.sum())) for of, stay in by_topic)
+    sums, here = first + np.arange(len(mass)), int(credit[kept].sum())
+    at_most, at_least = float(mass[sums <= here].sum()), float(mass[sums >= here].sum())
+    p = min(1.0, max(LEAST_LATTICE_P, 2 * min(at_most, at_least)))
+    scale = unit * int(kept.sum())
+    mean = float(sums @ mass) / scale
+    error = math.sqrt(max(0.0, float((sums / scale - mean) ** 2 @ mass)))
+    low, high = ((first + end) / scale for end in central(mass))
     return RandomRemoval(
         view=view,
         is_voter=is_voter,
-        robust=Quantity.of(rate(won[kept])),
-        draws=draws,
-        mean=float(means.mean()),
-        ci=interval(means),
-        percentile=100 * float(below),
+        robust=Quantity.of(rate(won[kept], None if parts.groups is None else parts.groups[kept])),
+        mean=mean,
+        ci=(low, high),
+        percentile=min(100.0, 100 * at_most),
         p=p,
-        mde=detectable(float(means.std())) if p > 0.05 and means.std() > 0 else None,
+        mde=detectable(error) if p > LEVEL and len(mass) > 1 else None,
+        by_decoys=by_decoys(won, pick, parts) if pick is not None and view == "full" else None,
     )
 
 
-def _left(
-    won: Floats, inside: Bools, kept: Bools, topic: Ints, rng: np.random.Generator, draws: int
-) -> Floats:
-    total = np.zeros(draws)
-    for name in np.unique(topic[kept]):
-        here = inside & (topic == name)
-        values, counts = np.unique(won[here], return_counts=True)
-        # How many of each credit stay is multivariate hypergeometric, so no item is ever shuffled.
-        stay = rng.multivariate_hypergeometric(
-            counts, int((here & kept).sum()), size=draws, method="marginals"
-        )
-        total += stay @ values
-    return np.asarray(total / int(kept.sum()))
+def by_decoys(won: Floats, pick: Ints, parts: Parts) -> ByDecoys | None:
+    """Accuracy on the flagged items against what it were, had chance flagged them all.
+
+    Decoys are items on which the voters agree on a wrong option: as many stand for each flag by chance as for any other
+    option, so they show how the model answers where the voters guess alike. It picks their option with frequency f. It
+    knows the key with frequency a = P(key) - P(another option) / (k - 2), because what it guesses otherwise falls on
+    the key as often as on any other option. Where such an agreement falls on the key it is right with a + f. `won` and
+    `pick` (n,). A decoy weighs 1 / (k - 1), the flags by chance that it stands for. The error is that of an item (or
+    group) bootstrap with Student's t. Items of two options have no third one and are left out; None below 10 flagged
+    items, decoys, or groups of them.
+    """
+    if parts.agreed is None or parts.k is None:
+        return None
+    here = (parts.agreed >= 0) & (parts.k >= 3) & (pick >= 0) & ~np.isnan(won)
+    hit, agreed, k = parts.shortcut[here], parts.agreed[here], parts.k[here]
+    right, weight = won[here], np.where(hit, 0.0, 1 / (k - 1))
+    expected = np.where((right == 1) | (pick[here] == agreed), 1.0, -1 / (k - 2))
+    groups = None if parts.groups is None else parts.groups[here]
+    sides = [clusters(int(m.sum()), None if groups is None else groups[m]) for m in (hit, ~hit)]
+    if min(sides) < FEWEST_DECOYS:
+        return None
+    table = np.column_stack([hit * right, hit, weight * expected, weight])
+    with np.errstate(invalid="ignore"):
+        drawn = float(np.nanstd(_gap(resampled(table, groups))))
+    # Where nearly all are right too little varies: on either side one item more may have gone the other way.
+    error = math.hypot(drawn, *(1 / (side + 2) for side in sides))
+    found, by_chance = float(right[hit].mean()), float(np.average(expected, weights=weight))
+    off, t = found - by_chance, float(stdtrit(min(sides) - 1, 0.975))
+    gap = differences.Difference(off, len(right), (off - t * error, off + t * error), error)
+    return ByDecoys(
+        flagged=Quantity.of(rate(right[hit], None if groups is None else groups[hit])),
+        expected=Quantity(value=by_chance, n=int((~hit).sum())),
+        difference=DifferenceQuantity.from_stats(gap),
+        p=float(2 * stdtr(min(sides) - 1, -abs(off) / error)),
+    )
+
+
+def full_picks(answers: Answers, index: ItemIndex, model: str, mode: Mode = "letter") -> Ints | None:
+    """What a model picked on the full question in the own order, (n,); -1 where unknown or tied, None if not asked."""
+    view = FULL_OF[mode]
+    block = answers.block(view, model, first_template(answers, view, (model,))).first()
+    if not len(block):
+        return None
+    pick = index.spread(block, np.where(block.tie > 1, -1.0, block.pick))
+    return np.where(np.isnan(pick), -1, pick).astype(np.int64)
+
+
+def _counted(won: Floats, inside: Bools) -> tuple[int, Ints]:
+    """Credits (n,) as whole numbers of a unit, 1 / the first number."""
+    values = np.unique(won[inside]).tolist()
+    unit = min(math.lcm(*(Fraction(x).limit_denominator(64).denominator for x in values)), _FINEST)
+    return unit, np.rint(np.where(inside, won, 0.0) * unit).astype(np.int64)
 
 
 def _full(answers: Answers, index: ItemIndex, model: str, view: str) -> Floats | None:
@@ -225,7 +281,8 @@ def _measure(name: str, won: Floats, parts: Parts) -> ViewScores:
     inside = parts.cloze if name.startswith("cloze") else np.ones(len(won), dtype=bool)
 
     def on(mask: Bools) -> AgainstChance:
-        return against_chance(won[mask], None if parts.k is None else parts.k[mask])
+        k, groups = (None if of is None else of[mask] for of in (parts.k, parts.groups))
+        return against_chance(won[mask], k, groups)
 
     return ViewScores(
         all=on(inside),
@@ -237,19 +294,20 @@ def _measure(name: str, won: Floats, parts: Parts) -> ViewScores:
     )
 
 
-def against_chance(won: Floats, k: Ints | None) -> AgainstChance:
+def against_chance(won: Floats, k: Ints | None, groups: Ints | None = None) -> AgainstChance:
     """A rate (n,) with `chance`, mean(1/k) over the items in it, and whether it differs from that significantly.
 
-    Wilson's interval leaves chance out exactly where the score test rejects it. Under exchangeable keys that
-    test holds for any one fixed set of picks, however items depend on one another; shared credits and unequal k vary
-    less, which makes it cautious. `mde`: where the difference is not significant, the rise above chance that 80 %
-    power would detect. On Shortcut and Robust `chance` knows nothing of selection: the audit gives chance after it.
+    Significant is what the score test rejects, as Wilson's interval of independent items shows. Under exchangeable keys
+    that test holds for any one fixed set of picks, however items depend on one another; shared credits and unequal k
+    vary less, which makes it cautious. The interval, of a rate that other passages would give, rests on `groups`. `mde`:
+    where the difference is not significant, the rise above chance that 80 % power would detect. On Shortcut and Robust
+    `chance` knows nothing of selection: the audit gives chance after it.
     """
-    measured = rate(won)
-    if k is None or measured.ci is None:
+    measured, alone = rate(won, groups), rate(won).ci
+    if k is None or alone is None:
         return AgainstChance.of(measured)
     chance = float(np.mean(1 / k[~np.isnan(won)]))
-    significant = not measured.ci[0] <= chance <= measured.ci[1]
+    significant = not alone[0] <= chance <= alone[1]
     rise = math.nan if significant else minimum_detectable_difference(measured.n, chance)
     mde = None if math.isnan(rise) else rise
     return AgainstChance.of(measured, chance=chance, significant=significant, mde=mde)

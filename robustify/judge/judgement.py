@@ -16,7 +16,7 @@ from robustify.arrays import Bools, Ints
 from robustify.baselines.artifact_probe import ProbeSettings
 from robustify.errors import DataError, UsageError
 from robustify.item import Item
-from robustify.judge.accuracy import Parts, accuracy, credits, everyone, random_removal
+from robustify.judge.accuracy import Parts, accuracy, credits, everyone, full_picks, random_removal
 from robustify.judge.audit.fresh import FreshProbe
 from robustify.judge.audit.residual import residual
 from robustify.judge.calibration import calibrations
@@ -45,7 +45,7 @@ from robustify.screen.decoy_filter import flags
 from robustify.screen.item_index import ItemIndex, item_index
 from robustify.screen.ranking import rank
 from robustify.screen.screen_rules import FULL_OF, VIEW_OF, Mode, ScreenRules
-from robustify.screen.votes import Votes, cast_votes, first_template, full_mode, models_asked
+from robustify.screen.votes import Votes, cast_votes, first_template, full_mode, models_asked, one_pick
 from robustify.summary.result import Guardrail, Summary
 from robustify.summary.screened import Splits
 
@@ -113,10 +113,12 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
     votes = cast_votes(answers, rules.screen, index)
     verdicts = screen_verdicts(votes, rules.screen)
     out_of_cloze = {} if items is None else excluded(items, rules.cloze)
+    could = could_be(votes, rules.screen)
     parts = _parts(answers, index, outcome(votes, rules.screen), out_of_cloze, facts)
+    parts = replace(parts, agreed=one_pick(could[0]))
     screened = votes.template is not None or rules.screen.probe_vote != "none"
     summary = Summary(
-        **_benchmark(answers, index, facts, parts, out_of_cloze, items, could_be(votes, rules.screen)),
+        **_benchmark(answers, index, facts, parts, out_of_cloze, items, could),
         **_scores(answers, index, votes, rules, parts, facts),
         **(_filtered(answers, index, votes, rules, facts, items, parts) if screened else {"sensitivity": ()}),
         contamination=contamination(answers, index, facts.overlap, parts.robust, parts.shortcut),
@@ -268,7 +270,10 @@ def _scores(
         name: None if free is None else free_scores(free, name, index, parts, won[name]["full"])
         for name in scored
     }
-    removed = {name: random_removal(c, parts, is_voter=name in votes.voters) for name, c in asked.items()}
+    removed = {
+        name: random_removal(c, parts, full_picks(answers, index, name, mode), is_voter=name in votes.voters)
+        for name, c in asked.items()
+    }
     return {
         "full_mode": mode,
         "accuracy": {

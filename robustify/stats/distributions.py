@@ -103,13 +103,13 @@ def _hypergeometric(failures: int, successes: int, kept: int) -> tuple[int, Floa
 def _drawn_sum(kinds: Ints, counts: Ints, kept: int, size: int) -> Floats:
     n = int(counts.sum())
     q, at = kept / n, np.arange(n + 1)
-    u, z = np.exp(-2j * np.pi * at / (n + 1)), np.exp(-2j * np.pi * np.arange(size // 2 + 1) / size)
-    wave = np.zeros(len(z), dtype=np.complex128)
-    for one, turn in zip(u, np.exp(2j * np.pi * at * kept / (n + 1)), strict=True):
-        factor = np.full(len(z), turn)
+    u = np.exp(-2j * np.pi * at / (n + 1))[:, None]
+    turn = -2j * np.pi * np.arange(size // 2 + 1) / size
+    log = np.zeros((n + 1, len(turn)), dtype=np.complex128)
+    with np.errstate(divide="ignore"):
         for kind, times in zip(kinds.tolist(), counts.tolist(), strict=True):
-            factor *= (1 - q + q * one * z**kind) ** times
-        wave += factor
+            log += times * np.log(1 - q + q * u * np.exp(kind * turn))
+    wave = (np.exp(log) * np.exp(2j * np.pi * at * kept / (n + 1))[:, None]).sum(axis=0)
     mass = np.maximum(np.fft.irfft(wave, size), 0.0)
     return np.asarray(mass / mass.sum(), dtype=np.float64)
 

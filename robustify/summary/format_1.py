@@ -53,7 +53,7 @@ def read(tree: Mapping[str, Any]) -> Summary:
                 return Summary.model_validate(from_format_1(tree), extra="ignore")
             case 2:
                 current = _copied(tree)
-                _rename(current, FORMER)
+                _renewed(current)
                 return Summary.model_validate(current)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
@@ -65,7 +65,8 @@ def read(tree: Mapping[str, Any]) -> Summary:
 def from_format_1(tree: Mapping[str, Any]) -> Tree:
     """A tree of format 1 as one of format 2."""
     out: Tree = {**_without_empty_ends(tree), "format": FORMAT}
-    _rename(out, (*RENAMED, *FORMER))
+    _rename(out, RENAMED)
+    _renewed(out)
     _each(out, SENTENCES, lambda text: {"code": "sentence", "text": text} if isinstance(text, str) else None)
     for name, gathered, fixed in GATHERED:
         part = out.get(name)
@@ -74,6 +75,14 @@ def from_format_1(tree: Mapping[str, Any]) -> Tree:
             out[name] = {gathered: rows, **{key: part[key] for key in fixed if key in part}}
     _each(out, ("release.coarser.*", "release.withheld.*"), lambda group: GROUP_NAMES.get(group, group))
     return out
+
+
+def _renewed(tree: Tree) -> None:
+    """Both formats: former names, and no number of draws of random removal, which is exact."""
+    _rename(tree, FORMER)
+    for row in _at(tree, "random_removal.*"):
+        if isinstance(row, dict):
+            row.pop("draws", None)
 
 
 def _rename(tree: Tree, names: Sequence[tuple[str, str, str]]) -> None:

@@ -143,21 +143,31 @@ class Pair(Part):
     cloze_chars: PairView | None = None
 
 
-class RandomRemoval(Part):
-    """Accuracy on Robust beside random removals of as many items of each topic.
+class ByDecoys(Part):
+    """Accuracy on the flagged items beside what it were, had chance flagged them all, by the decoys among the kept."""
 
-    `percentile`, 0 to 100, of the removals that leave an accuracy no higher; `p` two-sided.
+    flagged: HiddenRate = None
+    expected: HiddenRate = None
+    difference: Annotated[DifferenceQuantity | None, never("difference")] = None
+    p: Annotated[float | None, never("p")] = None
+
+
+class RandomRemoval(Part):
+    """Accuracy on Robust beside all random removals of as many items of each topic.
+
+    `percentile`, 0 to 100, of the removals that leave an accuracy no higher; `p` two-sided, for a model whose errors do
+    not hang together with the voters'; `by_decoys` needs no such model.
     """
 
     view: Word = None
     is_voter: Truth = None
     robust: Annotated[Quantity | None, Shown("rate", "random removal", "robust")] = None
-    draws: Annotated[int | None, Shown("setting")] = None
     mean: Annotated[float | None, Shown("share", "random removal")] = None
     ci: Annotated[tuple[float, float] | None, Shown("share", "random removal")] = None
     percentile: Annotated[float | None, never("number", "percent")] = None
     p: Annotated[float | None, Shown("p", "random removal")] = None
     mde: Annotated[float | None, Shown("share", "random removal")] = None
+    by_decoys: ByDecoys | None = None
 
 
 class Orders(Part):

@@ -20,7 +20,7 @@ from robustify.report.format import (
 )
 from robustify.summary.quantity import Quantity
 from robustify.summary.result import Summary
-from robustify.summary.scored import Accuracy, Pair, PairOnAll, PairOnRobust
+from robustify.summary.scored import Accuracy, ByDecoys, Pair, PairOnAll, PairOnRobust
 
 VIEWS = (("full", "full question"), ("cloze_chars", "cloze"))
 MOST_PAIRS = 15
@@ -104,7 +104,7 @@ def random_removal(summary: Summary) -> Section:
             rate_cell(Quantity(value=e.mean, ci=e.ci)),
             absent() if e.percentile is None else Cell(f"{e.percentile:.1f}"),
             p_cell(e.p, power(e.mde)),
-            count_cell(e.draws),
+            *_by_decoys(e.by_decoys),
         )
         for name, e in (summary.random_removal or {}).items()
     )
@@ -114,17 +114,38 @@ def random_removal(summary: Summary) -> Section:
     )
     table = Table(
         "Robust against random removals",
-        heads_of("Model", "View", "On Robust", "After random removals", "Percentile", "p", "Draws", words=2),
+        heads_of(
+            "Model",
+            "View",
+            "On Robust",
+            "After random removals",
+            "Percentile",
+            "p",
+            "On flagged items",
+            "Were all flags chance",
+            "p by decoys",
+            words=2,
+        ),
         rows,
         "Percentile: the share of random removals that left an accuracy no higher than that on Robust; "
-        "p: how often they leave one as far from their mean, with the difference that would be detected with 80 % "
+        "p: how often they leave one as far out, doubled, with the difference that would be detected with 80 % "
         "power where it is above 0.05. For a voter a low percentile is expected. So it is for a model that errs as "
         "the voters do: what it guesses as they do is right where chance flagged an item, so its accuracy falls on a "
-        "set without a shortcut too. The p holds for models whose errors are independent of the voters'.",
+        "set without a shortcut too. The decoys decide there: items on which the voters agree on a wrong option show how "
+        "the model answers where they guess alike, and so what it would score on the flagged items, were all flags "
+        "chance. They need three options or more, and 10 such items. Only where the model scores "
+        "higher than that on the flagged items do they hold more than chance for it.",
     )
     none = quiet("Not measured: no model was asked the full question or cloze.")
     title = "Would removing random items have done the same?"
     return Section("random", title, "Random removal", (how, table if rows else none))
+
+
+def _by_decoys(found: ByDecoys | None) -> tuple[Cell, Cell, Cell]:
+    if found is None:
+        return absent("too few decoys"), absent(), absent()
+    mde = None if found.difference is None else found.difference.mde
+    return rate_cell(found.flagged), rate_cell(found.expected), p_cell(found.p, power(mde))
 
 
 def voter_cell(summary: Summary, model: str) -> Cell:
