@@ -1,6 +1,8 @@
 """`python -m robustify` and the console script."""
 
-from robustify.cli import main
+from robustify import cli
+
+main = cli.main
 
 if __name__ == "__main__":
     main()

@@ -1,6 +1,6 @@
 """What a result may show, and to whom: the one place that decides it. Writers ask; they do not choose.
 
-`released` turns the exact summary of a restricted run into one that may be shown. Only fields whose declaration
+`released_summary` turns the exact summary of a restricted run into one that may be shown. Only fields whose declaration
 (`robustify/summary`) says that they are shown come through, at whole percents, in cells of k items or more, and for
 publication within a bit budget.
 """
@@ -74,7 +74,7 @@ def cell_of(min_cell: int | None) -> int:
     return k
 
 
-def released(summary: Summary, level: Level, min_cell: int | None = None) -> Summary:
+def released_summary(summary: Summary, level: Level, min_cell: int | None = None) -> Summary:
     """The summary as this level may show it; `release` in it says at which level, and what was withheld.
 
     Raises:

@@ -119,7 +119,8 @@ def _is_choice(name: str, choices: str | Sequence[str] | None) -> bool:
     return choices is not None and (name == choices if isinstance(choices, str) else name in choices)
 
 
-def _usual(names: Iterable[str], ranks: Sequence[Sequence[str]]) -> list[str]:
+def usual_names(names: Iterable[str], ranks: Sequence[Sequence[str]]) -> list[str]:
+    """Those of these names that the first line of `ranks` holds of which any is there; case does not matter."""
     by_fold = {name.casefold(): name for name in names}
     for rank in ranks:
         if usual := [by_fold[name.casefold()] for name in rank if name.casefold() in by_fold]:
@@ -128,11 +129,11 @@ def _usual(names: Iterable[str], ranks: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _first(names: Iterable[str], ranks: Sequence[Sequence[str]]) -> str | None:
-    return next(iter(_usual(names, ranks)), None)
+    return next(iter(usual_names(names, ranks)), None)
 
 
 def _only(part: str, names: Iterable[str], ranks: Sequence[Sequence[str]]) -> str:
-    usual = _usual(names, ranks)
+    usual = usual_names(names, ranks)
     if not usual:
         raise AmbiguousError(f"no field for the {part}")
     if len(usual) > 1:
@@ -141,7 +142,7 @@ def _only(part: str, names: Iterable[str], ranks: Sequence[Sequence[str]]) -> st
 
 
 def _choices(names: Sequence[str]) -> str | tuple[str, ...]:
-    usual = _usual(names, CHOICES)
+    usual = usual_names(names, CHOICES)
     columns = choice_columns(names)
     if usual and not (columns and usual[0].casefold() not in CHOICES[0]):
         return _only("choices", names, CHOICES)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from robustify.errors import DataError, UsageError
-from robustify.loaders.fields import choice_columns
+from robustify.loaders.fields import choice_columns, usual_names
 from robustify.loaders.loaded import KeyKind
 from robustify.loaders.rows import SourceRow, SourceTable
 from robustify.logs.log import LogOptions
@@ -147,23 +147,17 @@ def _require(file: str, said: Mapping[str, str], names: Sequence[str]) -> None:
 def _choices(said: str | None, names: Sequence[str]) -> str | tuple[str, ...] | None:
     if said is not None:
         return tuple(said.split(",")) if "," in said else said
-    usual = [name for name in names if name.casefold() in USUAL["choices"][0]]
     series = choice_columns(names)
-    if usual:
-        return usual[0]
-    return series[0] if len(series) == 1 else None
+    only = series[0] if len(series) == 1 else None
+    return next(iter(usual_names(names, USUAL["choices"])), only)
 
 
 def _usual(file: str, part: str, names: Sequence[str]) -> str | None:
-    by_fold = {name.casefold(): name for name in names}
-    for rank in USUAL[part]:
-        usual = [by_fold[name] for name in rank if name in by_fold]
-        if len(usual) > 1:
-            both = " and ".join(f"`{name}`" for name in usual)
-            raise DataError(f"{file}: {both} could each be the {part}; say which: --map {part}={usual[0]}")
-        if usual:
-            return usual[0]
-    return None
+    usual = usual_names(names, USUAL[part])
+    if len(usual) > 1:
+        both = " and ".join(f"`{name}`" for name in usual)
+        raise DataError(f"{file}: {both} could each be the {part}; say which: --map {part}={usual[0]}")
+    return usual[0] if usual else None
 
 
 def _picks(

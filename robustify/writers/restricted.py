@@ -17,7 +17,7 @@ from typing import Any
 
 from robustify import __version__
 from robustify.config import Config
-from robustify.disclosure.release import PRINTED, Level, cell_of, released
+from robustify.disclosure.release import PRINTED, Level, cell_of, released_summary
 from robustify.disclosure.remade import described, feature_classes
 from robustify.disclosure.select import Tree
 from robustify.errors import AuthorisationError, DataError, GuardrailError, UnaskableError, UsageError
@@ -197,7 +197,7 @@ def private(folder: Path) -> Iterator[None]:
 
 
 def _released(judgement: Judgement, level: Level, k: int, signed: str) -> Summary:
-    return released(judgement.summary, level, k).model_copy(update={"signature": signed})
+    return released_summary(judgement.summary, level, k).model_copy(update={"signature": signed})
 
 
 def without_nulls(node: Any) -> Any:

@@ -25,7 +25,7 @@ from robustify.disclosure.coarse import (
     spend,
     three_digits,
 )
-from robustify.disclosure.release import PRINTED, budgeted, cost, released, released_tree
+from robustify.disclosure.release import PRINTED, budgeted, cost, released_summary, released_tree
 from robustify.disclosure.remade import FEATURE_CLASSES, REMADE
 from robustify.disclosure.select import places_in
 from robustify.errors import AuthorisationError
@@ -49,7 +49,7 @@ def exact(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 def release(exact: dict[str, Any], level: Any, k: int = 10) -> dict[str, Any]:
     """The release of a summary, without what is null in it."""
-    return without_nulls(released(Summary.model_validate(exact), level, k).tree())
+    return without_nulls(released_summary(Summary.model_validate(exact), level, k).tree())
 
 
 def without_nulls(node: Any) -> Any:
@@ -373,7 +373,7 @@ def test_the_report_of_a_release_has_whole_percents_and_says_what_is_not_shown(
 ) -> None:
     from tests.report.test_report import well_made
 
-    out = released(Summary.model_validate(exact), level)
+    out = released_summary(Summary.model_validate(exact), level)
     files = render(out, {"notes": ["a note"]})
     well_made(files)
     text = files["report.md"]

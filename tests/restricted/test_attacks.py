@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from robustify.disclosure.coarse import COARSER, FINEST
-from robustify.disclosure.release import Level, released
+from robustify.disclosure.release import Level, released_summary
 from robustify.disclosure.remade import FEATURE_CLASSES
 from robustify.judge.accuracy import credits, everyone
 from robustify.restricted.ids import hashed, item_id
@@ -128,7 +128,7 @@ def steps(told: Any, known: Known) -> dict[tuple[str, ...], float]:
 
 def attacked(inside: Inside, level: Level, min_cell: int) -> tuple[Known, Facts]:
     """What is known, and what a release says of it; the true set fits, or the attack would prove nothing."""
-    told: Any = released(inside.summary, level, min_cell).tree()
+    told: Any = released_summary(inside.summary, level, min_cell).tree()
     known = knowledge(inside, merged(inside, told), by_class=True)
     all_facts = facts(told, known, steps(told, known))
     assert bool((all_facts.matrix @ known.kept >= all_facts.low - 1e-6).all())

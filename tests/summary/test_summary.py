@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import ValidationError
 
-from robustify.disclosure.release import released
+from robustify.disclosure.release import released_summary
 from robustify.errors import DataError
 from robustify.summary.format_1 import from_format_1, read
 from robustify.summary.quantity import GROUPS, Part, Quantity, Shown, never, places
@@ -81,7 +81,7 @@ def _lost(old: Any, new: Any, at: str = "") -> Any:
 
 @pytest.mark.parametrize("level", ["evaluator", "published"])
 def test_a_released_summary_reads_back(level: Any) -> None:
-    summary = released(read(FULL), level)
+    summary = released_summary(read(FULL), level)
     assert summary.release is not None
     assert summary.release.level == level
     assert read(summary.tree()) == summary
