@@ -100,8 +100,7 @@ def measure(series: str, x: int, *, quick: bool) -> dict[str, Any]:
     from transformers import AutoTokenizer
 
     from robustify.engines.local.engine import HF
-    from robustify.models import cache_folder
-    from robustify.models.locate import locate
+    from robustify.models import cache_folder, locate
 
     folder = locate(MODEL, cache_folder())
     tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)

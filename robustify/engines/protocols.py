@@ -57,7 +57,9 @@ class Scorer(Protocol):
 
         Raises:
             RequestError: requests that do not fit into the model's context (never truncated in silence).
-            ModelError: a log-probability that is NaN or infinite (other than `UNSEEN`).
+            ModelError: a log-probability that is NaN or infinite (other than `UNSEEN`), or a server that fails for good;
+                what was scored is kept.
+            ResourceError: not even a small batch fits into memory.
         """
         ...
 
@@ -97,5 +99,11 @@ class Writer(Protocol):
     name: str
 
     def write(self, prompts: Sequence[str], *, max_tokens: int) -> list[str]:
-        """One reply for each prompt, in their order; a `Reply` where the engine knows why it ended."""
+        """One reply for each prompt, in their order and without sampling where the engine can; a `Reply` where it knows why
+        it ended. A chat template goes around a prompt where the model has one.
+
+        Raises:
+            DataError: prompts that leave no room for the reply, named by their positions.
+            ModelError: a model or server that cannot write.
+        """
         ...

@@ -79,12 +79,7 @@ class VLLM(Closing):
         return {**self._recipe, "licence": record.licence if record else "see the model's own files"}
 
     def loglikelihoods(self, requests: Sequence[Request], progress: Progress = no_progress) -> list[Logprob]:
-        """One result for each request, in the order of the requests; equal requests are asked once.
-
-        Raises:
-            RequestError: requests that do not fit into the model's context, named by their positions.
-            ModelError: a log-probability that is missing, NaN or infinite.
-        """
+        """See `Scorer`; equal requests are asked once."""
         encoded = encode(self._speller, requests)
         asked = Counter(encoded)
         known = self._kept.known(asked)
@@ -99,11 +94,7 @@ class VLLM(Closing):
         return [known[request] for request in encoded]
 
     def write(self, prompts: Sequence[str], *, max_tokens: int) -> list[str]:
-        """One greedy reply for each prompt, through the model's chat template where it has one.
-
-        Raises:
-            DataError: prompts that leave no room for the reply, named by their positions.
-        """
+        """See `Writer`."""
         tokenizer = self._opened().get_tokenizer()
         encoded = [as_prompt(tokenizer, self.name, prompt) for prompt in prompts]
         check_room(encoded, self.name, max_tokens, self._longest)

@@ -14,8 +14,7 @@ from operator import ne
 from typing import Literal
 
 from robustify.gate.decoder import DecodedText, Decoder, Undecoded
-from robustify.gate.detect.state import holds_split, states
-from robustify.gate.detect.structure import LEAST_TERMS, Shapes, lexicon
+from robustify.gate.detect.structure import LEAST_TERMS, Shapes, holds_split, lexicon, states
 from robustify.gate.fingerprints import Fingerprints, Match
 from robustify.gate.folding import streams
 from robustify.gate.policy import BY_ID, VARIABLE, GateFinding, Policy, digest_of

@@ -55,34 +55,28 @@ exit codes: 0 clean (warnings allowed), 4 refused, 2 usage, 3 policy or index un
 class _Parser(argparse.ArgumentParser):
     """A parser whose errors name the option at fault and nothing that was typed."""
 
+    def __init__(self, prog: str, description: str, epilog: str = "") -> None:
+        form = argparse.RawDescriptionHelpFormatter
+        super().__init__(
+            prog, description=description, epilog=epilog, formatter_class=form, allow_abbrev=False
+        )
+
     def error(self, message: str) -> NoReturn:
         whole = message.startswith(("argument -", "one of the", "the following")) and "invalid" not in message
         raise UsageError(f"{message if whole else message.split(':')[0]}; see: {self.prog} --help")
 
 
-def _parser(prog: str, description: str, epilog: str = "") -> _Parser:
-    return _Parser(
-        prog=prog,
-        description=description,
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-
-
-def _add_key(parser: argparse.ArgumentParser) -> None:
+def _add_fingerprints(parser: argparse.ArgumentParser, *, index: bool = True) -> None:
+    if index:
+        says = "the index of registered sets [$ROBUSTIFY_GATE_INDEX]"
+        parser.add_argument("--index", metavar="INDEX", help=says)
     says = "the gate's key file [$ROBUSTIFY_GATE_KEY_FILE, or the key in $ROBUSTIFY_GATE_KEY]"
     parser.add_argument("--key", metavar="FILE", help=says)
 
 
-def _add_index(parser: argparse.ArgumentParser) -> None:
-    says = "the index of registered sets [$ROBUSTIFY_GATE_INDEX]"
-    parser.add_argument("--index", metavar="INDEX", help=says)
-
-
 def scanner() -> argparse.ArgumentParser:
     """The parser of a scan; its help is the help of the command."""
-    parser = _parser("robustify gate", _DESCRIPTION, _EPILOG)
+    parser = _Parser("robustify gate", _DESCRIPTION, _EPILOG)
     add = parser.add_argument
     add("files", nargs="*", metavar="FILE", help="files to scan; a name that begins with - comes after --")
     add("--staged", action="store_true", help="what is staged, read from git's index")
@@ -91,8 +85,7 @@ def scanner() -> argparse.ArgumentParser:
     add("--pushed", action="store_true", help="the range that pre-commit names at the pre-push stage")
     add("--commit-msg", metavar="FILE", help="a commit message that is being written")
     add("--stdin", action="store_true", help="standard input")
-    _add_index(parser)
-    _add_key(parser)
+    _add_fingerprints(parser)
     add(
         "--require-fingerprints",
         action="store_true",
@@ -126,12 +119,12 @@ def _scanning(argv: Sequence[str]) -> argparse.Namespace:
 
 def _indexing(argv: Sequence[str]) -> argparse.Namespace:
     """The options of `gate index`."""
-    parser = _parser(
+    parser = _Parser(
         "robustify gate index", "Register sets: their texts become an index of keyed fingerprints."
     )
     add = parser.add_argument
     add("items", nargs="+", metavar="ITEMS", help="JSON, JSONL, CSV, TSV or text files; one set a file")
-    _add_key(parser)
+    _add_fingerprints(parser, index=False)
     add("-o", "--out", "--output", required=True, metavar="INDEX", help="where the index goes")
     add("--name", metavar="NAME", help="one name for all files [each file's own name]; findings show it")
     add("--background", action="append", default=[], metavar="PATH",
@@ -142,7 +135,7 @@ def _indexing(argv: Sequence[str]) -> argparse.Namespace:
 
 def _allowing(argv: Sequence[str]) -> argparse.Namespace:
     """The options of `gate allow`."""
-    parser = _parser(
+    parser = _Parser(
         "robustify gate allow", "Bind allow-list entries to files that were looked at and are harmless."
     )
     add = parser.add_argument
@@ -150,8 +143,7 @@ def _allowing(argv: Sequence[str]) -> argparse.Namespace:
     add("--reason", required=True, help="why the content is harmless")
     add("--by", required=True, help="who looked at it")
     add("--days", type=int, default=180, help="days until it must be looked at again (at most 180)")
-    _add_index(parser)
-    _add_key(parser)
+    _add_fingerprints(parser)
     return parser.parse_args(list(argv))
 
 

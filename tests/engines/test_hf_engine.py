@@ -1,5 +1,7 @@
 """The engine against plain scoring, one request at a time, with tiny random models; and what it must refuse."""
 
+import functools
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -51,6 +53,9 @@ REQUESTS = [
 ]
 
 
+LONG = [Request("the cat " * 40 + "sat", " on the mat" * n) for n in (1, 20)]
+
+
 @pytest.fixture(scope="module")
 def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_llama(tmp_path_factory.mktemp("llama"))
@@ -72,6 +77,11 @@ def engine(llama: Path) -> Iterator[HF]:
 
 def one_by_one(folder: Path, requests: list[Request]) -> list[float]:
     """The definition: log-softmax over the whole sequence, summed over the continuation's tokens."""
+    return _one_by_one(folder, tuple(requests))
+
+
+@functools.cache
+def _one_by_one(folder: Path, requests: tuple[Request, ...]) -> list[float]:
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     totals = []
@@ -105,69 +115,61 @@ def forwards(engine: HF, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int
 # the numbers
 
 
-def test_trees_give_what_plain_scoring_gives(engine: HF, llama: Path) -> None:
-    assert totals(engine, REQUESTS) == pytest.approx(one_by_one(llama, REQUESTS), abs=1e-4)
-    assert engine.fingerprint()["path"] == "trees"
-
-
-def test_the_number_of_tokens_is_that_of_the_continuation(engine: HF, llama: Path) -> None:
+def test_a_number_is_the_sum_over_the_continuation_s_own_tokens(engine: HF, llama: Path) -> None:
     pairs = encode(Transformers(AutoTokenizer.from_pretrained(llama)), REQUESTS)
-    assert [s.n_tokens for s in engine.loglikelihoods(REQUESTS)] == [len(p.continuation) for p in pairs]
+    scored = engine.loglikelihoods(REQUESTS)
+    assert [s.total for s in scored] == pytest.approx(one_by_one(llama, REQUESTS), abs=1e-4)
+    assert [s.n_tokens for s in scored] == [len(pair.continuation) for pair in pairs]
 
 
 @pytest.mark.parametrize(("size", "section"), [(64, 1), (64, 2), (64, 64), (100, 64), (4096, 64)])
 def test_the_size_of_batches_and_sections_changes_nothing(llama: Path, size: int, section: int) -> None:
+    requests = [*REQUESTS, *LONG]
     with HF("tiny", llama, max_batch_tokens=size, section=section) as engine:
-        assert totals(engine, REQUESTS) == pytest.approx(one_by_one(llama, REQUESTS), abs=1e-4)
+        assert totals(engine, requests) == pytest.approx(one_by_one(llama, requests), abs=1e-3)
 
 
-def test_long_rows_and_many_places_are_right_too(engine: HF, llama: Path) -> None:
-    requests = [Request("the cat " * 40 + "sat", " on the mat" * n) for n in (1, 8, 20)]
-    assert totals(engine, requests) == pytest.approx(one_by_one(llama, requests), abs=1e-3)
-
-
-@pytest.mark.parametrize("window", [8, 32])
-def test_a_sliding_window_and_a_soft_cap_are_kept(tmp_path: Path, window: int) -> None:
-    folder = tiny_gemma(tmp_path, window=window)
-    with HF("gemma", folder) as engine:
-        assert totals(engine, REQUESTS) == pytest.approx(one_by_one(folder, REQUESTS), abs=1e-4)
-
-
-def test_a_model_without_plain_positions_goes_on_from_its_own_cache(tmp_path: Path) -> None:
-    folder = tiny_bloom(tmp_path)
-    with HF("bloom", folder, max_batch_tokens=64) as engine:
-        assert totals(engine, REQUESTS) == pytest.approx(one_by_one(folder, REQUESTS), abs=1e-4)
-        assert engine.fingerprint()["path"] == "prefixes"
-
-
-def test_a_recurrent_model_is_scored_row_by_row(tmp_path: Path) -> None:
-    folder = tiny_mamba(tmp_path)
-    with HF("mamba", folder) as engine:
-        assert totals(engine, REQUESTS) == pytest.approx(one_by_one(folder, REQUESTS), abs=1e-4)
-        assert engine.fingerprint()["path"] == "rows"
-
-
-def blind(group: layout.Group) -> layout.Group:
-    # Every node sees the whole block, as in a model that makes its own mask.
-    open_ = torch.zeros_like(group.mask)
-    return layout.Group(group.blocks, group.keys, open_, open_)
-
-
-def test_a_model_for_which_trees_are_wrong_is_found_out(llama: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = layout._group
-    monkeypatch.setattr(layout, "_group", lambda *a: blind(made(*a)))
-    with HF("tiny", llama) as engine:
-        assert totals(engine, REQUESTS) == pytest.approx(one_by_one(llama, REQUESTS), abs=1e-4)
-        assert engine.fingerprint()["path"] == "prefixes"
-
-
-def test_a_model_that_refuses_to_be_run_by_trees_is_scored_all_the_same(
-    llama: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("make", "path"),
+    [
+        (tiny_llama, "trees"),
+        (lambda folder: tiny_gemma(folder, window=8), "trees"),
+        (lambda folder: tiny_gemma(folder, window=32), "trees"),
+        (tiny_bloom, "prefixes"),
+        (tiny_mamba, "rows"),
+    ],
+    ids=["llama", "a window of 8", "a window of 32", "no plain positions", "recurrent"],
+)
+def test_every_family_is_scored_by_the_fastest_path_that_is_exact(
+    make: Callable[[Path], Path], path: str, tmp_path: Path
 ) -> None:
-    def refuses(*_: Any) -> Any:
+    folder = make(tmp_path)
+    with HF("tiny", folder, max_batch_tokens=64) as engine:
+        assert totals(engine, REQUESTS) == pytest.approx(one_by_one(folder, REQUESTS), abs=1e-4)
+        assert engine.fingerprint()["path"] == path
+
+
+def blind(made: Callable[..., layout.Group]) -> Callable[..., layout.Group]:
+    """Every node sees the whole block, as in a model that makes its own mask."""
+
+    def group(*given: Any) -> layout.Group:
+        open_ = torch.zeros_like((one := made(*given)).mask)
+        return layout.Group(one.blocks, one.keys, open_, open_)
+
+    return group
+
+
+@pytest.mark.parametrize("refuses", [False, True], ids=["wrong", "refused"])
+def test_a_model_for_which_trees_do_not_work_is_found_out(
+    llama: Path, monkeypatch: pytest.MonkeyPatch, refuses: bool
+) -> None:
+    def refusing(*_: Any) -> Any:
         raise ValueError("a mask of four dimensions is not supported")
 
-    monkeypatch.setattr(tree.Trees, "_pass", refuses)
+    if refuses:
+        monkeypatch.setattr(tree.Trees, "_pass", refusing)
+    else:
+        monkeypatch.setattr(layout, "_group", blind(layout._group))
     with HF("tiny", llama) as engine:
         assert totals(engine, REQUESTS) == pytest.approx(one_by_one(llama, REQUESTS), abs=1e-4)
         assert engine.path == "prefixes"
@@ -365,16 +367,12 @@ def test_another_error_in_the_middle_is_not_hidden(llama: Path, monkeypatch: pyt
 # tokens
 
 
-def test_an_empty_context_becomes_the_begin_token(llama: Path) -> None:
+def test_blanks_and_empty_contexts_are_encoded_as_lm_eval_does(llama: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(llama)
-    empty, blank = encode(Transformers(tokenizer), [Request("", "the cat"), Request("  ", "cat")])
+    pairs = [("", "the cat"), ("  ", "cat"), ("the ", "cat"), ("the", " cat")]
+    empty, blank, moved, written = encode(Transformers(tokenizer), [Request(*pair) for pair in pairs])
     assert empty.context == blank.context == (tokenizer.bos_token_id,)
     assert tokenizer.decode(blank.continuation) == "  cat"
-
-
-def test_trailing_blanks_move_to_the_continuation(llama: Path) -> None:
-    tokenizer = AutoTokenizer.from_pretrained(llama)
-    moved, written = encode(Transformers(tokenizer), [Request("the ", "cat"), Request("the", " cat")])
     assert moved == written
 
 
@@ -420,7 +418,7 @@ def test_a_saved_tokenizer_spells_as_transformers_does(tmp_path: Path, adds_bos:
 def test_a_saved_real_tokenizer_spells_as_transformers_does(name: str, tmp_path: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(model_folder(name))
     save(tokenizer, 2048, tmp_path / "saved.json")
-    texts = [
+    texts = (
         "",
         " ",
         "\n\n",
@@ -428,7 +426,7 @@ def test_a_saved_real_tokenizer_spells_as_transformers_does(name: str, tmp_path:
         "<bos><eos>",
         "<|im_end|> <start_of_turn>",
         "a  b\t c",
-    ]
+    )
     requests = [Request(a, b) for a in texts for b in (" 12,5 %", " <end_of_turn>x", "漢")]
     assert encode(Saved(tmp_path / "saved.json"), requests) == encode(Transformers(tokenizer), requests)
 
@@ -443,6 +441,8 @@ def test_what_does_not_fit_is_named_by_its_place_and_never_cut(engine: HF) -> No
     assert [line.split(":")[0] for line in caught.value.lines] == ["request 1", "request 3"]
     assert "takes 257 together" in caught.value.lines[0]
     assert "secret" not in str(caught.value)
+    with pytest.raises(DataError, match="request 1: its continuation"):
+        engine.loglikelihoods([REQUESTS[0], Request("the cat", "")])
 
 
 def test_what_just_fits_is_scored(tmp_path: Path) -> None:
@@ -453,11 +453,6 @@ def test_what_just_fits_is_scored(tmp_path: Path) -> None:
         assert totals(engine, [fits]) == pytest.approx(one_by_one(folder, [fits]), abs=1e-4)
         with pytest.raises(DataError, match="request 0: 6 tokens of context and 4 of continuation"):
             engine.loglikelihoods([Request("A B C A B C", " A B C A")])
-
-
-def test_a_continuation_without_tokens_is_refused(engine: HF) -> None:
-    with pytest.raises(DataError, match="request 1: its continuation"):
-        engine.loglikelihoods([REQUESTS[0], Request("the cat", "")])
 
 
 def change(folder: Path, what: Callable[[dict[str, Any]], object]) -> None:
@@ -477,24 +472,24 @@ def test_weights_that_are_no_numbers_are_refused(damaged: Path, value: float) ->
         engine.loglikelihoods(REQUESTS)
 
 
-def test_a_missing_tensor_is_not_made_up(damaged: Path) -> None:
-    change(damaged, lambda tensors: tensors.pop("model.layers.1.mlp.up_proj.weight"))
-    with pytest.raises(ModelError, match="1 tensors are missing"):
-        HF("tiny", damaged)
-
-
-def test_a_truncated_file_is_refused(damaged: Path) -> None:
-    weights = damaged / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:1000])
-    with pytest.raises(ModelError, match="cannot load this model") as caught:
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (
+            lambda f: change(f, lambda tensors: tensors.pop("model.layers.1.mlp.up_proj.weight")),
+            "1 tensors are missing",
+        ),
+        (lambda f: os.truncate(f / "model.safetensors", 1000), "cannot load this model"),
+        (lambda f: spoil_config(f, auto_map={"AutoModelForCausalLM": "modeling.Evil"}), "custom code"),
+    ],
+)
+def test_a_damaged_folder_and_one_with_code_are_refused(
+    damaged: Path, damage: Callable[[Path], object], says: str
+) -> None:
+    damage(damaged)
+    with pytest.raises(ModelError, match=says) as caught:
         HF("tiny", damaged)
     assert len(caught.value.lines) == 1
-
-
-def test_a_folder_that_the_models_check_refuses_is_refused(damaged: Path) -> None:
-    spoil_config(damaged, auto_map={"AutoModelForCausalLM": "modeling.Evil"})
-    with pytest.raises(ModelError, match="custom code"):
-        HF("tiny", damaged)
 
 
 @pytest.mark.parametrize(
@@ -527,14 +522,11 @@ def test_closing_gives_the_model_back(llama: Path) -> None:
 
     engine = HF("tiny", llama)
     engine.loglikelihoods(REQUESTS)
+    assert repr(engine) == "HF('tiny', cpu, float32)"
     alive = weakref.ref(engine.opened().model)
     engine.close()
     engine.close()
     assert alive() is None
-
-
-def test_a_repr_shows_no_text(engine: HF) -> None:
-    assert repr(engine) == "HF('tiny', cpu, float32)"
 
 
 def test_writing_is_greedy(engine: HF, llama: Path) -> None:

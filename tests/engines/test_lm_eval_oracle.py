@@ -1,4 +1,7 @@
-"""Our log-likelihoods are lm-eval 0.4.13's: real items, both embedded models, cloze and letters."""
+"""Our log-likelihoods are lm-eval 0.4.13's: real items, both embedded models, cloze and letters.
+
+The long proof takes 60 items, zero-shot and five-shot, minutes each, so that only `make test-slow` runs it.
+"""
 
 import gc
 import json
@@ -9,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from robustify.ask import Asking, Planned, plan
+from robustify.loaders import Source, load
 from robustify.views import Request
 from tests.support.model_cache import model_folder
 
@@ -17,7 +22,7 @@ pytest.importorskip("torch", reason="the engine needs torch: the hf extra is not
 
 pytestmark = [pytest.mark.oracle, pytest.mark.model]
 
-N_ITEMS = 20
+N_ITEMS, N_PROOF = 20, 60
 NEAR = 1e-3
 """Nats. Both sides compute in float32, in batches of different shapes."""
 
@@ -105,3 +110,41 @@ def test_every_token_is_theirs(name: str, asked: list[tuple[int, Request]]) -> N
     for request, mine in zip(requests, encode(Transformers(tokenizer), requests), strict=True):
         context, continuation = reference._encode_pair(request.context, request.continuation)
         assert (list(mine.context), list(mine.continuation)) == (context, continuation)
+
+
+def accuracies(planned: list[Planned], totals: list[float]) -> dict[tuple[str, str], float]:
+    """lm-eval's `acc` (greatest sum) and `acc_norm` (greatest sum per character) of either view."""
+    right: dict[tuple[str, str], list[bool]] = {}
+    numbers = iter(totals)
+    for asking in planned:
+        scores = [next(numbers) for _ in asking.requests]
+        item, view = asking.item, asking.template.view
+        lengths = [len(choice) for choice in item.choices]
+        picks = {
+            "acc": max(range(item.k), key=lambda j: scores[j]),
+            "acc_norm": max(range(item.k), key=lambda j: scores[j] / lengths[j]),
+        }
+        for name, pick in picks.items():
+            right.setdefault((view, name), []).append(pick == item.key)
+    return {name: sum(flags) / len(flags) for name, flags in right.items()}
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("shots", [0, 5])
+@pytest.mark.parametrize("name", ["smollm2-135m", "gemma3-270m"])
+def test_sixty_items_are_scored_as_lm_eval_does(name: str, shots: int, data: Path) -> None:
+    from robustify.engines.local.engine import HF
+
+    items = load(Source(path=str(data / "arc" / "ARC-Challenge-Test.jsonl"))).items[:N_PROOF]
+    planned = plan(items, Asking(views=("full", "cloze"), orders=1, shots=shots))
+    asked = [(i, request) for i, asking in enumerate(planned) for request in asking.requests]
+    folder = model_folder(name)
+    with HF(name, folder) as engine:
+        mine = [scored.total for scored in engine.loglikelihoods([request for _, request in asked])]
+        assert engine.path == "trees"
+    gc.collect()
+    reference = theirs(folder, asked)
+    worst = max(abs(a - b) for a, b in zip(mine, reference, strict=True))
+    assert worst <= NEAR, f"furthest apart: {worst:.2e} nats"
+    assert accuracies(planned, mine) == accuracies(planned, reference)
+    assert len(accuracies(planned, mine)) == 4

@@ -208,11 +208,13 @@ def _hyphenated(text: str) -> str:
     )
 
 
-def _zipped(text: str) -> bytes:
-    held = io.BytesIO()
-    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("notes.txt", text)
-    return held.getvalue()
+def zipped(members: dict[str, bytes]) -> bytes:
+    """A zip archive of these members."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return out.getvalue()
 
 
 def _tarred(text: str) -> bytes:
@@ -276,9 +278,9 @@ DISGUISES: dict[str, Callable[[str, random.Random], str | bytes]] = {
     "bzip2": lambda t, r: bz2.compress(t.encode()),
     "xz": lambda t, r: lzma.compress(t.encode()),
     "zlib": lambda t, r: zlib.compress(t.encode()),
-    "zip": lambda t, r: _zipped(t),
+    "zip": lambda t, r: zipped({"notes.txt": t.encode()}),
     "tar_gzip": lambda t, r: _tarred(t),
-    "zip_in_base64": lambda t, r: base64.b64encode(_zipped(t)).decode(),
+    "zip_in_base64": lambda t, r: base64.b64encode(zipped({"notes.txt": t.encode()})).decode(),
     "inside_binary": lambda t, r: bytes(range(256)) + t.encode() + bytes(range(256)),
 }
 

@@ -40,6 +40,11 @@ class Repo:
         place.write_bytes(content.encode() if isinstance(content, str) else content)
         return place
 
+    def stage(self, name: str, content: str | bytes) -> None:
+        """Write a file and stage all that has changed."""
+        self.write(name, content)
+        self.git("add", "-A")
+
     def commit(self, message: str = "Change", **files: str | bytes) -> str:
         for name, content in files.items():
             self.write(name.replace("__", "/"), content)
@@ -48,30 +53,35 @@ class Repo:
         return self.git("rev-parse", "HEAD")
 
 
-def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repo:
-    """A repository with one commit, an index of the mock set, its key, and no variable of ours or git's."""
-    place = tmp_path / "repo"
-    place.mkdir()
-    for name in [name for name in os.environ if name.startswith(("GIT_", "ROBUSTIFY_"))]:
-        monkeypatch.delenv(name)
-    for name in ("SAFE_DEMO", "CI"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.chdir(place)
-    registered(tmp_path, monkeypatch)
-    repo = Repo(place)
-    repo.commit("Start", README="A pond with two boats.\n")
-    return repo
+class Scanned(Repo):
+    """A repository with one commit, in which the gate is run; an index of the mock set and its key are in the
+    environment, and no variable of ours or git's beside them."""
 
+    def __init__(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        place = tmp_path / "repo"
+        place.mkdir()
+        for name in [name for name in os.environ if name.startswith(("GIT_", "ROBUSTIFY_"))]:
+            monkeypatch.delenv(name)
+        for name in ("SAFE_DEMO", "CI"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.chdir(place)
+        registered(tmp_path, monkeypatch)
+        super().__init__(place)
+        self._capsys = capsys
+        self.commit("Start", README="A pond with two boats.\n")
 
-def found(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, list[dict[str, Any]]]:
-    code = main([*args, "--json"])
-    out = capsys.readouterr().out
-    return code, json.loads(out)["findings"] if out else []
+    def found(self, *args: str) -> tuple[int, list[dict[str, Any]]]:
+        """The exit code of the gate and its findings."""
+        code = main([*args, "--json"])
+        out = self._capsys.readouterr().out
+        return code, json.loads(out)["findings"] if out else []
 
-
-def rules(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, set[tuple[str, str]]]:
-    code, findings = found(capsys, *args)
-    return code, {(str(f["path"]), str(f["rule"])) for f in findings}
+    def rules(self, *args: str) -> tuple[int, set[tuple[str, str]]]:
+        """The exit code of the gate, and paths with rules."""
+        code, findings = self.found(*args)
+        return code, {(str(f["path"]), str(f["rule"])) for f in findings}
 
 
 def hook_repo(place: Path) -> Repo:

@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 
 from robustify.gate.policy import FORMAT, NAME
-from tests.gate.repo import LEAK, ROOT, Repo, hook_repo, prepared
+from tests.gate.repo import LEAK, ROOT, Repo, Scanned, hook_repo
 
 
 @pytest.fixture
-def origin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repo:
+def origin(repo: Scanned, tmp_path: Path) -> Repo:
     """A repository that holds the gate and its CI step; the index and the key are in the environment."""
-    prepared(tmp_path, monkeypatch)
     return hook_repo(tmp_path / "origin")
 
 
@@ -27,7 +26,7 @@ def cloned(origin: Repo, place: Path, *args: str) -> Repo:
     return Repo(place)
 
 
-def step(repo: Repo, **env: str) -> "subprocess.CompletedProcess[str]":
+def step(repo: Scanned, **env: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         [str(repo.place / ".ci" / "gate")],
         env={**os.environ, "PYTHON": sys.executable, **env},
@@ -109,7 +108,7 @@ def test_ci_runs_the_step_first() -> None:
     assert lines.index(".ci/gate") < lines.index("make check")
 
 
-def pre_commit(repo: Repo, home: Path, *args: str) -> "subprocess.CompletedProcess[str]":
+def pre_commit(repo: Scanned, home: Path, *args: str) -> "subprocess.CompletedProcess[str]":
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     offline = {"PIP_NO_INDEX": "1", "GIT_ALLOW_PROTOCOL": "file", "https_proxy": "http://127.0.0.1:9"}
     return subprocess.run(
@@ -123,13 +122,10 @@ def pre_commit(repo: Repo, home: Path, *args: str) -> "subprocess.CompletedProce
 
 
 @pytest.mark.proof
-def test_pre_commit_takes_our_hooks_in_seconds_without_a_network(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pre_commit_takes_our_hooks_in_seconds_without_a_network(repo: Scanned, tmp_path: Path) -> None:
     pytest.importorskip("pre_commit", reason="pre-commit is not installed")
-    repo, gate = prepared(tmp_path, monkeypatch), hook_repo(tmp_path / "gate")
-    repo.write("notes.md", LEAK)
-    repo.git("add", "-A")
+    gate = hook_repo(tmp_path / "gate")
+    repo.stage("notes.md", LEAK)
     begin = time.monotonic()
     tried = pre_commit(repo, tmp_path / "home", "try-repo", str(gate.place), "robustify-gate", "--verbose")
     seconds = time.monotonic() - begin
@@ -142,8 +138,7 @@ def test_pre_commit_takes_our_hooks_in_seconds_without_a_network(
         f"repos:\n  - repo: {gate.place.as_uri()}\n    rev: {gate.git('rev-parse', 'HEAD')}\n"
         "    hooks: [{id: robustify-gate}, {id: robustify-gate-msg}, {id: robustify-gate-push}]\n",
     )
-    repo.write("notes.md", "harmless")
-    repo.git("add", "-A")
+    repo.stage("notes.md", "harmless")
     assert pre_commit(repo, tmp_path / "home", "run").returncode == 0
     message = repo.write("MESSAGE", LEAK)
     told = pre_commit(

@@ -114,16 +114,11 @@ def test_a_wrong_command_line_ends_with_2_in_one_line(
 
 def test_an_argument_that_is_text_is_not_repeated(capsys: pytest.CaptureFixture[str]) -> None:
     text = whole(mock_items()[0])
+    options = ("--explain", "--range", "--days")
     for args in (
-        [text],
-        ["--index", text, "--all"],
-        ["--explain", text],
-        ["--range", text],
-        ["--days", text],
-        ["--nothing=" + text],
-        ["--policy-from", text, "--all"],
-        ["allow", text, "--reason", "x", "--by", "y"],
-    ):
+        *([option, text] for option in options), *([option, text, "--all"] for option in ("--index", "--policy-from")),
+        [text], ["--nothing=" + text], ["allow", text, "--reason", "x", "--by", "y"],
+    ):  # fmt: skip
         assert main(args) != 0
         told = "".join(capsys.readouterr())
         assert not any(word in told for word in text.split() if len(word) > 6)

@@ -14,16 +14,11 @@ import pytest
 
 from robustify.gate.command import INDEX_VARIABLE, main
 from robustify.gate.git import environment
-from tests.gate.repo import LEAK, ROOT, Repo, prepared, rules
+from tests.gate.repo import LEAK, ROOT, Scanned
 from tests.gate.sets import key_file
 
 MEMORY = 2 << 30
 """Bytes of address space that a scan of the largest file may take."""
-
-
-@pytest.fixture
-def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repo:
-    return prepared(tmp_path, monkeypatch)
 
 
 # Settings that run a program or hide a commit.
@@ -37,17 +32,13 @@ def evil(folder: Path) -> tuple[Path, Path]:
     return script, mark
 
 
-def test_no_setting_of_a_hostile_repository_runs_anything(
-    repo: Repo, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_setting_of_a_hostile_repository_runs_anything(repo: Scanned, tmp_path: Path) -> None:
     script, mark = evil(tmp_path)
     start = repo.git("rev-parse", "HEAD")
     repo.write(".gitattributes", "* diff=evil filter=evil merge=evil\n")
-    repo.write("notes.md", LEAK)
-    repo.git("add", "-A")
+    repo.stage("notes.md", LEAK)
     repo.git("commit", "-q", "-m", "Change")
-    repo.write("more.md", LEAK)
-    repo.git("add", "-A")
+    repo.stage("more.md", LEAK)
     for name in ("core.fsmonitor", "core.pager", "core.sshCommand", "core.askPass", "core.editor", "diff.external",
                  "gpg.program", "diff.evil.textconv", "diff.evil.command", "filter.evil.clean", "filter.evil.smudge",
                  "filter.evil.process", "core.alternateRefsCommand", "credential.helper",
@@ -55,25 +46,25 @@ def test_no_setting_of_a_hostile_repository_runs_anything(
         repo.git("config", name, str(script))
     repo.git("config", "core.hooksPath", str(tmp_path))
     mark.unlink(missing_ok=True)
-    assert rules(capsys, "--staged") == (4, {("more.md", "RBG301")})
-    assert rules(capsys, "--all")[0] == 4
-    assert rules(capsys, "--range", f"{start}..HEAD") == (4, {("notes.md", "RBG301")})
+    assert repo.rules("--staged") == (4, {("more.md", "RBG301")})
+    assert repo.rules("--all")[0] == 4
+    assert repo.rules("--range", f"{start}..HEAD") == (4, {("notes.md", "RBG301")})
     assert not mark.exists()
 
 
-def test_a_replaced_object_does_not_hide_a_leak(repo: Repo, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_replaced_object_does_not_hide_a_leak(repo: Scanned) -> None:
     start = repo.git("rev-parse", "HEAD")
     repo.commit(notes=LEAK)
     bad = repo.git("rev-parse", "HEAD:notes")
     good = repo.git("hash-object", "-w", "--stdin", given="harmless")
     repo.git("replace", bad, good)
     repo.git("replace", "--graft", "HEAD")
-    assert rules(capsys, "--range", f"{start}..HEAD") == (4, {("notes", "RBG301")})
-    assert rules(capsys, "--all") == (4, {("notes", "RBG301")})
+    assert repo.rules("--range", f"{start}..HEAD") == (4, {("notes", "RBG301")})
+    assert repo.rules("--all") == (4, {("notes", "RBG301")})
 
 
 def test_git_gets_no_variable_that_names_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    programs = (
+    for name in (
         "EXTERNAL_DIFF",
         "CONFIG_PARAMETERS",
         "CONFIG_COUNT",
@@ -81,8 +72,7 @@ def test_git_gets_no_variable_that_names_a_program(monkeypatch: pytest.MonkeyPat
         "PAGER",
         "EXEC_PATH",
         "TRACE",
-    )
-    for name in programs:
+    ):
         monkeypatch.setenv(f"GIT_{name}", "evil")
     monkeypatch.setenv("GIT_INDEX_FILE", "kept")
     kept = {name: value for name, value in environment().items() if name.startswith("GIT_")}
@@ -91,23 +81,22 @@ def test_git_gets_no_variable_that_names_a_program(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_index_that_git_names_to_its_hook_is_the_one_scanned(
-    repo: Repo, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    repo: Scanned, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     repo.write("notes.md", LEAK)
     monkeypatch.setenv("GIT_INDEX_FILE", str(repo.place / ".git" / "other"))
     subprocess.run(["git", "read-tree", "HEAD"], check=True)
     subprocess.run(["git", "add", "notes.md"], check=True)
-    assert rules(capsys, "--staged") == (4, {("notes.md", "RBG301")})
+    assert repo.rules("--staged") == (4, {("notes.md", "RBG301")})
     monkeypatch.delenv("GIT_INDEX_FILE")
-    assert rules(capsys, "--staged") == (0, set())
+    assert repo.rules("--staged") == (0, set())
 
 
-def test_modules_in_the_scanned_repository_are_not_imported(repo: Repo) -> None:
+def test_modules_in_the_scanned_repository_are_not_imported(repo: Scanned) -> None:
     for name in ("json", "re", "robustify", "csv", "argparse", "pyarrow"):
         repo.write(f"{name}.py", "raise SystemExit(0)\n")
     repo.write("table.parquet", b"PAR1" + bytes(range(256)) + b"PAR1")
-    repo.write("notes.md", LEAK)
-    repo.git("add", "-A")
+    repo.stage("notes.md", LEAK)
     hook = ROOT / "robustify" / "gate" / "hook.py"
     done = subprocess.run(
         [sys.executable, str(hook), "--staged"], cwd=repo.place, capture_output=True, text=True, check=False
@@ -117,7 +106,7 @@ def test_modules_in_the_scanned_repository_are_not_imported(repo: Repo) -> None:
 
 
 def test_a_missing_object_of_a_hostile_partial_clone_runs_no_transport(
-    repo: Repo, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    repo: Scanned, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     script, mark = evil(tmp_path)
     start = repo.git("rev-parse", "HEAD")
@@ -139,16 +128,18 @@ def test_a_missing_object_of_a_hostile_partial_clone_runs_no_transport(
     assert not mark.exists()
 
 
-def test_a_graft_file_does_not_hide_a_commit(repo: Repo, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_graft_file_does_not_hide_a_commit(repo: Scanned) -> None:
     start = repo.git("rev-parse", "HEAD")
     repo.commit(notes=LEAK)
     repo.git("rm", "-q", "notes")
     last = repo.commit("Remove it")
     (repo.place / ".git" / "info" / "grafts").write_text(f"{last} {start}\n")
-    assert rules(capsys, "--range", f"{start}..HEAD") == (4, {("notes", "RBG301")})
+    assert repo.rules("--range", f"{start}..HEAD") == (4, {("notes", "RBG301")})
 
 
-def test_a_damaged_repository_is_an_error_and_no_pass(repo: Repo, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_repository_is_an_error_and_no_pass(
+    repo: Scanned, capsys: pytest.CaptureFixture[str]
+) -> None:
     repo.commit(notes=LEAK)
     name = repo.git("rev-parse", "HEAD:notes")
     place = repo.place / ".git" / "objects" / name[:2] / name[2:]
@@ -171,7 +162,7 @@ def test_a_damaged_repository_is_an_error_and_no_pass(repo: Repo, capsys: pytest
     ids=["file", "message", "index", "key", "items"],
 )  # fmt: skip
 def test_what_has_no_end_is_refused_wherever_a_file_is_expected(
-    repo: Repo, thing: str, args: list[str], code: int, capsys: pytest.CaptureFixture[str]
+    repo: Scanned, thing: str, args: list[str], code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if thing == "pipe":
         os.mkfifo("pipe", 0o600)
@@ -183,13 +174,13 @@ def test_what_has_no_end_is_refused_wherever_a_file_is_expected(
     assert not Path("out").exists()
 
 
-def test_a_policy_that_is_a_pipe_lifts_nothing(repo: Repo, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_policy_that_is_a_pipe_lifts_nothing(repo: Scanned) -> None:
     os.mkfifo(".robustify-gate.json")
     repo.write("notes.md", LEAK)
-    assert rules(capsys, "notes.md") == (4, {("notes.md", "RBG301")})
+    assert repo.rules("notes.md") == (4, {("notes.md", "RBG301")})
 
 
-def test_standard_input_without_end_is_refused(repo: Repo) -> None:
+def test_standard_input_without_end_is_refused(repo: Scanned) -> None:
     with open("/dev/zero", "rb") as zeros:
         done = _limited(["--stdin"], stdin=zeros.fileno())
     assert (done.returncode, len(done.stdout.splitlines())) == (4, 1)
@@ -207,7 +198,7 @@ HUGE = {
 
 @pytest.mark.proof
 @pytest.mark.parametrize("kind", HUGE)
-def test_the_largest_file_is_scanned_within_bounds_of_time_and_memory(repo: Repo, kind: str) -> None:
+def test_the_largest_file_is_scanned_within_bounds_of_time_and_memory(repo: Scanned, kind: str) -> None:
     repo.write("huge", HUGE[kind])
     done = _limited(["huge"])
     assert done.returncode in (0, 4), done.stderr
@@ -235,11 +226,10 @@ def _limited(args: list[str], stdin: int | None = None) -> "subprocess.Completed
 
 
 def test_no_message_can_steer_a_terminal_whatever_holds_the_name(
-    repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    repo: Scanned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     evil = "\x1b]0;owned\x07\x1b[2Jx\u202e\r\n"
-    repo.write(f"{evil}.md", LEAK)
-    repo.git("add", "-A")
+    repo.stage(f"{evil}.md", LEAK)
     key = key_file(tmp_path)
     monkeypatch.setenv(INDEX_VARIABLE, str(tmp_path / f"{evil}index"))
     for args in (

@@ -11,7 +11,7 @@ from robustify.gate.key_file import FILE_VARIABLE, VARIABLE
 from robustify.gate.policy import FORMAT, NAME, digest_of
 from tests.gate.corpus import Made
 from tests.gate.layouts import LAYOUTS
-from tests.gate.repo import LEAK, Repo, prepared, rules
+from tests.gate.repo import LEAK, Scanned
 from tests.gate.sets import KEY, mock_items
 
 ITEMS = LAYOUTS["jsonl"](mock_items()[:5], "letter")
@@ -24,11 +24,6 @@ HARMLESS = LAYOUTS["jsonl"](
     "letter",
 )
 """Items that are in no registered set."""
-
-
-@pytest.fixture
-def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repo:
-    return prepared(tmp_path, monkeypatch)
 
 
 # The policy.
@@ -47,9 +42,7 @@ def entry(path: str, content: str, rule: str = "RBG101", **other: str) -> dict[s
 DEMO = [{"path": "demo", "licence": "CC0-1.0", "reason": "made up"}]
 
 
-def test_an_entry_lifts_its_rule_at_its_path_for_its_content_until_its_day(
-    repo: Repo, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_entry_lifts_its_rule_at_its_path_for_its_content_until_its_day(repo: Scanned) -> None:
     yesterday = (date.today() - timedelta(days=1)).isoformat()
     fits = entry("a.jsonl", HARMLESS)
     for allow, code in (
@@ -60,34 +53,30 @@ def test_an_entry_lifts_its_rule_at_its_path_for_its_content_until_its_day(
         ([entry("a.jsonl", HARMLESS, expires=yesterday)], 4),
     ):
         repo.write("a.jsonl", HARMLESS)
-        repo.write(NAME, policy(allow=allow))
-        repo.git("add", "-A")
+        repo.stage(NAME, policy(allow=allow))
         assert main(["--staged"]) == code
         assert main(["a.jsonl"]) == code
     repo.write(NAME, policy(allow=[fits]))
-    repo.write("a.jsonl", HARMLESS + "\n")
-    repo.git("add", "-A")
+    repo.stage("a.jsonl", HARMLESS + "\n")
     assert main(["--staged"]) == 4
 
 
-def test_an_entry_that_is_not_staged_does_not_count(repo: Repo) -> None:
-    repo.write("a.jsonl", HARMLESS)
-    repo.git("add", "-A")
+def test_an_entry_that_is_not_staged_does_not_count(repo: Scanned) -> None:
+    repo.stage("a.jsonl", HARMLESS)
     repo.write(NAME, policy(allow=[entry("a.jsonl", HARMLESS)]))
     assert main(["--staged"]) == 4
 
 
-def test_a_range_is_judged_by_the_policy_it_began_with(repo: Repo) -> None:
+def test_a_range_is_judged_by_the_policy_it_began_with(repo: Scanned) -> None:
     start = repo.git("rev-parse", "HEAD")
     repo.commit(**{"a.jsonl": HARMLESS, NAME: policy(allow=[entry("a.jsonl", HARMLESS)])})
     assert main(["--range", f"{start}..HEAD"]) == 4
     assert main(["--range", f"{start}..HEAD", "--policy-from", "head"]) == 0
 
 
-def test_no_entry_lifts_a_fingerprint(repo: Repo, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_entry_lifts_a_fingerprint(repo: Scanned, capsys: pytest.CaptureFixture[str]) -> None:
     repo.write("a.md", LEAK)
-    repo.write(NAME, policy(allow=[entry("a.md", LEAK, "RBG301")]))
-    repo.git("add", "-A")
+    repo.stage(NAME, policy(allow=[entry("a.md", LEAK, "RBG301")]))
     assert main(["--staged"]) == 3
     assert "cannot lift" not in capsys.readouterr().out
     assert main(["allow", "a.md", "--reason", "why", "--by", "me"]) == 3
@@ -97,7 +86,7 @@ def test_no_entry_lifts_a_fingerprint(repo: Repo, capsys: pytest.CaptureFixture[
     assert not (repo.place / NAME).exists()
 
 
-def test_there_is_no_pragma_that_lifts_a_finding(repo: Repo) -> None:
+def test_there_is_no_pragma_that_lifts_a_finding(repo: Scanned) -> None:
     for pragma in (
         "pragma: allowlist secret",
         "gitleaks:allow",
@@ -110,7 +99,7 @@ def test_there_is_no_pragma_that_lifts_a_finding(repo: Repo) -> None:
 
 
 def test_allow_binds_entries_that_then_hold_and_an_edit_opens_them_again(
-    repo: Repo, capsys: pytest.CaptureFixture[str]
+    repo: Scanned, capsys: pytest.CaptureFixture[str]
 ) -> None:
     repo.write("demo/a.jsonl", HARMLESS)
     repo.write("b.md", "harmless")
@@ -141,34 +130,32 @@ def test_allow_binds_entries_that_then_hold_and_an_edit_opens_them_again(
     ],
 )  # fmt: skip
 def test_a_policy_that_cannot_be_trusted_stops_the_gate(
-    repo: Repo, text: str, capsys: pytest.CaptureFixture[str]
+    repo: Scanned, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    repo.write(NAME, text)
-    repo.git("add", "-A")
+    repo.stage(NAME, text)
     assert main(["--staged"]) == 3
     assert NAME in capsys.readouterr().err
 
 
 def test_safe_demo_lifts_structure_on_listed_paths_of_the_last_commit_only(
-    repo: Repo, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    repo: Scanned, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     repo.write("demo/a.jsonl", HARMLESS)
     repo.write("other/a.jsonl", HARMLESS)
-    repo.write(NAME, policy(demo=DEMO))
-    repo.git("add", "-A")
+    repo.stage(NAME, policy(demo=DEMO))
     monkeypatch.setenv("SAFE_DEMO", "true")
-    assert rules(capsys, "--staged") == (4, {("demo/a.jsonl", "RBG101"), ("other/a.jsonl", "RBG101")})
+    assert repo.rules("--staged") == (4, {("demo/a.jsonl", "RBG101"), ("other/a.jsonl", "RBG101")})
     repo.git("commit", "-q", "-m", "List the demo")
-    assert rules(capsys, "--all") == (4, {("other/a.jsonl", "RBG101")})
-    assert rules(capsys, "demo/a.jsonl") == (0, set())
+    assert repo.rules("--all") == (4, {("other/a.jsonl", "RBG101")})
+    assert repo.rules("demo/a.jsonl") == (0, set())
     assert main(["demo/a.jsonl"]) == 0
     assert "SAFE_DEMO=true" in capsys.readouterr().err
     monkeypatch.delenv("SAFE_DEMO")
-    assert rules(capsys, "demo/a.jsonl") == (4, {("demo/a.jsonl", "RBG101")})
+    assert repo.rules("demo/a.jsonl") == (4, {("demo/a.jsonl", "RBG101")})
 
 
 def test_safe_demo_is_ignored_in_ci_and_for_ranges_and_says_so(
-    repo: Repo, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    repo: Scanned, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     start = repo.commit(**{NAME: policy(demo=DEMO)})
     repo.commit(demo__a=HARMLESS)
@@ -184,7 +171,7 @@ def test_safe_demo_is_ignored_in_ci_and_for_ranges_and_says_so(
 
 
 def test_safe_demo_never_lifts_fingerprints_keys_or_what_cannot_be_read(
-    repo: Repo, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    repo: Scanned, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     repo.commit(**{NAME: policy(demo=DEMO)})
     monkeypatch.setenv("SAFE_DEMO", "true")
@@ -195,11 +182,13 @@ def test_safe_demo_never_lifts_fingerprints_keys_or_what_cannot_be_read(
     }
     for rule, content in contents.items():
         repo.write("demo/x", content)
-        assert rules(capsys, "demo/x") == (4, {("demo/x", rule)})
+        assert repo.rules("demo/x") == (4, {("demo/x", rule)})
 
 
 @pytest.mark.parametrize("word", ["1", "True", "TRUE", "yes", "on", "false"])
-def test_safe_demo_is_on_with_one_word_only(repo: Repo, monkeypatch: pytest.MonkeyPatch, word: str) -> None:
+def test_safe_demo_is_on_with_one_word_only(
+    repo: Scanned, monkeypatch: pytest.MonkeyPatch, word: str
+) -> None:
     monkeypatch.setenv("SAFE_DEMO", word)
     assert main(["README"]) == 2
     monkeypatch.setenv("SAFE_DEMO", "")
@@ -207,18 +196,18 @@ def test_safe_demo_is_on_with_one_word_only(repo: Repo, monkeypatch: pytest.Monk
 
 
 def test_outside_a_repository_files_can_be_scanned_and_git_modes_say_so(
-    repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    repo: Scanned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "plain").mkdir()
     monkeypatch.chdir(tmp_path / "plain")
     Path("a.md").write_text(LEAK)
-    assert rules(capsys, "a.md") == (4, {("a.md", "RBG301")})
+    assert repo.rules("a.md") == (4, {("a.md", "RBG301")})
     assert main(["--staged"]) == 2
     assert "not inside a git repository" in capsys.readouterr().err
 
 
 def test_the_key_variable_works_for_a_secret_store(
-    repo: Repo, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    repo: Scanned, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     repo.write("a.md", LEAK)
     monkeypatch.delenv(FILE_VARIABLE)

@@ -9,7 +9,6 @@ import random
 import sys
 import tarfile
 import time
-import zipfile
 import zlib
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from robustify.gate.check import scan
 from robustify.gate.decoder import DecodedText, Decoder, Lines, Undecoded
 from robustify.gate.encoded import text_of, unescaped, without_tags
 from robustify.gate.unpack import MOST_BYTES, MOST_DEPTH, file_kind
-from tests.gate.corpus import LETTERS, Made, made, whole
+from tests.gate.corpus import LETTERS, Made, made, whole, zipped
 from tests.gate.repo import ROOT
 from tests.gate.sets import mock_items, mock_prints, rules_of, written
 
@@ -32,14 +31,6 @@ LEAK = mock_items()[0]
 
 def rules(data: bytes) -> set[str]:
     return rules_of(data, mock_prints())
-
-
-def zipped(members: dict[str, bytes]) -> bytes:
-    held = io.BytesIO()
-    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in members.items():
-            archive.writestr(name, data)
-    return held.getvalue()
 
 
 def nested(data: bytes, depth: int) -> bytes:

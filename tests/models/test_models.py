@@ -10,8 +10,8 @@ import pytest
 
 from robustify.errors import ModelError, ResourceError, UsageError
 from robustify.models import cache_folder, folder, info, listing, locate, pull
+from robustify.models.folder import models_folder
 from robustify.models.names import KNOWN, Folder, Gguf, Hub, Known, Wheel, parse_reference
-from robustify.models.pull import models_folder
 from tests.support.model_cache import spoil_config, tiny_gguf, tiny_llama
 
 pytest.importorskip(

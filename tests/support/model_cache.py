@@ -4,30 +4,14 @@ import functools
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from robustify.errors import ModelError
 from robustify.models import cache_folder, locate, pull
 
-WORDS = (
-    "the",
-    "cat",
-    "sat",
-    "on",
-    "mat",
-    "blue",
-    "red",
-    "green",
-    "Answer",
-    "Question",
-    "right",
-    "1",
-    "2",
-    "A",
-    "B",
-    "C",
-)
+WORDS = "the cat sat on mat blue red green Answer Question right 1 2 A B C".split()  # noqa: SIM905
 CHAT = (
     "{% for m in messages %}<|{{ m['role'] }}|>{{ m['content'] }}<eos>{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
@@ -94,83 +78,53 @@ def tiny_llama(folder: Path, *, chat: bool = False, adds_bos: bool = False, leng
     """A random Llama of two layers with its tokenizer."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    config = LlamaConfig(
-        vocab_size=len(vocabulary()),
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        max_position_embeddings=length,
-        bos_token_id=0,
-        eos_token_id=1,
+    return _random(
+        LlamaForCausalLM, LlamaConfig, folder, chat, adds_bos, **_LAYERS, max_position_embeddings=length
     )
-    return save_random(LlamaForCausalLM, config, folder, chat=chat, adds_bos=adds_bos)
 
 
 def tiny_gemma(folder: Path, *, window: int) -> Path:
     """A random Gemma 3 with sliding windows and a soft cap on its logits."""
     from transformers import Gemma3ForCausalLM, Gemma3TextConfig
 
-    config = Gemma3TextConfig(
-        vocab_size=len(vocabulary()),
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        layer_types=["sliding_attention", "full_attention"],
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=8,
-        max_position_embeddings=256,
-        sliding_window=window,
-        final_logit_softcapping=2.0,
-        bos_token_id=0,
-        eos_token_id=1,
-        pad_token_id=1,
-    )
-    return save_random(Gemma3ForCausalLM, config, folder)
+    kinds = ["sliding_attention", "full_attention"]
+    more = {"layer_types": kinds, "head_dim": 8, "sliding_window": window, "final_logit_softcapping": 2.0}
+    more |= {"max_position_embeddings": 256, "pad_token_id": 1}
+    return _random(Gemma3ForCausalLM, Gemma3TextConfig, folder, **_LAYERS, **more)
 
 
 def tiny_bloom(folder: Path) -> Path:
     """A random Bloom: ALiBi biases, for which trees are not exact."""
     from transformers import BloomConfig, BloomForCausalLM
 
-    config = BloomConfig(
-        vocab_size=len(vocabulary()),
-        hidden_size=32,
-        n_layer=2,
-        n_head=4,
-        seq_length=256,
-        bos_token_id=0,
-        eos_token_id=1,
-    )
-    return save_random(BloomForCausalLM, config, folder)
+    return _random(BloomForCausalLM, BloomConfig, folder, n_layer=2, n_head=4, seq_length=256)
 
 
 def tiny_mamba(folder: Path) -> Path:
     """A random Mamba: recurrent, with no attention at all."""
     from transformers import MambaConfig, MambaForCausalLM
 
-    config = MambaConfig(
-        vocab_size=len(vocabulary()),
-        hidden_size=32,
-        num_hidden_layers=2,
-        state_size=4,
-        bos_token_id=0,
-        eos_token_id=1,
-        pad_token_id=1,
-    )
-    return save_random(MambaForCausalLM, config, folder)
+    return _random(MambaForCausalLM, MambaConfig, folder, num_hidden_layers=2, state_size=4, pad_token_id=1)
 
 
-def save_random(
-    kind: type, config: object, folder: Path, *, chat: bool = False, adds_bos: bool = False
+_LAYERS = {
+    "intermediate_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+}
+
+
+def _random(
+    kind: Any, config: Any, folder: Path, chat: bool = False, adds_bos: bool = False, **settings: Any
 ) -> Path:
-    """A model with large random weights, so that wrong attention shows in its numbers."""
+    """A model with large random weights, so that wrong attention shows in its numbers, and its tokenizer."""
     import torch
 
     torch.manual_seed(7)
-    model = kind(config)
+    model = kind(
+        config(vocab_size=len(vocabulary()), hidden_size=32, bos_token_id=0, eos_token_id=1, **settings)
+    )
     with torch.no_grad():
         for name, weight in model.named_parameters():
             if weight.dim() > 1:
@@ -189,22 +143,23 @@ def tiny_gguf(path: Path) -> Path:
     rng = np.random.default_rng(7)
     writer = gguf.GGUFWriter(path, "llama")
     writer.add_name("tiny")
-    writer.add_context_length(64)
-    writer.add_embedding_length(32)
-    writer.add_block_count(1)
-    writer.add_feed_forward_length(64)
-    writer.add_head_count(4)
-    writer.add_head_count_kv(2)
+    sizes = {"context_length": 64, "embedding_length": 32, "block_count": 1, "feed_forward_length": 64}
+    sizes |= {
+        "head_count": 4,
+        "head_count_kv": 2,
+        "vocab_size": len(words),
+        "bos_token_id": 0,
+        "eos_token_id": 1,
+    }
+    for name, size in sizes.items():
+        getattr(writer, f"add_{name}")(size)
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_rope_freq_base(10000.0)
-    writer.add_vocab_size(len(words))
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("gpt-2")
     writer.add_token_list(words)
     writer.add_token_types([3] * 4 + [1] * (len(words) - 4))
     writer.add_token_merges([" ".join(pair) for pair in merges()])
-    writer.add_bos_token_id(0)
-    writer.add_eos_token_id(1)
     for name, shape in _gguf_shapes(len(words)).items():
         writer.add_tensor(name, rng.normal(0, 0.1, shape).astype(np.float32))
     writer.write_header_to_file()

@@ -32,22 +32,7 @@ class Brain(Protocol):
 class Toy:
     """A model of hashes: a token's log-probability depends on the two before it. Letters are likely after a colon."""
 
-    WORDS = (
-        " A",
-        " B",
-        " C",
-        " D",
-        " Rome",
-        " Paris",
-        " the",
-        ".",
-        ",",
-        " and",
-        "\n",
-        " red",
-        " blue",
-        " green",
-    )
+    WORDS = tuple(re.findall(r" \w+|[^ ]", " A B C D Rome Paris the., and\n red blue green"))
 
     def __init__(self, seed: int = 0, letters: bool = True) -> None:
         self.seed = seed

@@ -81,13 +81,7 @@ class HF(Closing):
             work.close()
 
     def loglikelihoods(self, requests: Sequence[Request], progress: Progress = no_progress) -> list[Logprob]:
-        """One result for each request, in the order of the requests; equal requests are computed once.
-
-        Raises:
-            DataError: requests that do not fit into the model's context, named by their positions.
-            ModelError: a log-probability that is NaN or infinite.
-            ResourceError: not even a small batch fits into memory.
-        """
+        """See `Scorer`; equal requests are computed once."""
         encoded = encode(self.speller, requests)
         # The last token is only predicted.
         check_lengths(encoded, self.name, self.max_length + 1)
@@ -113,11 +107,7 @@ class HF(Closing):
         return has_chat_template(self._folder)
 
     def write(self, prompts: Sequence[str], *, max_tokens: int) -> list[str]:
-        """One greedy reply for each prompt, through the model's chat template where it has one.
-
-        Raises:
-            DataError: prompts that leave no room for the reply, named by their positions.
-        """
+        """See `Writer`."""
         work = self.opened()
         encoded = [as_prompt(work.tokenizer, self.name, prompt) for prompt in prompts]
         check_room(encoded, self.name, max_tokens, self.max_length)

@@ -67,11 +67,7 @@ class OpenAIServer(Closing):
 
     @cached_property
     def capabilities(self) -> Capabilities:
-        """What the server can be asked.
-
-        Raises:
-            ModelError: as `probe`.
-        """
+        """What the server can be asked; see `probe_server`."""
         return probe_server(self._questions, self._spelling.speller if self._spelling else None)
 
     def fingerprint(self) -> dict[str, str]:
@@ -80,12 +76,7 @@ class OpenAIServer(Closing):
         return {**self._recipe, "licence": "see the model's provider"}
 
     def loglikelihoods(self, requests: Sequence[Request], progress: Progress = no_progress) -> list[Logprob]:
-        """One result for each request, in the order of the requests; equal requests are asked once.
-
-        Raises:
-            RequestError: requests that the server cannot take, by their positions.
-            ModelError: a server that fails for good, or sends what is no log-probability; what was scored is kept.
-        """
+        """See `Scorer`; equal requests are asked once."""
         can = self.capabilities
         by_tokens = self._spelling if can.form is not None else None
         keys = keys_of(requests, by_tokens.speller if by_tokens else None)
@@ -118,12 +109,7 @@ class OpenAIServer(Closing):
         return self._writing[0] == "chat"
 
     def write(self, prompts: Sequence[str], *, max_tokens: int) -> list[str]:
-        """One reply for each prompt, in their order, the likeliest where the server can do without drawing.
-
-        Raises:
-            DataError: prompts that do not fit, named by their positions.
-            ModelError: a server that cannot write, or fails for good.
-        """
+        """See `Writer`."""
         writing = self._writing
         replies: dict[int, Reply | None] = {}
 
