@@ -45,7 +45,7 @@ ESTIMANDS: dict[str, str] = {
     "residual_leave_one_out": "P(a voter is right given that the others keep the item)",
     "residual_before": "an auditor's P(right) on all items",
     "residual_non_voters": "P(an outside model is right given kept)",
-    "residual_probe": "mean 1/k over kept items, where no text gives anything away",
+    "residual_probe": "mean of 1 / open options over kept items, where no text gives anything away",
     "heuristic_rate_cloze": "the same on items fit for cloze (here all)",
     "label_noise_flagged": "P(all models under test name the same wrong option)",
     "label_noise_in_robust": "the same given kept",

@@ -102,8 +102,19 @@ def _audits(sim: Simulation, mix: Mixture) -> Iterator[tuple[str, float]]:
         yield f"residual/non_voters/{name}", _over(float(won[i]), kept)
         yield f"residual/non_voters/{name}/before", float(everywhere[i])
     if set(sim.kinds) <= {"clean", "wordless", "hidden"} or not sim.shortcut_rate:
-        # Nothing in the text tells options apart, so no fit can know more than 1/k.
-        yield "residual/probe", _share(mix, lambda o: o.kept, lambda c: 1 / c.k)
+        yield "residual/probe", _among_open(mix)
+
+
+def _among_open(mix: Mixture) -> float:
+    """One over the options that the selection left open, where at least two are and nothing in the text tells them
+    apart. Votes flag one option at most: it is closed in items that were kept although all picked it.
+    """
+    part = whole = 0.0
+    for case, o in mix:
+        free, closed = o.weighed - case.k * o.by_chance, case.k * o.by_chance - o.flagged
+        part += case.weight * (free / case.k + (closed / (case.k - 1) if case.k > 2 else 0.0))
+        whole += case.weight * (free + (closed if case.k > 2 else 0.0))
+    return _over(part, whole)
 
 
 def _screen_scores(sim: Simulation, mix: Mixture) -> Iterator[tuple[str, float]]:

@@ -18,7 +18,8 @@ from robustify.judge.audit.fresh import FreshProbe
 from robustify.judge.audit.residual import residual as judge_residual
 from robustify.judge.judgement import Facts, Rules, judge
 from robustify.screen.item_index import item_index
-from robustify.screen.votes import cast_votes
+from robustify.screen.screen_rules import ScreenRules
+from robustify.screen.votes import Flagging, cast_votes
 from tests.support.fake_answers import Bench, bench, items_of, rows
 from tests.support.rules import unanimous
 from tests.support.trees import in_trees
@@ -273,3 +274,33 @@ def test_a_probe_votes_and_a_fresh_one_audits_what_it_left() -> None:
     assert found["probe_voted"]
     assert "no_independent_auditor" in codes(found) or found["verdict"] == "not certified"
     assert found["probe"]["before"]["value"] > 0.4
+
+
+# A rule that ranks
+
+
+def test_where_a_fitted_scorer_flagged_no_fitted_auditor_is_independent() -> None:
+    b = two_of(bench(300, 2, agree=0.3, seed=21))
+    items = items_of(b)
+    table = Answers.of([*rows(b, rotations=False, bias=0.0), *head_rows(b, guesses(b))])
+    held = item_index(table, b.ids)
+    top, sure = guesses(b, 5), np.random.default_rng(6).random(300) < 0.4
+    asked: list[tuple[str, ...]] = []
+
+    def ranked(voters: tuple[str, ...], _: ScreenRules) -> Flagging:
+        asked.append(voters)
+        return Flagging(sure[:, None] & (np.arange(4) == top[:, None]), np.zeros(300, dtype=bool))
+
+    rules = ScreenRules(criterion="fdr", voters=b.voters)
+    votes = replace(cast_votes(table, rules, held), ranked=ranked)
+    found = residual(table, held, votes, rules, FreshProbe(items, ProbeSettings()), 0.05)
+    left = int(np.count_nonzero(~(sure & (top == b.key))))
+    assert found["leave_one_out"]["v0"]["n"] == left
+    assert {("v0",), ("v1",)} <= set(asked), "each voter is left out of the ranking"
+    assert found["probe_voted"]
+    assert codes(found)[0] == "no_independent_auditor" or found["verdict"] == "not certified"
+    open_ = np.where(sure & (top != b.key), 3, 4)
+    assert found["probe"]["chance"] == pytest.approx(
+        float(np.mean(1 / open_[~(sure & (top == b.key))])), abs=0.02
+    )
+    assert found["verdict"] != "certified"

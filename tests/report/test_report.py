@@ -18,13 +18,14 @@ from hypothesis import strategies as st
 from robustify.errors import DataError
 from robustify.judge import calibration
 from robustify.report import render, write_report
-from robustify.report.blocks import Line, Mark, Plot, PlotRow
+from robustify.report.blocks import Line, Mark, Plot, PlotRow, Table
 from robustify.report.figures import INSET, NARROW, WIDE, axis, fit, placed
 from robustify.report.format import percent, plain, points, rate, signed
 from robustify.report.printing import svg
 from robustify.report.sections import reliability
 from robustify.report.sections.headline import closing
 from robustify.report.sections.paired import MOST_PAIRS
+from robustify.report.sections.residual_audit import residual as residual_section
 from robustify.report.sections.residual_audit import residual_plot
 from robustify.report.sections.scores import at_chance
 from robustify.summary.format_1 import read
@@ -753,6 +754,24 @@ def luminance(colour: str) -> float:
     parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     red, green, blue = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_the_audit_says_who_would_have_seen_which_cue() -> None:
+    summary = full()
+    probe = summary["residual"]["probe"]
+    probe |= {"p": 0.0004, "refits": 999, "sees_from": {"longer": 0.06, "grammar": None}}
+    rule = {**probe, "p": 0.2, "refits": None, "value": 0.3, "sees_from": {"longer": 0.05, "grammar": None}}
+    summary["residual"]["heuristics"] = {"longest_answer": rule}
+    tables = [b for b in residual_section(read(summary)).blocks if isinstance(b, Table)]
+    auditors, seen = tables
+    shown = {(row[0].main, row[1].main): row for row in auditors.rows}
+    assert shown["probe", "fresh"][4].small == "999 refits"
+    assert shown["longest_answer", "rule"][4].small == "exact"
+    assert [[cell.main for cell in row[2:]] for row in seen.rows] == [
+        ["5.0 %", "not seen"],
+        ["6.0 %", "not seen"],
+    ]
+    assert all(len(cell.main.split()) <= 15 for table in tables for row in table.rows for cell in row)
 
 
 if __name__ == "__main__":

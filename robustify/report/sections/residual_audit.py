@@ -15,18 +15,25 @@ from robustify.report.blocks import (
     heads_of,
     quiet,
 )
-from robustify.report.format import absent, count, dot, missing, percent, plain, present, rate_cell
-from robustify.report.reasons import sentence
+from robustify.report.format import absent, count, dot, missing, p_value, percent, plain, present, rate_cell
+from robustify.report.reasons import CUES, sentence
 from robustify.summary.quantity import Quantity
 from robustify.summary.result import Audit, Auditor, Residual, Summary
 
 CONTROL = "control, not an auditor"
 HOW = (
-    "A voter scores low on the items kept by selection alone, so no voter certifies its "
-    "own filter. Left out: a voter judged on the items that the others kept. Did not vote: a model "
-    "outside the vote. Linear probe: fitted to a frozen model's vectors of the options, cross-fitted; most "
-    "of its power is the fitting, so the same probe on random weights is shown below it. The artifact probe is "
-    "trained afresh on the choices of the items kept, and cross-fitted."
+    "Selection alone makes a voter score low on the items kept, so no voter certifies its own filter. Left out: a "
+    "voter on the items that the others kept. Did not vote: a model outside the vote. Linear probe: fitted to a "
+    "frozen model's vectors of the options; much of its power is the fitting, so the same probe on random "
+    "weights stands below it. Rule: of the rules without a model the one furthest above its chance, corrected for "
+    "all of them. Fresh: a probe on the texts of the items kept. Both probes go forward: each tenth of the items is "
+    "predicted by a fit on the tenths before it, and they pick among the options that the selection left open. The "
+    "fresh probe's p compares it with refits on permuted keys."
+)
+SEEN = (
+    "The smallest share of the items kept that the auditor would have noticed with 80 % power, had a cue of this kind "
+    "been left in them. The fresh probe and the rules were given copies with the cue; of a model it was measured how "
+    "often it follows the cue at wrong options. Cues of other kinds were not tried."
 )
 
 
@@ -44,6 +51,7 @@ def residual(summary: Summary) -> Section:
         Bullets(reasons) if reasons else None,
         residual_plot(entry),
         _auditors(entry),
+        _seen(entry),
         quiet(HOW),
     )
 
@@ -73,6 +81,8 @@ def audits(entry: Residual) -> Iterator[Audited]:
     for name, head in (entry.heads or {}).items():
         yield Audited(plain(name), "linear probe", head)
         yield Audited(f"{plain(name)}, random weights", CONTROL, head.control, control=True)
+    for name, rule in (entry.heuristics or {}).items():
+        yield Audited(plain(name), "rule", rule)
     yield Audited("probe", "fresh, but a probe voted" if entry.probe_voted else "fresh", entry.probe)
 
 
@@ -101,8 +111,8 @@ def residual_plot(entry: Residual) -> Plot | None:
         rows,
         (("main", "auditor"), *controls),
         lines,
-        "Certified needs every auditor's interval left of its own chance + margin; its chance is that under "
-        "selection, where that is the lower one. The bars are Wilson's; Clopper-Pearson's, a little wider, decide.",
+        "A certificate needs every auditor's interval left of its own chance + margin; chance under selection is in "
+        "the table. Models have Wilson's bars, and Clopper-Pearson's, a little wider, decide; probes have the latter.",
     )
 
 
@@ -115,7 +125,7 @@ def _auditors(entry: Residual) -> Table:
         note += " Every model of this run voted."
     if not entry.heads:
         note += " No linear probe was fitted to a frozen model's vectors."
-    heads = ("Right on the items kept", "Chance under selection", "Right on all items")
+    heads = ("Right on the items kept", "Chance under selection", "p", "Right on all items")
     return Table(
         "The auditors",
         heads_of("Auditor", "Kind", *heads, words=2),
@@ -124,11 +134,42 @@ def _auditors(entry: Residual) -> Table:
     )
 
 
-def _beside(a: Audited) -> tuple[Cell, Cell]:
+def _beside(a: Audited) -> tuple[Cell, Cell, Cell]:
     if a.control:
-        return absent("not judged by it"), absent("not asked")
+        return absent("not judged by it"), absent("not judged by it"), absent("not asked")
     auditor = a.rate if isinstance(a.rate, Auditor) else Auditor()
-    return _chance(auditor), rate_cell(auditor.before)
+    return _chance(auditor), _p(auditor), rate_cell(auditor.before)
+
+
+def _p(auditor: Audit) -> Cell:
+    if auditor.p is None:
+        return absent("bounds decide" if auditor.n else "")
+    return Cell(p_value(auditor.p), f"{auditor.refits} refits" if auditor.refits else "exact")
+
+
+def _seen(entry: Residual) -> Table | None:
+    """Which kinds of cue each auditor would have seen; None where none was tried."""
+    rows = [(a, a.rate.sees_from) for a in audits(entry) if isinstance(a.rate, Auditor) and a.rate.sees_from]
+    if not rows:
+        return None
+    kinds = tuple(rows[0][1])
+    return Table(
+        "From which share on each auditor would have seen a cue",
+        heads_of("Auditor", "Kind", *(CUES.get(kind, plain(kind)) for kind in kinds), words=2),
+        tuple(
+            (
+                Cell(a.name),
+                Cell("rules" if a.kind == "rule" else a.kind),
+                *(_share(seen.get(k)) for k in kinds),
+            )
+            for a, seen in rows
+        ),
+        SEEN,
+    )
+
+
+def _share(share: float | None) -> Cell:
+    return absent("not seen") if share is None else Cell(percent(share))
 
 
 def _chance(auditor: Audit) -> Cell:
