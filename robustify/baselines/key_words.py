@@ -21,7 +21,7 @@ FEWEST = 3
 """Other items that must hold a word before anything is said of it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class WordUse:
     """One word in the other items of a benchmark: in `keys` keys of `items` items, `expected` if it did not matter.
 

@@ -66,8 +66,9 @@ PART_OF: dict[str, CueCode] = {
     "vectors": "vectors",
 }
 """The cue of each other part of the scorer."""
-BY_LENGTH = ("commas", "other_punctuation", "brackets", "repeated_words", "odd_form", "longest_word")
-"""What a much longer option has more of because it is longer; there these features count as length."""
+BY_LENGTH = ("words", "commas", "other_punctuation", "brackets", "repeated_words", "odd_form", "longest_word")
+"""What a much longer option has more of because it is longer, words that no list names among them; there it counts as
+length."""
 MUCH_LONGER, MORE_CHARACTERS = 1.5, 10
 """So many times the next longest option's characters, and so many more, are much longer."""
 TEXTUAL = tuple(c for c in CUES if c not in ("text_votes", "letter_votes", "vectors", "none"))
@@ -141,18 +142,21 @@ def evidence(
 ) -> Evidence:
     """The evidence that a ranking, what it flags and the votes hold on each item, all of the same items.
 
-    `items`: where their text is known, a comma or a repeated word in a pick that is much longer counts as length.
+    `items`: where their text is known, what length brings (`BY_LENGTH`) in a pick that is much longer counts as length.
     """
     pick = ranking.top
     features = {name: _of_pick(table, pick) for name, table in ranking.surface.items()}
     long = np.zeros(len(pick), dtype=bool) if items is None else _much_longer(items, pick)
+    parts = {name: _of_pick(table, pick) for name, table in ranking.parts.items() if name != SURFACE}
     by_cue: list[tuple[CueCode, Floats]] = []
-    for name, values in features.items():
+    for code, name, values in (
+        *((CUE_OF[name], name, values) for name, values in features.items()),
+        *((PART_OF[name], name, values) for name, values in parts.items()),
+    ):
         brought = long & (name in BY_LENGTH)
-        by_cue += [(CUE_OF[name], np.where(brought, 0.0, values)), ("length", np.where(brought, values, 0.0))]
-    by_cue += [
-        (PART_OF[name], _of_pick(table, pick)) for name, table in ranking.parts.items() if name != SURFACE
-    ]
+        by_cue.append((code, np.where(brought, 0.0, values)))
+        if brought.any():
+            by_cue.append(("length", np.where(brought, values, 0.0)))
     cues, carried = _sums(by_cue, len(pick))
     return Evidence(
         items=ranking.items,

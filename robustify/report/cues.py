@@ -59,9 +59,9 @@ _FORMS = (
 """For each trait of `form`, what is said of an option that has it and of one that has not."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Options:
-    """The options of an item and the one that is spoken of; `subject` is what it is called."""
+    """The options of an item and the one that is spoken of; `subject` is what it is called. Its repr shows no text."""
 
     choices: tuple[str, ...]
     pick: int

@@ -119,14 +119,15 @@ def ranked(
 def test_what_length_brings_counts_as_length_in_a_much_longer_pick(votes: Votes) -> None:
     n = len(votes.items)
     surface = {"characters": table(n, (0, 1, 0.5)), "commas": table(n, (0, 1, 2.0), (1, 1, 2.0))}
-    ranking, decision = ranked(votes, {"surface": surface["characters"] + surface["commas"]}, surface)
+    parts = {"surface": surface["characters"] + surface["commas"], "words": table(n, (0, 1, 4.0))}
+    ranking, decision = ranked(votes, parts, surface)
     short = ("a word", "two, words", "some", "more")
     items = [
         Item(name, "Which?", ("a word", "a long, very long answer", "some", "more") if at == 0 else short, 0)
         for at, name in enumerate(votes.items)
     ]
     assert evidence(ranking, decision, votes, items).leading[:2] == ("length", "form")
-    assert evidence(ranking, decision, votes).leading[:2] == ("form", "form")
+    assert evidence(ranking, decision, votes).leading[:2] == ("words", "form")
 
 
 def test_flagged_items_are_counted_by_their_first_cue(votes: Votes) -> None:

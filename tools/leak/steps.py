@@ -41,6 +41,7 @@ def restricted(world: World, *, short: bool) -> list[Step]:
         step("check", "check", run, "--json", codes=RUN),
         step("report", "report", run),
         step("judge", "judge", run, codes=4),
+        step("explain", "explain", run, "mock-1", codes=4),
         *(step(f"export {name}", "export", name, run, "-o", f"out/{name}", codes=frozenset({0, 4, 7}))
           for name in ("lm-eval", "inspect", "hf", "instruct")),
         step("split emit", "split", "emit", run, "--split", "robust", "-o", "out/robust.json"),
@@ -94,7 +95,7 @@ def _refused(world: World) -> list[Step]:
 def _with_text(stem: str) -> Sequence[tuple[str, ...]]:
     return [
         (stem,), ("run", stem), ("validate", stem), ("heuristics", stem), ("check", stem), ("report", stem),
-        ("judge", stem), ("models", "info", stem), ("import", stem, "-o", "out/none"), ("cache", stem),
+        ("judge", stem), ("explain", stem, stem), ("models", "info", stem), ("import", stem, "-o", "out/none"), ("cache", stem),
         ("adapter", "check", stem), ("licence", "show", stem), ("key", "check", stem), ("gate", stem),
         ("gate", f"--{stem}"), ("gate", "--explain", stem), ("split", "verify", stem, "--data", stem),
         ("simulate", "-o", "out/none", "--items", stem), ("export", stem), ("free", "templates", "show", stem),
@@ -138,6 +139,7 @@ def public(world: World, *, short: bool) -> list[Step]:
         step("public heuristics", "heuristics", data),
         step("public run", "run", config, "-o", run, "--progress", codes=RUN),
         step("public run, json", "run", config, "-o", run, "--json", codes=RUN),
+        step("public explain item", "explain", run, "p1", stdout=str(world.root / "allowed" / "item.txt")),
         step("public judge", "judge", run, "-o", "public/judged", "--criterion", "majority", "--json", codes=RUN),
         step("public check", "check", run, codes=RUN),
         step("public report", "report", run),

@@ -43,7 +43,8 @@ def _likeliest(found: Evidence) -> Block | None:
         (Column("Item", figures=False), Column("P(shortcut | hit)"), Column("First cue", figures=False)),
         tuple((Cell(plain(row.item or "", 60)), _probability(row), _cue(row.cue)) for row in rows),
         "The probability that the key was found by a shortcut: (h - c) / ((1 - c) h), where h is the share of hits among "
-        "items of this confidence (isotonic regression) and c that of items without a shortcut.",
+        "items of this confidence (isotonic regression) and c that of items without a shortcut. 100 %: all items of this "
+        "confidence were hits.",
     )
 
 
