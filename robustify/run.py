@@ -48,6 +48,7 @@ FREE = "free.json"
 """Grades of answers in free words that were put beside a run."""
 EVIDENCE = "evidence.jsonl"
 """Why each item of a public run is flagged, or is not."""
+VERDICTS = "verdicts.csv"
 OUTSIDE_THE_CLAIM = ("run.log", ".run.lock", _WRITING)
 _EVIDENCE = ("pick", "weight", "chance", "posterior", "p_shortcut", "picked_by", "cue")
 SPLIT_FILES = ("robust.jsonl", "shortcut.jsonl", "undecided.jsonl")
@@ -105,10 +106,24 @@ class Run:
         return self._column("verdict")
 
     def _column(self, name: str) -> dict[str, str]:
-        path = self.folder / "verdicts.csv"
+        try:
+            return {row["item"]: row[name] for row in self.verdict_rows()}
+        except KeyError:
+            raise DataError(
+                f"{self.folder / VERDICTS}: no column {name}; expected the file as robustify wrote it"
+            ) from None
+
+    def verdict_rows(self) -> Iterator[dict[str, str]]:
+        """The rows of `verdicts.csv`, cells as they were before they were quoted.
+
+        Raises:
+            DataError: it is missing or no such table.
+        """
+        path = self.folder / VERDICTS
         try:
             with path.open(encoding="utf-8", errors="surrogatepass", newline="") as file:
-                return {original(row["item"]): original(row[name]) for row in csv.DictReader(file)}
+                for row in csv.DictReader(file):
+                    yield {name: original(cell) for name, cell in row.items()}
         except (OSError, ValueError, KeyError, TypeError, csv.Error):
             raise DataError(
                 f"{path}: no verdicts of a run; expected the file as robustify wrote it"
@@ -265,7 +280,8 @@ def write_items(path: Path, items: Sequence[Item]) -> None:
 
 def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """One JSON object a line."""
-    write_texts(path, (json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    encode = json.JSONEncoder(ensure_ascii=False).encode
+    write_texts(path, (encode(row) + "\n" for row in rows))
 
 
 def read_items(path: Path) -> Iterator[Item]:
@@ -329,7 +345,8 @@ def _evidence_cells(found: Evidence) -> Iterator[tuple[str, ...]]:
         ["" if math.isnan(x) else f"{x:.4f}" for x in values.tolist()]
         for values in (found.weight, found.chance, found.posterior, found.shortcut)
     )
-    by = (neutral("; ".join(found.voters_of(at))) for at in range(len(found.items)))
+    names = {voters: neutral("; ".join(voters)) for voters in set(found.picked_by)}
+    by = (names[voters] for voters in found.picked_by)
     return zip(pick, *numbers, by, found.leading, strict=True)
 
 

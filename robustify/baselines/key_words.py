@@ -6,7 +6,7 @@ the word the number of keys with it has then at most the tails of a binomial law
 1956, for counts at least one off the mean). The item itself and those of its group are left out of its own counts.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -58,28 +58,26 @@ class KeyWords:
         own: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
         for member in self._members[self.group[at]]:
             for word, keys, expected in _telling(self.items[member]):
-                for place, value in enumerate((1.0, keys, expected)):
+                for place, value in enumerate((1.0, float(keys), expected)):
                     own[word][place] += value
         picked = frozenset(words_of(self.items[at].choices[pick]))
         words = [word for word, *_ in _telling(self.items[at]) if word not in FUNCTION_WORDS]
         found = []
         for word in words:
-            n, keys, expected = (
-                all_ - mine for all_, mine in zip(self._counts[word], own[word], strict=True)
-            )
+            n, in_keys, even = (all_ - mine for all_, mine in zip(self._counts[word], own[word], strict=True))
             if n >= FEWEST:
-                p = min(1.0, _tail(round(keys), round(n), expected / n, more=word in picked) * len(words))
-                found.append(WordUse(word, word in picked, round(n), round(keys), expected, p))
+                p = min(1.0, _tail(round(in_keys), round(n), even / n, more=word in picked) * len(words))
+                found.append(WordUse(word, word in picked, round(n), round(in_keys), even, p))
         return tuple(sorted((use for use in found if use.p <= level), key=lambda use: (use.p, use.word)))
 
 
-def _telling(item: Item) -> Iterator[tuple[str, float, float]]:
+def _telling(item: Item) -> Iterator[tuple[str, bool, float]]:
     """Each word that some options hold and others do not: whether the key holds it, and its share of the options."""
     sets = [frozenset(words_of(choice)) for choice in item.choices]
-    for word in dict.fromkeys(word for one in sets for word in sorted(one)):
-        share = sum(word in one for one in sets) / len(sets)
-        if share < 1:
-            yield word, float(word in sets[item.key]), share
+    key, k = sets[item.key], len(sets)
+    for word, n in Counter(word for one in sets for word in one).items():
+        if n < k:
+            yield word, word in key, n / k
 
 
 def _tail(keys: int, n: int, p: float, *, more: bool) -> float:

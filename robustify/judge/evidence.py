@@ -105,9 +105,17 @@ class Evidence:
         """Where the pick is the key, (n,)."""
         return np.asarray((self.pick >= 0) & (self.pick == self.key))
 
-    def voters_of(self, at: int) -> tuple[str, ...]:
-        """The voters that picked the same option of the item at this place."""
-        return tuple(v for v, agrees in zip(self.voters, self.agree[at].tolist(), strict=True) if agrees)
+    @cached_property
+    def picked_by(self) -> tuple[tuple[str, ...], ...]:
+        """The voters that picked the same option, of each item."""
+        # A million items have a handful of sets of voters: each is made once.
+        kinds: dict[bytes, tuple[str, ...]] = {}
+        rows = list(map(bytes, np.packbits(self.agree, axis=1)))
+        for at, row in enumerate(rows):
+            if row not in kinds:
+                agrees = self.agree[at].tolist()
+                kinds[row] = tuple(v for v, same in zip(self.voters, agrees, strict=True) if same)
+        return tuple(map(kinds.__getitem__, rows))
 
     @cached_property
     def named(self) -> Ints:

@@ -17,8 +17,9 @@ from robustify.item import Item
 from robustify.judge.evidence import Evidence
 from robustify.report.cues import LABELS, cue_sentence
 from robustify.report.format import percent, plain, signed
-from robustify.run import EVIDENCE, Run, read_items
+from robustify.run import EVIDENCE, VERDICTS, Run, read_items
 from robustify.screen.consensus import Verdict
+from robustify.summary.evidence import CueCode
 
 Row = dict[str, Any]
 _DIGITS = 4
@@ -27,10 +28,8 @@ _LEAST_FEATURE = 0.05
 _LISTED, _WHOLE = 3, 1000
 
 
-def evidence_rows(
-    found: Evidence, verdicts: Sequence[Verdict], items: Sequence[Item] | None
-) -> Iterator[Row]:
-    """One row an item, in the order asked; without `items` (their text is not known) no sentence and no word.
+def evidence_rows(found: Evidence, verdicts: Sequence[Verdict], items: Sequence[Item]) -> Iterator[Row]:
+    """One row an item, in the order asked.
 
     `pick`: the option picked without the question, `weight` W, `chance` c, `posterior` h(W), `p_shortcut` of a hit,
     `voters` that picked the same option; `cues` are those named, the first first, with what each `adds` to the pick's
@@ -40,37 +39,39 @@ def evidence_rows(
     names, adds = list(found.features), _rounded(found.carried)
     features = _rounded(np.stack([found.features[name] for name in names], axis=1)) if names else None
     numbers = list(map(_rounded, (found.weight, found.chance, found.posterior, found.shortcut)))
-    words = KeyWords(items, found.group) if items is not None and "words" in found.cues else None
+    words = KeyWords(items, found.group) if "words" in found.cues else None
     pick, named = found.pick.tolist(), found.named.tolist()
     for at, verdict in enumerate(verdicts):
         row: Row = {"item": verdict.item, "verdict": verdict.verdict, "key": int(found.key[at]), "pick": None}
         if pick[at] >= 0:
             row["pick"] = pick[at]
             row |= zip(("weight", "chance", "posterior", "p_shortcut"), (x[at] for x in numbers), strict=True)
-            row["voters"] = found.voters_of(at)
-            row["cues"] = [{"cue": found.cues[c], "adds": adds[at][c]} for c in named[at] if c >= 0]
-            row["adds"] = dict(zip(found.cues, adds[at], strict=True))
+            row["voters"] = found.picked_by[at]
+            row |= _in_words(
+                [(found.cues[c], adds[at][c]) for c in named[at] if c >= 0], row, at, items[at], words
+            )
+            row["adds"] = {cue: value for cue, value in zip(found.cues, adds[at], strict=True) if value}
             if features is not None:
                 row["features"] = {
                     name: value
                     for name, value in zip(names, features[at], strict=True)
                     if abs(value) >= _LEAST_FEATURE
                 }
-            if items is not None:
-                row |= _in_words(row, at, items[at], words)
         yield row
 
 
-def _in_words(row: Row, at: int, item: Item, words: KeyWords | None) -> Row:
-    """The row's cues with what each says, and the words behind it."""
-    by_words = words is not None and any(cue["cue"] == "words" for cue in row["cues"])
-    uses = words.of(at, row["pick"])[:_LISTED] if by_words and words is not None else ()
-    is_key = row["pick"] == row["key"]
-    cues = [
-        {**cue, "says": cue_sentence(cue["cue"], item.choices, row["pick"], is_key=is_key, uses=uses)}
-        for cue in row["cues"]
+def _in_words(
+    cues: Sequence[tuple[CueCode, float]], row: Row, at: int, item: Item, words: KeyWords | None
+) -> Row:
+    """The cues with what each adds and says, and the words behind them."""
+    pick, by_words = row["pick"], any(cue == "words" for cue, _ in cues)
+    uses = words.of(at, pick)[:_LISTED] if words is not None and by_words else ()
+    is_key = pick == row["key"]
+    said = [
+        {"cue": cue, "adds": adds, "says": cue_sentence(cue, item.choices, pick, is_key=is_key, uses=uses)}
+        for cue, adds in cues
     ]
-    return {"cues": cues, **({"words": list(map(asdict, uses))} if uses else {})}
+    return {"cues": said, **({"words": list(map(asdict, uses))} if uses else {})}
 
 
 def _rounded(values: Floats) -> list[Any]:
@@ -92,12 +93,9 @@ def explained(run: Run, name: str) -> tuple[Row, list[str]]:
     """
     if run.restricted:
         raise AuthorisationError(f"{run.folder}: is a restricted run, which holds nothing of a single item")
-    if EVIDENCE not in run.manifest["files"]:
-        raise DataError(
-            f"{run.folder}: holds no {EVIDENCE}; expected a run of this version (run `robustify judge {run.folder}`)"
-        )
-    run.require_unchanged(EVIDENCE)
-    row = _found(run, name)
+    source = EVIDENCE if EVIDENCE in run.manifest["files"] else VERDICTS
+    run.require_unchanged(source)
+    row = _found(run, list(_rows(run)) if source == EVIDENCE else list(_short_rows(run)), name)
     split = f"{row['verdict']}.jsonl"
     if split in run.manifest["files"]:
         run.require_unchanged(split)
@@ -107,9 +105,29 @@ def explained(run: Run, name: str) -> tuple[Row, list[str]]:
     return row, list(_lines(row))
 
 
-def _found(run: Run, name: str) -> Row:
-    lines = (run.folder / EVIDENCE).read_text(encoding="utf-8", errors="surrogatepass").split("\n")
-    rows: list[Row] = [json.loads(line) for line in lines if line]
+def _rows(run: Run) -> Iterator[Row]:
+    for line in (run.folder / EVIDENCE).read_text(encoding="utf-8", errors="surrogatepass").split("\n"):
+        if line:
+            yield json.loads(line)
+
+
+def _short_rows(run: Run) -> Iterator[Row]:
+    """The evidence in short of a run that holds no text of its items."""
+    for cells in run.verdict_rows():
+        if "pick" not in cells:
+            raise DataError(
+                f"{run.folder}: holds no evidence; expected a run of this version (run `robustify judge {run.folder}`)"
+            )
+        row: Row = {"item": cells["item"], "verdict": cells["verdict"], "pick": None}
+        if cells["pick"]:
+            numbers = ("weight", "chance", "posterior", "p_shortcut")
+            row |= {"pick": int(cells["pick"]), **{n: float(cells[n]) if cells[n] else None for n in numbers}}
+            row["voters"] = [v for v in cells["picked_by"].split("; ") if v]
+            row["cues"] = [{"cue": cells["cue"]}] if cells["cue"] != "none" else []
+        yield row
+
+
+def _found(run: Run, rows: Sequence[Row], name: str) -> Row:
     found = [row for row in rows if row["item"] == name] or [
         row for row in rows if name and row["item"].startswith(name)
     ]
@@ -122,7 +140,7 @@ def _found(run: Run, name: str) -> Row:
 
 
 def _lines(row: Row) -> Iterator[str]:
-    key, pick = row["key"], row["pick"]
+    key, pick = row.get("key"), row["pick"]
     yield f"{plain(row['item'])}: {row['verdict']}"
     if "stem" in row:
         yield f"  {plain(row['stem'], _WHOLE)}"
@@ -144,8 +162,9 @@ def _lines(row: Row) -> Iterator[str]:
     yield f"The same option was picked by: {voters}."
     yield "What carried it, as added to its logit:" if row["cues"] else "No cue speaks for it."
     for cue in row["cues"]:
-        yield f"  {_signed(cue['adds'])}  {LABELS[cue['cue']]}{': ' + cue['says'] if 'says' in cue else ''}"
-    against = [(adds, cue) for cue, adds in row["adds"].items() if adds <= -_LEAST_FEATURE]
+        adds = f"  {_signed(cue['adds'])}" if "adds" in cue else ""
+        yield f"{adds}  {LABELS[cue['cue']]}{': ' + cue['says'] if 'says' in cue else ''}"
+    against = [(adds, cue) for cue, adds in row.get("adds", {}).items() if adds <= -_LEAST_FEATURE]
     for adds, cue in sorted(against)[:_LISTED]:
         yield f"  {_signed(adds)}  {LABELS[cue]}, against it"
 

@@ -111,7 +111,7 @@ def print_run(folder: Path, config: Config, asked: Asked, judgement: Judgement) 
             asked.facts.topics,
             judgement.evidence,
         )
-        if judgement.evidence is not None:
+        if judgement.evidence is not None and asked.items is not None:
             write_lines(place / EVIDENCE, evidence_rows(judgement.evidence, judgement.verdicts, asked.items))
         write_quarantine(place / "quarantine.jsonl", [Quarantined(**q) for q in asked.data["quarantined"]])
         if asked.items is not None:

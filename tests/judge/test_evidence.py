@@ -82,8 +82,8 @@ def test_numbers_are_those_of_the_ranking_and_voters_those_that_agree(votes: Vot
     )
     for at in range(n - 2):
         picked = votes.choice[at] == top[at]
-        assert found.voters_of(at) == tuple(v for v, p in zip(votes.voters, picked, strict=True) if p)
-    assert found.voters_of(n - 1) == ()
+        assert found.picked_by[at] == tuple(v for v, p in zip(votes.voters, picked, strict=True) if p)
+    assert found.picked_by[n - 1] == ()
     assert set(found.leading) == {"none"}
 
 

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from robustify.cli import cli
 from robustify.errors import AuthorisationError, DataError, UsageError
+from robustify.files import sha256
 from robustify.pipeline import rejudge
 from robustify.report.explaining import explained
 from robustify.run import EVIDENCE, Run, open_run
@@ -74,13 +75,15 @@ def test_judging_again_writes_the_evidence_anew(run: Run, tmp_path: Path) -> Non
     assert [row["verdict"] for row in rows(other)] == [v["verdict"] for v in verdicts(other)]
 
 
-def test_without_text_there_are_numbers_and_no_sentence(bare: Run) -> None:
-    found = [row for row in rows(bare) if row["pick"] is not None]
+def test_without_text_the_table_has_the_numbers_and_there_is_no_sentence(bare: Run) -> None:
+    assert EVIDENCE not in bare.manifest["files"]
+    found = [cells for cells in verdicts(bare) if cells["pick"]]
     assert found
-    assert not any("features" in row or "words" in row for row in found)
-    assert not any("says" in cue for row in found for cue in row["cues"])
+    assert {cells["cue"] for cells in found} <= {"letter_votes", "none"}
     tree, _ = explained(bare, found[0]["item"])
+    assert (tree["pick"], tree["weight"]) == (int(found[0]["pick"]), float(found[0]["weight"]))
     assert "stem" not in tree
+    assert not any("says" in cue for cue in tree["cues"])
 
 
 def test_one_item_is_explained_by_its_id_or_the_beginning_of_it(run: Run) -> None:
@@ -109,12 +112,15 @@ def test_the_command_prints_lines_or_one_object_and_ends_with_the_usual_codes(
         assert error.exit_code == code
 
 
-def test_a_run_of_an_earlier_version_and_a_changed_file_are_refused(run: Run) -> None:
+def test_a_run_of_an_earlier_version_and_a_changed_file_are_refused(run: Run, tmp_path: Path) -> None:
     files = {name: digest for name, digest in run.manifest["files"].items() if name != EVIDENCE}
     with pytest.raises(DataError):
-        explained(Run(run.folder, {**run.manifest, "files": files}), "i5")
-    with pytest.raises(DataError):
         explained(Run(run.folder, {**run.manifest, "files": {**files, EVIDENCE: "0" * 64}}), "i5")
+    table = "item,topic,verdict,votes,of,reason,cloze_excluded\ni5,,robust,0,2,,\n"
+    (tmp_path / "verdicts.csv").write_text(table, encoding="utf-8")
+    digest = sha256(tmp_path / "verdicts.csv")
+    with pytest.raises(DataError):
+        explained(Run(tmp_path, {**run.manifest, "files": {"verdicts.csv": digest}}), "i5")
 
 
 def test_a_restricted_run_has_no_evidence_and_explains_nothing(

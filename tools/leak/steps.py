@@ -95,7 +95,8 @@ def _refused(world: World) -> list[Step]:
 def _with_text(stem: str) -> Sequence[tuple[str, ...]]:
     return [
         (stem,), ("run", stem), ("validate", stem), ("heuristics", stem), ("check", stem), ("report", stem),
-        ("judge", stem), ("explain", stem, stem), ("models", "info", stem), ("import", stem, "-o", "out/none"), ("cache", stem),
+        ("judge", stem), ("explain", stem, stem), ("models", "info", stem), ("import", stem, "-o", "out/none"),
+        ("cache", stem),
         ("adapter", "check", stem), ("licence", "show", stem), ("key", "check", stem), ("gate", stem),
         ("gate", f"--{stem}"), ("gate", "--explain", stem), ("split", "verify", stem, "--data", stem),
         ("simulate", "-o", "out/none", "--items", stem), ("export", stem), ("free", "templates", "show", stem),
