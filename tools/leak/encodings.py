@@ -19,6 +19,7 @@ import urllib.parse
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from typing import Any
 
 MOST = 64 << 20
 """Bytes that one packed member may grow to."""
@@ -168,25 +169,15 @@ def _starts(data: bytes, *marks: bytes) -> Iterator[int]:
             at = data.find(mark, at + 1)
 
 
-def _zlib(data: bytes) -> Iterator[bytes]:
-    # PNG, PDF and git objects keep their texts as zlib streams.
-    for at in _starts(data, b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda"):
-        yield from _grown(zlib.decompressobj(), data[at:])
+def _packed(unpacker: Callable[[], Any], *marks: bytes) -> Callable[[bytes], Iterator[bytes]]:
+    def unpack(data: bytes) -> Iterator[bytes]:
+        for at in _starts(data, *marks):
+            with contextlib.suppress(zlib.error, OSError, EOFError, ValueError, lzma.LZMAError):
+                found = unpacker().decompress(data[at:], MOST)
+                if len(found) >= 12:
+                    yield found
 
-
-def _gzip(data: bytes) -> Iterator[bytes]:
-    for at in _starts(data, b"\x1f\x8b\x08"):
-        yield from _grown(zlib.decompressobj(31), data[at:])
-
-
-def _bz2(data: bytes) -> Iterator[bytes]:
-    for at in _starts(data, b"BZh"):
-        yield from _grown(bz2.BZ2Decompressor(), data[at:])
-
-
-def _xz(data: bytes) -> Iterator[bytes]:
-    for at in _starts(data, b"\xfd7zXZ\x00"):
-        yield from _grown(lzma.LZMADecompressor(), data[at:])
+    return unpack
 
 
 def _zstd(data: bytes) -> Iterator[bytes]:
@@ -195,17 +186,6 @@ def _zstd(data: bytes) -> Iterator[bytes]:
     for at in _starts(data, b"\x28\xb5\x2f\xfd"):
         with contextlib.suppress(OSError, ValueError):
             yield pa.CompressedInputStream(pa.py_buffer(data[at:]), "zstd").read(MOST)
-
-
-def _grown(
-    unpacker: "zlib._Decompress | bz2.BZ2Decompressor | lzma.LZMADecompressor", data: bytes
-) -> Iterator[bytes]:
-    try:
-        found = unpacker.decompress(data, MOST)
-    except (zlib.error, OSError, EOFError, ValueError, lzma.LZMAError):
-        return
-    if len(found) >= 12:
-        yield found
 
 
 def _zip(data: bytes) -> Iterator[bytes]:
@@ -248,10 +228,11 @@ def _sqlite(data: bytes) -> Iterator[bytes]:
 
 _CODES = ("base64", "base32", "hex", "spaced hex")
 _UNPACK: dict[str, Callable[[bytes], Iterator[bytes]]] = {
-    "gzip": _gzip,
-    "zlib": _zlib,
-    "bz2": _bz2,
-    "xz": _xz,
+    "gzip": _packed(lambda: zlib.decompressobj(31), b"\x1f\x8b\x08"),
+    # PNG, PDF and git objects keep their texts as zlib streams.
+    "zlib": _packed(zlib.decompressobj, b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda"),
+    "bz2": _packed(bz2.BZ2Decompressor, b"BZh"),
+    "xz": _packed(lzma.LZMADecompressor, b"\xfd7zXZ\x00"),
     "zstd": _zstd,
     "zip": _zip,
     "Parquet": _parquet,
