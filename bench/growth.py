@@ -128,11 +128,11 @@ def measure(series: str, x: int, *, quick: bool) -> dict[str, Any]:
 
 
 def _counted(requests: list[Request], tokenizer: Any, budget: int) -> dict[str, int]:
-    from robustify.engines.plan import plan
+    from robustify.engines.plan import plan_batches
     from robustify.engines.tokens import Transformers, encode
 
     encoded = encode(Transformers(tokenizer), requests)
-    planned = plan(encoded, budget)
+    planned = plan_batches(encoded, budget)
     return {
         "planned": planned.planned,
         "distinct": planned.distinct,

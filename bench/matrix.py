@@ -6,7 +6,7 @@ from typing import Any
 
 from bench.cases import CASES
 from robustify.engines.local.engine import HF
-from robustify.engines.plan import plan
+from robustify.engines.plan import plan_batches
 from robustify.engines.tokens import encode
 from robustify.models import cache_folder, locate
 
@@ -64,7 +64,7 @@ def _needed(engine: HF, requests: Any) -> tuple[float, int]:
 
     model = engine.opened().model
     encoded = list(dict.fromkeys(encode(engine.speller, requests)))
-    planned = plan(encoded)
+    planned = plan_batches(encoded)
     scored = {(i, want.node) for i, batch in enumerate(planned.batches) for want in batch.wants}
     layers = [m for m in model.get_decoder().modules() if isinstance(m, torch.nn.Linear)]
     per_token = 2 * sum(layer.weight.numel() for layer in layers)

@@ -60,7 +60,7 @@ def _watched(engine: HF) -> Iterator[dict[str, float]]:
 
     places: list[tuple[Any, str, str]] = [
         (local, "encode", "tokenisation"),
-        (paths, "plan", "planning"),
+        (paths, "plan_batches", "planning"),
         (tree, "laid_out", "layout of the batches"),
         (layout.Layout, "attend", "attention over the blocks"),
         (tree.Head, "logprobs", "output head"),

@@ -168,7 +168,7 @@ def every(folder: Path) -> Iterator[list[Cache]]:
             yield [scores, sealed]
 
 
-class Kept:
+class KeptScores:
     """The cache as one model sees it; without a cache nothing is known and nothing is kept."""
 
     def __init__(self, cache: Cache | None, fingerprint: Mapping[str, str], name: str) -> None:

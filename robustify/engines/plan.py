@@ -98,7 +98,7 @@ class _Trie:
         return above[::-1]
 
 
-def plan(requests: Sequence[Encoded], budget: int = 512, section: int = SECTION) -> Plan:
+def plan_batches(requests: Sequence[Encoded], budget: int = 512, section: int = SECTION) -> Plan:
     """Batches of at most `budget` nodes that hold every request, in the order of a depth-first walk.
 
     The plan depends on the set of requests alone, so that a run that is resumed computes exactly what it would

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from robustify.engines.cache import Cache, Kept
+from robustify.engines.cache import Cache, KeptScores
 from robustify.engines.plan import Encoded, Tokens
 from robustify.engines.protocols import Closing, Logprob, Progress, Reply, no_progress
 from robustify.engines.recipe import file_digests
@@ -61,7 +61,7 @@ class VLLM(Closing):
         self._model, self._folder = model, folder
         self._speller = spelling(str(folder), cache.file.parent if cache else None).speller
         self._recipe = _recipe(model, folder)
-        self._kept = Kept(cache, self._recipe, model.name)
+        self._kept = KeptScores(cache, self._recipe, model.name)
         self._llm: Any = None
 
     def __repr__(self) -> str:

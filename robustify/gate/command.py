@@ -28,7 +28,7 @@ from robustify.gate.policy import (
     Entry,
     Policy,
     digest_of,
-    explained,
+    explanation,
     safe_demo,
     shown,
 )
@@ -195,12 +195,12 @@ def run(argv: Sequence[str]) -> int:
 
 def _explain(name: str) -> int:
     if name == "all":
-        print("\n\n".join("\n".join(explained(rule)) for rule in RULES))
+        print("\n\n".join("\n".join(explanation(rule)) for rule in RULES))
         return 0
     rule = BY_ID.get(name.upper()) or BY_NAME.get(name.lower())
     if rule is None:
         raise UsageError(f"no such rule; expected all, or one of {', '.join(BY_ID)}")
-    print("\n".join(explained(rule)))
+    print("\n".join(explanation(rule)))
     return 0
 
 

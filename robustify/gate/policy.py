@@ -93,7 +93,7 @@ BY_ID: dict[str, Rule] = {rule.id: rule for rule in RULES}
 BY_NAME: dict[str, Rule] = {rule.name: rule for rule in RULES}
 
 
-def explained(rule: Rule) -> list[str]:
+def explanation(rule: Rule) -> list[str]:
     """What a rule means and how its finding is mended, for `--explain`."""
     lifts = ["SAFE_DEMO=true on listed paths"] if rule.lifted_by_demo else []
     lifts += ["an allow-list entry bound to path, rule and content"] if rule.allowable else []

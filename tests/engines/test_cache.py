@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from robustify.engines.cache import FILE, Cache, Kept
+from robustify.engines.cache import FILE, Cache, KeptScores
 from robustify.engines.plan import Encoded
 from robustify.engines.protocols import Logprob
 from robustify.errors import ModelError, ResourceError
@@ -25,24 +25,24 @@ def cache(tmp_path: Path) -> Iterator[Cache]:
 
 
 def test_what_was_kept_is_known_to_the_bit(cache: Cache, tmp_path: Path) -> None:
-    Kept(cache, {"weights": "w"}, "m").keep({A: ONE, B: TWO})
+    KeptScores(cache, {"weights": "w"}, "m").keep({A: ONE, B: TWO})
     with Cache(tmp_path) as again:
-        assert Kept(again, {"weights": "w"}, "m").known([A, B]) == {A: ONE, B: TWO}
+        assert KeptScores(again, {"weights": "w"}, "m").known([A, B]) == {A: ONE, B: TWO}
 
 
 def test_another_recipe_knows_nothing(cache: Cache) -> None:
-    Kept(cache, {"weights": "w"}, "m").keep({A: ONE})
-    assert Kept(cache, {"weights": "x"}, "m").known([A]) == {}
-    assert Kept(cache, {"weightsw": ""}, "m").known([A]) == {}
+    KeptScores(cache, {"weights": "w"}, "m").keep({A: ONE})
+    assert KeptScores(cache, {"weights": "x"}, "m").known([A]) == {}
+    assert KeptScores(cache, {"weightsw": ""}, "m").known([A]) == {}
 
 
 def test_context_and_continuation_cannot_be_mixed_up(cache: Cache) -> None:
-    Kept(cache, {}, "m").keep({A: ONE})
-    assert Kept(cache, {}, "m").known([B]) == {}
+    KeptScores(cache, {}, "m").keep({A: ONE})
+    assert KeptScores(cache, {}, "m").known([B]) == {}
 
 
 def test_another_value_is_an_error_and_is_not_written(cache: Cache) -> None:
-    kept = Kept(cache, {}, "m")
+    kept = KeptScores(cache, {}, "m")
     kept.keep({A: ONE})
     kept.keep({A: ONE})
     for other in (Logprob(-1.2515, 1), Logprob(-1.25, 2), Logprob(float("nan"), 1)):
@@ -52,21 +52,21 @@ def test_another_value_is_an_error_and_is_not_written(cache: Cache) -> None:
 
 
 def test_the_last_bits_are_those_that_were_kept_first(cache: Cache) -> None:
-    kept = Kept(cache, {}, "m")
+    kept = KeptScores(cache, {}, "m")
     kept.keep({A: ONE})
     assert kept.keep({A: Logprob(-1.2500000001, 1), B: TWO}) == {A: ONE, B: TWO}
     assert kept.known([A, B]) == {A: ONE, B: TWO}
 
 
 def test_without_a_cache_nothing_is_known() -> None:
-    kept = Kept(None, {}, "m")
+    kept = KeptScores(None, {}, "m")
     kept.keep({A: ONE})
     kept.path = "trees"
     assert (kept.known([A]), kept.path) == ({}, None)
 
 
 def test_a_damaged_row_is_computed_again_and_counted(cache: Cache, tmp_path: Path) -> None:
-    kept = Kept(cache, {}, "m")
+    kept = KeptScores(cache, {}, "m")
     kept.keep({A: ONE, B: TWO})
     with sqlite3.connect(tmp_path / FILE) as db:
         db.execute("UPDATE score SET value = zeroblob(12) WHERE key = (SELECT min(key) FROM score)")
@@ -107,14 +107,14 @@ def test_a_place_that_cannot_hold_a_cache_is_a_resource_error(tmp_path: Path) ->
 
 
 def test_clearing_forgets_everything(cache: Cache) -> None:
-    Kept(cache, {}, "m").keep({A: ONE, B: TWO})
+    KeptScores(cache, {}, "m").keep({A: ONE, B: TWO})
     assert (cache.clear(), cache.info().rows) == (2, 0)
 
 
 def _keep(folder: Path, first: int) -> None:
     with Cache(folder) as cache:
         for n in range(first, first + 40):
-            Kept(cache, {}, "m").keep({Encoded((n,), (1,)): Logprob(-float(n + 1), 1)})
+            KeptScores(cache, {}, "m").keep({Encoded((n,), (1,)): Logprob(-float(n + 1), 1)})
 
 
 def test_two_runs_share_a_cache(tmp_path: Path) -> None:

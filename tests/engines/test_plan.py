@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from robustify.engines.plan import Encoded, Plan, Tokens, plan
+from robustify.engines.plan import Encoded, Plan, Tokens, plan_batches
 
 TOKENS = st.lists(st.integers(0, 3), min_size=1, max_size=12).map(tuple)
 PAIRS = st.lists(st.builds(Encoded, TOKENS, TOKENS), max_size=40)
@@ -31,7 +31,7 @@ def read_back(planned: Plan, n: int) -> list[dict[int, tuple[int, Tokens]]]:
 @settings(max_examples=300)
 @given(PAIRS, st.integers(1, 30), st.integers(1, 5))
 def test_every_request_can_be_read_back(pairs: list[Encoded], budget: int, section: int) -> None:
-    planned = plan(pairs, budget, section)
+    planned = plan_batches(pairs, budget, section)
     for pair, found in zip(pairs, read_back(planned, len(pairs)), strict=True):
         whole = pair.context + pair.continuation
         assert sorted(found) == list(range(len(pair.context) - 1, len(whole) - 1))
@@ -43,7 +43,7 @@ def test_every_request_can_be_read_back(pairs: list[Encoded], budget: int, secti
 @settings(max_examples=200)
 @given(PAIRS, st.integers(1, 30))
 def test_each_distinct_prefix_is_planned_once(pairs: list[Encoded], budget: int) -> None:
-    planned = plan(pairs, budget, section=1000)
+    planned = plan_batches(pairs, budget, section=1000)
     prefixes = {
         (p.context + p.continuation)[: i + 1]
         for p in pairs
@@ -57,7 +57,7 @@ def test_each_distinct_prefix_is_planned_once(pairs: list[Encoded], budget: int)
 @settings(max_examples=100)
 @given(PAIRS, st.integers(2, 12), st.integers(1, 4))
 def test_a_section_begins_with_nothing_in_hand(pairs: list[Encoded], budget: int, section: int) -> None:
-    planned = plan(pairs, budget, section)
+    planned = plan_batches(pairs, budget, section)
     for batches in planned.sections:
         assert batches[0].trunk_ends == ()
         assert batches[-1].carry == ()
@@ -70,14 +70,14 @@ def test_a_section_begins_with_nothing_in_hand(pairs: list[Encoded], budget: int
 def test_the_plan_does_not_depend_on_the_order_of_the_requests(pairs: list[Encoded], random) -> None:
     shuffled = list(pairs)
     random.shuffle(shuffled)
-    tokens = [[b.tokens for b in plan(p, 9).batches] for p in (pairs, shuffled)]
+    tokens = [[b.tokens for b in plan_batches(p, 9).batches] for p in (pairs, shuffled)]
     assert tokens[0] == tokens[1]
 
 
 def test_a_header_that_all_share_is_computed_once_and_handed_on() -> None:
     header = tuple(range(100, 400))
     pairs = [Encoded((*header, i, i + 1), (7, j)) for i in range(50) for j in range(4)]
-    planned = plan(pairs, budget=128)
+    planned = plan_batches(pairs, budget=128)
     assert planned.distinct == planned.planned == 300 + 50 * 3
     assert len(planned.batches[-1].trunk_ends) >= 300
     assert planned.naive == 200 * (302 + 1)
@@ -85,11 +85,11 @@ def test_a_header_that_all_share_is_computed_once_and_handed_on() -> None:
 
 def test_a_new_section_begins_where_the_path_above_is_short() -> None:
     pairs = [Encoded((1, i, i + 1, i + 2, i + 3), (7,)) for i in range(40)]
-    planned = plan(pairs, budget=20, section=2)
+    planned = plan_batches(pairs, budget=20, section=2)
     assert len(planned.sections) > 2
     # One token of trunk, the 1 that all share, is computed again for each.
     assert planned.planned == planned.distinct + len(planned.sections) - 1
 
 
 def test_no_requests_make_no_batches() -> None:
-    assert plan([]).batches == ()
+    assert plan_batches([]).batches == ()

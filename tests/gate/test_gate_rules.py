@@ -12,7 +12,7 @@ from robustify.gate.check import scan
 from robustify.gate.detect.structure import LEXICON_FILE, lexicon
 from robustify.gate.fingerprints import Fingerprints
 from robustify.gate.folding import streams
-from robustify.gate.policy import RULES, explained
+from robustify.gate.policy import RULES, explanation
 from tests.gate.cases import HITS, MISSES, REGISTERED
 from tests.gate.corpus import Made, made, notebook, output
 from tests.gate.layouts import KEY_STYLES, LAYOUTS, STRUCTURE
@@ -39,7 +39,7 @@ def test_rules_have_numbers_and_names_of_their_own_and_cases_of_both_kinds() -> 
     assert len(ids) == len({rule.name for rule in RULES}) == len(RULES)
     assert {rule for rule, _ in HITS} == {rule for rule, _ in MISSES} == ids
     for rule in RULES:
-        assert any(line.startswith("mend: ") for line in explained(rule))
+        assert any(line.startswith("mend: ") for line in explanation(rule))
 
 
 def test_what_matches_a_registered_set_or_a_key_can_never_be_allowed_nor_lifted_by_a_demo() -> None:

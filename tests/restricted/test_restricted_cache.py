@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from robustify.engines.cache import FILE, SEALED_FILE, Cache, Kept, every
+from robustify.engines.cache import FILE, SEALED_FILE, Cache, KeptScores, every
 from robustify.engines.local import vectors
 from robustify.engines.plan import Encoded
 from robustify.engines.protocols import Logprob
@@ -23,8 +23,8 @@ ASKED = [Encoded((1, 2, 3), (4, 5)), Encoded((1, 2, 3), (6,))]
 SCORED = {ASKED[0]: Logprob(-1.25, 2), ASKED[1]: Logprob(-2.5, 1)}
 
 
-def kept(cache: Cache) -> Kept:
-    return Kept(cache, FINGERPRINT, "m")
+def kept(cache: Cache) -> KeptScores:
+    return KeptScores(cache, FINGERPRINT, "m")
 
 
 def keys(file: Path) -> set[bytes]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from robustify.engines.cache import Cache, Kept
+from robustify.engines.cache import Cache, KeptScores
 from robustify.engines.local.paths import Paths, Work
 from robustify.engines.plan import SECTION, Encoded
 from robustify.engines.protocols import Closing, Logprob, Progress, no_progress
@@ -59,7 +59,7 @@ class HF(Closing):
         self._section, self._n_threads, self._elsewhere = section, n_threads, elsewhere
         self._cache = cache
         self._recipe = recipe(folder, device, dtype, max_batch_tokens, section=section, n_threads=n_threads)
-        self._kept = Kept(cache, self._recipe, name)
+        self._kept = KeptScores(cache, self._recipe, name)
         self._work: Work | None = None
         self._paths: Paths | None = None
         # On other devices the model is opened first, so that a device that torch cannot use is refused at once.
@@ -164,7 +164,7 @@ class HF(Closing):
         self.close()
         self._budget //= 2
         self._recipe |= {"max_batch_tokens": str(self._budget)}
-        self._kept = Kept(self._cache, self._recipe, self.name)
+        self._kept = KeptScores(self._cache, self._recipe, self.name)
         self._paths = Paths(self.opened(), path, self._section)
 
     def _tokenizer(self) -> tuple[Any, int]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Protocol, TypeVar
 
-from robustify.engines.plan import SECTION, Encoded, Plan, Tokens, plan
+from robustify.engines.plan import SECTION, Encoded, Plan, Tokens, plan_batches
 from robustify.engines.recipe import near
 
 _LOG = logging.getLogger(__name__)
@@ -111,7 +111,7 @@ class Paths:
     def _by_trees(
         self, requests: Sequence[Encoded], known: frozenset[Encoded], budget: int
     ) -> Iterator[Scored]:
-        planned = plan(requests, budget, self._section)
+        planned = plan_batches(requests, budget, self._section)
         needed = [any(requests[want.request] not in known for want in b.wants) for b in planned.batches]
         sums = Sums(requests)
         units = self._work.trees(planned, needed, budget)

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from robustify.engines.cache import Cache, Kept
+from robustify.engines.cache import Cache, KeptScores
 from robustify.engines.openai.capabilities import Capabilities, probe_server
 from robustify.engines.openai.client import Client, Json, Refusal, Unreachable
 from robustify.engines.openai.continuations import Scoring, Unfit, in_threads, jobs_of, keys_of
@@ -80,7 +80,7 @@ class OpenAIServer(Closing):
         can = self.capabilities
         by_tokens = self._spelling if can.form is not None else None
         keys = keys_of(requests, by_tokens.speller if by_tokens else None)
-        asked, kept = Counter(keys), Kept(self._cache, self._recipe, self.name)
+        asked, kept = Counter(keys), KeptScores(self._cache, self._recipe, self.name)
         known = kept.known(asked)
         progress(sum(asked[key] for key in known))
         # All jobs are planned from all requests, so that a resumed run asks as the first one would have.
@@ -173,7 +173,7 @@ class OpenAIServer(Closing):
         can = self.capabilities
         recipe = _recipe(self._model, can, self._spelling)
         for n in range(1000):
-            place = Kept(self._cache, {**recipe, "variant": str(n)}, self.name)
+            place = KeptScores(self._cache, {**recipe, "variant": str(n)}, self.name)
             before = place.path
             if before is None:
                 place.path = before = " ".join(f"{number:.4f}" for number in can.probe) or "none"
