@@ -11,6 +11,7 @@ import click
 from robustify.cli.options import cache_dir, printable
 
 if TYPE_CHECKING:
+    from robustify.freeform.human import HumanLabel
     from robustify.freeform.schema import FreeItem, GradeResult
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -27,109 +28,107 @@ TEMPLATE_DIR = click.option(
 RESTRICTED = click.option(
     "--restricted", is_flag=True, help="Refuse a set that has no adapter of a restricted set (exit 4)."
 )
-_CHOICE = (
-    "judge", "judge_model", "judge_key_env", "replay", "votes", "retries", "seed", "language", "domain", "few_shot",
-    "few_shot_set", "template_dir",
-)  # fmt: skip
-_RULES = (
-    "mode", "rel_tol", "abs_tol", "percent", "scale", "format_type", "batch_size", "nugget_score", "grader",
-)  # fmt: skip
+_JUDGING = {
+    "judge": click.option(
+        "--judge", metavar="URL|MODEL", help="http://HOST:PORT/v1, or a model that runs here."
+    ),
+    "judge_model": click.option("--judge-model", default="", help="The judge's name at its address."),
+    "judge_key_env": click.option(
+        "--judge-key-env", metavar="VARIABLE", help="The environment variable that holds its key."
+    ),
+    "replay": click.option(
+        "--replay", type=FILE, help="Take the replies from the record of an earlier grading."
+    ),
+    "votes": click.option(
+        "--votes", type=int, default=1, show_default=True, help="An odd number of votes an answer."
+    ),
+    "retries": click.option(
+        "--retries", type=click.IntRange(0), default=2, show_default=True, help="For an unread reply."
+    ),
+    "seed": click.option(
+        "--seed", type=int, default=0, show_default=True, help="Of votes, quotation codes, worked cases."
+    ),
+    "language": click.option("--language", help="The language of answers, e.g. de; labels stay English."),
+    "domain": click.option("--domain", help="biology, chemistry, computing, mathematics or physics."),
+    "few_shot": click.option(
+        "--few-shot", type=click.IntRange(0), default=0, show_default=True, help="Worked cases."
+    ),
+    "few_shot_set": click.option(
+        "--few-shot-set", default="general", show_default=True, help="Their set, or a YAML file."
+    ),
+    "template_dir": TEMPLATE_DIR,
+}
+_GRADING = {
+    "mode": click.option(
+        "--mode",
+        type=click.Choice(["deterministic", "auto", "judge", "both"]),
+        default="auto",
+        show_default=True,
+    ),
+    "rel_tol": click.option(
+        "--rel-tol", type=float, default=0.05, show_default=True, help="Of the reference's size."
+    ),
+    "abs_tol": click.option("--abs-tol", type=float, default=0.0, show_default=True),
+    "percent": click.option(
+        "--percent", type=click.Choice(["auto", "face", "strict"]), default="auto", show_default=True
+    ),
+    "scale": click.option(
+        "--scale", type=click.Choice(["binary", "five"]), default="binary", show_default=True
+    ),
+    "prompt_type": click.option(
+        "--prompt-type", default="optimized", show_default=True, help="Nugget template, maybe @VERSION."
+    ),
+    "format_type": click.option(
+        "--format-type", default="json", show_default=True, help="json, markdown, csv, yaml, xml or adaptive."
+    ),
+    "batch_size": click.option(
+        "--batch-size", type=click.IntRange(1), default=10, show_default=True, help="Nuggets a prompt."
+    ),
+    "nugget_score": click.option(
+        "--nugget-score",
+        default="vital",
+        show_default=True,
+        help="strict_vital, vital, strict_all, all, weighted.",
+    ),
+    "grader": click.option("--grader", help="An installed plug-in that grades instead."),
+}
+
+
+def _gathered(
+    command: F, options: Mapping[str, Callable[[F], F]], into: str, made: Callable[..., object]
+) -> Callable[..., object]:
+    """The command with these options, which it gets as one argument `into`."""
+
+    @functools.wraps(command)
+    def wrapped(**given: Any) -> object:
+        return command(**{into: made(**{name: given.pop(name) for name in options})}, **given)
+
+    for option in reversed(list(options.values())):
+        wrapped = option(wrapped)
+    return wrapped
 
 
 def judging(command: F) -> Callable[..., object]:
     """The options that name a judge and say how it is asked; the command gets them as one `asking`."""
 
-    @functools.wraps(command)
-    def wrapped(**given: Any) -> object:
+    def made(**given: Any) -> object:
         from robustify.freeform.session import JudgeChoice
 
-        asking = JudgeChoice(**{name: given.pop(name) for name in _CHOICE})
-        return command(asking=asking, **given)
+        return JudgeChoice(**given)
 
-    options = (
-        click.option("--judge", metavar="URL|MODEL", help="http://HOST:PORT/v1, or a model that runs here."),
-        click.option("--judge-model", default="", help="The judge's name at its address."),
-        click.option(
-            "--judge-key-env", metavar="VARIABLE", help="The environment variable that holds its key."
-        ),
-        click.option("--replay", type=FILE, help="Take the replies from the record of an earlier grading."),
-        click.option(
-            "--votes", type=int, default=1, show_default=True, help="An odd number of votes an answer."
-        ),
-        click.option(
-            "--retries", type=click.IntRange(0), default=2, show_default=True, help="For an unread reply."
-        ),
-        click.option(
-            "--seed", type=int, default=0, show_default=True, help="Of votes, quotation codes, worked cases."
-        ),
-        click.option("--language", help="The language of answers, e.g. de; labels stay English."),
-        click.option("--domain", help="biology, chemistry, computing, mathematics or physics."),
-        click.option(
-            "--few-shot", type=click.IntRange(0), default=0, show_default=True, help="Worked cases."
-        ),
-        click.option(
-            "--few-shot-set", default="general", show_default=True, help="Their set, or a YAML file."
-        ),
-        TEMPLATE_DIR,
-        cache_dir,
-    )
-    for option in reversed(options):
-        wrapped = option(wrapped)
-    return wrapped
+    return _gathered(cache_dir(command), _JUDGING, "asking", made)
 
 
 def grading(command: F) -> Callable[..., object]:
     """The options that say how answers are graded; the command gets them as one `rules`."""
 
-    @functools.wraps(command)
-    def wrapped(**given: Any) -> object:
+    def made(prompt_type: str, **given: Any) -> object:
         from robustify.freeform.grade.graders import Grading
 
-        prompt = given.pop("prompt_type")
-        rules = Grading(
-            nugget_template=prompt if "/" in prompt else f"nugget/{prompt}",
-            **{name: given.pop(name) for name in _RULES},
-        )
-        return command(rules=rules, **given)
+        nuggets = prompt_type if "/" in prompt_type else f"nugget/{prompt_type}"
+        return Grading(nugget_template=nuggets, **given)
 
-    options = (
-        click.option(
-            "--mode",
-            type=click.Choice(["deterministic", "auto", "judge", "both"]),
-            default="auto",
-            show_default=True,
-        ),
-        click.option(
-            "--rel-tol", type=float, default=0.05, show_default=True, help="Of the reference's size."
-        ),
-        click.option("--abs-tol", type=float, default=0.0, show_default=True),
-        click.option(
-            "--percent", type=click.Choice(["auto", "face", "strict"]), default="auto", show_default=True
-        ),
-        click.option("--scale", type=click.Choice(["binary", "five"]), default="binary", show_default=True),
-        click.option(
-            "--prompt-type", default="optimized", show_default=True, help="Nugget template, maybe @VERSION."
-        ),
-        click.option(
-            "--format-type",
-            default="json",
-            show_default=True,
-            help="json, markdown, csv, yaml, xml or adaptive.",
-        ),
-        click.option(
-            "--batch-size", type=click.IntRange(1), default=10, show_default=True, help="Nuggets a prompt."
-        ),
-        click.option(
-            "--nugget-score",
-            default="vital",
-            show_default=True,
-            help="strict_vital, vital, strict_all, all, weighted.",
-        ),
-        click.option("--grader", help="An installed plug-in that grades instead."),
-    )
-    for option in reversed(options):
-        wrapped = option(wrapped)
-    return wrapped
+    return _gathered(command, _GRADING, "rules", made)
 
 
 def read_free_items(path: Path) -> "list[FreeItem]":
@@ -149,6 +148,14 @@ def read_grades(paths: tuple[Path, ...]) -> "list[GradeResult]":
     grades = [grade for path in paths for grade in read_rows(path, grade_from)]
     refuse_twice_graded(grades)
     return grades
+
+
+def read_labels(path: Path | None) -> "list[HumanLabel]":
+    """The labels of people in a file; none without one."""
+    from robustify.freeform.human import human_from
+    from robustify.freeform.jsonl import read_rows
+
+    return read_rows(path, human_from) if path else []
 
 
 def print_(result: Mapping[str, Any], json_: bool, lines: list[str]) -> None:

@@ -18,6 +18,7 @@ from robustify.cli.free_options import (
     print_,
     read_free_items,
     read_grades,
+    read_labels,
 )
 from robustify.cli.options import as_json, default_cache
 
@@ -36,13 +37,12 @@ def agree(grades: tuple[Path, ...], human: Path, seed: int) -> int:
     Example:
         robustify free agree free/grades.jsonl --human labels.jsonl
     """
-    from robustify.freeform.human import calibrate, human_from
-    from robustify.freeform.jsonl import read_rows
+    from robustify.freeform.human import calibrate
     from robustify.freeform.permit import permitted
 
     read = read_grades(grades)
     with permitted([], grades, grades[0].absolute().parent, read) as permit:
-        result = permit.result(calibrate(read, read_rows(human, human_from), seed))
+        result = permit.result(calibrate(read, read_labels(human), seed))
     click.echo(json.dumps(result, indent=2))
     return 0
 
@@ -113,15 +113,13 @@ def report(
         robustify free report free/base.jsonl free/tuned.jsonl --items free/items.jsonl --base smollm2-135m
     """
     from robustify.files import write_json, write_text
-    from robustify.freeform.human import human_from
-    from robustify.freeform.jsonl import read_rows
     from robustify.freeform.permit import permitted
     from robustify.freeform.report import markdown_page, refuse_self_judged, summarise
 
     read, items = read_grades(grades), read_free_items(items_file)
     if not allow_self_judging:
         refuse_self_judged(read)
-    labels = read_rows(human, human_from) if human else []
+    labels = read_labels(human)
     with permitted(items, [items_file, *grades], out or items_file.absolute().parent, read) as permit:
         summary = summarise(items, read, labels, seed, base=base, min_cell=permit.min_cell)
         shown = markdown_page(summary)
@@ -162,8 +160,6 @@ def attach(
         robustify free attach free/grades.jsonl --items free/items.jsonl --run results/demo
     """
     from robustify.errors import DataError
-    from robustify.freeform.human import human_from
-    from robustify.freeform.jsonl import read_rows
     from robustify.freeform.report import attached, refuse_self_judged
     from robustify.pipeline import attach_free
     from robustify.run import open_run
@@ -177,7 +173,7 @@ def attach(
     read = read_grades(grades)
     if not allow_self_judging:
         refuse_self_judged(read)
-    labels = read_rows(human, human_from) if human else []
+    labels = read_labels(human)
     done = attach_free(
         run, attached(read, read_free_items(items_file), items, labels, seed), out or run_folder
     )
@@ -276,14 +272,14 @@ def compare(
     """
     from robustify.files import write_json
     from robustify.freeform.grade.graders import Grading
-    from robustify.freeform.human import compare_templates, human_from
+    from robustify.freeform.human import compare_templates
     from robustify.freeform.jsonl import read_rows
     from robustify.freeform.permit import permitted
     from robustify.freeform.schema import answer_from
     from robustify.freeform.session import RECORD, open_judge
 
     items = read_free_items(items_file)
-    labels = read_rows(human, human_from) if human else []
+    labels = read_labels(human)
     record = out.with_name(RECORD)
     with permitted(items, [items_file, answers_file], out.absolute().parent) as permit:
         with open_judge(asking, default_cache(cache_dir), record, restricted=permit.restricted) as judge:
