@@ -161,7 +161,7 @@ def cells(counts: Mapping[str, int], k: int) -> dict[str, int] | None:
 
 
 def prepared(counts: Mapping[str, Any], k: int) -> dict[str, Any]:
-    """The counts of `choice_items.exclusions` without topics: items that can be asked, by kind, and others, by reason."""
+    """The counts of `questions.exclusions` without topics: items that can be asked, by kind, and others, by reason."""
     n, asked = counts["n"], counts["asked"]
     large = cells({"asked": asked, "excluded": n - asked}, k) is not None
     return {

@@ -30,7 +30,6 @@ _BOUND = re.compile(
     re.IGNORECASE,
 )
 _JOINT = re.compile(r"\s*(?:-|–|—|to|or|and|and/or|\.\.\.?)\s*", re.IGNORECASE)
-_BETWEEN = re.compile(r"\bbetween\s*$", re.IGNORECASE)
 _SYMBOLS = re.compile(
     r"[π√∞^_∑∫]|\*\*|\\[A-Za-z]+|\b(?:sqrt|sin|cos|tan|log|ln|exp|pi|arcsin|arccos|arctan|squared|cubed|root)\b",
     re.IGNORECASE,
