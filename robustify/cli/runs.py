@@ -80,7 +80,7 @@ def run(
         click.echo("\n".join(closing(summary, str(folder))))
     for g in summary.halting:
         click.echo(f"robustify: {g.name}: {guardrail_sentence(g)}; lm_eval_tasks were not written", err=True)
-    return 7 if summary.halting else 0
+    return 7 if summary.halting and not summary.trial else 0
 
 
 @click.command("judge")
@@ -110,14 +110,14 @@ def judge_again(
     done = rejudge(open_run(folder), overrides, out or folder)
     summary = done.summary
     click.echo(json.dumps(summary.tree()) if json_ else "\n".join(closing(summary, str(done.folder))))
-    return 7 if summary.halting else 0
+    return 7 if summary.halting and not summary.trial else 0
 
 
 @click.command()
 @RUN
 @as_json
 def check(folder: Path, json_: bool) -> int:
-    """Hold RUN against the guardrails; exit 7 when one says no, 3 when a file was changed since.
+    """Hold RUN against the guardrails; exit 7 when one says no (not of a trial run), 3 when a file was changed since.
 
     \b
     Example:
@@ -125,6 +125,7 @@ def check(folder: Path, json_: bool) -> int:
     """
     from robustify.errors import DataError
     from robustify.report.reasons import guardrail_sentence
+    from robustify.report.sections.headline import verdict
     from robustify.run import open_run
 
     done = open_run(folder)
@@ -136,16 +137,16 @@ def check(folder: Path, json_: bool) -> int:
     summary = done.summary
     passed = all(c.passed for c in summary.guardrails)
     if json_:
-        click.echo(
-            json.dumps({"run": str(folder), "passed": passed, "guardrails": summary.tree()["guardrails"]})
-        )
+        head = {"run": str(folder), "passed": passed, "trial": summary.trial}
+        click.echo(json.dumps({**head, "guardrails": summary.tree()["guardrails"]}))
     else:
         lines = [
             f"{'pass' if c.passed else 'FAIL'}  {c.name:24} {guardrail_sentence(c)}"
             for c in summary.guardrails
         ]
-        click.echo("\n".join(map(printable, lines)))
-    return 0 if passed else 7
+        trial = [": ".join(verdict(summary)[::2])] if summary.trial else []
+        click.echo("\n".join(map(printable, [*lines, *trial])))
+    return 0 if passed or summary.trial else 7
 
 
 @click.command()

@@ -106,7 +106,9 @@ def released_tree(summary: Mapping[str, object], level: Level, k: int) -> Tree:
             _tree(_tree(_tree(out, "calibration"), str(at[1])), str(at[2]))["bins"] = remade.bins(rows, k)
     checks = remade.guardrails(out.get("guardrails"), summary.get("guardrails"), table)
     out["guardrails"] = checks
-    _tree(out, "certificate")["reasons"] = remade.failed(checks)
+    exact = _mapping(summary, "certificate")
+    failed = [] if exact.get("verdict") == "not judged" else remade.failed(checks)
+    _tree(out, "certificate")["reasons"] = [*remade.unjudged(exact.get("reasons")), *failed]
     noise = _tree(out, "label_noise") if _mapping(out, "label_noise") else {}
     if _mapping(noise, "reason").get("code") == "sentence":
         # Of a file of format 1: its text is not released.
@@ -155,9 +157,9 @@ def cost(summary: Mapping[str, object], group: str, step: float) -> float:
 
 
 def _owed(summary: Mapping[str, object]) -> float:
-    """Shown in any case: the outcome of each guardrail and the two verdicts, of three words each."""
+    """Shown in any case: the outcome of each guardrail and the two verdicts, of four and three words."""
     outcomes = sum(len(at) == 2 for at, _ in places_in(summary, ("guardrails", "[]")))
-    return outcomes * values("truth", COARSER) + 2 * math.log2(3)
+    return outcomes * values("truth", COARSER) + math.log2(4) + math.log2(3)
 
 
 def _said(level: Level, k: int, plan: Budgeted, summary: Mapping[str, object]) -> Tree:
@@ -182,7 +184,9 @@ def _said(level: Level, k: int, plan: Budgeted, summary: Mapping[str, object]) -
 def _too_small(summary: Mapping[str, object], level: Level, k: int) -> Tree:
     bench = _mapping(summary, "benchmark")
     name, n = bench.get("name"), bench.get("n_items")
-    # The evaluator's commands must still end as the guardrails say.
+    # The evaluator's commands must still end as the guardrails say; whether it is a trial run follows from n.
+    said = remade.unjudged(_mapping(summary, "certificate").get("reasons"))
+    trial = [reason for reason in said if reason["code"] == "trial_run"]
     shown = [entry for entry in PLACES if entry.path.startswith("guardrails.")]
     checks = selected(summary, shown, Measure(k, {}, {}))
     return {
@@ -191,6 +195,7 @@ def _too_small(summary: Mapping[str, object], level: Level, k: int) -> Tree:
         "guardrails": []
         if level == "published"
         else remade.guardrails(checks.get("guardrails"), summary.get("guardrails"), None),
+        **({"certificate": {"verdict": "not judged", "reasons": trial}} if trial else {}),
         "release": {"level": level, "min_cell": k, "too_small": True, "topics_merged": 0, "coarser": [],
                     "withheld": ["everything but the number of items"], "bits": None},
     }  # fmt: skip

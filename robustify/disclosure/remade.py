@@ -51,7 +51,7 @@ REMADE = {
     "expected flags of a rule": "what is flagged less the excess, both as they are shown",
     "calibration.*.*.bins": "bins of k items or more",
     "guardrails.[].reason": "never the reason of the judgement, which holds topics and exact numbers",
-    "certificate.reasons": "the names of the guardrails that failed",
+    "certificate.reasons": "the names of the guardrails that failed, that it was a trial run, and voters with their place",
 }
 """What is made anew for a release from what else is released."""
 
@@ -202,6 +202,18 @@ def guardrails(shown: object, exact: object, table: Mapping[str, object] | None)
             "reason": {"code": "not_judged" if _unjudged(reason) else "not_shown"},
         }
         for row, reason in zip(rows, reasons, strict=False)
+    ]
+
+
+def unjudged(reasons: object) -> list[Tree]:
+    """Why nothing was judged: the number of items, which every release shows, and voters with the place they pick."""
+    rows = [row for row in reasons if isinstance(row, dict)] if isinstance(reasons, list | tuple) else []
+    return [
+        row
+        if row.get("code") == "trial_run"
+        else {name: row.get(name) for name in ("code", "voter", "place", "forced")}
+        for row in rows
+        if row.get("code") in ("trial_run", "one_place")
     ]
 
 

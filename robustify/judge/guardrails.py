@@ -18,6 +18,8 @@ from robustify.summary.screened import Topics
 class Limits(BaseModel):
     """The limits of the guardrails. Shares and rates are from 0 to 1, the divergence is in nats.
 
+    `min_items`: a run of fewer is a trial run, which is not judged. `max_one_place`: no voter's picks by letter may sit
+    on one place, its lower bound above this and significantly above the share of keys there.
     `min_topic_n`: smaller topics warn only. `topic_loss`: the share of a topic that may be lost.
     `min_robust`: items that must be left. `max_unanswered`: share of the items left open by missing
     answers, or without an answer of some voter.
@@ -29,6 +31,8 @@ class Limits(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
+    min_items: int = Field(default=30, ge=1)
+    max_one_place: float = Field(default=0.9, ge=0.5, lt=1)
     min_topic_n: int = Field(default=10, ge=1)
     topic_loss: float = Field(default=0.5, gt=0, lt=1)
     min_robust: int = Field(default=30, ge=1)
@@ -49,6 +53,7 @@ def guardrails(summary: Summary, limits: Limits) -> tuple[Guardrail, ...]:
         enough_robust_items(summary, limits),
         unanswered_share(summary, limits),
         ties_share(summary, limits),
+        voters_by_place(summary, limits),
         undecided_share(summary, limits),
         excess_above_chance(summary, limits),
         residual_shortcuts(summary, limits),
@@ -129,6 +134,31 @@ def ties_share(summary: Summary, limits: Limits) -> Guardrail:
     return _outcome("ties_share", share <= limits.max_ties, share, limits.max_ties, reason)
 
 
+def voters_by_place(summary: Summary, limits: Limits) -> Guardrail:
+    """No voter's picks by letter may sit on one place, unless the screen is forced: such a voter sees no option.
+
+    The lower bound of the share there must be above `max_one_place`, and that of its excess over the keys' share above
+    0: a voter that is always right picks the place where all keys are.
+    """
+    screen, limit = summary.screen, limits.max_one_place
+    favoured = {name: voter.favoured for name, voter in ((screen and screen.voters) or {}).items()}
+    if screen is None or not _screened(summary) or screen.mode != "letter":
+        return _not_judged("voters_by_place", limit, "no_letters", halts=True)
+    found = []
+    for name, at in favoured.items():
+        picked, excess = (None, None) if at is None else (at.picked, at.excess)
+        if at is None or picked is None or picked.ci is None or excess is None or excess.ci is None:
+            continue
+        if picked.ci[0] > limit and excess.ci[0] > 0:
+            placed = r.OnePlace(voter=name, place=at.place or 0, picked=picked.value, n=picked.n, low=picked.ci[0],
+                                keys=at.keys, forced=screen.force_letters is True)  # fmt: skip
+            found.append(placed)
+    worst = max((placed.low or 0.0 for placed in found), default=None)
+    passed = screen.force_letters is True or not found
+    reason = r.VotersByPlace(voters=tuple(found))
+    return _outcome("voters_by_place", passed, worst, limit, reason, halts=True)
+
+
 def undecided_share(summary: Summary, limits: Limits) -> Guardrail:
     """At most `max_undecided` of the items may be left without a verdict: they are in neither split."""
     undecided, n = (None, None) if summary.splits is None else (summary.splits.undecided, summary.splits.all)
@@ -164,12 +194,30 @@ def residual_shortcuts(summary: Summary, limits: Limits) -> Guardrail:
     return _outcome("residual_shortcuts", audit.verdict != "not certified", audit.verdict, limit, reason)
 
 
+def trial_run(summary: Summary, limits: Limits, *, part: bool) -> r.TrialRun | None:
+    """Why this run is not judged: too few items, or a `part` that a limit left; None where it is."""
+    n = (summary.splits.all if summary.splits is not None else None) or 0
+    few = n < limits.min_items
+    return r.TrialRun(n=n, least=limits.min_items, part=part) if few or part else None
+
+
 def certificate(
-    audit: Residual | None, checks: Sequence[Guardrail], voters_under_test: Sequence[str]
+    audit: Residual | None,
+    checks: Sequence[Guardrail],
+    voters_under_test: Sequence[str],
+    trial: r.TrialRun | None = None,
 ) -> Certificate:
-    """The audit's verdict, which a failed guardrail can only lower; what decided comes first in the reasons."""
+    """The audit's verdict, which a failed guardrail can only lower; what decided comes first in the reasons.
+
+    A trial run is not judged, nor is a screen whose voters pick one place unless it is forced; then these are named.
+    """
     if audit is None or audit.verdict is None:
         return Certificate(verdict="inconclusive", reasons=(r.Plain(code="no_screen"),))
+    placed = [v for c in checks if isinstance(c.reason, r.VotersByPlace) for v in c.reason.voters]
+    under_test = [r.VoterUnderTest(name=name) for name in voters_under_test]
+    if trial is not None or any(not voter.forced for voter in placed):
+        first = [] if trial is None else [trial]
+        return Certificate(verdict="not judged", reasons=(*first, *placed, *under_test))
     failed = [c for c in checks if not c.passed and c.name != "residual_shortcuts"]
     by_guardrails = [r.GuardrailFailed(name=c.name or "", reason=c.reason) for c in failed]
     halted = any(c.halts_export for c in failed)
@@ -178,8 +226,7 @@ def certificate(
     if verdict != "not certified" and (halted or (failed and verdict == "certified")):
         verdict = "not certified" if halted else "inconclusive"
         reasons = [*by_guardrails, *(audit.reasons or ())]
-    reasons += [r.VoterUnderTest(name=name) for name in voters_under_test]
-    return Certificate(verdict=verdict, reasons=tuple(reasons))
+    return Certificate(verdict=verdict, reasons=(*reasons, *placed, *under_test))
 
 
 def _outcome(

@@ -23,7 +23,7 @@ from robustify.judge.calibration import calibrations
 from robustify.judge.cloze import ClozeSettings, excluded
 from robustify.judge.evidence import Evidence, counted, evidence
 from robustify.judge.free_response import FreeGrades, free_scores
-from robustify.judge.guardrails import Limits, certificate, guardrails
+from robustify.judge.guardrails import Limits, certificate, guardrails, trial_run
 from robustify.judge.pairs import pairs
 from robustify.judge.permutation import permutation
 from robustify.judge.positions import position_biases
@@ -128,7 +128,7 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
         summary = summary.model_copy(update={"evidence": counted(found, parts.shortcut)})
     checks = guardrails(summary, rules.limits)
     tested = [name for name in rules.under_test if name in votes.voters and screened]
-    final = certificate(summary.residual, checks, tested)
+    final = certificate(summary.residual, checks, tested, trial_run(summary, rules.limits, part=rules.part))
     whole = summary.model_copy(update={"guardrails": checks, "certificate": final})
     return Judgement(verdicts, out_of_cloze, whole, found)
 

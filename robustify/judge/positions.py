@@ -21,6 +21,7 @@ from robustify.stats.intervals import FEWEST_CLUSTERS, Interval, bootstrap, clop
 from robustify.stats.tests import holm, mcnemar_exact
 from robustify.summary.quantity import DifferenceQuantity, Quantity
 from robustify.summary.scored import Debiased, PlaceBias, PlaceRecall, PositionBias
+from robustify.summary.screened import FavouredPlace
 
 FOLDS = 5
 
@@ -64,6 +65,35 @@ def position_share(block: Block) -> list[float] | None:
     """The share of the picks that fell on each place as shown, from the first; ties share; None without."""
     there = block.where((block.pick >= 0) & ((block.order >= 0).sum(axis=1) > block.pick))
     return [float(share) for share in picked_by_place(there).mean(axis=0)] if len(there) else None
+
+
+def favoured_place(block: Block, groups: Ints | None = None) -> FavouredPlace | None:
+    """The place on which more than half of a voter's picks sit, over all its askings; None where there is none.
+
+    `picked`: the mean over items of the share of an item's askings in which its pick stood there; askings of one item
+    are no more than one item, so n counts items (Wilson). `keys`: the same of the keys; `excess`: picked less keys.
+    `groups` by row of the block are resampled together.
+    """
+    there = (block.pick >= 0) & ((block.order >= 0).sum(axis=1) > block.pick)
+    rows = block.where(there)
+    if not len(rows):
+        return None
+    _, first, item = np.unique(rows.item, return_index=True, return_inverse=True)
+    asked = np.bincount(item)
+    picked, key = picked_by_place(rows), (rows.order == rows.key[:, None]) & (rows.order >= 0)
+    at = int(picked.mean(axis=0).argmax())
+    if picked[:, at].mean() <= 0.5:
+        return None
+    share, keys = (
+        np.bincount(item, weights=column[:, at].astype(np.float64)) / asked for column in (picked, key)
+    )
+    ci = _gap_interval(share - keys, None if groups is None else groups[there][first])
+    return FavouredPlace(
+        place=at,
+        picked=Quantity.of(rate(share)),
+        keys=float(keys.mean()),
+        excess=Quantity(value=float((share - keys).mean()), n=len(first), ci=ci),
+    )
 
 
 def position_bias(block: Block, groups: Ints | None = None) -> PositionBias | None:

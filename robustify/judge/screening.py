@@ -12,7 +12,7 @@ import numpy as np
 from robustify.answers import Answers
 from robustify.arrays import Bools, Floats, Ints
 from robustify.baselines.heuristics import heuristic_scores
-from robustify.judge.positions import position_share
+from robustify.judge.positions import favoured_place, position_share, row_groups
 from robustify.screen.chance import Chance
 from robustify.screen.consensus import d4_rule
 from robustify.screen.independence import agreement_intervals, independence, voter_agreement
@@ -141,7 +141,8 @@ def screen(
         rotation=rules.rotation,
         probe_vote=rules.probe_vote,
         probe_confidence=rules.probe_confidence,
-        voters=_voters(answers, index, votes, rules),
+        force_letters=rules.force_letters,
+        voters=_voters(answers, index, votes, rules, groups),
         asked=len(index),
         answered=chance.n,
         unanswered=len(index) - chance.n,
@@ -199,13 +200,21 @@ def _off(places: Places) -> OffPlace | None:
     return OffPlace(place=place, share=share, even=even)
 
 
-def _voters(answers: Answers, index: ItemIndex, votes: Votes, rules: ScreenRules) -> dict[str, Voter]:
+def _voters(
+    answers: Answers, index: ItemIndex, votes: Votes, rules: ScreenRules, groups: Ints | None
+) -> dict[str, Voter]:
     view, credit = VIEW_OF[rules.mode], votes.credit()
     out: dict[str, Voter] = {}
     for m, name in enumerate(votes.voters):
-        shares = position_share(answers.block(view, name, votes.template)) if rules.mode == "letter" else None
+        shares = favoured = None
+        if rules.mode == "letter":
+            block = answers.block(view, name, votes.template)
+            shares = position_share(block)
+            judged = block.where(index.place[block.item] >= 0)
+            favoured = favoured_place(judged, row_groups(groups, index, judged))
         ties = votes.best[:, m].sum(axis=1) > 1
-        out[name] = _voter(rate(credit[:, m]), shares, votes.choice[:, m] == UNANSWERED, ties, "model")
+        voter = _voter(rate(credit[:, m]), shares, votes.choice[:, m] == UNANSWERED, ties, "model")
+        out[name] = voter.model_copy(update={"favoured": favoured})
     if votes.probe is not None:
         block = answers.block(PROBE, PROBE).first()
         accuracy = rate(index.spread(block, block.correct))

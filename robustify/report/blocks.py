@@ -141,12 +141,13 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class Banner:
-    """The verdict: its word, its sentence, its reasons."""
+    """The verdict: its word, its sentence, its reasons; `above` it what must be known before it is read."""
 
     word: str
     tone: Tone
     sentence: str
     reasons: tuple[str, ...]
+    above: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,13 +51,14 @@ NOT_JUDGED = {
     "no_topics": "no topics before and after",
     "no_item_screened": "no item was screened",
     "no_ties_counted": "no voter's ties were counted",
+    "no_letters": "no voter was asked by letter",
     "no_audit": "no audit of the robust split",
     None: "this run holds nothing to judge it by",
 }
 Reason = (
     r.Sentence | r.Plain | r.NotJudged | r.BelowMargin | r.UnseenKinds | r.AboveChance | r.NotBelowMargin | r.CouldNotSee
     | r.TopicsLost | r.TopicsKept | r.TopicDrift | r.RobustItems | r.Unanswered | r.Ties | r.Undecided | r.Excess
-    | r.AuditVerdict | r.GuardrailFailed | r.VoterUnderTest | r.FewStrongModels
+    | r.VotersByPlace | r.OnePlace | r.TrialRun | r.AuditVerdict | r.GuardrailFailed | r.VoterUnderTest | r.FewStrongModels
 )  # fmt: skip
 
 
@@ -122,6 +123,12 @@ def sentence(reason: Reason) -> str:
         case r.GuardrailFailed(name=name, reason=why):
             assert why is not None
             return f"guardrail {name}: {sentence(why)}"
+        case r.VotersByPlace(voters=voters):
+            return "; ".join(map(sentence, voters)) or "no voter's picks sit on one place"
+        case r.OnePlace():
+            return _one_place(reason)
+        case r.TrialRun(n=n, least=least, part=part):
+            return f"{counted(n, 'item')}, {'the part that a limit left' if part else f'fewer than {least}'}"
         case r.VoterUnderTest(name=name):
             return f"{name} is under test and voted in the filter: its numbers on Robust are low by selection"
         case r.FewStrongModels(strong=strong, asked=asked):
@@ -129,6 +136,16 @@ def sentence(reason: Reason) -> str:
                 f"{strong} of {asked} models are significantly above chance on the full question; expected 2"
             )
     assert_never(reason)
+
+
+def _one_place(v: r.OnePlace) -> str:
+    forced = "; judged all the same (screen.force_letters)" if v.forced else ""
+    if v.picked is None or v.n is None or v.low is None or v.keys is None:
+        return f"{v.voter} picks the option shown {ordinal(v.place)}, whatever it is{forced}"
+    return (
+        f"{v.voter} picks the option shown {ordinal(v.place)} in {percent(v.picked)} of its askings (n = {v.n} items, "
+        f"lower bound {percent(v.low)}; the key is there in {percent(v.keys)}){forced}"
+    )
 
 
 def _by(a: r.ByAuditor) -> str:
@@ -166,6 +183,13 @@ def certificate_sentence(summary: Summary) -> str:
     if certificate is None or certificate.sentence is not None or not certificate.reasons:
         return certificate.sentence.text if certificate is not None and certificate.sentence else ""
     first = sentence(certificate.reasons[0])
+    if certificate.verdict == "not judged":
+        if summary.trial:
+            return f"A trial run: {first}."
+        return (
+            "By letter these voters see no option, so nothing was judged: ask by text (asking.mode: text), or force it "
+            "(screen.force_letters: true)."
+        )
     if audit is None or audit.verdict is None:
         return f"Nothing was judged: {first}."
     beyond = "the margin" if audit.margin is None else f"{100 * audit.margin:g} points"

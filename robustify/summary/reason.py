@@ -42,7 +42,8 @@ class Plain(Coded):
     ]
 
 
-WhyNot = Literal["no_screen", "nothing_kept", "no_topics", "no_item_screened", "no_ties_counted", "no_audit"]
+WhyNot = Literal["no_screen", "nothing_kept", "no_topics", "no_item_screened", "no_ties_counted", "no_audit",
+                 "no_letters"]  # fmt: skip
 
 
 class NotJudged(Coded):
@@ -184,6 +185,38 @@ class Excess(Coded):
     doubt: Literal["no_interval", "not_significant"] | None = None
 
 
+class TrialRun(Coded):
+    """Of `n` items nothing is judged: fewer than `least`, or (`part`) those that a limit left of the set."""
+
+    code: Literal["trial_run"] = "trial_run"
+    n: int
+    least: int
+    part: bool
+
+
+class OnePlace(Coded):
+    """A voter's picks sit on one place (from 0): the share `picked` of `n` items, lower bound `low`, of keys `keys`.
+
+    `forced`: it is judged all the same. A release leaves the numbers out.
+    """
+
+    code: Literal["one_place"] = "one_place"
+    voter: str
+    place: int
+    picked: float | None = None
+    n: int | None = None
+    low: float | None = None
+    keys: float | None = None
+    forced: bool = False
+
+
+class VotersByPlace(Coded):
+    """The voters whose picks sit on one place."""
+
+    code: Literal["voters_by_place"] = "voters_by_place"
+    voters: tuple[OnePlace, ...] = ()
+
+
 class VoterUnderTest(Coded):
     """A model under test that voted in the filter."""
 
@@ -215,7 +248,7 @@ class AuditVerdict(Coded):
 
 GuardrailReason = Annotated[
     Sentence | Plain | NotJudged | TopicsLost | TopicsKept | TopicDrift | RobustItems | Unanswered | Ties | Undecided
-    | Excess | AuditVerdict,
+    | Excess | AuditVerdict | VotersByPlace,
     Field(discriminator="code"),
 ]  # fmt: skip
 
@@ -230,7 +263,7 @@ class GuardrailFailed(Coded):
 
 CertificateReason = Annotated[
     Sentence | Plain | BelowMargin | UnseenKinds | AboveChance | NotBelowMargin | CouldNotSee
-    | GuardrailFailed | VoterUnderTest,
+    | GuardrailFailed | VoterUnderTest | TrialRun | OnePlace,
     Field(discriminator="code"),
 ]  # fmt: skip
 NoiseReason = Annotated[FewStrongModels | Sentence, Field(discriminator="code")]

@@ -26,7 +26,7 @@ from robustify.summary.quantity import (
     places,
     remade,
 )
-from robustify.summary.reason import AuditReason, CertificateReason, GuardrailReason
+from robustify.summary.reason import AuditReason, CertificateReason, GuardrailReason, TrialRun
 from robustify.summary.scored import (
     Accuracy,
     CalibrationViews,
@@ -200,9 +200,9 @@ class Guardrail(Part):
 
 
 class Certificate(Part):
-    """The audit's verdict, which a failed guardrail can only lower."""
+    """The audit's verdict, which a failed guardrail can only lower; `not judged` of a trial run, or by such voters."""
 
-    verdict: Annotated[Verdict | None, Shown("word")] = None
+    verdict: Annotated[Verdict | Literal["not judged"] | None, Shown("word")] = None
     reasons: Annotated[tuple[CertificateReason, ...] | None, remade("reason")] = None
     sentence: FormerSentence = None
 
@@ -255,6 +255,12 @@ class Summary(Part):
     certificate: Certificate | None = None
     signature: HiddenName = None
     release: Released | None = None
+
+    @property
+    def trial(self) -> bool:
+        """Whether the run is too small, or too small a part of its set, to be judged: no guardrail stops it."""
+        reasons = (self.certificate or Certificate()).reasons or ()
+        return any(isinstance(reason, TrialRun) for reason in reasons)
 
     @property
     def halting(self) -> tuple[Guardrail, ...]:

@@ -10,6 +10,7 @@ from robustify.summary.quantity import (
     HiddenCount,
     HiddenEnds,
     HiddenIds,
+    HiddenRate,
     OuterP,
     P,
     Part,
@@ -19,6 +20,7 @@ from robustify.summary.quantity import (
     Share,
     Shares,
     Shown,
+    Truth,
     Within,
     Word,
     never,
@@ -102,11 +104,21 @@ class Heuristics(Part):
     cloze: HeuristicRows = None
 
 
+class FavouredPlace(Part):
+    """The place, from 0, on which more than half of a voter's picks sit: over items the share of each one's askings."""
+
+    place: Annotated[int | None, never("number", "position from 0")] = None
+    picked: HiddenRate = None
+    keys: Annotated[float | None, never("share")] = None
+    excess: Annotated[Quantity | None, never("difference")] = None
+
+
 class Voter(Part):
-    """One voter of the screen; `kind` is model or probe."""
+    """One voter of the screen; `kind` is model or probe. `favoured` is null by text, and where no place is."""
 
     choices_only_accuracy: Rate = None
     position_share: Shares = None
+    favoured: FavouredPlace | None = None
     unanswered: Count = None
     ties: Count = None
     kind: Word = None
@@ -190,6 +202,7 @@ class Screen(Part):
     rotation: Word = None
     probe_vote: Word = None
     probe_confidence: Setting = None
+    force_letters: Truth = None
     voters: dict[str, Voter] | None = None
     asked: Count = None
     answered: Count = None

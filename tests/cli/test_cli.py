@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from robustify import cli, pipeline
 from robustify.config import shipped
 from robustify.item import Item
 from robustify.run import write_items
-from tests.support.fake_scorer import FakeScorer, finds
+from tests.support.fake_scorer import FakeScorer, finds, likes_the_letter
 
 
 @pytest.fixture
@@ -38,7 +39,8 @@ def config(tmp_path: Path, items: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     monkeypatch.setattr(pipeline, "check_model", lambda *_: None)
     path = tmp_path / "toys.yaml"
     path.write_text(
-        "name: toys\nsensitivity: public\ndata: items.jsonl\nmodels: [one, two]\nlimits: {min_robust: 1}\n"
+        "name: toys\nsensitivity: public\ndata: items.jsonl\nmodels: [one, two]\n"
+        "limits: {min_robust: 1, min_items: 1}\n"
     )
     return path
 
@@ -84,6 +86,56 @@ def test_check_judges_and_report_work_on_a_finished_run(robustify, config: Path)
     exported = robustify("export", "lm-eval", "out", "-o", "tasks", "--force")
     assert exported.code == 0, exported.err
     assert all(Path(line).is_file() for line in exported.out.split())
+
+
+@pytest.mark.parametrize("how", [["--limit", "5"], []])
+def test_a_trial_run_is_not_judged_and_ends_well_whatever_a_guardrail_says(
+    robustify, config: Path, how: list[str]
+) -> None:
+    limits = "min_robust: 100" + ", min_items: 1" * bool(how)
+    config.write_text(config.read_text().replace("min_robust: 1, min_items: 1", limits))
+    ended = robustify(str(config), "-o", "out", *how)
+    assert ended.code == 0
+    assert ended.out.startswith("TRIAL RUN, NOT JUDGED: ")
+    assert "lm_eval_tasks were not written" in ended.err
+    assert robustify("judge", "out", "-o", "again").code == 0
+    checked = json.loads(robustify("check", "out", "--json").out)
+    assert (checked["passed"], checked["trial"]) == (False, True)
+    words = robustify("check", "out")
+    assert (words.code, words.out.split("\n")[-2][:22]) == (0, "Trial run, not judged:")
+
+
+@pytest.mark.parametrize(
+    ("forced", "code", "verdict"), [("false", 7, "not judged"), ("true", 0, "inconclusive")]
+)
+def test_voters_that_pick_one_letter_are_no_screen_unless_forced(
+    robustify,
+    config: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    toys: list[Item],
+    forced: str,
+    code: int,
+    verdict: str,
+) -> None:
+    @contextlib.contextmanager
+    def first_letter(model: object, _cache: Path, *, seal: bytes | None) -> Iterator[FakeScorer]:
+        yield FakeScorer(likes_the_letter("A"), name=model.name)
+
+    monkeypatch.setattr(pipeline, "open_scorer", first_letter)
+    write_items(
+        config.parent / "items.jsonl", [replace(toys[i % 8], id=f"i{i}", stem=f"{i}?") for i in range(48)]
+    )
+    config.write_text(config.read_text() + f"screen: {{force_letters: {forced}}}\n")
+    ended = robustify(str(config), "-o", "out", "--json")
+    tree = json.loads(ended.out)["summary"]
+    assert ended.code == code
+    assert [r["voter"] for r in tree["certificate"]["reasons"] if r["code"] == "one_place"] == ["one", "two"]
+    assert tree["screen"]["voters"]["one"]["favoured"]["picked"]["value"] == 1
+    assert (tree["certificate"]["verdict"] == "not judged") is (verdict == "not judged")
+    report = Path("out/report.md").read_text()
+    assert report.index("one picks the option shown first") < report.index("Items asked")
+    printed = robustify("judge", "out", "-o", "again").out.split("\n")
+    assert printed[0].startswith("one picks the option shown first in 100.0 % of its askings (n = 48 items")
 
 
 def test_check_exits_7_when_a_guardrail_says_no(robustify, config: Path) -> None:

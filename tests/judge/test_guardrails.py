@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from robustify.judge import guardrails as judge_side
-from robustify.judge.guardrails import Limits
+from robustify.judge.guardrails import Limits, certificate, trial_run
 from robustify.judge.guardrails import guardrails as judge_guardrails
 from robustify.report.reasons import sentence
 from robustify.summary.format_1 import read
 from robustify.summary.reason import TopicsKept
-from robustify.summary.result import Guardrail, Summary
+from robustify.summary.result import Guardrail, Residual, Summary
 from tests.support.trees import plain
 
 LIMITS = Limits()
@@ -36,6 +36,7 @@ topic_collapse = of_tree(judge_side.topic_collapse)
 topic_drift = of_tree(judge_side.topic_drift)
 unanswered_share = of_tree(judge_side.unanswered_share)
 undecided_share = of_tree(judge_side.undecided_share)
+voters_by_place = of_tree(judge_side.voters_by_place)
 
 
 def said(check: Guardrail) -> str:
@@ -51,7 +52,7 @@ def code(check: Guardrail) -> str:
 def good() -> dict[str, Any]:
     return {
         "screen": {
-            "asked": 200, "answered": 198, "unanswered": 2,
+            "asked": 200, "answered": 198, "mode": "letter", "unanswered": 2,
             "excess_over_chance": {"value": 0.12, "ci": [0.06, 0.18], "p": 1e-4},
             "voters": {
                 "one": {"choices_only_accuracy": {"value": 0.4, "n": 200, "ci": [0.3, 0.5]}, "ties": 1},
@@ -72,7 +73,7 @@ def test_a_good_run_passes_every_check() -> None:
     checks = guardrails(good(), LIMITS)
     assert [c.name for c in checks] == [
         "topic_collapse", "topic_drift", "enough_robust_items", "unanswered_share", "ties_share",
-        "undecided_share", "excess_above_chance", "residual_shortcuts",
+        "voters_by_place", "undecided_share", "excess_above_chance", "residual_shortcuts",
     ]  # fmt: skip
     assert all(c.passed for c in checks)
     assert all(c.reason for c in checks)
@@ -80,6 +81,7 @@ def test_a_good_run_passes_every_check() -> None:
         "topic_collapse",
         "topic_drift",
         "enough_robust_items",
+        "voters_by_place",
     ]
 
 
@@ -124,22 +126,28 @@ def test_topic_drift(kl: float, p: float, passed: bool) -> None:
     assert code(check) == "topic_drift"
 
 
-@pytest.mark.parametrize(("n", "passed"), [(0, False), (29, False), (30, True)])
-def test_enough_robust_items(n: int, passed: bool) -> None:
-    summary = good()
-    summary["splits"]["robust"] = n
-    check = enough_robust_items(summary, LIMITS)
-    assert (check.passed, check.value, check.halts_export) == (passed, n, True)
-    assert plain(check.reason) == {"code": "robust_items", "n": n, "least": 30}
-
-
-@pytest.mark.parametrize(("n", "passed"), [(4, True), (5, False), (200, False)])
-def test_unanswered_share(n: int, passed: bool) -> None:
-    summary = good()
-    summary["screen"]["unanswered"] = n
-    check = unanswered_share(summary, LIMITS)
-    assert (check.passed, check.value) == (passed, n / 200)
-    assert not check.halts_export
+@pytest.mark.parametrize(
+    ("check", "place", "bounds", "value", "reason"),
+    [
+        (enough_robust_items, "splits.robust", (29, 30), lambda n: n,
+         lambda n: {"code": "robust_items", "n": n, "least": 30}),
+        (unanswered_share, "screen.unanswered", (5, 4), lambda n: n / 200,
+         lambda n: {"code": "unanswered", "open": n, "asked": 200, "voter": "one", "missing": 0}),
+        (undecided_share, "splits.undecided", (5, 4), lambda n: n / 200,
+         lambda n: {"code": "undecided", "n": n, "of": 200}),
+    ],
+    ids=["robust", "unanswered", "undecided"],
+)  # fmt: skip
+def test_a_count_fails_one_beyond_its_limit(
+    check: Any, place: str, bounds: Any, value: Any, reason: Any
+) -> None:
+    part, name = place.split(".")
+    for n, passed in zip(bounds, (False, True), strict=True):
+        summary = good()
+        summary[part][name] = n
+        found = check(summary, LIMITS)
+        assert (found.passed, found.value, plain(found.reason)) == (passed, value(n), reason(n))
+        assert found.halts_export is (check is enough_robust_items)
 
 
 @pytest.mark.parametrize(("n", "passed"), [(4, True), (5, False), (200, False)])
@@ -186,15 +194,6 @@ def test_voters_that_answered_nothing_or_were_not_counted_have_no_ties() -> None
     )
     summary["screen"]["voters"]["silent"]["choices_only_accuracy"]["n"] = 5
     assert said(ties_share(summary, LIMITS)) == "no voter's answer is a tie"
-
-
-@pytest.mark.parametrize(("n", "passed"), [(0, True), (4, True), (5, False), (200, False)])
-def test_undecided_share(n: int, passed: bool) -> None:
-    summary = good()
-    summary["splits"]["undecided"] = n
-    check = undecided_share(summary, LIMITS)
-    assert (check.passed, check.value, check.halts_export) == (passed, n / 200, False)
-    assert plain(check.reason) == {"code": "undecided", "n": n, "of": 200}
 
 
 def test_an_empty_robust_split_fails_once_and_what_is_about_it_is_not_judged() -> None:
@@ -299,7 +298,56 @@ def test_the_made_up_summary_of_the_report_is_understood() -> None:
     path = Path(__file__).parents[1] / "data" / "summary_full.json"
     summary = read(json.loads(path.read_text(encoding="utf-8")))
     unjudged = {c.name for c in judge_guardrails(summary, LIMITS) if code(c) == "not_judged"}
-    assert unjudged <= {"ties_share"}, "voters without a count of ties are not judged by it"
+    assert unjudged <= {"ties_share", "voters_by_place"}, "no ties were counted, and the screen was by text"
+
+
+PLACED = {"place": 0, "picked": {"value": 0.99, "n": 200, "ci": [0.96, 0.999]}, "keys": 0.25,
+          "excess": {"value": 0.74, "n": 200, "ci": [0.72, 0.76]}}  # fmt: skip
+
+
+def placed(screen: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
+    summary = good()
+    summary["screen"] |= screen
+    summary["screen"]["voters"]["two"]["favoured"] = {**PLACED, **change}
+    return summary
+
+
+@pytest.mark.parametrize(
+    ("screen", "change", "passed", "named"),
+    [
+        ({}, {}, False, True),
+        ({"force_letters": True}, {}, True, True),
+        ({"mode": "text"}, {}, True, False),
+        ({}, {"picked": {"value": 0.93, "n": 200, "ci": [0.89, 0.96]}}, True, False),
+        ({}, {"excess": {"value": 0.01, "n": 200, "ci": [-0.01, 0.03]}}, True, False),
+        ({}, {"excess": {"value": 0.74, "n": 9, "ci": None}}, True, False),
+    ],
+    ids=["named", "forced", "by text", "not surely", "where the keys are", "too few items"],
+)
+def test_voters_by_place(screen: dict[str, Any], change: dict[str, Any], passed: bool, named: bool) -> None:
+    check = voters_by_place(placed(screen, change), LIMITS)
+    assert (check.passed, check.halts_export) == (passed, True)
+    found = plain(check.reason).get("voters", [])
+    assert [v["voter"] for v in found] == ["two"] * named
+    assert check.value == (0.96 if named else None)
+    final = certificate(Residual(verdict="certified", reasons=()), [check], ())
+    assert final.verdict == ("certified" if passed else "not judged")
+    assert [c.code for c in final.reasons or ()] == ["one_place"] * named
+
+
+@pytest.mark.parametrize(
+    ("n", "part", "trial"), [(29, False, True), (30, False, False), (500, True, True), (3, True, True)]
+)
+def test_a_trial_run_is_not_judged_whatever_failed(n: int, part: bool, trial: bool) -> None:
+    summary = Summary.model_validate({**good(), "splits": {"all": n}})
+    found = trial_run(summary, LIMITS, part=part)
+    failed = Guardrail(name="x", passed=False, halts_export=True)
+    final = certificate(Residual(verdict="not certified", reasons=()), [failed], (), found)
+    assert final.verdict == ("not judged" if trial else "not certified")
+    whole = summary.model_copy(update={"certificate": final, "guardrails": (failed,)})
+    assert (whole.trial, bool(whole.halting)) == (trial, True)
+    if trial:
+        assert plain((final.reasons or ())[0]) == {"code": "trial_run", "n": n, "least": 30, "part": part}
 
 
 paths = st.sampled_from(
@@ -328,5 +376,5 @@ def test_any_part_may_be_absent(missing: list[str]) -> None:
     if (screen := summary["screen"]) and screen["voters"]:
         screen["voters"] = {name: row for name, row in screen["voters"].items() if row is not None}
     checks = guardrails(summary, LIMITS)
-    assert len(checks) == 8
+    assert len(checks) == 9
     assert all(c.reason for c in checks)

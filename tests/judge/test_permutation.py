@@ -16,7 +16,7 @@ from robustify.judge.permutation import permutation as judge_permutation
 from robustify.judge.permutation import stability as judge_stability
 from robustify.judge.positions import debiased as judge_debiased
 from robustify.judge.positions import place_recall as judge_place_recall
-from robustify.judge.positions import position_share
+from robustify.judge.positions import favoured_place, position_share
 from robustify.screen.item_index import item_index
 from tests.support.fake_answers import bench, rows, text_rows
 from tests.support.trees import in_trees
@@ -430,6 +430,30 @@ def test_position_share_by_hand() -> None:
     assert position_share(block(rows)) == pytest.approx([1.5 / 4, 2 / 4, 0.5 / 4])
     assert position_share(block(rows[4:])) is None
     assert position_share(block([])) is None
+
+
+@pytest.mark.parametrize(
+    ("love", "knows", "place"),
+    [([0.01, 0.97, 0.01, 0.01], 0.0, 1), ([0.25] * 4, 1.0, None), ([0.3, 0.2, 0.3, 0.2], 0.5, None)],
+    ids=["loves a place", "knows the keys", "reads"],
+)
+def test_the_place_on_which_picks_sit_is_counted_by_item(
+    love: list[float], knows: float, place: int | None
+) -> None:
+    found = favoured_place(asked(60, love, 0.1, knows=knows))
+    assert (None if found is None else found.place) == place
+    if found is not None:
+        assert (found.picked.value, found.picked.n, found.keys) == (1, 60, 0.25)
+        assert found.excess.value == pytest.approx(0.75)
+        assert found.excess.ci[0] > 0.6
+
+
+def test_picks_on_the_place_of_the_keys_are_no_liking_of_it() -> None:
+    held = block([row(f"i{i}", (0, 1), [-1, -2], key=0) for i in range(40)])
+    found = favoured_place(held)
+    assert (found.picked.value, found.keys, found.excess.value) == (1, 1, 0)
+    assert found.excess.ci[0] <= 0
+    assert favoured_place(held.where(np.zeros(40, dtype=bool))) is None
 
 
 def test_a_pick_without_scores_still_has_a_place() -> None:

@@ -32,6 +32,7 @@ from robustify.report.format import (
 )
 from robustify.report.reasons import certificate_sentence, sentence
 from robustify.summary.quantity import Quantity
+from robustify.summary.reason import OnePlace
 from robustify.summary.result import Certificate, Guardrail, Released, Residual, Summary
 from robustify.summary.screened import Screen, Splits
 
@@ -43,8 +44,12 @@ VERDICTS: dict[str | None, tuple[str, Tone, str]] = {
         "What was kept can still be answered above chance by shortcuts.",
     ),
     "inconclusive": ("Inconclusive", "unsure", "The auditors cannot tell whether shortcuts are left."),
+    "not judged": ("Not judged", "unsure", "The voters pick by place, so nothing was judged."),
     None: ("No verdict", "unsure", "This run holds no certificate."),
 }
+TRIAL: tuple[str, Tone, str] = (
+    "Trial run, not judged", "unsure", "Too few items, or a part of the set, were asked for a judgement.",
+)  # fmt: skip
 LEVELS = {
     "evaluator": "for the evaluator's machine; what may be published is printed in published/",
     "published": "for publication",
@@ -56,7 +61,7 @@ EXPECTED = "Expected by chance alone"
 def verdict(summary: Summary) -> tuple[str, Tone, str]:
     """The certificate's word, its tone and its sentence."""
     certificate = summary.certificate or Certificate()
-    word, tone, default = VERDICTS[certificate.verdict]
+    word, tone, default = TRIAL if summary.trial else VERDICTS[certificate.verdict]
     # A release makes no sentence of numbers that it may not show.
     own = certificate_sentence(summary) if summary.release is None else ""
     return word, tone, plain(own, 1000) if own else default
@@ -66,12 +71,19 @@ def certificate_reasons(summary: Summary) -> tuple[str, ...]:
     """The certificate's reasons, but for the one that its sentence gives."""
     shown = verdict(summary)[2]
     reasons = (summary.certificate or Certificate()).reasons or ()
-    return tuple(r for r in (plain(sentence(reason), 600) for reason in reasons) if r not in shown)
+    said = (plain(sentence(reason), 600) for reason in reasons if not isinstance(reason, OnePlace))
+    return tuple(reason for reason in said if reason not in shown)
+
+
+def above(summary: Summary) -> tuple[str, ...]:
+    """What is said above the verdict: voters whose picks sit on one place."""
+    reasons = (summary.certificate or Certificate()).reasons or ()
+    return tuple(f"{plain(sentence(reason), 600)}." for reason in reasons if isinstance(reason, OnePlace))
 
 
 def banner(summary: Summary) -> Banner:
     """The certificate as it is read first."""
-    return Banner(*verdict(summary), certificate_reasons(summary))
+    return Banner(*verdict(summary), certificate_reasons(summary), above(summary))
 
 
 def tiles(summary: Summary) -> tuple[Tile, ...]:
@@ -240,13 +252,14 @@ def closing(summary: Summary, folder: str) -> list[str]:
         shown = (f"{name} {_count(n if isinstance(n, int) else None)}" for name, n in sizes.items())
         whole_set = summary.release is not None and summary.release.published is not False
         return [
+            *above(summary),
             f"{word.upper()}: {said}",
             f"flagged: {rate(screen.flagged)}{by_chance}",
             "splits: " + ", ".join(shown),
             *(
                 f"guardrail {plain(g.name or 'unnamed')}: {plain(_reason(g) or 'failed', 500)}"
                 for g in summary.guardrails
-                if g.passed is False
+                if g.passed is False and not summary.trial
             ),
             f"report: {PurePath(folder) / 'report.html'}",
             *([f"may be published: {PurePath(folder) / 'published'}"] if whole_set else []),

@@ -64,9 +64,9 @@ def accuracy(summary: Summary) -> Section:
 
 
 def at_chance(summary: Summary, models: Models) -> Paragraph | None:
-    """Which models cannot be told from chance on All, and how else they were asked; None where all can."""
+    """Which models cannot be distinguished from chance on All, and how else they were asked; None where all can."""
     said = [
-        f"{plain(name)} cannot be told from chance on All {by_mode(summary.full_mode)}: {_beside_chance(full)}; "
+        f"{plain(name)} cannot be distinguished from chance on All {by_mode(summary.full_mode)}: {_beside_chance(full)}; "
         f"{_otherwise(e, 'letter' if summary.full_mode == 'text' else 'text')}."
         for name, e in models
         if (full := (e.full or ViewScores()).all) is not None and full.significant is False
@@ -80,7 +80,7 @@ def _beside_chance(q: AgainstChance) -> str:
 
 
 def _otherwise(e: Accuracy, other: str) -> str:
-    """Where the model can be told from chance, of the other mode and cloze; else that it cannot, or was not asked."""
+    """Where the model is distinct from chance, of the other mode and cloze; else that it cannot, or was not asked."""
     tried = (by_mode(other), e.full_other), ("by cloze", (e.cloze_chars or ViewScores()).all)
     asked = [(how, q) for how, q in tried if q is not None and q.significant is not None]
     can = [f"{how} it can: {_beside_chance(q)}" for how, q in asked if q.significant and _above(q)]
