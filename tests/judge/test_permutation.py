@@ -15,8 +15,8 @@ from robustify.judge.permutation import orders_asked
 from robustify.judge.permutation import permutation as judge_permutation
 from robustify.judge.permutation import stability as judge_stability
 from robustify.judge.positions import debiased as judge_debiased
-from robustify.judge.positions import place_recall as judge_place_recall
 from robustify.judge.positions import favoured_place, position_share
+from robustify.judge.positions import place_recall as judge_place_recall
 from robustify.screen.item_index import item_index
 from tests.support.fake_answers import bench, rows, text_rows
 from tests.support.trees import in_trees
