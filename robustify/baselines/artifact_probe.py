@@ -41,13 +41,15 @@ Reduce = Callable[[Floats, Floats, int], tuple[Floats, Floats]]
 class ProbeSettings(BaseModel):
     """How the artifact probe is fitted; nothing here needs a model.
 
-    Every item is predicted once, with `folds` (and `seed`) of the cross-fit.
+    Every item is predicted once, with `folds` (and `seed`) of the cross-fit. `refits`: how many with permuted keys the
+    residual audit compares its fresh probe with.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     folds: int = Field(default=5, ge=2, le=20)
     seed: int = Field(default=0, ge=0)
+    refits: int = Field(default=999, ge=199, le=9999)
 
     @model_validator(mode="before")
     @classmethod

@@ -18,7 +18,7 @@ from scipy.linalg import cho_factor, cho_solve
 from robustify.arrays import Bools, Floats, Ints
 from robustify.baselines.forward_blocks import BLOCKS, RIDGE, UNSCORED
 
-REFITS, FEWEST_REFITS = 999, 199
+FEWEST_REFITS = 199
 _CELLS = 1 << 26
 """Options times refits beyond which fewer refits are made."""
 _AT_ONCE = 1 << 23
@@ -115,7 +115,7 @@ class Refitted:
     refits: int
 
 
-def refitted(design: Design, key: Ints, refits: int = REFITS, seed: int = 0) -> Refitted:
+def refitted(design: Design, key: Ints, refits: int = 999, seed: int = 0) -> Refitted:
     """The forward probe of keys (n,), and p = (1 + refits with as many cross-fitted hits) / (1 + refits).
 
     Fewer refits, and never fewer than 199, are made of very many options.

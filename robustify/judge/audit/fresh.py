@@ -12,7 +12,7 @@ from robustify.baselines.features import matrix
 from robustify.baselines.forward_blocks import forward_blocks, forward_rank
 from robustify.item import Item
 from robustify.judge.audit.auditor import Audit, among_open
-from robustify.judge.audit.forward import REFITS, Design, refitted
+from robustify.judge.audit.forward import Design, refitted
 from robustify.screen.consensus import ROBUST, outcome, weighed, would_flag
 from robustify.screen.item_index import ItemIndex
 from robustify.screen.screen_rules import ScreenRules
@@ -69,9 +69,9 @@ class FreshProbe:
     Of near-duplicates only the first in hash order is fitted and judged; a passage stays within one block.
     """
 
-    def __init__(self, items: Sequence[Item] | None, settings: ProbeSettings, refits: int = REFITS) -> None:
+    def __init__(self, items: Sequence[Item] | None, settings: ProbeSettings) -> None:
         self.items = list(items or ())
-        self.settings, self.refits = settings, refits
+        self.settings = settings
         self._seen: dict[tuple[object, ...], Audit | None] = {}
 
     def audit(self, votes: Votes, rules: ScreenRules) -> Audit | None:
@@ -122,7 +122,7 @@ class FreshProbe:
         found = self.fitted(kept)
         if found is None:
             return None
-        told = refitted(found.design, found.key, self.refits, self.settings.seed)
+        told = refitted(found.design, found.key, self.settings.refits, self.settings.seed)
         return among_open(told.credit, found.design.size, kept.k[found.at], told.p, told.refits)
 
     @cached_property
