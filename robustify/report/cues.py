@@ -45,7 +45,7 @@ LABELS: dict[CueCode, str] = {
     "none": "no cue stands out",
 }
 """The cues as tables name them."""
-_MOST_WORDS, _LONGEST_WORD = 3, 40
+_MOST_WORDS, _LONGEST_WORD, _TENTH = 3, 40, 0.1
 _FORMS = (
     ("begins with a capital letter", "does not begin with a capital letter"),
     ("ends with a punctuation mark", "does not end with a punctuation mark"),
@@ -89,11 +89,20 @@ def cue_sentence(
 def _length(item: Options) -> Iterator[str]:
     own, others = item.apart([len(c) for c in item.choices])
     if own > max(others):
-        yield f"{item.subject} is the longest, {own / max(*others, 1):.1f} x the next"
+        yield f"{item.subject} is the longest, {_against(own, max(others))}"
     elif own < min(others):
-        yield f"{item.subject} is the shortest, {own / min(others):.1f} x the next"
+        yield f"{item.subject} is the shortest, {_against(own, min(others))}"
     else:
         yield f"{item.subject} has {counted(own, 'character')}, the others {min(others)} to {max(others)}"
+
+
+def _against(own: int, next_: int) -> str:
+    ratio = own / max(next_, 1)
+    return (
+        f"{ratio:.1f} x the next"
+        if abs(ratio - 1) >= _TENTH
+        else f"by {counted(abs(own - next_), 'character')}"
+    )
 
 
 def _word_length(item: Options) -> Iterator[str]:
@@ -113,7 +122,7 @@ def _certainty(item: Options) -> Iterator[str]:
             if len(having) == len(others):
                 yield f"only option without {one} (others: {shown})"
             else:
-                yield f"{item.subject} has no word like {shown}, {_of(len(having), len(others))} do"
+                yield f"{item.subject} has no word like {shown}, unlike {_of(len(having), len(others))}"
     if not any({*ABSOLUTES, *HEDGES, *NEGATIONS} & set(words) for words in item.words):
         yield "no option has an absolute word, a hedge or a negation"
 
@@ -194,8 +203,9 @@ def _beyond(code: CueCode, uses: Sequence[WordUse]) -> Iterator[str]:
 
 def _use(use: WordUse) -> str:
     word = plain(use.word, _LONGEST_WORD)
-    where = "stands in the key" if use.picked else "(another option) stands in the key"
-    return f"\u201c{word}\u201d {where} in {use.keys} of {use.items} other items, {use.expected:.1f} expected"
+    whose = "" if use.picked else ", which another option has,"
+    often = f"{use.keys} of {use.items} other items, {use.expected:.1f} expected"
+    return f"\u201c{word}\u201d{whose} stands in the key in {often}"
 
 
 def _only(item: Options, has: Sequence[bool], having: str, lacking: str) -> Iterator[str]:
@@ -205,7 +215,7 @@ def _only(item: Options, has: Sequence[bool], having: str, lacking: str) -> Iter
     if differ == len(others):
         yield f"only {item.subject} {having if own else lacking}"
     elif differ:
-        yield f"{item.subject} {having if own else lacking}, {_of(differ, len(others))} differ"
+        yield f"{item.subject} {having if own else lacking}, unlike {_of(differ, len(others))}"
 
 
 def _of(n: int, others: int) -> str:
