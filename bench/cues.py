@@ -22,12 +22,13 @@ from robustify.answers import SCHEMA, Answers
 from robustify.arrays import Bools, Floats, Ints
 from robustify.baselines import features
 from robustify.baselines.artifact_probe import near_duplicate_groups
+from robustify.baselines.ngrams import columns
 from robustify.item import Item
 from robustify.run import open_run
 from robustify.screen.consensus import SHORTCUT, outcome
 from robustify.screen.decoy_filter import flags
 from robustify.screen.item_index import ItemIndex, item_index
-from robustify.screen.ranking import rank
+from robustify.screen.ranking import Ranking, rank
 from robustify.screen.screen_rules import ScreenRules
 from robustify.screen.votes import collect_votes
 from robustify.simulate import wording
@@ -40,7 +41,7 @@ Q = 0.1
 SHARE = 1 / 3
 """Of the items of a set are planted with a cue."""
 MADE_UP = 360
-DRAWS, NULL_DRAWS = 5, 200
+DRAWS, NULL_DRAWS = 5, 60
 RULES = ScreenRules(mode="text")
 FEATURES_OF: dict[str, tuple[str, ...]] = {
     "longer_key": (
@@ -178,7 +179,7 @@ def _on(items: Sequence[Item], has: Bools, words: bool) -> Flagged:
         return flags(_text_only(items), key, Q).outcome == SHORTCUT, has
 
 
-def _text_only(items: Sequence[Item]):
+def _text_only(items: Sequence[Item]) -> Ranking:
     key, k = (np.array([getattr(i, what) for i in items], dtype=np.int64) for what in ("key", "k"))
     index = ItemIndex(tuple(i.id for i in items), key, k, np.zeros(0, dtype=np.int64))
     return rank(Answers(SCHEMA.empty_table()), index, RULES, items)
@@ -220,13 +221,14 @@ def _redrawn(cued: int, draws: int) -> dict[str, object]:
     """
     answers, items, index, _ = _run()
     rng = np.random.default_rng(cued)
-    table, groups = features.matrix(items), near_duplicate_groups(items)
+    table, groups, words = features.matrix(items), near_duplicate_groups(items), columns(items)
     shares: dict[str, list[float]] = {"fdr": [], "fdr_exact": []}
     power: dict[str, list[float]] = {"fdr": [], "fdr_exact": []}
     inside: list[bool] = []
     with (
         patch("robustify.screen.ranking.matrix", lambda _: table),
         patch("robustify.screen.ranking.near_duplicate_groups", lambda _: groups),
+        patch("robustify.baselines.ngrams.columns", lambda _: words),
     ):
         for _ in range(draws):
             real = np.zeros(len(items), dtype=bool)

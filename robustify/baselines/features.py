@@ -117,13 +117,13 @@ def form(choice: str) -> tuple[bool, ...]:
 def _traits(choice: str) -> tuple[float, ...]:
     text = choice.strip()
     found = words_of(text)
-    n, letters = max(len(found), 1), max(sum(c.isalpha() for c in text), 1)
+    n, letters = max(len(found), 1), max(sum(map(str.isalpha, text)), 1)
     return (
         math.log1p(len(text)),
         math.log1p(len(text.split())),
         sum(map(len, found)) / n,
         max(map(len, found), default=0),
-        sum(c.isdigit() for c in text),
+        sum(map(str.isdigit, text)),
         count_numbers(text),
         bool(_UNIT.search(text)),
         sum(w in HEDGES for w in found),
@@ -135,7 +135,7 @@ def _traits(choice: str) -> tuple[float, ...]:
         text.count("(") + text.count("["),
         text.endswith("."),
         text[:1].isupper(),
-        sum(c.isupper() for c in text) / letters,
+        sum(map(str.isupper, text)) / letters,
         bool(found) and found[0] in ARTICLES,
         1 - len(set(found)) / n,
         points_elsewhere(text),

@@ -92,9 +92,10 @@ def _hashed(texts: Sequence[str]) -> tuple[Ints, npt.NDArray[np.int32]]:
     signs = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
     row = np.repeat(np.arange(len(texts)), [len(t) for t in texts])
     codes = [*_sequences(signs, row), _words(signs, row)]
-    both = np.unique(
-        np.concatenate([(r.astype(np.int64) << BITS) | code.astype(np.int64) for r, code in codes])
-    )
+    both = np.concatenate([(r.astype(np.int64) << BITS) | code.astype(np.int64) for r, code in codes])
+    # `np.unique` hashes, and is many times slower here.
+    both.sort()
+    both = both[np.diff(both, prepend=-1) > 0]
     return np.bincount(both >> BITS, minlength=len(texts)), (both & ((1 << BITS) - 1)).astype(np.int32)
 
 
@@ -108,9 +109,11 @@ def _sequences(signs: npt.NDArray[np.uint32], row: Ints) -> Iterator[tuple[Ints,
 
 
 def _words(signs: npt.NDArray[np.uint32], row: Ints) -> tuple[Ints, Codes]:
-    """Runs of letters and digits; one hash a run, from sums of powers that wrap around at 2^64."""
-    kinds, of = np.unique(signs, return_inverse=True)
-    inside = np.array([chr(c).isalnum() for c in kinds.tolist()], dtype=bool)[of] if len(signs) else signs > 0
+    """Runs of letters and digits, one code a run."""
+    letter = np.zeros(int(signs.max(initial=0)) + 1, dtype=bool)
+    kinds = np.flatnonzero(np.bincount(signs, minlength=len(letter)))
+    letter[kinds] = [chr(c).isalnum() for c in kinds.tolist()]
+    inside = letter[signs]
     edge = np.diff(np.concatenate([[0], inside.astype(np.int8), [0]]))
     start, end = np.flatnonzero(edge == 1), np.flatnonzero(edge == -1)
     code: Codes = np.full(len(start), 1, dtype=np.uint64)
