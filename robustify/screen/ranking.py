@@ -115,6 +115,8 @@ def rank(
     incomplete. Fewer items than a fit needs are ranked by the sum of the voters' likings, and nothing is fitted.
     """
     settings = settings or ProbeSettings()
+    if items is not None:
+        index = replace(index, k=np.array([item.k for item in items], dtype=np.int64))
     there = np.arange(index.width) < index.k[:, None]
     likings, complete, placed = _likings(answers, index, rules, there)
     if vectors:
