@@ -88,9 +88,9 @@ def test_the_permutation_p_is_uniform_on_noise() -> None:
 
 
 def test_a_cue_has_the_smallest_p_that_the_refits_allow() -> None:
-    told = refitted(*made(80, 1, signal=2.0), refits=199)
-    assert (told.p, told.refits) == (1 / 200, 199)
-    assert np.isnan(told.credit).sum() == 16
+    found = refitted(*made(80, 1, signal=2.0), refits=199)
+    assert (found.p, found.refits) == (1 / 200, 199)
+    assert np.isnan(found.credit).sum() == 16
 
 
 def test_cross_fitted_hits_vary_more_than_a_coin_s() -> None:

@@ -128,9 +128,9 @@ def test_a_model_that_follows_a_cue_at_wrong_options_would_have_seen_it() -> Non
 def audited(b: Bench, items: list[Item] | None, voters: tuple[str, ...] = ("v0", "v1")) -> Residual:
     tables = [Answers.of(rows(b, rotations=False, bias=0.0))] + ([guess(items)] if items else [])
     table, rules = Answers.concat(tables), unanimous(voters=voters)
-    held = item_index(table, b.ids)
-    votes = cast_votes(table, rules, held)
-    return residual(table, held, votes, rules, FreshProbe(items, ProbeSettings()), 0.05)
+    index = item_index(table, b.ids)
+    votes = cast_votes(table, rules, index)
+    return residual(table, index, votes, rules, FreshProbe(items, ProbeSettings()), 0.05)
 
 
 def with_a_hole(n: int, seed: int) -> Bench:
@@ -146,9 +146,9 @@ def with_a_hole(n: int, seed: int) -> Bench:
 
 def test_without_text_a_set_on_which_the_auditors_are_blind_is_never_certified() -> None:
     """The hole: nearly all such sets were certified without a caveat, because the outsider was near chance."""
-    told = [audited(with_a_hole(2500, seed), None) for seed in range(6)]
-    assert "certified" not in [t.verdict for t in told]
-    untried = [t for t in told if [r.code for r in t.reasons or ()] == ["no_kind_tried"]]
+    found = [audited(with_a_hole(2500, seed), None) for seed in range(6)]
+    assert "certified" not in [t.verdict for t in found]
+    untried = [t for t in found if [r.code for r in t.reasons or ()] == ["no_kind_tried"]]
     assert len(untried) >= 4, "nothing else spoke against a certificate"
 
 
@@ -157,10 +157,10 @@ def test_with_text_a_certificate_names_what_could_not_have_been_seen() -> None:
     verdicts = []
     for seed in range(3):
         b = with_a_hole(1500, seed)
-        told = audited(b, items_of(b, seed=seed))
-        verdicts.append(told.verdict)
-        if told.verdict == "certified":
-            unseen = [r for r in told.reasons or () if r.code == "unseen_kinds"]
+        found = audited(b, items_of(b, seed=seed))
+        verdicts.append(found.verdict)
+        if found.verdict == "certified":
+            unseen = [r for r in found.reasons or () if r.code == "unseen_kinds"]
             assert len(unseen) == 1
             assert "grammar" in unseen[0].kinds
     assert "not certified" not in verdicts
@@ -170,12 +170,12 @@ def test_the_longest_answer_of_sixty_items_stands_against_the_certificate() -> N
     """It is right on four of five items, kept or not, and no voter knows."""
     b = bench(60, 2, agree=0.3, seed=6)
     cued = [spiked(i, "longer") if n % 6 else i for n, i in enumerate(items_of(b))]
-    told = audited(b, cued)
-    assert told.verdict == "not certified"
-    assert told.heuristics is not None
-    (rule,) = told.heuristics.values()
+    found = audited(b, cued)
+    assert found.verdict == "not certified"
+    assert found.heuristics is not None
+    (rule,) = found.heuristics.values()
     assert rule.value is not None
     assert rule.value > 0.75
     assert rule.p is not None
     assert rule.p < 0.001
-    assert any(r.code == "above_chance" and r.kind == "heuristic" for r in told.reasons or ())
+    assert any(r.code == "above_chance" and r.kind == "heuristic" for r in found.reasons or ())

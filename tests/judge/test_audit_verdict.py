@@ -37,9 +37,9 @@ def test_the_margin_decides_between_certified_and_inconclusive() -> None:
 
 
 def test_many_auditors_share_the_alarm() -> None:
-    lucky = auditor(0.32, 200, 0.25)
-    assert judged([lucky], 0.25, 0.05)[0] == "not certified"
-    assert judged([lucky, *[auditor(0.25, 200, 0.25)] * 9], 0.25, 0.05)[0] == "inconclusive"
+    high = auditor(0.32, 200, 0.25)
+    assert judged([high], 0.25, 0.05)[0] == "not certified"
+    assert judged([high, *[auditor(0.25, 200, 0.25)] * 9], 0.25, 0.05)[0] == "inconclusive"
     assert judged([auditor(0.25, 40, 0.25)], 0.25, 0.05)[0] == "inconclusive"
     assert judged([], 0.25, 0.05)[0] == "inconclusive"
 
@@ -118,7 +118,7 @@ def test_one_tie_widens_the_bounds_and_never_narrows_them() -> None:
     assert thirds.bounds() == clopper_pearson(33, 99)
 
 
-def test_picks_among_open_options_are_held_against_one_over_the_open() -> None:
+def test_picks_among_open_options_are_compared_with_one_over_the_open() -> None:
     credit = np.array([1.0, 0.0, 1.0, np.nan, 1.0])
     found = among_open(credit, np.array([2, 2, 4, 4, 4]), np.full(5, 4))
     assert (found.rate.value, found.rate.n, found.chance, found.even) == (0.75, 4, 0.375, 0.25)

@@ -100,7 +100,7 @@ def _scores(answers: Answers, index: ItemIndex, name: str) -> Floats:
 def _forward(scores: Floats, kept: Kept, probe: FreshProbe) -> Audit:
     """The best open option of each item; of near-duplicates the first."""
     liking = np.where(kept.open, scores[kept.mask], -np.inf)
-    # Options that tie are told apart by lot, so that each item has one pick.
+    # Options that tie are ordered by lot, so that each item has one pick.
     lot = 1e-10 * np.random.default_rng(probe.settings.seed).random(liking.shape)
     size = kept.open.sum(axis=1)
     there = ~np.isnan(liking).any(axis=1) & (size > 1) & probe.first(kept)
@@ -128,10 +128,10 @@ def rules_of_thumb(
     ci = row["ci"]
     assert isinstance(ci, list)
     found = Rate(_number(row, "value"), int(_number(row, "n")), (ci[0], ci[1]))
-    told = Audit(found, _number(row, "expected"), _number(row, "chance"), p=_number(row, "p_holm"))
+    result = Audit(found, _number(row, "expected"), _number(row, "chance"), p=_number(row, "p_holm"))
     items = [probe.items[probe.place[one]] for one in kept.items if one in probe.place]
     seen = of_rules(items, found.n) if items else {}
-    yield Auditor("heuristic", name, told, independent, sees_from=seen)
+    yield Auditor("heuristic", name, result, independent, sees_from=seen)
 
 
 def _number(row: dict[str, object], name: str) -> float:

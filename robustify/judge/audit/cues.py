@@ -63,21 +63,21 @@ def standing(item: Item, cue: Cue) -> int:
     match cue:
         case "longer":
             sizes = sorted(map(len, choices))
-            held = [len(c) == sizes[-1] >= LONGER * sizes[-2] for c in choices]
+            having = [len(c) == sizes[-1] >= LONGER * sizes[-2] for c in choices]
         case "absolute":
-            held = [ABSOLUTES.isdisjoint(words_of(c)) for c in choices]
+            having = [ABSOLUTES.isdisjoint(words_of(c)) for c in choices]
         case "hedge":
-            held = [not HEDGES.isdisjoint(words_of(c)) for c in choices]
+            having = [not HEDGES.isdisjoint(words_of(c)) for c in choices]
         case "repeated":
             asked = _content(item.stem)
-            held = [not asked.isdisjoint(_content(c)) for c in choices]
+            having = [not asked.isdisjoint(_content(c)) for c in choices]
         case "format":
-            held = [c.endswith(".") for c in choices]
+            having = [c.endswith(".") for c in choices]
         case "grammar":
             found = _ARTICLE.search(item.stem)
             vowel = found is not None and found[1].lower() == "an"
-            held = [found is not None and (c[:1].lower() in "aeiou") == vowel for c in choices]
-    return held.index(True) if sum(held) == 1 else -1
+            having = [found is not None and (c[:1].lower() in "aeiou") == vowel for c in choices]
+    return having.index(True) if sum(having) == 1 else -1
 
 
 def _content(text: str) -> frozenset[str]:

@@ -104,13 +104,12 @@ class Design:
 
 @dataclass(frozen=True, slots=True)
 class Refitted:
-    """The forward picks' credit (n,), NaN where not scored, and of cross-fitted hits: how many, and the permutation p.
+    """The forward picks' credit (n,), NaN where not scored, and the permutation p of the cross-fitted hits.
 
     `refits`: how many arrangements of permuted keys the p rests on.
     """
 
     credit: Floats
-    crossed: int
     p: float
     refits: int
 
@@ -125,7 +124,7 @@ def refitted(design: Design, key: Ints, refits: int = 999, seed: int = 0) -> Ref
     found = int(np.count_nonzero(crossed))
     reached = sum(int(np.count_nonzero(lot >= found)) for lot in permuted(design, n, seed))
     credit = np.where(design.scored, forward.astype(np.float64), np.nan)
-    return Refitted(credit, found, (1 + reached) / (1 + n), n)
+    return Refitted(credit, (1 + reached) / (1 + n), n)
 
 
 def permuted(design: Design, refits: int, seed: int) -> Iterator[Ints]:

@@ -122,8 +122,8 @@ class FreshProbe:
         found = self.fitted(kept)
         if found is None:
             return None
-        told = refitted(found.design, found.key, self.settings.refits, self.settings.seed)
-        return among_open(told.credit, found.design.size, kept.k[found.at], told.p, told.refits)
+        result = refitted(found.design, found.key, self.settings.refits, self.settings.seed)
+        return among_open(result.credit, found.design.size, kept.k[found.at], result.p, result.refits)
 
     @cached_property
     def place(self) -> dict[str, int]:

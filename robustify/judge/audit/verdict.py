@@ -77,9 +77,9 @@ def _open(a: Auditor, chance: float, margin: float) -> bool:
 def _above_chance(a: Auditor, chance: float, level: float) -> AboveChance:
     even = chance if a.audit.even is None else a.audit.even
     low, limit = a.audit.bounds(1 - level)[0], a.audit.limit(chance)
-    told = a.audit
+    audit = a.audit
     return AboveChance(
-        **a.reason(), low=low, limit=limit, even=even, expected=told.chance, p=told.p, refits=told.refits
+        **a.reason(), low=low, limit=limit, even=even, expected=audit.chance, p=audit.p, refits=audit.refits
     )
 
 
