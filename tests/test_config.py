@@ -24,7 +24,7 @@ def test_a_short_config_is_whole(tmp_path: Path) -> None:
     assert config.voters == ("smollm2-135m", "gemma3-270m")
     assert config.data[0].path == str(tmp_path / "items.jsonl")
     assert (config.screen.criterion, config.screen.mode, config.asking.rotations) == (
-        "unanimous",
+        "fdr",
         "letter",
         "all",
     )

@@ -41,6 +41,7 @@ def config(tmp_path: Path, toys: list[Item], monkeypatch: pytest.MonkeyPatch) ->
         "sensitivity": "public",
         "data": [{"path": str(tmp_path / "items.jsonl")}],
         "models": [{"name": "one"}, {"name": "two"}],
+        "screen": {"criterion": "unanimous"},
         "limits": {"min_robust": 1},
     }
     return parse(tree, "test")

@@ -169,8 +169,14 @@ def undecided_share(summary: Summary, limits: Limits) -> Guardrail:
 
 
 def excess_above_chance(summary: Summary, limits: Limits) -> Guardrail:
-    """What the screen flagged must be more than chance alone flags: p at most `excess_p`, interval above zero."""
+    """What the screen flagged must be more than chance alone flags: p at most `excess_p`, interval above zero.
+
+    Under `criterion: fdr` anything flagged is: without any shortcut, something is flagged with probability q at most.
+    """
     screen = summary.screen
+    if screen is not None and screen.cut is not None:
+        hits, q = screen.cut.hits or 0, screen.cut.q or 0.0
+        return _outcome("excess_above_chance", hits > 0, None, q, r.BoundedFalseFlags(hits=hits, q=q))
     # Chance that knows the key positions decides wherever a voter could see positions.
     excess = None if screen is None else (screen.by_place or screen).excess_over_chance
     if excess is None or excess.value is None or excess.p is None:

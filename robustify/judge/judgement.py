@@ -41,10 +41,9 @@ from robustify.screen.consensus import (
     screen_chance,
     screen_verdicts,
 )
-from robustify.screen.decoy_filter import flags
+from robustify.screen.decoy_filter import DecoyFilter
 from robustify.screen.item_index import ItemIndex, item_index
-from robustify.screen.ranking import rank
-from robustify.screen.screen_rules import FULL_OF, VIEW_OF, Mode, ScreenRules
+from robustify.screen.screen_rules import FDR, FULL_OF, VIEW_OF, Mode, ScreenRules
 from robustify.screen.votes import Votes, cast_votes, first_template, full_mode, models_asked, one_pick
 from robustify.summary.result import Guardrail, Summary
 from robustify.summary.screened import Splits
@@ -110,20 +109,26 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
     """
     index = _index(answers, items)
     _require(answers, rules.screen)
-    votes = cast_votes(answers, rules.screen, index)
+    by_rank = DecoyFilter(answers, index, rules.screen, items, rules.probe, facts.groups)
+    votes = by_rank.ranked(cast_votes(answers, rules.screen, index))
     verdicts = screen_verdicts(votes, rules.screen)
     out_of_cloze = {} if items is None else excluded(items, rules.cloze)
     could = could_be(votes, rules.screen)
     parts = _parts(answers, index, outcome(votes, rules.screen), out_of_cloze, facts)
     parts = replace(parts, agreed=one_pick(could[0]))
-    screened = votes.template is not None or rules.screen.probe_vote != "none"
+    ranks = rules.screen.criterion == FDR and bool((by_rank.ranking(votes.voters).top >= 0).any())
+    screened = votes.template is not None or rules.screen.probe_vote != "none" or ranks
     summary = Summary(
         **_benchmark(answers, index, facts, parts, out_of_cloze, items, could),
         **_scores(answers, index, votes, rules, parts, facts),
-        **(_filtered(answers, index, votes, rules, facts, items, parts) if screened else {"sensitivity": ()}),
+        **(
+            _filtered(answers, index, votes, rules, facts, items, parts, by_rank)
+            if screened
+            else {"sensitivity": ()}
+        ),
         contamination=contamination(answers, index, facts.overlap, parts.robust, parts.shortcut),
     )
-    found = _evidence(answers, index, votes, rules, facts, items)
+    found = _evidence(by_rank, votes, rules.screen, items)
     if found is not None:
         summary = summary.model_copy(update={"evidence": counted(found, parts.shortcut)})
     checks = guardrails(summary, rules.limits)
@@ -134,18 +139,13 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
 
 
 def _evidence(
-    answers: Answers,
-    index: ItemIndex,
-    votes: Votes,
-    rules: Rules,
-    facts: Facts,
-    items: Sequence[Item] | None,
+    by_rank: DecoyFilter, votes: Votes, rules: ScreenRules, items: Sequence[Item] | None
 ) -> Evidence | None:
     """The evidence on each item, whatever rule flags; None where the ranking has no pick."""
-    ranking = rank(answers, index, rules.screen, items, rules.probe, groups=facts.groups)
+    ranking = by_rank.ranking(votes.voters, vectors=not rules.fdr_exact)
     if not (ranking.top >= 0).any():
         return None
-    return evidence(ranking, flags(ranking, index.key, rules.screen.fdr), votes, items)
+    return evidence(ranking, by_rank.decision(votes.voters, rules), votes, items)
 
 
 def _index(answers: Answers, items: Sequence[Item] | None) -> ItemIndex:
@@ -296,13 +296,17 @@ def _filtered(
     facts: Facts,
     items: Sequence[Item] | None,
     parts: Parts,
+    by_rank: DecoyFilter,
 ) -> dict[str, Any]:
     topic_of = [facts.topics.get(name, "") or UNNAMED for name in index.items]
     chance = screen_chance(votes, rules.screen, parts.groups)
+    cut = by_rank.decision(votes.voters, rules.screen).cut if rules.screen.criterion == FDR else None
     probe = FreshProbe(items, rules.probe)
     compared = (rules.screen, *rules.alternatives)
     return {
-        "screen": screen(answers, index, votes, rules.screen, chance, parts.groups, rules.limits.excess_p),
+        "screen": screen(
+            answers, index, votes, rules.screen, chance, parts.groups, rules.limits.excess_p, cut
+        ),
         "topics": topics(topic_of, parts.robust) if any(facts.topics.values()) else None,
         "residual": residual(answers, index, votes, rules.screen, probe, rules.limits.residual_margin),
         "sensitivity": sensitivity(answers, index, compared, votes, probe, parts.groups),

@@ -20,6 +20,7 @@ from robustify.screen.item_index import ItemIndex
 from robustify.screen.key_positions import Places, shares_by_options, where_keys_stand
 from robustify.screen.screen_rules import VIEW_OF, ScreenRules
 from robustify.screen.votes import PROBE, UNANSWERED, Votes, first_template
+from robustify.stats.decoys import Cut
 from robustify.stats.intervals import Rate, rate
 from robustify.stats.tests import LEVEL
 from robustify.summary.quantity import Quantity
@@ -27,6 +28,7 @@ from robustify.summary.screened import (
     Benchmark,
     ByPlace,
     D4Rule,
+    DecoyCut,
     DefectCount,
     ExcessOverChance,
     HeuristicRow,
@@ -122,10 +124,12 @@ def screen(
     chance: Chance,
     groups: Ints | None = None,
     level: float = LEVEL,
+    cut: Cut | None = None,
 ) -> Screen:
     """The screen: its rule, its voters, what it flagged, and how much of that is expected under the null.
 
-    `groups` (n,) of items that are resampled together; `level` at which an excess is significant.
+    `groups` (n,) of items that are resampled together; `level` at which an excess is significant; `cut`: that of
+    `criterion: fdr`.
     """
     by_accuracy, by_chance = independence(_mean(votes.credit()), index.k[index.k > 0])
     agreement = {
@@ -146,6 +150,7 @@ def screen(
         asked=len(index),
         answered=chance.n,
         unanswered=len(index) - chance.n,
+        cut=None if cut is None else decoy_cut(cut, rules),
         flagged=flagged_share(chance),
         chance_flag_rate=chance.rate,
         expected_flags=expected(chance),
@@ -156,6 +161,21 @@ def screen(
         agreement=VoterAgreement.model_validate(agreement),
         d4_rule=_d4(answers, index, votes, rules, groups),
         level=level,
+    )
+
+
+def decoy_cut(cut: Cut, rules: ScreenRules) -> DecoyCut:
+    """The cut as in the summary."""
+    share = Quantity(value=cut.estimate, n=cut.hits, ci=cut.interval)
+    return DecoyCut(
+        q=rules.fdr,
+        exact=rules.fdr_exact,
+        ranked=cut.n,
+        threshold=cut.threshold,
+        hits=cut.hits,
+        misses=cut.misses,
+        decoys=cut.decoys,
+        false_share=share if cut.hits else Quantity(n=0),
     )
 
 

@@ -11,9 +11,10 @@ from typing_extensions import assert_never
 from robustify.report.format import counted, p_value, percent
 from robustify.stats.tests import LEVEL, significantly_positive
 from robustify.summary import reason as r
+from robustify.summary.quantity import Quantity
 from robustify.summary.result import Contamination, Guardrail, Memorisation, Recall, Summary, TextOverlap
 from robustify.summary.scored import PositionBias
-from robustify.summary.screened import KeyPlaces, OffPlace, Screen
+from robustify.summary.screened import DecoyCut, KeyPlaces, OffPlace, Screen
 
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 _ENDINGS = {1: "st", 2: "nd", 3: "rd"}
@@ -58,7 +59,8 @@ NOT_JUDGED = {
 Reason = (
     r.Sentence | r.Plain | r.NotJudged | r.BelowMargin | r.UnseenKinds | r.AboveChance | r.NotBelowMargin | r.CouldNotSee
     | r.TopicsLost | r.TopicsKept | r.TopicDrift | r.RobustItems | r.Unanswered | r.Ties | r.Undecided | r.Excess
-    | r.VotersByPlace | r.OnePlace | r.TrialRun | r.AuditVerdict | r.GuardrailFailed | r.VoterUnderTest | r.FewStrongModels
+    | r.BoundedFalseFlags | r.VotersByPlace | r.OnePlace | r.TrialRun
+    | r.AuditVerdict | r.GuardrailFailed | r.VoterUnderTest | r.FewStrongModels
 )  # fmt: skip
 
 
@@ -114,6 +116,8 @@ def sentence(reason: Reason) -> str:
             return f"{voter}: {ties} of {n} answers are ties" if ties else "no voter's answer is a tie"
         case r.Undecided(n=n, of=of):
             return f"{n} of {of} items undecided"
+        case r.BoundedFalseFlags(hits=hits, q=q):
+            return f"{counted(hits, 'item')} flagged with at most {percent(q)} of them by chance"
         case r.Excess():
             return _excess(reason)
         case r.AuditVerdict(verdict=verdict, reasons=reasons):
@@ -207,6 +211,8 @@ def screen_sentence(screen: Screen) -> str:
     """What was flagged, how much of it is expected under the null, and whether the two differ significantly."""
     if screen.sentence is not None:
         return screen.sentence.text
+    if screen.cut is not None:
+        return _cut_sentence(screen, screen.cut)
     by = screen.by_place or screen
     excess, expected, flagged = by.excess_over_chance, by.expected_flags, screen.flagged
     if excess is None or excess.p is None or excess.value is None or expected is None or flagged is None:
@@ -224,6 +230,21 @@ def screen_sentence(screen: Screen) -> str:
         return f"{found}: what was flagged is not significantly more than that ({p_value(p)}{asked})."
     over = f"{percent(excess.value)} of the items ({percent(excess.ci[0])} to {percent(excess.ci[1])})"
     return f"{found}: the filter found more than chance explains, by {over}, {p_value(p)}."
+
+
+def _cut_sentence(screen: Screen, cut: DecoyCut) -> str:
+    n, q = screen.asked or 0, percent(cut.q or 0.0)
+    if not cut.hits or cut.false_share is None or cut.decoys is None:
+        return (
+            f"No item of {n} was flagged: no set of hits was found of which chance explains at most {q}. Fewer items "
+            "than the least such set, or too few shortcuts, cannot be told from chance."
+        )
+    low, high = cut.false_share.ci or (0.0, 1.0)
+    flagged = round(((screen.flagged or Quantity()).value or 0) * ((screen.flagged or Quantity()).n or 0))
+    return (
+        f"{flagged} of {n} items were flagged, with at most {q} of them by chance asked for: chance explains about "
+        f"{cut.decoys:.0f} ({percent(cut.false_share.value or 0.0)}, interval {percent(low)} to {percent(high)})."
+    )
 
 
 def _expectation(screen: Screen) -> str:

@@ -178,7 +178,10 @@ def screen_chance(votes: Votes, rules: ScreenRules, groups: Ints | None = None) 
     flagged = _at_key(would, key) & (key >= 0)
     together = None if groups is None else groups[there]
     found = chance(flagged, would, k, together)
-    places = where_keys_stand(key, k) if votes.placed else None
+    if rules.criterion == FDR:
+        # The scorer was fitted on these keys and the cut drawn by them, so that this p would be too small.
+        found = replace(found, p=None)
+    places = where_keys_stand(key, k) if votes.placed and rules.criterion != FDR else None
     if places is None:
         return found
     return replace(found, by_place=chance_by_place(flagged, would, key, k, together), places=places)

@@ -4,13 +4,20 @@ Of each group of near-duplicates or of one passage a representative enters the c
 An item that is not flagged, but whose ranking lacks an answer or has no single best option, is undecided.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from robustify.answers import Answers
 from robustify.arrays import Bools, Floats, Ints
+from robustify.baselines.artifact_probe import ProbeSettings
+from robustify.item import Item
 from robustify.screen.consensus import ROBUST, SHORTCUT, UNDECIDED
-from robustify.screen.ranking import Ranking
+from robustify.screen.item_index import ItemIndex
+from robustify.screen.ranking import Ranking, rank
+from robustify.screen.screen_rules import ScreenRules
+from robustify.screen.votes import Flagging, Votes
 from robustify.stats.decoys import (
     Cut,
     decoy_cut,
@@ -44,7 +51,8 @@ def flags(ranking: Ranking, key: Ints, q: float, *, exact: bool = False) -> Deci
     `exact`: the finite-sample rule (`exact_hits`), for a ranking made without linear probes (`vectors=False`).
     """
     n = len(ranking.items)
-    ranked = (ranking.top >= 0) & (key >= 0)
+    # Where places alone always give the key, no answer can be told from chance.
+    ranked = (ranking.top >= 0) & (key >= 0) & (ranking.null < 1)
     hit = ranked & (ranking.top == key)
     enter = np.flatnonzero(ranked & (ranking.group == np.arange(n)))
     weight, won, null = ranking.weight[enter], hit[enter], ranking.null[enter]
@@ -64,3 +72,65 @@ def flags(ranking: Ranking, key: Ints, q: float, *, exact: bool = False) -> Deci
     settled = ranked & ranking.complete
     outcome = np.where(flagged, SHORTCUT, np.where(settled, ROBUST, UNDECIDED))
     return Decision(outcome[ranking.group], cut, hit, posterior, shortcut)
+
+
+class DecoyFilter:
+    """`criterion: fdr` on one set of answers: items are ranked once for each set of voters, and cut once for each q.
+
+    `own`: the run's rule, whose mode and template say who the voters are and how their texts are compared; `items`
+    their texts, None where there are none; `groups` names passages by item, where there are no texts.
+    """
+
+    def __init__(
+        self,
+        answers: Answers,
+        index: ItemIndex,
+        own: ScreenRules,
+        items: Sequence[Item] | None,
+        settings: ProbeSettings,
+        groups: Mapping[str, str],
+    ) -> None:
+        self._answers, self._index, self._own = answers, index, own
+        self._items, self._settings, self._groups = items, settings, groups
+        self._rankings: dict[tuple[frozenset[str], bool], Ranking] = {}
+        self._decisions: dict[tuple[frozenset[str], float, bool], Decision] = {}
+
+    def ranking(self, voters: tuple[str, ...], *, vectors: bool = True) -> Ranking:
+        """The ranking by these voters."""
+        wanted = frozenset(voters), vectors
+        if wanted not in self._rankings:
+            self._rankings[wanted] = rank(
+                self._answers,
+                self._index,
+                self._own.model_copy(update={"voters": voters}),
+                self._items,
+                self._settings,
+                groups=self._groups,
+                vectors=vectors,
+            )
+        return self._rankings[wanted]
+
+    def decision(self, voters: tuple[str, ...], rules: ScreenRules) -> Decision:
+        """What is flagged by these voters at the rules' q."""
+        wanted = frozenset(voters), rules.fdr, rules.fdr_exact
+        if wanted not in self._decisions:
+            ranking = self.ranking(voters, vectors=not rules.fdr_exact)
+            self._decisions[wanted] = flags(ranking, self._index.key, rules.fdr, exact=rules.fdr_exact)
+        return self._decisions[wanted]
+
+    def flagging(self, voters: tuple[str, ...], rules: ScreenRules) -> Flagging:
+        """The same for every option, as if it were the key."""
+        ranking, made = self.ranking(voters, vectors=not rules.fdr_exact), self.decision(voters, rules)
+        flagged = made.outcome == SHORTCUT
+        leads = ranking.group == np.arange(len(flagged))
+        # By e-values no threshold is drawn; whatever weighs as much as a flagged item would have been flagged.
+        lowest = ranking.weight[flagged & leads].min() if flagged.any() else np.inf
+        above = np.flatnonzero(leads & (np.nan_to_num(ranking.weight, nan=-np.inf) >= lowest))
+        would = np.zeros((len(flagged), self._index.width), dtype=bool)
+        would[above, ranking.top[above]] = True
+        would[flagged & ~leads] = True
+        return Flagging(would, made.outcome == UNDECIDED)
+
+    def ranked(self, votes: Votes) -> Votes:
+        """The votes, with what `fdr` flags beside them."""
+        return replace(votes, ranked=self.flagging)

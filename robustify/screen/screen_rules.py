@@ -48,7 +48,7 @@ class ScreenRules(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    criterion: str = "unanimous"
+    criterion: str = FDR
     fdr: float = Field(default=0.1, gt=0, lt=1)
     fdr_exact: bool = False
     mode: Mode = "letter"

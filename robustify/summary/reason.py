@@ -175,6 +175,14 @@ class Undecided(Coded):
     of: int
 
 
+class BoundedFalseFlags(Coded):
+    """`criterion: fdr` flagged so many items at the share `q`; none is no more than chance gives."""
+
+    code: Literal["bounded_false_flags"] = "bounded_false_flags"
+    hits: int
+    q: float
+
+
 class Excess(Coded):
     """The excess over chance, a share of the items; `doubt` says why it does not pass."""
 
@@ -248,7 +256,7 @@ class AuditVerdict(Coded):
 
 GuardrailReason = Annotated[
     Sentence | Plain | NotJudged | TopicsLost | TopicsKept | TopicDrift | RobustItems | Unanswered | Ties | Undecided
-    | Excess | AuditVerdict | VotersByPlace,
+    | Excess | BoundedFalseFlags | AuditVerdict | VotersByPlace,
     Field(discriminator="code"),
 ]  # fmt: skip
 

@@ -188,6 +188,23 @@ class VoterAgreement(Part):
     all_right_ratio_ci: HiddenEnds = None
 
 
+class DecoyCut(Part):
+    """The cut of `criterion: fdr` at the share `q`, by e-values where `exact`.
+
+    `ranked` items entered it, one for each group of near-duplicates or of a passage. Above `threshold`, a probability,
+    are `hits` and `misses`; the misses stand for `decoys` hits by chance. `false_share`: of the hits, those by chance.
+    """
+
+    q: Setting = None
+    exact: Truth = None
+    ranked: HiddenCount = None
+    threshold: Hidden = None
+    hits: HiddenCount = None
+    misses: HiddenCount = None
+    decoys: Hidden = None
+    false_share: HiddenRate = None
+
+
 class Screen(Part):
     """The choices-only screen: its rule, its voters, what it flagged, and how much of that chance explains.
 
@@ -207,6 +224,7 @@ class Screen(Part):
     asked: Count = None
     answered: Count = None
     unanswered: Count = None
+    cut: DecoyCut | None = None
     flagged: Annotated[Quantity | None, remade("rate")] = None
     chance_flag_rate: Annotated[float | None, never("share")] = None
     expected_flags: Expected = None

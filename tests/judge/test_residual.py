@@ -36,7 +36,7 @@ def audited(
     margin: float = 0.05,
     **settings: Any,
 ) -> dict[str, Any]:
-    rules = unanimous(voters=voters, **settings)
+    rules = ScreenRules(**{"criterion": "unanimous", "voters": voters, **settings})
     table = Answers.of([*rows(b, rotations=False, bias=0.0), *(extra or [])])
     held = item_index(table, b.ids)
     votes = cast_votes(table, rules, held)

@@ -298,7 +298,7 @@ def test_k_of_n_leaves_undecided_what_a_missing_answer_could_turn() -> None:
         ("3-of-2", "3 of 2 voters; expected at least 1 and at most all"),
         ("0-of-3", "0 of 3 voters; expected at least 1"),
         *(
-            (wrong, "expected unanimous, majority or k-of-n such as 2-of-3")
+            (wrong, "expected fdr, unanimous, majority or k-of-n such as 2-of-3")
             for wrong in ("2of3", "-1-of-3", "2-of-3 ", "2-OF-3", "\u0662-of-3", "most")
         ),
     ],

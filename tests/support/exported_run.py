@@ -56,6 +56,7 @@ def made_run(folder: Path, items: list[Item] | None = None, *, text: bool = True
         folder / "run",
         data=[folder / "items.jsonl"] if text else [],
         name="made-up",
+        overrides={"screen.criterion": "unanimous"},
     )
 
 

@@ -57,7 +57,7 @@ def config(**changes: Any) -> Config:
         "adapter": restricted_set.ADAPTER,
         "models": list(NAMES),
         "asking": {"rotations": "all", "orders": 3, "order_items": 40},
-        "screen": {"mode": "text"},
+        "screen": {"criterion": "unanimous", "mode": "text"},
         **changes,
     }
     return parse(_adapted(tree, "mock.yaml"), "mock.yaml")

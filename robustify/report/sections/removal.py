@@ -10,6 +10,7 @@ from robustify.report.format import (
     dot,
     missing,
     number_cell,
+    percent,
     plain,
     points_cell,
     present,
@@ -25,6 +26,7 @@ from robustify.summary.screened import (
     Benchmark,
     ByPlace,
     D4Rule,
+    DecoyCut,
     ExcessOverChance,
     Independence,
     Screen,
@@ -49,7 +51,8 @@ def removed(summary: Summary) -> Section:
     if screen is None:
         none = quiet("Not measured: this run holds no choices-only screen.")
         return Section("chance", *title, (none, *places))
-    blocks = (_flags(summary, screen), *places, _independence(screen), _voters(screen), quiet(NULL))
+    cut = () if screen.cut is None or screen.cut.hits is None else (_cut(screen.cut),)
+    blocks = (*cut, _flags(summary, screen), *places, _independence(screen), _voters(screen), quiet(NULL))
     return Section.of("chance", *title, _sentence(summary, screen), flagged_plot(screen), *blocks)
 
 
@@ -112,6 +115,24 @@ def _flags(summary: Summary, screen: Screen) -> Table:
     )
 
 
+def _cut(cut: DecoyCut) -> Table:
+    rows = [
+        ("Share of the flagged allowed to be by chance (q)", rate_cell(cut.q)),
+        ("Items that entered, one a group of near-duplicates", count_cell(cut.ranked)),
+        ("Cut: least probability of the pick", rate_cell(cut.threshold)),
+        ("Above the cut: pick is the key (flagged)", count_cell(cut.hits)),
+        ("Above the cut: pick is another option", count_cell(cut.misses)),
+        ("Hits by chance that these misses stand for", count_cell(cut.decoys)),
+        ("Share of the flagged that is by chance", rate_cell(cut.false_share)),
+    ]
+    how = (
+        "by e-values, proven for finite samples"
+        if cut.exact
+        else "the interval holds for a cut fixed beforehand"
+    )
+    return labelled(f"Where the ranking was cut ({how})", rows)
+
+
 def _chance_rows(
     rules: Sequence[tuple[Rule | ByPlace | None, Cell]], suffix: str = ""
 ) -> list[tuple[Cell, ...]]:
@@ -135,6 +156,8 @@ def excess_cell(excess: ExcessOverChance | None) -> Cell:
 def rule_words(summary: Summary) -> str:
     """The screen's rule in words. Items with fewer options are asked in fewer orders."""
     screen, bench = summary.screen or Screen(), summary.benchmark or Benchmark()
+    if screen.cut is not None:
+        return f"a cross-fitted scorer's ranking, cut at a false share of {percent(screen.cut.q or 0.0)}"
     words = [
         f"{plain(screen.criterion or 'criterion unknown')} vote",
         f"{plain(screen.mode or 'unknown')} mode",
