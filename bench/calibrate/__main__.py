@@ -1,7 +1,7 @@
 """`make calibrate`: makes the benchmarks, judges them on all cores, writes results/calibration.
 
-`--scale 0.05` makes a twentieth of them, `--out DIR` writes elsewhere. The same code gives the same files, on
-any number of cores.
+`--scale 0.05` makes a twentieth of them, `--out DIR` writes elsewhere, `--only fdr` (or `chance`, `grid`) makes a part.
+The same code gives the same files, on any number of cores.
 """
 
 import argparse
@@ -13,12 +13,14 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from bench.calibrate.arms import Cell, all_cells
+from bench.calibrate.decoys import by_chance, fdr
 from bench.calibrate.gather import closing_lines, gathered
 from bench.calibrate.plots import draw_all
 from bench.calibrate.trial import Trial, trial
 from robustify.files import write_json
 
 RESULTS = Path(__file__).parent.parent.parent / "results" / "calibration"
+PARTS = ("fdr", "chance", "grid")
 SEEDS = 100_000
 """Seeds of a cell start here times its place; no two benchmarks share one."""
 
@@ -28,16 +30,24 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--only", choices=PARTS)
     given = parser.parse_args(arguments)
-    cells = all_cells(given.scale)
-    start = time.monotonic()
-    trials = list(_watched(run(cells, given.jobs), sum(c.repeats for c in cells)))
-    files = gathered(cells, trials)
+    parts = (given.only,) if given.only else PARTS
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     given.out.mkdir(parents=True, exist_ok=True)
-    for name, content in files.items():
-        write_json(given.out / f"{name}.json", content)
+    start = time.monotonic()
+    with ProcessPoolExecutor(given.jobs) as pool:
+        for name, make in (("fdr", fdr), ("chance", by_chance)):
+            if name in parts:
+                write_json(given.out / f"{name}.json", make(pool, given.scale))
+    if "grid" in parts:
+        cells = all_cells(given.scale)
+        trials = list(_watched(run(cells, given.jobs), sum(c.repeats for c in cells)))
+        files = gathered(cells, trials)
+        for name, content in files.items():
+            write_json(given.out / f"{name}.json", content)
+        print("\n".join(closing_lines(files)))
     draw_all(given.out)
-    print("\n".join(closing_lines(files)))
     print(f"{(time.monotonic() - start) / 60:.1f} minutes on {given.jobs} cores", file=sys.stderr)
     return 0
 
@@ -45,7 +55,6 @@ def main(arguments: list[str]) -> int:
 def run(cells: list[Cell], jobs: int) -> Iterator[Trial]:
     """All trials, in one order whatever the number of cores."""
     work = [(i, cell, SEEDS * (i + 1) + r) for i, cell in enumerate(cells) for r in range(cell.repeats)]
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
     with ProcessPoolExecutor(jobs) as pool:
         yield from pool.map(_one, work, chunksize=8)
 

@@ -31,7 +31,7 @@ OPTIONS = {"4": (4,), "3 to 5": (3, 4, 5)}
 VOTERS = (2, 3, 5)
 CORRELATION = {"low": 0.2, "high": 0.8}
 PLACES: tuple[Literal["uniform", "skewed"], ...] = ("uniform", "skewed")
-REPEATS: dict[Depth, int] = {"screen": 25, "whole": 4, "worded": 1}
+REPEATS: dict[Depth, int] = {"screen": 15, "whole": 4, "worded": 1}
 
 
 def grid() -> Iterator[Cell]:

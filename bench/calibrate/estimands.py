@@ -1,14 +1,30 @@
-"""What each interval is an interval of: the words of docs/validity.md."""
+"""What each interval is an interval of, and when a share of them is as it should be: the words of docs/validity.md."""
+
+from collections.abc import Sequence
 
 BAND = (0.93, 0.97)
 """The goal: a 95 % interval covers between these shares."""
 ALARM = 0.05
 
+
+def coverage_verdict(ci: Sequence[float]) -> str:
+    """By the Monte Carlo interval of a coverage, never by its point: within 93 to 97 %, outside it, or not decided."""
+    if BAND[0] <= ci[0] and ci[1] <= BAND[1]:
+        return "yes"
+    return "wide" if ci[0] > BAND[1] else "narrow" if ci[1] < BAND[0] else "not excluded"
+
+
+def alarm_verdict(ci: Sequence[float], level: float = ALARM) -> str:
+    """The same of a share of false alarms: at most the level, above it, or not decided."""
+    return "yes" if ci[1] <= level else "no" if ci[0] > level else "not excluded"
+
+
 ESTIMANDS: dict[str, str] = {
     "flagged_rate": "the probability that an item of this kind of benchmark is flagged by these voters",
     "expected_flags": "the number of flags on a set without shortcuts (an interval of prediction, whole numbers)",
     "excess_over_chance": "P(flagged) less P(flagged, were the key drawn anew)",
-    "latent_shortcut_rate": "the excess over the mean of 1 - 1/k: the shortcut rate, where voters see every shortcut",
+    "latent_shortcut_rate": "the mean over items of the excess over 1 - 1/k: the rate of shortcuts that voters see",
+    "false_share": "the share of clean items among those flagged in this very benchmark (prediction)",
     "voter_choices_only_accuracy": "the probability that a voter is right without the question",
     "d4_flagged": "as flagged_share, first order only",
     "d4_expected_flags": "as expected_flags, first order only",
@@ -75,6 +91,7 @@ TESTS: dict[str, str] = {
     "heuristics_holm_all": "some blind rule beats chance after Holm, keys evenly placed",
     "heuristics_holm_robust": "the same on the robust split",
     "random_removal_p": "Robust differs from random removals, p at most 0.05",
+    "random_removal_by_decoys_p": "the flagged items differ from what decoys say of flags by chance, p at most 0.05",
     "position_bias_holm": "a model without a leaning picks some place too often or too rarely, after Holm",
     "pairs_mcnemar_p": "two models of equal skill differ, exact McNemar p at most 0.05",
     "pairs_mcnemar_holm_any": "some pair, view or split differs after Holm",

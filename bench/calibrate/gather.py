@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bench.calibrate.arms import Cell
-from bench.calibrate.estimands import ALARM, BAND
+from bench.calibrate.estimands import ALARM, BAND, alarm_verdict, coverage_verdict
 from bench.calibrate.trial import Trial
 from robustify.simulate.truth import true_values
 from robustify.stats.intervals import wilson
@@ -85,7 +85,6 @@ def coverage(pairs: Pairs) -> dict[str, Any]:
             "bias": _r(float(error.mean())),
             "sd": _r(float(error.std())),
             "half_width": _r(float(width.mean() / 2)),
-            "in_band": bool(BAND[0] <= share <= BAND[1]),
             "by": {
                 label: {v: _r(shares[name]) for v, shares in parts.items() if name in shares}
                 for label, parts in by.items()
@@ -106,7 +105,6 @@ def false_alarms(clean: Pairs) -> dict[str, Any]:
             "share": _r(float(np.mean(yes))),
             "ci": [_r(x) for x in wilson(sum(yes), len(yes))],
             "benchmarks": len(yes),
-            "at_most_0.05": bool(np.mean(yes) <= ALARM),
         }
         for name, yes in sorted(said.items())
     }
@@ -248,8 +246,16 @@ def _r(value: float) -> float:
 def closing_lines(files: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """The closing lines of a calibration."""
     main = files["calibration"]
-    off = [f"{n} {r['share']:.3f}" for n, r in main["coverage_detail"].items() if not r["in_band"]]
-    loud = [f"{n} {r['share']:.3f}" for n, r in main["false_alarm_detail"].items() if not r["at_most_0.05"]]
+    off = [
+        f"{n} {r['share']:.3f}"
+        for n, r in main["coverage_detail"].items()
+        if coverage_verdict(r["ci"]) in ("wide", "narrow")
+    ]
+    loud = [
+        f"{n} {r['share']:.3f}"
+        for n, r in main["false_alarm_detail"].items()
+        if alarm_verdict(r["ci"]) == "no"
+    ]
     return [
         f"{main['benchmarks']} benchmarks; {len(main['coverage'])} estimators, {len(main['false_alarms'])} tests",
         f"coverage outside {BAND[0]:.0%} to {BAND[1]:.0%}: {', '.join(off) or 'none'}",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.calibrate.estimands import BAND
+from bench.calibrate.estimands import BAND, coverage_verdict
 
 RESULTS = Path(__file__).parent.parent.parent / "results" / "calibration"
 LEVELS = ("low", "high")
@@ -40,7 +40,7 @@ def coverage(found: dict[str, Any]) -> str:
         ax.axvspan(*BAND, color="#e3ecd9")
         ax.axvline(0.95, color="#8b95a1", linewidth=1)
         for i, row in enumerate(rows.values()):
-            colour = COLOURS[0] if row["in_band"] else OUT
+            colour = OUT if coverage_verdict(row["ci"]) in ("wide", "narrow") else COLOURS[0]
             ax.plot(row["ci"], (i, i), color=colour, alpha=0.65)
             ax.plot(row["share"], i, "o", color=colour)
             ax.text(1.004, i, f"{100 * row['share']:.1f}", va="center", fontsize=8, clip_on=False)

@@ -8,6 +8,7 @@ import numpy as np
 
 from bench.calibrate.arms import Cell
 from robustify.judge.screening import excess, expected, flagged_share, screen
+from robustify.screen.chance import Chance
 from robustify.screen.consensus import screen_chance
 from robustify.screen.item_index import item_index
 from robustify.screen.votes import cast_votes
@@ -43,9 +44,9 @@ def trial(index: int, cell: Cell, seed: int) -> Trial:
     """Make the benchmark of this seed and judge it to the cell's depth."""
     sim = cell.sim.model_copy(update={"seed": seed})
     drawn = draw(sim)
+    robust = shortcut = None
     if cell.depth == "screen":
-        summary = screened(drawn)
-        robust = shortcut = None
+        summary, chance = _screen(drawn)
     else:
         items = drawn.items() if cell.depth == "worded" else None
         found_ = judged(drawn, drawn.answers(items), items)
@@ -59,6 +60,8 @@ def trial(index: int, cell: Cell, seed: int) -> Trial:
     ]
     if robust is not None and shortcut is not None and sim.asked == "rotated":
         found += _given_the_split(drawn, summary, {"robust": robust, "shortcut": shortcut})
+    if cell.depth == "screen" and sim.sight == 1 and not sim.knowing:
+        found += _false_share(drawn, chance.deciding)
     clean = not sim.shortcut_rate and not sim.knowing
     if clean:
         found += _null_intervals(summary)
@@ -71,6 +74,10 @@ known_values = lru_cache(maxsize=8)(true_values)
 
 def screened(drawn: Drawn) -> dict[str, Any]:
     """The screen's part of summary.json, without what the other parts cost."""
+    return _screen(drawn)[0]
+
+
+def _screen(drawn: Drawn) -> tuple[dict[str, Any], Chance]:
     rules, answers = voting_rules(drawn.sim), drawn.answers()
     index = item_index(answers, answers.items)
     votes = cast_votes(answers, rules.screen, index)
@@ -83,8 +90,22 @@ def screened(drawn: Drawn) -> dict[str, Any]:
         rows.append(
             RuleRow(flagged=flagged, expected=expected(chance), excess=excess(chance), by_place=places)
         )
-    own = screen(answers, index, votes, rules.screen, screen_chance(votes, rules.screen))
-    return Summary(screen=own, sensitivity=tuple(rows)).tree()
+    groups = None if drawn.sim.passage == 1 else drawn.group
+    found = screen_chance(votes, rules.screen, groups)
+    own = screen(answers, index, votes, rules.screen, found, groups)
+    return Summary(screen=own, sensitivity=tuple(rows)).tree(), found
+
+
+def _false_share(drawn: Drawn, chance: Chance) -> list[Interval]:
+    """The share of the flags that is there by chance against the clean items among those flagged."""
+    share = chance.false_share
+    if share.value is None or share.ci is None or not chance.flagged:
+        return []
+    clean = np.array([kind in ("clean", "hidden") for kind in drawn.kind])
+    votes = drawn.picks[:, : drawn.sim.voters]
+    lost = int((clean & (votes == drawn.key[:, None]).all(axis=1)).sum()) / chance.flagged
+    low, high = share.ci
+    return [Interval("false_share", low - 1e-9 <= lost <= high + 1e-9, share.value - lost, high - low)]
 
 
 def estimator(path: str) -> str:
@@ -200,6 +221,8 @@ def alarms(summary: Any) -> dict[str, bool]:
     first = next(iter(removal.values())) if removal else {}
     if first.get("p") is not None:
         out["random_removal_p"] = first["p"] <= 0.05
+        if first["by_decoys"]:
+            out["random_removal_by_decoys_p"] = first["by_decoys"]["p"] <= 0.05
     leaning: Any = summary.get("position_bias") or {}
     one = next((found for found in leaning.values() if found), None)
     if one:

@@ -307,7 +307,7 @@ def _filtered(
         "screen": screen(
             answers, index, votes, rules.screen, chance, parts.groups, rules.limits.excess_p, cut
         ),
-        "topics": topics(topic_of, parts.robust) if any(facts.topics.values()) else None,
+        "topics": topics(topic_of, parts.robust, parts.groups) if any(facts.topics.values()) else None,
         "residual": residual(answers, index, votes, rules.screen, probe, rules.limits.residual_margin),
         "sensitivity": sensitivity(answers, index, compared, votes, probe, parts.groups),
     }

@@ -233,11 +233,11 @@ def _voters(
             judged = block.where(index.place[block.item] >= 0)
             favoured = favoured_place(judged, row_groups(groups, index, judged))
         ties = votes.best[:, m].sum(axis=1) > 1
-        voter = _voter(rate(credit[:, m]), shares, votes.choice[:, m] == UNANSWERED, ties, "model")
+        voter = _voter(rate(credit[:, m], groups), shares, votes.choice[:, m] == UNANSWERED, ties, "model")
         out[name] = voter.model_copy(update={"favoured": favoured})
     if votes.probe is not None:
         block = answers.block(PROBE, PROBE).first()
-        accuracy = rate(index.spread(block, block.correct))
+        accuracy = rate(index.spread(block, block.correct), groups)
         out[PROBE] = _voter(accuracy, None, votes.probe == UNANSWERED, block.tie > 1, "probe")
     return out
 

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from robustify.arrays import Bools, Floats, Ints
-from robustify.stats.intervals import wilson
+from robustify.stats.intervals import rate, wilson
 from robustify.stats.tests import benjamini_hochberg
 from robustify.summary.quantity import Quantity
 from robustify.summary.screened import TopicRow, Topics
@@ -18,8 +18,12 @@ from robustify.summary.screened import TopicRow, Topics
 DRAWS = 1_000
 
 
-def topics(topic_of: Sequence[str], kept: Bools, *, draws: int = DRAWS, seed: int = 0) -> Topics:
+def topics(
+    topic_of: Sequence[str], kept: Bools, groups: Ints | None = None, *, draws: int = DRAWS, seed: int = 0
+) -> Topics:
     """Each topic before and after, and the divergence of the mix; arguments have one entry an item.
+
+    `groups` of items that hang together widen the interval of a topic's retention.
 
     A topic's `p`: how often a random removal of as many items keeps a number of its items as unlikely as
     this (hypergeometric, two-sided, exact); `p_bh` bounds the false discovery rate over the topics (Benjamini
@@ -36,7 +40,12 @@ def topics(topic_of: Sequence[str], kept: Bools, *, draws: int = DRAWS, seed: in
     adjusted = [None] * len(names) if unusual is None else benjamini_hochberg(unusual.tolist())
     rows = {}
     for t, (name, b, a) in enumerate(zip(names, before.tolist(), after.tolist(), strict=True)):
-        retention = Quantity(value=a / b, n=b, ci=wilson(a, b))
+        ci = (
+            wilson(a, b)
+            if groups is None
+            else rate(kept[index == t].astype(np.float64), groups[index == t]).ci
+        )
+        retention = Quantity(value=a / b, n=b, ci=ci)
         rows[name] = TopicRow(before=b, after=a, retention=retention, p=p[t], p_bh=adjusted[t])
     return Topics(by_topic=rows, **drift(before, after, draws=draws, seed=seed))
 

@@ -103,11 +103,26 @@ class Drawn:
         item, order = _rows_of(shown)
         pick = self.picks[item, person]
         k = self.k[item]
-        liking = np.where(self.unsure[item, person], UNSURE, SURE)
-        scores = np.where(np.arange(order.shape[1]) == pick[:, None], liking[:, None], 0.0)
+        unsure, picked = self.unsure[item, person], np.arange(order.shape[1]) == pick[:, None]
+        sure, others = self._likings(person)
+        liking = np.where(unsure, UNSURE, sure[item])
+        scores = np.where(picked, liking[:, None], np.where(unsure[:, None], 0.0, others[item]))
         if self.sim.letter_bias:
             scores[np.arange(len(item)), order[:, 0]] += LETTER
         return self._table(item, "choices_only", name, order, _logs(scores, k), pick != UNANSWERED)
+
+    def _likings(self, person: int) -> tuple[Floats, Floats]:
+        """How much somebody who is sure likes the pick (n,) and the other options (n, K).
+
+        Graded: from 1.2 to 2.8 nats, from 2.4 to 5.6 where it sees a shortcut, and up to 1.1 for the others.
+        """
+        shape = (len(self), int(self.k.max()))
+        if not self.sim.graded:
+            return np.full(shape[0], SURE), np.zeros(shape)
+        rng = np.random.default_rng([self.words, 2, person])
+        planted = np.array([kind not in ("clean", "hidden") for kind in self.kind])
+        seen, drawn = planted & (self.picks[:, person] == self.key), rng.random(shape[0])
+        return np.where(seen, 2.4 + 3.2 * drawn, 1.2 + 1.6 * drawn), 1.1 * rng.random(shape)
 
     def _full(self, tested: int, name: str) -> Answers:
         shown = _shown(self.ids, self.k, self.sim.orders)

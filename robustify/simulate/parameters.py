@@ -34,7 +34,8 @@ class Simulation(BaseModel):
     `letter_bias`: one asking of one voter is decided by the first letter shown. `ties`, `unanswered`: a voter
     has no preference, gives no answer. `places`: where keys are in the benchmark's own order. `asked`: in all
     rotations of an order fixed by the id, or once in the own order, as in most logs. `passage`: so many items in
-    a row are of one kind and form a group.
+    a row are of one kind and form a group. `graded`: how much a voter likes its pick varies, and is more where it sees a
+    shortcut.
 
     Models under test answer the full question: right with `accuracy` on items without and with a shortcut, and
     each asking is a blind guess with probability 1 - `firmness`. Cloze knows no order.
@@ -58,6 +59,7 @@ class Simulation(BaseModel):
     places: Literal["uniform", "skewed"] = "uniform"
     asked: Literal["rotated", "own"] = "rotated"
     passage: int = Field(default=1, ge=1)
+    graded: bool = False
     outside: int = Field(default=1, ge=0, le=9)
     tested: int = Field(default=2, ge=0, le=9)
     accuracy: tuple[float, float] = (0.45, 0.75)

@@ -74,16 +74,18 @@ def _filter(sim: Simulation, where: str, mix: Mixture) -> Iterator[tuple[str, fl
     evenly = flagged - _mean(mix, lambda o: o.by_chance)
     excess = "excess" if where.startswith("sensitivity") else "excess_over_chance"
     yield f"{where}/{excess}", _over(evenly, weighed)
-    room = sum(case.weight * o.weighed * (1 - 1 / case.k) for case, o in mix)
-    yield f"{where}/latent_shortcut_rate", _cut(_over(evenly, room))
+    latent = sum(case.weight * (o.flagged - o.by_chance) / (1 - 1 / case.k) for case, o in mix)
+    yield f"{where}/latent_shortcut_rate", _cut(_over(latent, weighed))
     if sim.asked == "own":
         by_place = flagged - _mean(mix, lambda o: o.by_chance_by_place)
-        left = sum(
-            case.weight * o.weighed * (1 - float(np.sum(place_probabilities(sim, case.k) ** 2)))
+        latent = sum(
+            case.weight
+            * (o.flagged - o.by_chance_by_place)
+            / (1 - float(np.sum(place_probabilities(sim, case.k) ** 2)))
             for case, o in mix
         )
         yield f"{where}/by_place/{excess}", _over(by_place, weighed)
-        yield f"{where}/by_place/latent_shortcut_rate", _cut(_over(by_place, left))
+        yield f"{where}/by_place/latent_shortcut_rate", _cut(_over(latent, weighed))
 
 
 def _cut(share: float) -> float:

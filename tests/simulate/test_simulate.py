@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from bench.calibrate import gather, plots
 from bench.calibrate.arms import all_cells
+from bench.calibrate.estimands import alarm_verdict, coverage_verdict
 from bench.calibrate.trial import Interval, Trial, by_independence, estimator, screened, trial
 from robustify.baselines.features import HEDGES, words_of
 from robustify.baselines.heuristics import HEURISTICS
@@ -344,7 +345,14 @@ def test_shares_and_what_does_not_hold_are_counted_as_they_are() -> None:
     main = gather.gathered(cells, known)["calibration"]
     assert main["benchmarks"] == 400
     assert main["coverage"]["good"] == 0.95
-    assert main["coverage_detail"]["good"]["in_band"]
+    assert coverage_verdict(main["coverage_detail"]["good"]["ci"]) == "not excluded"
+    assert coverage_verdict(main["coverage_detail"]["bad"]["ci"]) == "narrow"
+    assert (coverage_verdict((0.94, 0.96)), coverage_verdict((0.975, 0.99))) == ("yes", "wide")
+    assert [alarm_verdict(ci) for ci in ((0.0, 0.05), (0.04, 0.06), (0.06, 0.1))] == [
+        "yes",
+        "not excluded",
+        "no",
+    ]
     assert main["false_alarms"]["test"] == 0.04
     off = {row["estimator"]: row["is"] for row in main["does_not_hold"]}
     assert off == {"bad": "too narrow", "latent_shortcut_rate": "too wide"}

@@ -150,6 +150,8 @@ GENERATED: dict[str, Callable[[], str]] = {
     "validity-places": docs_validity.validity_places,
     "validity-not-holding": docs_validity.validity_not_holding,
     "validity-lost": docs_validity.validity_lost,
+    "validity-fdr": docs_validity.validity_fdr,
+    "validity-by-chance": docs_validity.validity_by_chance,
     **docs_freeform.BLOCKS,
     **docs_sources.BLOCKS,
     **docs_adapters.BLOCKS,

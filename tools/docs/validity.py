@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from bench.calibrate.estimands import BAND, ESTIMANDS, TESTS
+from bench.calibrate.estimands import ESTIMANDS, TESTS, alarm_verdict, coverage_verdict
 
 RESULTS = Path(__file__).parents[2] / "results" / "calibration"
 _PLOTS = {
@@ -53,6 +53,10 @@ def _points(value: float) -> str:
     return f"{100 * value:+.2f}"
 
 
+def _marked(verdict: str) -> str:
+    return f"**{verdict}**" if verdict in ("wide", "narrow", "no") else verdict
+
+
 def validity_made() -> str:
     found = _read("calibration")
     if found is None:
@@ -76,7 +80,7 @@ def validity_coverage() -> str:
         [
             f"`{name}`", ESTIMANDS.get(name, "-"), f"{row['intervals']:,}", f"{row['benchmarks']:,}",
             f"{_share(row['share'])} ({_between(row['ci'])})", _points(row["bias"]), f"{100 * row['half_width']:.1f}",
-            "yes" if row["in_band"] else "**wide**" if row["share"] > BAND[1] else "**narrow**",
+            _marked(coverage_verdict(row["ci"])),
         ]
         for name, row in found["coverage_detail"].items()
     ]  # fmt: skip
@@ -94,7 +98,7 @@ def validity_alarms() -> str:
     rows = [
         [
             f"`{name}`", TESTS.get(name, "-"), f"{row['benchmarks']:,}",
-            f"{_share(row['share'])} ({_between(row['ci'])})", "yes" if row["at_most_0.05"] else "**no**",
+            f"{_share(row['share'])} ({_between(row['ci'])})", _marked(alarm_verdict(row["ci"])),
         ]
         for name, row in found["false_alarm_detail"].items()
     ]  # fmt: skip
@@ -248,3 +252,54 @@ def validity_not_holding() -> str:
         )
         out.append([f"`{name}`", here[0]["is"], places or "-", str(len(here) - len(coarse))])
     return _table("estimator | its intervals are | by size and rate | single cells", out, 3)
+
+
+def validity_fdr() -> str:
+    found = _read("fdr")
+    if found is None:
+        return _absent("fdr")
+    rows = [
+        [
+            row["says"] + (", `fdr_exact`" if row["exact"] else ""), str(row["planted"]), str(row["benchmarks"]),
+            f"{_share(row['false_share'])} ({_between(row['ci'])})", _marked(row["verdict"]),
+            *("-" if row[name] is None else _share(row[name]) for name in ("estimated", "interval_holds", "any_flag")),
+            _share(row["planted_flagged"]) if row["planted"] else "-", _share(row["clean_flagged"]),
+        ]
+        for row in found["simulations"]
+    ]  # fmt: skip
+    head = (
+        "world | planted | benchmarks | false share (Monte Carlo) | at most q | estimated, where any | interval holds | "
+        "any flag | planted flagged | clean flagged"
+    )
+    return f"{found['items']} items, q = {100 * found['q']:g} %.\n\n" + _table(head, rows)
+
+
+def validity_by_chance() -> str:
+    found = _read("chance")
+    if found is None:
+        return _absent("chance")
+    rows = [
+        [
+            f"{row['items']:,}", _share(row["follows"]), " ".join(map(str, row["options"])), str(row["benchmarks"]),
+            f"{_share(row['by_removal']['share'])} ({_between(row['by_removal']['ci'])})",
+            f"{_share(row['by_decoys']['share'])} ({_between(row['by_decoys']['ci'])})", f"{row['by_decoys']['n']:,}",
+            _marked(alarm_verdict(row["by_decoys"]["ci"])),
+        ]
+        for row in found["alike"]
+    ]  # fmt: skip
+    head = (
+        "items | guesses the voters' favourite | options | clean sets | p at most 0.05, random removals | by decoys | "
+        "sets with decoys | at most 5 %"
+    )
+    latent = [
+        [
+            row["says"], f"{row['items']:,}", str(row["benchmarks"]), _share(row["truth"]),
+            f"{_share(row['mean'])} ({_between(row['mean_ci'])})",
+            f"{_share(row['coverage']['share'])} ({_between(row['coverage']['ci'])})", _share(row["ratio_of_sums"]),
+        ]
+        for row in found["latent"]
+    ]  # fmt: skip
+    under = (
+        "shortcuts where | items | benchmarks | true rate | found (mean) | interval holds it | ratio of sums"
+    )
+    return _table(head, rows) + "\n" + _table(under, latent)
