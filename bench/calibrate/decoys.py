@@ -1,4 +1,4 @@
-"""How many removals of the filter are there by chance, where it is known: simulations for criterion `fdr`, and others of decoys.
+"""How many removals of the filter are there by chance, where it is known: simulations for criterion `fdr`, and of decoys.
 
 Every benchmark draws its clean keys anew, so an item without a shortcut is a true null. Answers go the whole way: votes,
 cross-fitted ranking, cut. Beside them are the models that err as voters do, which random removals alone take for a fall.
