@@ -152,6 +152,7 @@ def screen(
         unanswered=len(index) - chance.n,
         cut=None if cut is None else decoy_cut(cut, rules),
         flagged=flagged_share(chance),
+        false_share=false_share(chance),
         chance_flag_rate=chance.rate,
         expected_flags=expected(chance),
         independence=Independence(unanimous_by_accuracy=by_accuracy, unanimous_by_chance=by_chance),
@@ -182,6 +183,11 @@ def decoy_cut(cut: Cut, rules: ScreenRules) -> DecoyCut:
 def flagged_share(chance: Chance) -> Quantity:
     """The share flagged among the items whose outcome depends on no missing answer."""
     return Quantity.of(chance.share)
+
+
+def false_share(chance: Chance) -> Quantity:
+    """Of the flags, the share that is there by chance, by decoys; against places where voters could see them."""
+    return Quantity.of(chance.deciding.false_share)
 
 
 def expected(chance: Chance) -> Quantity | None:
@@ -263,6 +269,7 @@ def _d4(
     chance, asked_by = found
     return D4Rule(
         flagged=flagged_share(chance),
+        false_share=false_share(chance),
         expected_flags=expected(chance),
         excess_over_chance=excess(chance),
         latent_shortcut_rate=latent(chance),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from robustify.answers import Answers
 from robustify.arrays import Bools, Ints
 from robustify.judge.audit.fresh import FreshProbe
-from robustify.judge.screening import excess, expected, flagged_share
+from robustify.judge.screening import excess, expected, false_share, flagged_share
 from robustify.screen.consensus import SHORTCUT, outcome, screen_chance
 from robustify.screen.item_index import ItemIndex
 from robustify.screen.screen_rules import ScreenRules
@@ -115,6 +115,7 @@ def _row(label: str, rule: ScreenRules, votes: Votes, own: Own, probe: FreshProb
         probe_vote=rule.probe_vote,
         flagged=flagged_share(chance),
         expected=expected(chance),
+        false_share=false_share(chance),
         excess=excess(chance),
         by_place=None if by is None else RuleByPlace(expected=expected(by), excess=excess(by)),
         residual_probe=None if left is None else left.entry(),

@@ -181,6 +181,13 @@ def screen_chance(votes: Votes, rules: ScreenRules, groups: Ints | None = None) 
     if rules.criterion == FDR:
         # The scorer was fitted on these keys and the cut drawn by them, so that this p would be too small.
         found = replace(found, p=None)
+        alone = would.sum(axis=1) <= 1
+        if not alone.all():
+            # Near-duplicates of a flagged item are flagged with it, whatever their key: they tell nothing of the rate.
+            rest = chance(
+                flagged[alone], would[alone], k[alone], None if together is None else together[alone]
+            )
+            found = replace(found, latent=rest.latent, latent_ci=rest.latent_ci)
     places = where_keys_stand(key, k) if votes.placed and rules.criterion != FDR else None
     if places is None:
         return found

@@ -10,6 +10,7 @@ from robustify.summary.quantity import (
     HiddenIds,
     HiddenName,
     HiddenP,
+    HiddenRate,
     OuterShare,
     P,
     Part,
@@ -120,6 +121,7 @@ class RuleRow(Part):
     probe_vote: Word = None
     flagged: Annotated[Quantity | None, Shown("rate", "other rules", "answered")] = None
     expected: Expected = None
+    false_share: HiddenRate = None
     excess: Annotated[ExcessOverChance | None, Shown("difference", "other rules")] = None
     by_place: Annotated[RuleByPlace | None, Within("other rules")] = None
     residual_probe: Annotated[Audit | None, Shown("rate", "other rules", "own")] = None

@@ -156,6 +156,7 @@ class D4Rule(Part):
     """The rule of Deep Ignorance, appendix D.4: one order, letter answers, all voters right."""
 
     flagged: Annotated[Quantity | None, Shown("rate", OUTER, "answered")] = None
+    false_share: HiddenRate = None
     expected_flags: Expected = None
     excess_over_chance: Excess = None
     latent_shortcut_rate: Annotated[Quantity | None, Shown("rate", OUTER)] = None
@@ -226,6 +227,7 @@ class Screen(Part):
     unanswered: Count = None
     cut: DecoyCut | None = None
     flagged: Annotated[Quantity | None, remade("rate")] = None
+    false_share: HiddenRate = None
     chance_flag_rate: Annotated[float | None, never("share")] = None
     expected_flags: Expected = None
     independence: Independence | None = None

@@ -7,12 +7,13 @@ from robustify.report.format import count_cell, joined, noted, number_cell, perc
 from robustify.report.sections.removal import excess_cell, probe_words
 from robustify.summary.result import RuleRow, Summary
 
-HEADS = ("Flagged", "Expected", "Excess")
+HEADS = ("Flagged", "Of these by chance", "Excess")
 OVERLAP = "Overlap"
 ORDERS = {"averaged": "orders averaged", "every": "picked in every order", "most": "picked in most orders"}
 NORMS = {"chars": "per character", "tokens": "per token", "bytes": "per byte", "sum": "by the sum"}
 NOTE = (
-    "Expected: flags by chance alone. Overlap with this run's rule: items flagged by both over items flagged by either "
+    "By chance: the share of the flagged that is right by chance, from the options that would have been flagged and are "
+    "no key. Overlap with this run's rule: items flagged by both over items flagged by either "
     "(Jaccard). Where chance knows the places of the keys, the table says so."
 )
 
@@ -67,8 +68,12 @@ def _settings(r: RuleRow) -> str:
 
 def _counts(r: RuleRow) -> tuple[Cell, Cell, Cell]:
     deciding = r.by_place or r
-    expected = noted(count_cell(deciding.expected), "places known" if r.by_place else "")
-    return rate_cell(r.flagged), expected, excess_cell(deciding.excess)
+    chance = count_cell(deciding.expected) if r.false_share is None else rate_cell(r.false_share)
+    return (
+        rate_cell(r.flagged),
+        noted(chance, "places known" if r.by_place else ""),
+        excess_cell(deciding.excess),
+    )
 
 
 def _left(r: RuleRow) -> Cell:

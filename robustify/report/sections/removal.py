@@ -98,6 +98,13 @@ def _over(q: Quantity | None, n: int) -> Quantity | None:
 def _flags(summary: Summary, screen: Screen) -> Table:
     rules: tuple[Rule | None, ...] = (screen, screen.d4_rule)
     rows = [(Cell("Flagged"), *(NO_LETTERS if r is None else rate_cell(r.flagged) for r in rules))]
+    if screen.false_share is not None:
+        rows.append(
+            (
+                Cell("Of these by chance"),
+                *(NO_LETTERS if r is None else rate_cell(r.false_share) for r in rules),
+            )
+        )
     rows += _chance_rows([(rule, NO_LETTERS) for rule in rules])
     if any(rule is not None and rule.by_place is not None for rule in rules):
         known = [

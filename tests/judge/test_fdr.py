@@ -1,0 +1,109 @@
+"""`criterion: fdr` through the whole judge: what is flagged, what is said of it, and what stands beside it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from robustify.answers import Answers
+from robustify.baselines.artifact_probe import ProbeSettings
+from robustify.judge.judgement import Facts, Judgement, Rules, judge
+from robustify.report.reasons import screen_sentence
+from robustify.screen.consensus import SHORTCUT, outcome, would_flag
+from robustify.screen.decoy_filter import DecoyFilter
+from robustify.screen.item_index import item_index
+from robustify.screen.screen_rules import ScreenRules
+from robustify.screen.votes import cast_votes
+from tests.support.fake_answers import Bench, bench, items_of, rows
+from tests.support.rules import unanimous
+
+FDR = ScreenRules(fdr=0.1)
+
+
+def judged(
+    b: Bench, rules: ScreenRules, *, cue: bool = True, groups: dict[str, str] | None = None
+) -> Judgement:
+    items = items_of(b, cue=cue)
+    if groups:
+        items = [replace(item, group=groups.get(item.id, "")) for item in items]
+    return judge(
+        Answers.of(rows(b, rotations=False, bias=0.0)),
+        Facts("toys", groups=groups or {}),
+        Rules(rules),
+        items,
+    )
+
+
+@pytest.fixture(scope="module")
+def cued() -> tuple[Bench, Judgement]:
+    b = bench(300, 2, s=0.3, agree=0.2, seed=3)
+    return b, judged(b, FDR)
+
+
+def test_shortcuts_are_flagged_and_few_others(cued: tuple[Bench, Judgement]) -> None:
+    b, found = cued
+    flagged = np.array([v.verdict == "shortcut" for v in found.verdicts])
+    assert flagged[b.shortcut].mean() >= 0.8
+    assert flagged[~b.shortcut].mean() <= 0.08
+
+
+def test_the_cut_is_in_the_summary_and_its_share_is_at_most_q(cued: tuple[Bench, Judgement]) -> None:
+    _, found = cued
+    screen = found.summary.screen
+    assert screen is not None
+    assert screen.cut is not None
+    flagged = sum(v.verdict == "shortcut" for v in found.verdicts)
+    assert screen.cut.hits == flagged == found.summary.splits.shortcut
+    assert screen.cut.false_share is not None
+    assert screen.cut.false_share.value is not None
+    assert 0 < screen.cut.false_share.value <= 0.1
+    assert screen.excess_over_chance is not None
+    assert screen.excess_over_chance.p is None, "the keys that the scorer was fitted on give no p"
+    assert f"{flagged} of 300 items" in screen_sentence(screen)
+
+
+def test_votes_are_counted_beside_it_and_it_beside_votes(cued: tuple[Bench, Judgement]) -> None:
+    b, found = cued
+    beside = {row.criterion for row in found.summary.sensitivity or ()}
+    assert {"fdr", "unanimous"} <= beside
+    other = judged(b, unanimous())
+    (row,) = [r for r in other.summary.sensitivity or () if r.criterion == "fdr"]
+    assert row.flagged is not None
+    assert row.flagged.value == pytest.approx(
+        len([v for v in found.verdicts if v.verdict == "shortcut"]) / 300
+    )
+    assert row.false_share is not None
+    assert row.false_share.n
+
+
+def test_without_shortcuts_nothing_is_flagged_and_the_guardrail_says_so() -> None:
+    found = judged(bench(300, 2, s=0.0, agree=0.2, seed=5), FDR, cue=False)
+    assert found.summary.splits.shortcut == 0
+    (check,) = [c for c in found.checks if c.name == "excess_above_chance"]
+    assert not check.passed
+    assert "No item" in screen_sentence(found.summary.screen)
+
+
+def test_copies_follow_and_keep_the_latent_rate() -> None:
+    b = bench(300, 2, s=0.3, agree=0.2, seed=3)
+    pairs = {b.ids[i]: f"passage {i // 2}" for i in range(40)}
+    found = judged(b, FDR, groups=pairs)
+    verdict = {v.item: v.verdict for v in found.verdicts}
+    for i in range(0, 40, 2):
+        assert verdict[b.ids[i]] == verdict[b.ids[i + 1]]
+    assert found.summary.screen.latent_shortcut_rate.value == pytest.approx(0.3, abs=0.1)
+
+
+def test_the_rule_is_asked_of_every_option_and_of_fewer_voters() -> None:
+    b = bench(300, 2, s=0.3, agree=0.2, seed=3)
+    answers, items = Answers.of(rows(b, rotations=False, bias=0.0)), items_of(b, cue=True)
+    index = item_index(answers, b.ids)
+    by_rank = DecoyFilter(answers, index, FDR, items, ProbeSettings(), {})
+    votes = by_rank.ranked(cast_votes(answers, FDR, index))
+    would, removed = would_flag(votes, FDR), outcome(votes, FDR) == SHORTCUT
+    assert (would.sum(axis=1) <= 1).all()
+    assert (would[np.arange(300), b.key] == removed).all()
+    fewer = votes.without("v1")
+    assert (outcome(fewer, FDR) == SHORTCUT).any()
+    stricter = FDR.model_copy(update={"fdr": 0.02})
+    assert (outcome(votes, stricter) == SHORTCUT).sum() <= removed.sum()
