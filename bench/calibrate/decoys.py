@@ -116,8 +116,10 @@ def _row(world: World, found: list[Filtered]) -> dict[str, Any]:
     any_flag = sum(f.flagged > 0 for f in found)
     error = 1.96 * float(share.std(ddof=1)) / len(share) ** 0.5
     mean = float(share.mean())
-    # Without a planted item every flag is false: the false share is whether there is one.
-    low, high = (mean - error, mean + error) if world.planted else wilson(any_flag, len(found))
+    # Without a planted item every flag is false: the false share is whether there is one. Where it does not vary it is
+    # not known exactly.
+    varied = world.planted > 0 and share.std() > 0
+    low, high = (mean - error, mean + error) if varied else wilson(any_flag if mean else 0, len(found))
     inside = [
         f.ends[0] <= f.clean_flagged / f.flagged <= f.ends[1]
         for f in found
