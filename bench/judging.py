@@ -87,11 +87,13 @@ def judged(path: Path, n: int) -> None:
     from robustify.answers import Answers
     from robustify.files import write_json
     from robustify.judge.judgement import Facts, Rules, judge
-    from robustify.run import write_verdicts
+    from robustify.writers.verdicts import write_verdicts
 
     topics = {f"item-{i:07}": f"topic-{i % TOPICS}" for i in range(n)}
     judgement = judge(Answers.read(path), Facts("made up", topics), Rules())
-    write_verdicts(path.parent / "verdicts.csv", judgement.verdicts, judgement.cloze_excluded, topics)
+    write_verdicts(
+        path.parent / "verdicts.csv", judgement.verdicts, judgement.cloze_excluded, topics, judgement.evidence
+    )
     write_json(path.parent / "summary.json", judgement.summary.tree())
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 

@@ -7,14 +7,11 @@ absolute path gets in: the same inputs give the same bytes.
 
 import contextlib
 import csv
-import io
 import json
-import math
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +21,6 @@ from robustify.errors import DataError, ResourceError, UsageError
 from robustify.files import (
     locked,
     move_up,
-    neutral,
     original,
     sha256,
     staging,
@@ -33,11 +29,9 @@ from robustify.files import (
     write_texts,
 )
 from robustify.item import Item
-from robustify.judge.evidence import Evidence
 from robustify.judge.free_response import FreeGrades
 from robustify.loaders import Quarantined
 from robustify.restricted.secret_key import marked, require_seal
-from robustify.screen.consensus import Verdict
 from robustify.summary.format_1 import read
 from robustify.summary.result import Summary
 
@@ -50,7 +44,6 @@ EVIDENCE = "evidence.jsonl"
 """Why each item of a public run is flagged, or is not."""
 VERDICTS = "verdicts.csv"
 OUTSIDE_THE_CLAIM = ("run.log", ".run.lock", _WRITING)
-_EVIDENCE = ("pick", "weight", "chance", "posterior", "p_shortcut", "picked_by", "cue")
 SPLIT_FILES = ("robust.jsonl", "shortcut.jsonl", "undecided.jsonl")
 
 
@@ -305,49 +298,6 @@ def read_items(path: Path) -> Iterator[Item]:
             raise DataError(
                 f"{path.name}:{n}: no item of a run; expected the file as robustify wrote it"
             ) from None
-
-
-def write_verdicts(
-    path: Path,
-    verdicts: Sequence[Verdict],
-    cloze_excluded: Mapping[str, str],
-    topics: Mapping[str, str],
-    evidence: Evidence | None = None,
-) -> None:
-    """`verdicts.csv`: one row an item, in the order asked; names that look like formulas are quoted (`cells`).
-
-    The columns from `pick` on are the `evidence`, empty where there is none.
-    """
-    out = io.StringIO()
-    rows = csv.writer(out, lineterminator="\n")
-    rows.writerow(["item", "topic", "verdict", "votes", "of", "reason", "cloze_excluded", *_EVIDENCE])
-    beside = repeat(("",) * len(_EVIDENCE)) if evidence is None else _evidence_cells(evidence)
-    for v, cells in zip(verdicts, beside, strict=False):
-        rows.writerow(
-            [
-                neutral(v.item),
-                neutral(topics.get(v.item, "")),
-                v.verdict,
-                v.votes,
-                v.of,
-                v.reason,
-                cloze_excluded.get(v.item, ""),
-                *cells,
-            ]
-        )
-    write_text(path, out.getvalue())
-
-
-def _evidence_cells(found: Evidence) -> Iterator[tuple[str, ...]]:
-    """Of each item: option picked, W, c, h(W), P(shortcut | hit), the voters that picked it, the cue named first."""
-    pick = ("" if p < 0 else str(p) for p in found.pick.tolist())
-    numbers = (
-        ["" if math.isnan(x) else f"{x:.4f}" for x in values.tolist()]
-        for values in (found.weight, found.chance, found.posterior, found.shortcut)
-    )
-    names = {voters: neutral("; ".join(voters)) for voters in set(found.picked_by)}
-    by = (names[voters] for voters in found.picked_by)
-    return zip(pick, *numbers, by, found.leading, strict=True)
 
 
 def write_quarantine(path: Path, rows: Sequence[Quarantined]) -> None:

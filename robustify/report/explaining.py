@@ -150,14 +150,14 @@ def _lines(row: Row) -> Iterator[str]:
     if pick is None:
         yield "Without the question no option is preferred to all others."
         return
-    hit = row["p_shortcut"] is not None
-    yield f"Picked without the question: option {pick} (counted from 0), {'the key' if hit else 'not the key'}."
-    if hit:
+    yield f"Picked without the question: option {pick} (counted from 0), {_whether(row)}."
+    if row["p_shortcut"] is not None:
         yield f"Probability that a shortcut gave it away: {percent(row['p_shortcut'])}."
-    yield (
-        f"The scorer gives its pick {percent(row['weight'])}; of items with such a pick {percent(row['posterior'])} "
-        f"are hits, without any shortcut {percent(row['chance'])}."
-    )
+    if row["posterior"] is not None:
+        yield (
+            f"The scorer gives its pick {percent(row['weight'])}; of items with such a pick {percent(row['posterior'])} "
+            f"are hits, without any shortcut {percent(row['chance'])}."
+        )
     voters = ", ".join(map(plain, row["voters"])) or "none of the voters"
     yield f"The same option was picked by: {voters}."
     yield "What carried it, as added to its logit:" if row["cues"] else "No cue speaks for it."
@@ -167,6 +167,14 @@ def _lines(row: Row) -> Iterator[str]:
     against = [(adds, cue) for cue, adds in row.get("adds", {}).items() if adds <= -_LEAST_FEATURE]
     for adds, cue in sorted(against)[:_LISTED]:
         yield f"  {_signed(adds)}  {LABELS[cue]}, against it"
+
+
+def _whether(row: Row) -> str:
+    # Rows of verdicts.csv have no key; a hit is there what has a probability of a shortcut.
+    hit = row["pick"] == row["key"] if "key" in row else row["p_shortcut"] is not None
+    if not hit and row["posterior"] is None:
+        return "which its place alone gives away"
+    return "the key" if hit else "not the key"
 
 
 def _signed(x: float) -> str:

@@ -35,10 +35,10 @@ from robustify.run import (
     write_items,
     write_lines,
     write_quarantine,
-    write_verdicts,
 )
 from robustify.screen.screen_rules import ScreenRules
 from robustify.views import View, template
+from robustify.writers.verdicts import write_verdicts
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -45,10 +45,13 @@ def test_every_item_has_a_row_and_the_file_is_in_the_run_s_digests(run: Run) -> 
     assert [row["item"] for row in found] == [v["item"] for v in verdicts(run)]
     assert EVIDENCE in run.manifest["files"]
     for row in found:
-        hit = row["pick"] is not None and row["pick"] == row["key"]
-        assert (row.get("p_shortcut") is not None) == hit
+        assert explained(run, row["item"])[1]
         if row["pick"] is not None:
-            assert 0 <= row["chance"] <= row["posterior"] <= 1
+            # Where places alone always give the key, nothing is said of shortcuts.
+            ranked = row["chance"] < 1
+            assert (row["p_shortcut"] is not None) == (ranked and row["pick"] == row["key"])
+            assert (row["posterior"] is not None) == ranked
+            assert not ranked or 0 <= row["chance"] <= row["posterior"] <= 1
             assert set(row["adds"]) <= set(CUES)
             assert all(cue["says"] and cue["adds"] > 0 for cue in row["cues"])
             assert all(abs(adds) >= 0.05 for adds in row.get("features", {}).values())
