@@ -215,7 +215,9 @@ def _any(plants: Mapping[str, Plant]) -> Plant:
 
 
 def _redrawn(cued: int, draws: int) -> dict[str, object]:
-    """The demo with so many of its planted items; the keys of all others are drawn anew, each time.
+    """The demo, where so many of its planted items keep their key; those of all others are drawn anew, each time.
+
+    The planted items among these still show their cues, which then point anywhere: few that keep it are hard to find.
 
     `false_share`: the mean over draws of the false share of the removed, with its standard error.
     """
