@@ -7,11 +7,9 @@ These formulas are reported beside the exchangeable keys of `chance` to show by 
 import math
 
 import numpy as np
-from scipy.special import bdtrc
 
 from robustify.arrays import Floats, Ints
 from robustify.stats.agreement import fleiss_kappa
-from robustify.stats.distributions import poisson_binomial
 from robustify.stats.intervals import FEWEST_CLUSTERS, clopper_pearson, clusters, interval, resampled
 
 Numbers = dict[str, float | None]
@@ -23,22 +21,15 @@ _NAMES = (
 _INTERVALS = ("observed_ci", "ratio_ci", "fleiss_kappa_ci", "all_right_ci", "all_right_ratio_ci")
 
 
-def independence(accuracy: Floats, k: Ints, needed: int | None = None) -> tuple[float | None, float | None]:
-    """The share on which `needed` voters (None: all) would be right if they were independent.
+def independence(accuracy: Floats, k: Ints) -> tuple[float | None, float | None]:
+    """The share on which all voters would be right if they were independent.
 
-    First at their own accuracies (m,), then if each guessed among k options (n,): the product, or the upper
-    tail of the (Poisson-)binomial. None without voters, or where one of them answered nothing.
+    First at their own accuracies (m,), then if each guessed among k options (n,): products. None without voters, or
+    where one of them answered nothing.
     """
-    m = len(accuracy)
-    if not m or not len(k) or bool(np.isnan(accuracy).any()):
+    if not len(accuracy) or not len(k) or bool(np.isnan(accuracy).any()):
         return None, None
-    at_least = m if needed is None else needed
-    if at_least > m:
-        return 0.0, 0.0
-    by_accuracy = float(poisson_binomial(accuracy)[at_least:].sum())
-    options, counts = np.unique(k, return_counts=True)
-    by_chance = bdtrc(at_least - 1, m, 1 / options)
-    return by_accuracy, float((by_chance * counts).sum() / counts.sum())
+    return float(accuracy.prod()), float(((1 / k) ** len(accuracy)).mean())
 
 
 def voter_agreement(choice: Ints, key: Ints, k: Ints) -> Numbers:

@@ -354,11 +354,6 @@ def test_one_level_is_used_everywhere() -> None:
     assert (significant(measured, 0.05), significant(measured, 0.005)) == (True, False)
 
 
-def test_independence_without_voters_is_absent() -> None:
-    assert independence(np.zeros(0), np.full(3, 4)) == (None, None)
-    assert independence(np.array([0.5, 0.4]), np.array([2, 4])) == pytest.approx((0.2, (1 / 4 + 1 / 16) / 2))
-
-
 def test_all_flagged_and_none_flagged_are_both_answers() -> None:
     every = measure(bench(50, 2, s=1.0, seed=1))
     assert (every.flagged, every.latent) == (50, 1.0)
@@ -593,11 +588,9 @@ def test_truthfulqa_pairs_have_the_key_first_and_the_statistics_say_exactly_this
 def test_the_formulas_give_what_the_protocol_works_out_by_hand() -> None:
     four = np.full(1, 4)
     assert independence(np.full(3, 0.25), four) == pytest.approx((1 / 64, 1 / 64))
-    assert independence(np.full(3, 0.25), four, 2) == pytest.approx((0.15625, 0.15625))
-    assert independence(np.full(4, 0.25), four, 3)[1] == pytest.approx(0.0508, abs=1e-4)
     assert independence(np.array([0.5467, 0.5138, 0.5012]), four)[0] == pytest.approx(179 / 1273, abs=1e-3)
-    assert independence(np.array([0.5, 0.5]), np.array([2, 4]), 1)[1] == pytest.approx((3 / 4 + 7 / 16) / 2)
-    assert independence(np.full(2, 0.25), four, 3) == (0.0, 0.0)
+    assert independence(np.array([0.5, 0.4]), np.array([2, 4])) == pytest.approx((0.2, (1 / 4 + 1 / 16) / 2))
+    assert independence(np.zeros(0), np.full(3, 4)) == (None, None)
     assert independence(np.array([0.5, np.nan]), four) == (None, None)
 
 
