@@ -8,6 +8,7 @@ shortcuts.
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +17,11 @@ from robustify.config import parse, shipped
 from robustify.errors import DataError
 from robustify.judge.sensitivity import name
 from robustify.run import Run, open_run
-from robustify.screen.consensus import SHORTCUT, outcome
+from robustify.screen.consensus import SHORTCUT, outcome, screen_chance
+from robustify.screen.decoy_filter import DecoyFilter
+from robustify.screen.item_index import item_index
 from robustify.screen.screen_rules import ScreenRules
-from robustify.screen.votes import collect_votes
+from robustify.screen.votes import cast_votes
 from robustify.stats.intervals import Rate, rate
 from robustify.writers.public import rules
 
@@ -32,34 +35,54 @@ def kinds(path: Path | None = None) -> dict[str, str]:
     return {row["id"]: row["kind"] for row in rows}
 
 
-def found(run: Run, screen: ScreenRules, kind: Mapping[str, str]) -> dict[str, Rate]:
-    """The share of items that this rule flags, for each kind and for all planted items together.
+@dataclass(frozen=True)
+class Removed:
+    """What a rule removes: the share `of` each kind of item, and of what it removes the share that is clean, in truth
+    and as the rule's decoys estimate it without knowing the kinds.
+    """
+
+    of: dict[str, Rate]
+    false_share: Rate
+    estimated: Rate
+
+
+def removed(run: Run, screen: ScreenRules, kind: Mapping[str, str]) -> Removed:
+    """What this rule removes of each kind and of all planted items together.
 
     Raises:
-        DataError: an item of the run has no recorded kind.
+        DataError: an item of the run has no recorded kind, or the run has no texts.
     """
-    answers = run.answers
-    items = answers.items
-    unknown = [item for item in items if item not in kind]
+    items = run.items
+    if items is None:
+        raise DataError(f"{run.folder}: has no texts of items; expected a run of the demo set")
+    unknown = [item.id for item in items if item.id not in kind]
     if unknown:
         raise DataError(
             f"{run.folder}: {len(unknown)} items have no recorded kind; expected a run of the demo set"
         )
-    flagged = (outcome(collect_votes(answers, screen, items), screen) == SHORTCUT).astype(float)
-    of = np.array([kind[item] for item in items])
-    planted = {"planted": rate(flagged[of != CLEAN])}
-    return planted | {one: rate(flagged[of == one]) for one in sorted(set(of.tolist()))}
+    config = parse(run.manifest["config"], "run.json config")
+    index = item_index(run.answers, [item.id for item in items])
+    by_rank = DecoyFilter(run.answers, index, screen, items, config.probe, {})
+    votes = by_rank.ranked(cast_votes(run.answers, screen, index))
+    flagged = (outcome(votes, screen) == SHORTCUT).astype(float)
+    of = np.array([kind[item.id] for item in items])
+    shares = {"planted": rate(flagged[of != CLEAN])}
+    shares |= {one: rate(flagged[of == one]) for one in sorted(set(of.tolist()))}
+    clean = (of == CLEAN)[flagged > 0].astype(float)
+    return Removed(shares, rate(clean), screen_chance(votes, screen).deciding.false_share)
 
 
 def compared(run: Run) -> list[str]:
-    """The closing lines: recall of planted items and false flags on clean ones, for every rule of the run."""
+    """The closing lines: planted and clean items removed by every rule of the run, and its share of false removals."""
     rules_of_run = rules(parse(run.manifest["config"], "run.json config"))
     kind = kinds()
     lines = ["planted items removed, and clean ones with them (share, n, 95 % interval):"]
     for screen in (rules_of_run.screen, *rules_of_run.alternatives):
-        shares = found(run, screen, kind)
+        done = removed(run, screen, kind)
         lines.append(f"  {name(screen)}")
-        lines += [f"    {label:22} {_worded(r)}" for label, r in _ordered(shares)]
+        lines += [f"    {label:26} {_worded(r)}" for label, r in _ordered(done.of)]
+        lines.append(f"    {'of the removed, clean':26} {_worded(done.false_share)}")
+        lines.append(f"    {'  as estimated by decoys':26} {_worded(done.estimated)}")
     lines.append(
         "The cues and the probe's features have the same authors: this measures the pipeline, not recall in the wild."
     )

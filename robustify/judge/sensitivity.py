@@ -13,8 +13,8 @@ from robustify.judge.audit.fresh import FreshProbe
 from robustify.judge.screening import excess, expected, false_share, flagged_share
 from robustify.screen.consensus import SHORTCUT, outcome, screen_chance
 from robustify.screen.item_index import ItemIndex
-from robustify.screen.screen_rules import ScreenRules
-from robustify.screen.variants import differs, resolved, rule_identity, variants
+from robustify.screen.screen_rules import FDR, ScreenRules
+from robustify.screen.variants import criterion_words, differs, resolved, rule_identity, variants
 from robustify.screen.votes import Votes, cast_by_rotation, cast_votes
 from robustify.summary.result import RuleByPlace, RuleRow
 
@@ -70,6 +70,8 @@ def jaccard(a: Bools, b: Bools) -> float | None:
 
 def name(rule: ScreenRules) -> str:
     """A rule in a few words."""
+    if rule.criterion == FDR:
+        return criterion_words(rule)
     orders = (
         "" if rule.rotation == "averaged" else f", {rule.rotation} rotation{'s' * (rule.rotation == 'most')}"
     )

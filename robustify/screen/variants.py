@@ -94,7 +94,7 @@ def rule_identity(answers: Answers, rule: ScreenRules) -> Identity:
 
 def differs(rule: ScreenRules, own: ScreenRules) -> str:
     """In what a resolved rule differs from the run's own, in words; empty where in nothing."""
-    pairs = [(_criterion(rule), _criterion(own))]
+    pairs = [(criterion_words(rule), criterion_words(own))]
     if rule.criterion != FDR:
         pairs += [
             (f"by {rule.mode}", f"by {own.mode}"),
@@ -111,7 +111,8 @@ def differs(rule: ScreenRules, own: ScreenRules) -> str:
     return ", ".join([*said, *(["other voters"] if set(rule.voters) != set(own.voters) else [])])
 
 
-def _criterion(rule: ScreenRules) -> str:
+def criterion_words(rule: ScreenRules) -> str:
+    """The criterion with its share of false flags, where it has one."""
     if rule.criterion != FDR:
         return rule.criterion
     return f"{FDR} at {rule.fdr:g}{' by e-values' * rule.fdr_exact}"
