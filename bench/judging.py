@@ -87,7 +87,7 @@ def judged(path: Path, n: int) -> None:
     from robustify.answers import Answers
     from robustify.files import write_json
     from robustify.judge.judgement import Facts, Rules, judge
-    from robustify.writers.verdicts import write_verdicts
+    from robustify.writers.verdict_table import write_verdicts
 
     topics = {f"item-{i:07}": f"topic-{i % TOPICS}" for i in range(n)}
     judgement = judge(Answers.read(path), Facts("made up", topics), Rules())

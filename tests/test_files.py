@@ -16,7 +16,7 @@ from robustify.report import render
 from robustify.run import Run
 from robustify.screen.consensus import Verdict
 from robustify.summary.format_1 import read
-from robustify.writers.verdicts import write_verdicts
+from robustify.writers.verdict_table import write_verdicts
 
 FORMULAS = ["=1+1", "+1", "-1", "@x", "\t=1", "\r1", "\n1", "\uff1d1", "'=1", "''=1"]
 

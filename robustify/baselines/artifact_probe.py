@@ -15,8 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from robustify import orders
 from robustify.answers import Answer, answer, unanswered
 from robustify.arrays import Bools, Floats, Ints
-from robustify.baselines.conditional_logit import coefficients, fitted, log_probabilities
-from robustify.baselines.conditional_logit import crossfit as cross_fitted
+from robustify.baselines.conditional_logit import coefficients, cross_fitted, fitted, log_probabilities
 from robustify.baselines.features import jaccard, matrix, words_of
 from robustify.item import Item, folded
 

@@ -19,7 +19,7 @@ Fit = Callable[[Bools, Bools], Floats]
 """The items fitted on and those predicted, both masks (n,) -> logits of the latter, (t, K), centred in the item."""
 
 
-def crossfit(fit: Fit, fold: Ints) -> Floats:
+def cross_fitted(fit: Fit, fold: Ints) -> Floats:
     """The logits (n, K) of all items, each by a fit on the other folds; `fold` (n,)."""
     return np.asarray(_assembled(fit, fold, [(f,) for f in np.unique(fold).tolist()])[-1])
 

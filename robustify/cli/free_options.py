@@ -150,7 +150,7 @@ def read_grades(paths: tuple[Path, ...]) -> "list[GradeResult]":
     return grades
 
 
-def read_labels(path: Path | None) -> "list[HumanLabel]":
+def read_human_labels(path: Path | None) -> "list[HumanLabel]":
     """The labels of people in a file; none without one."""
     from robustify.freeform.human import human_from
     from robustify.freeform.jsonl import read_rows

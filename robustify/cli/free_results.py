@@ -18,7 +18,7 @@ from robustify.cli.free_options import (
     print_,
     read_free_items,
     read_grades,
-    read_labels,
+    read_human_labels,
 )
 from robustify.cli.options import as_json, default_cache
 
@@ -42,7 +42,7 @@ def agree(grades: tuple[Path, ...], human: Path, seed: int) -> int:
 
     read = read_grades(grades)
     with permitted([], grades, grades[0].absolute().parent, read) as permit:
-        result = permit.result(calibrate(read, read_labels(human), seed))
+        result = permit.result(calibrate(read, read_human_labels(human), seed))
     click.echo(json.dumps(result, indent=2))
     return 0
 
@@ -119,7 +119,7 @@ def report(
     read, items = read_grades(grades), read_free_items(items_file)
     if not allow_self_judging:
         refuse_self_judged(read)
-    labels = read_labels(human)
+    labels = read_human_labels(human)
     with permitted(items, [items_file, *grades], out or items_file.absolute().parent, read) as permit:
         summary = summarise(items, read, labels, seed, base=base, min_cell=permit.min_cell)
         shown = markdown_page(summary)
@@ -173,7 +173,7 @@ def attach(
     read = read_grades(grades)
     if not allow_self_judging:
         refuse_self_judged(read)
-    labels = read_labels(human)
+    labels = read_human_labels(human)
     done = attach_free(
         run, attached(read, read_free_items(items_file), items, labels, seed), out or run_folder
     )
@@ -279,7 +279,7 @@ def compare(
     from robustify.freeform.session import RECORD, open_judge
 
     items = read_free_items(items_file)
-    labels = read_labels(human)
+    labels = read_human_labels(human)
     record = out.with_name(RECORD)
     with permitted(items, [items_file, answers_file], out.absolute().parent) as permit:
         with open_judge(asking, default_cache(cache_dir), record, restricted=permit.restricted) as judge:

@@ -17,7 +17,7 @@ import numpy as np
 from robustify.errors import UsageError
 from robustify.freeform.grade.nuggets import grade_nuggets
 from robustify.freeform.human import judge_verdict
-from robustify.freeform.judge.conversation import Judging, judged, tolerance_percent
+from robustify.freeform.judge.conversation import Judging, judged_reply, tolerance_percent
 from robustify.freeform.judge.judges import Judge
 from robustify.freeform.metrics import clustered_rate
 from robustify.freeform.schema import FreeItem, GradeResult, Kind, Nugget
@@ -121,7 +121,7 @@ def _graded(judge: Judge, case: Case, how: Judging, answer: str, question: str |
         "reference": case.item.reference,
         "tolerance_percent": tolerance_percent(_TOLERANCE),
     }
-    return judged(blank, judge, _TEMPLATES[case.item.kind], variables, how)
+    return judged_reply(blank, judge, _TEMPLATES[case.item.kind], variables, how)
 
 
 def _word(judge: Judge, case: Case, how: Judging, answer: str, question: str | None = None) -> str | None:

@@ -16,8 +16,8 @@ from robustify.screen.decoy_filter import Decision
 from robustify.screen.ranking import Ranking
 from robustify.screen.votes import Votes
 from robustify.stats.intervals import rate
-from robustify.summary import evidence as entries
-from robustify.summary.evidence import CUES, CueCode
+from robustify.summary import cue_counts as entries
+from robustify.summary.cue_counts import CUES, CueCode
 from robustify.summary.quantity import Quantity
 
 LISTED = 20
@@ -183,7 +183,7 @@ def evidence(
     )
 
 
-def counted(found: Evidence, flagged: Bools) -> entries.Evidence:
+def cue_counts(found: Evidence, flagged: Bools) -> entries.CueCounts:
     """The flagged items (n,) by the cue that is named first, and those that most likely hold a shortcut."""
     leading = np.array(found.leading, dtype=object)
     among = flagged & (found.pick >= 0)
@@ -191,7 +191,7 @@ def counted(found: Evidence, flagged: Bools) -> entries.Evidence:
     shown = {cue: Quantity.of(share) for cue, share in shares.items() if share.value}
     likely = np.nan_to_num(found.shortcut, nan=-1.0)
     order = np.lexsort((-np.nan_to_num(found.weight), -likely))[:LISTED].tolist()
-    return entries.Evidence(
+    return entries.CueCounts(
         n=int(np.count_nonzero(among)),
         cues=dict(sorted(shown.items(), key=lambda one: -(one[1].value or 0.0))),
         likeliest=tuple(

@@ -21,7 +21,7 @@ from robustify.judge.audit.fresh import FreshProbe
 from robustify.judge.audit.residual import residual
 from robustify.judge.calibration import calibrations
 from robustify.judge.cloze import ClozeSettings, excluded
-from robustify.judge.evidence import Evidence, counted, evidence
+from robustify.judge.evidence import Evidence, cue_counts, evidence
 from robustify.judge.free_response import FreeGrades, free_scores
 from robustify.judge.guardrails import Limits, certificate, guardrails, trial_run
 from robustify.judge.pairs import pairs
@@ -130,7 +130,7 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
     )
     found = _evidence(by_rank, votes, rules.screen, items)
     if found is not None:
-        summary = summary.model_copy(update={"evidence": counted(found, parts.shortcut)})
+        summary = summary.model_copy(update={"evidence": cue_counts(found, parts.shortcut)})
     checks = guardrails(summary, rules.limits)
     tested = [name for name in rules.under_test if name in votes.voters and screened]
     final = certificate(summary.residual, checks, tested, trial_run(summary, rules.limits, part=rules.part))

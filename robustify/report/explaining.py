@@ -15,11 +15,11 @@ from robustify.baselines.key_words import KeyWords
 from robustify.errors import AuthorisationError, DataError, UsageError
 from robustify.item import Item
 from robustify.judge.evidence import Evidence
-from robustify.report.cues import LABELS, cue_sentence
+from robustify.report.cue_sentences import LABELS, cue_sentence
 from robustify.report.format import percent, plain, signed
 from robustify.run import EVIDENCE, VERDICTS, Run, read_items
 from robustify.screen.consensus import Verdict
-from robustify.summary.evidence import CueCode
+from robustify.summary.cue_counts import CueCode
 
 Row = dict[str, Any]
 _DIGITS = 4

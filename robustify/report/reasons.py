@@ -37,13 +37,13 @@ PLAIN = {
     "no_screen": "no model was asked the choices without the question",
     "no_item_kept": "no item was kept",
     "no_auditor": "nothing audited what was kept",
-    "no_independent_auditor": "no independent auditor: every model voted, and no linear probe and no fresh artifact probe "
-    "was fitted",
+    "no_independent_auditor": "no independent auditor: every model voted, and no probe was fitted that the filter does not "
+    "use too",
     "no_kind_tried": "without the items' text no known cue could be tried, so nobody knows what the auditors could see",
     "no_kind_seen": "no independent auditor could have seen any of the known cues on so few items",
     "nothing_to_see": "none of the independent auditors is above chance on all items either: either there was nothing "
     "to see, or they cannot see it",
-    "probe_voted": "the probe voted, so a fresh probe is no independent auditor",
+    "probe_voted": "the filter uses probes of the options, so that probes and rules are no independent auditors",
     "not_shown": "judged on the exact numbers, which this release level does not show",
 }
 NOT_JUDGED = {

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from robustify.summary.evidence import Evidence
+from robustify.summary.cue_counts import CueCounts
 from robustify.summary.quantity import (
     OUTER,
     Count,
@@ -250,7 +250,7 @@ class Summary(Part):
     topics: Topics | None = None
     residual: Residual | None = None
     sensitivity: tuple[RuleRow, ...] | None = None
-    evidence: Evidence | None = None
+    evidence: CueCounts | None = None
     label_noise: LabelNoise | None = None
     contamination: Contamination | None = None
     guardrails: tuple[Guardrail, ...] = ()

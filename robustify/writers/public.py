@@ -38,7 +38,7 @@ from robustify.run import (
 )
 from robustify.screen.screen_rules import ScreenRules
 from robustify.views import View, template
-from robustify.writers.verdicts import write_verdicts
+from robustify.writers.verdict_table import write_verdicts
 
 
 @dataclass(frozen=True, slots=True, repr=False)

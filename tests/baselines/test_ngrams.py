@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from robustify.baselines.conditional_logit import crossfit
+from robustify.baselines.conditional_logit import cross_fitted
 from robustify.baselines.ngrams import FEWEST_OPTIONS, LENGTHS, columns, scorers
 from robustify.item import Item, folded
 from tests.support.fake_answers import bench, items_of
@@ -54,7 +54,7 @@ def test_an_ending_that_nobody_listed_is_found(cued: bool) -> None:
     ]  # fmt: skip
     there = np.ones((200, 4), dtype=bool)
     for fit in scorers(items, b.key, there, np.ones(200, dtype=bool)):
-        logits = crossfit(fit, np.arange(200) % 5)
+        logits = cross_fitted(fit, np.arange(200) % 5)
         assert logits.sum(axis=1) == pytest.approx(np.zeros(200), abs=1e-9)
         # Without any association that counts, all options are alike and the first is taken.
         right = (logits.argmax(axis=1) == b.key).mean()

@@ -10,12 +10,12 @@ from robustify.baselines.artifact_probe import ProbeSettings
 from robustify.baselines.features import ABSOLUTES, HEDGES, words_of
 from robustify.baselines.heuristics import guess
 from robustify.item import Item
-from robustify.judge.audit.auditor import Audit
-from robustify.judge.audit.cues import CUES, Cue, spiked, standing
+from robustify.judge.audit.auditor import AuditRate
 from robustify.judge.audit.forward import refitted
 from robustify.judge.audit.fresh import FreshProbe, everything
 from robustify.judge.audit.recall import Followers, of_probe, of_rules
 from robustify.judge.audit.residual import residual
+from robustify.judge.audit.spiked_cues import CUES, Cue, spiked, standing
 from robustify.screen.item_index import item_index
 from robustify.screen.votes import cast_votes
 from robustify.stats.intervals import rate
@@ -111,7 +111,7 @@ def test_a_model_that_follows_a_cue_at_wrong_options_would_have_seen_it() -> Non
     wrong = [spiked(replace(i, key=(i.key + 1) % 4), "longer") for i in items]
     followers = Followers(wrong, b.key)
     followed = np.eye(4, dtype=bool)[(b.key + 1) % 4]
-    audit = Audit(rate(np.repeat([1.0, 0.0], [100, 300])), 0.25)
+    audit = AuditRate(rate(np.repeat([1.0, 0.0], [100, 300])), 0.25)
     sees = followers.of_picks(followed, audit)
     assert sees["longer"] is not None
     assert sees["longer"] < 0.15

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from robustify.judge.audit.auditor import Audit, Auditor, among_open
-from robustify.judge.audit.cues import CUES
+from robustify.judge.audit.auditor import AuditorRates, AuditRate, among_open
+from robustify.judge.audit.spiked_cues import CUES
 from robustify.judge.audit.verdict import judged
 from robustify.report.reasons import sentence
 from robustify.stats.intervals import clopper_pearson, rate
@@ -15,9 +15,9 @@ from robustify.summary.reason import AboveChance, CouldNotSee, Plain, UnseenKind
 SEES = {"longer": 0.05, "grammar": None}
 
 
-def auditor(value: float, n: int, chance: float, *, independent: bool = True) -> Auditor:
+def auditor(value: float, n: int, chance: float, *, independent: bool = True) -> AuditorRates:
     found = rate(np.repeat([1.0, 0.0], [round(value * n), n - round(value * n)]))
-    return Auditor("non_voter", "m", Audit(found, chance), independent, sees_from=dict(SEES))
+    return AuditorRates("non_voter", "m", AuditRate(found, chance), independent, sees_from=dict(SEES))
 
 
 def test_what_the_filter_itself_made_predictable_is_not_resistant_either() -> None:
@@ -56,11 +56,11 @@ def test_a_certificate_needs_every_auditor_and_an_alarm_only_one() -> None:
 
 def test_few_free_picks_vouch_for_nothing() -> None:
     n, free = 2000, 100
-    near = Audit(rate(np.repeat([1.0, 0.0], [25, n - 25])), 25 / n, 0.25, free)
+    near = AuditRate(rate(np.repeat([1.0, 0.0], [25, n - 25])), 25 / n, 0.25, free)
     assert near.bounds()[1] < near.limit(0.25) + 0.05
     assert not near.could_see(0.05)
     assert near.could_see(0.2)
-    verdict, reasons = judged([Auditor("non_voter", "m", near, True, sees_from=dict(SEES))], 0.25, 0.05)
+    verdict, reasons = judged([AuditorRates("non_voter", "m", near, True, sees_from=dict(SEES))], 0.25, 0.05)
     assert verdict == "inconclusive"
     assert isinstance(reasons[0], CouldNotSee)
     assert (reasons[0].free, reasons[0].n) == (100, 2000)
@@ -97,7 +97,7 @@ def test_nothing_is_certified_where_nothing_independent_could_see() -> None:
 def test_a_rule_above_its_own_chance_stands_against_a_certificate() -> None:
     good = auditor(0.25, 800, 0.25)
     rule = replace(good, kind="heuristic", name="longest_answer")
-    audit = Audit(rate(np.repeat([1.0, 0.0], [50, 10])), 0.3, 0.25, p=1e-9)
+    audit = AuditRate(rate(np.repeat([1.0, 0.0], [50, 10])), 0.3, 0.25, p=1e-9)
     verdict, reasons = judged([good, replace(rule, audit=audit)], 0.25, 0.05)
     assert verdict == "not certified"
     assert isinstance(reasons[0], AboveChance)
@@ -110,11 +110,11 @@ def test_a_rule_above_its_own_chance_stands_against_a_certificate() -> None:
 
 
 def test_one_tie_widens_the_bounds_and_never_narrows_them() -> None:
-    whole = Audit(rate(np.repeat([1.0, 0.0], [29, 71])), 0.25)
+    whole = AuditRate(rate(np.repeat([1.0, 0.0], [29, 71])), 0.25)
     assert whole.bounds() == clopper_pearson(29, 100), "0.29 * 100 is a hair less than 29"
-    tied = Audit(rate(np.array([1.0] * 29 + [0.0] * 70 + [0.25])), 0.25)
+    tied = AuditRate(rate(np.array([1.0] * 29 + [0.0] * 70 + [0.25])), 0.25)
     assert tied.bounds() == (clopper_pearson(29, 100)[0], clopper_pearson(30, 100)[1])
-    thirds = Audit(rate(np.full(99, 1 / 3)), 1 / 3)
+    thirds = AuditRate(rate(np.full(99, 1 / 3)), 1 / 3)
     assert thirds.bounds() == clopper_pearson(33, 99)
 
 

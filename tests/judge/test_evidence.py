@@ -11,7 +11,7 @@ from robustify.arrays import Floats
 from robustify.baselines.features import NAMES
 from robustify.baselines.heuristics import guess
 from robustify.item import Item
-from robustify.judge.evidence import BY_LENGTH, CUE_OF, PART_OF, counted, evidence
+from robustify.judge.evidence import BY_LENGTH, CUE_OF, PART_OF, cue_counts, evidence
 from robustify.judge.judgement import Facts, Rules, judge
 from robustify.screen.decoy_filter import Decision, flags
 from robustify.screen.item_index import item_index
@@ -19,7 +19,7 @@ from robustify.screen.ranking import Ranking, rank
 from robustify.screen.screen_rules import ScreenRules
 from robustify.screen.votes import Votes, cast_votes
 from robustify.stats.decoys import shortcut_probability
-from robustify.summary.evidence import CUES
+from robustify.summary.cue_counts import CUES
 from tests.support.fake_answers import bench, items_of, rows, votes_of
 
 K = 4
@@ -136,7 +136,7 @@ def test_flagged_items_are_counted_by_their_first_cue(votes: Votes) -> None:
     ranking, decision = ranked(votes, {"surface": surface["characters"]}, surface)
     found = evidence(ranking, decision, votes)
     flagged = np.arange(n) < 20
-    summary = counted(found, flagged)
+    summary = cue_counts(found, flagged)
     assert summary.n == 20
     assert summary.cues is not None
     assert {cue: (q.value, q.n) for cue, q in summary.cues.items()} == {

@@ -15,7 +15,7 @@ from robustify.freeform.answer_text import shown_answer
 from robustify.freeform.grade.choice import find_choice, find_explanation
 from robustify.freeform.grade.nuggets import NUGGETS, grade_nuggets
 from robustify.freeform.grade.numeric import NumericRule, Percent, find_numeric, rivals_of, written
-from robustify.freeform.judge.conversation import Judging, judged, tolerance_percent
+from robustify.freeform.judge.conversation import Judging, judged_reply, tolerance_percent
 from robustify.freeform.judge.judges import Judge
 from robustify.freeform.judge.verdicts import scale_of
 from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult
@@ -151,7 +151,7 @@ def _with_judge(
     variables = {"question": item.question, "answer": shown_answer(row.text), **words}
     blank = replace(found, status="needs_judge", score=None, verdict=None, det_verdict=found.verdict)
     scale = rules.scale if item.kind == "explanation" else None
-    word = judged(blank, judge, template, variables, rules.judging, scale)
+    word = judged_reply(blank, judge, template, variables, rules.judging, scale)
     if rules.mode == "both" and not undecided:
         differs = word.score is not None and word.score != found.score
         flags = (*word.flags, "judge_disagrees") if differs else word.flags

@@ -192,7 +192,7 @@ class Judging:
         return [*made[:-1], *turns(template, self.shots, format_type, nonce), made[-1]]
 
 
-def judged(
+def judged_reply(
     result: GradeResult,
     judge: Judge,
     template_id: str,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from robustify.arrays import Bools, Floats, Ints
-from robustify.judge.audit.cues import Cue
+from robustify.judge.audit.spiked_cues import Cue
 from robustify.stats.distributions import poisson_binomial, upper_tail
 from robustify.stats.intervals import Interval, Rate, clopper_pearson, rate
 from robustify.summary import result as entries
@@ -16,7 +16,7 @@ from robustify.summary.reason import AuditorKind
 
 
 @dataclass(frozen=True, slots=True)
-class Audit:
+class AuditRate:
     """A rate on some items, and what is expected there by chance: `chance` is what the selection leaves a picker that
     knows nothing, `even` the mean of 1/k on the same items, and `free` the number of them on which the pick was not
     ruled out beforehand (None: all). `p`: how often chance gives as much, where an exact or a permutation test
@@ -75,7 +75,7 @@ class Audit:
 
 
 @dataclass(frozen=True, slots=True)
-class Auditor:
+class AuditorRates:
     """An auditor, whether it is independent of the filter, and its rates.
 
     `before`: on all items, kept or not; `control`: of the same probe on the vectors of random weights. `sees_from`:
@@ -85,9 +85,9 @@ class Auditor:
 
     kind: AuditorKind
     name: str
-    audit: Audit
+    audit: AuditRate
     independent: bool
-    before: Audit | None = None
+    before: AuditRate | None = None
     control: Rate | None = None
     sees_from: dict[Cue, float | None] = field(default_factory=dict)
 
@@ -110,7 +110,7 @@ class Auditor:
         return {"auditor": self.name, "kind": self.kind, "value": rate.value or 0.0, "n": rate.n}
 
 
-def audited(best: Bools, key: Ints, k: Ints, would: Bools) -> Audit:
+def audited(best: Bools, key: Ints, k: Ints, would: Bools) -> AuditRate:
     """Of picks `best` (n, K) that were fixed before the keys were known.
 
     An item is kept because its key is none of the options that would have flagged it (`would`, (n, K)), so under
@@ -123,13 +123,13 @@ def audited(best: Bools, key: Ints, k: Ints, would: Bools) -> Audit:
     open_ = (share * ~would[there]).sum(axis=1)
     chance = open_ / np.maximum(k - would[there].sum(axis=1), 1)
     if not len(won):
-        return Audit(rate(won), None)
-    return Audit(rate(won), float(chance.mean()), float(np.mean(1 / k)), int(np.count_nonzero(open_)))
+        return AuditRate(rate(won), None)
+    return AuditRate(rate(won), float(chance.mean()), float(np.mean(1 / k)), int(np.count_nonzero(open_)))
 
 
 def among_open(
     credit: Floats, size: Ints, k: Ints, p: float | None = None, refits: int | None = None
-) -> Audit:
+) -> AuditRate:
     """Of one pick an item among its `size` open options, credit (n,) NaN where it was not scored.
 
     The hits are Poisson-binomial under the null, and so no more spread than the binomial of their mean: the interval
@@ -139,11 +139,11 @@ def among_open(
     won, size, k = credit[there], size[there], k[there]
     n = len(won)
     if not n:
-        return Audit(Rate(None, 0, None), None)
+        return AuditRate(Rate(None, 0, None), None)
     hits = round(float(won.sum()))
     exact = upper_tail(poisson_binomial(1 / size), hits) if p is None else p
     found = Rate(hits / n, n, clopper_pearson(hits, n))
-    return Audit(found, float(np.mean(1 / size)), float(np.mean(1 / k)), p=exact, refits=refits)
+    return AuditRate(found, float(np.mean(1 / size)), float(np.mean(1 / k)), p=exact, refits=refits)
 
 
 def _exact(right: float, n: int, level: float = 0.95) -> Interval:

@@ -10,7 +10,7 @@ from robustify.baselines.heuristics import VIEW as HEURISTIC
 from robustify.baselines.heuristics import heuristic_scores
 from robustify.baselines.linear_probes import CONTROL, FORWARD
 from robustify.baselines.linear_probes import VIEW as HEAD
-from robustify.judge.audit.auditor import Audit, Auditor, among_open, audited
+from robustify.judge.audit.auditor import AuditorRates, AuditRate, among_open, audited
 from robustify.judge.audit.fresh import FreshProbe, Kept, everything, kept_by
 from robustify.judge.audit.recall import Followers, of_rules
 from robustify.scoring import best as tied_for_best
@@ -23,7 +23,7 @@ from robustify.summary.reason import AuditorKind
 
 def left_out(
     index: ItemIndex, votes: Votes, rules: ScreenRules, followers: Followers | None
-) -> Iterator[Auditor]:
+) -> Iterator[AuditorRates]:
     """Each voter on what the others keep."""
     for m, name in enumerate(votes.voters):
         others = votes.without(name)
@@ -39,7 +39,7 @@ def non_voters(
     rules: ScreenRules,
     kept: Kept,
     followers: Followers | None,
-) -> Iterator[Auditor]:
+) -> Iterator[AuditorRates]:
     """Models that were asked as the voters were, and did not vote."""
     names = [m for m in models_asked(answers, VIEW_OF[rules.mode], votes.template) if m not in votes.voters]
     if names and votes.template is not None:
@@ -51,12 +51,12 @@ def non_voters(
 
 def _model(
     kind: AuditorKind, name: str, best: Bools, kept: Kept, index: ItemIndex, followers: Followers | None
-) -> Auditor:
+) -> AuditorRates:
     found = audited(best[kept.mask], kept.key, kept.k, kept.would)
     known = index.k > 0
     before = audited(best[known], index.key[known], index.k[known], np.zeros_like(best[known]))
     seen = {} if followers is None else followers.of_picks(best, found)
-    return Auditor(kind, name, found, kind == "non_voter", before=before, sees_from=seen)
+    return AuditorRates(kind, name, found, kind == "non_voter", before=before, sees_from=seen)
 
 
 def on_vectors(
@@ -67,7 +67,7 @@ def on_vectors(
     followers: Followers | None,
     *,
     independent: bool,
-) -> Iterator[Auditor]:
+) -> Iterator[AuditorRates]:
     """Linear probes, by their forward rows. They were fitted on items that the filter removed too: a pick rests on the
     keys of the blocks before it alone, and were there no shortcut left, would not know which open option is the key.
     """
@@ -78,7 +78,7 @@ def on_vectors(
         scores, control = (_scores(answers, index, one) for one in (name, name + CONTROL))
         found, beside = _forward(scores, kept, probe), _forward(control, kept, probe).rate
         seen = {} if followers is None else followers.of_picks(tied_for_best(scores, index.k), found)
-        yield Auditor(
+        yield AuditorRates(
             "head",
             name,
             found,
@@ -97,7 +97,7 @@ def _scores(answers: Answers, index: ItemIndex, name: str) -> Floats:
     return out
 
 
-def _forward(scores: Floats, kept: Kept, probe: FreshProbe) -> Audit:
+def _forward(scores: Floats, kept: Kept, probe: FreshProbe) -> AuditRate:
     """The best open option of each item; of near-duplicates the first."""
     liking = np.where(kept.open, scores[kept.mask], -np.inf)
     # Options that tie are ordered by lot, so that each item has one pick.
@@ -110,7 +110,7 @@ def _forward(scores: Floats, kept: Kept, probe: FreshProbe) -> Audit:
 
 def rules_of_thumb(
     answers: Answers, index: ItemIndex, kept: Kept, probe: FreshProbe, *, independent: bool
-) -> Iterator[Auditor]:
+) -> Iterator[AuditorRates]:
     """Of the rules without a model the one that chance explains least on the items kept; its p is Holm's of all."""
     if first_template(answers, HEURISTIC) is None or not kept.items:
         return
@@ -128,10 +128,10 @@ def rules_of_thumb(
     ci = row["ci"]
     assert isinstance(ci, list)
     found = Rate(_number(row, "value"), int(_number(row, "n")), (ci[0], ci[1]))
-    result = Audit(found, _number(row, "expected"), _number(row, "chance"), p=_number(row, "p_holm"))
+    result = AuditRate(found, _number(row, "expected"), _number(row, "chance"), p=_number(row, "p_holm"))
     items = [probe.items[probe.place[one]] for one in kept.items if one in probe.place]
     seen = of_rules(items, found.n) if items else {}
-    yield Auditor("heuristic", name, result, independent, sees_from=seen)
+    yield AuditorRates("heuristic", name, result, independent, sees_from=seen)
 
 
 def _number(row: dict[str, object], name: str) -> float:

@@ -11,7 +11,7 @@ from robustify.baselines.artifact_probe import FEWEST_ITEMS, ProbeSettings, near
 from robustify.baselines.features import matrix
 from robustify.baselines.forward_blocks import forward_blocks, forward_rank
 from robustify.item import Item
-from robustify.judge.audit.auditor import Audit, among_open
+from robustify.judge.audit.auditor import AuditRate, among_open
 from robustify.judge.audit.forward import Design, refitted
 from robustify.screen.consensus import ROBUST, outcome, weighed, would_flag
 from robustify.screen.item_index import ItemIndex
@@ -72,13 +72,13 @@ class FreshProbe:
     def __init__(self, items: Sequence[Item] | None, settings: ProbeSettings) -> None:
         self.items = list(items or ())
         self.settings = settings
-        self._seen: dict[tuple[object, ...], Audit | None] = {}
+        self._seen: dict[tuple[object, ...], AuditRate | None] = {}
 
-    def audit(self, votes: Votes, rules: ScreenRules) -> Audit | None:
+    def audit(self, votes: Votes, rules: ScreenRules) -> AuditRate | None:
         """A fresh probe on what these rules keep; None where there is too little to fit on."""
         return self.of(kept_by(votes, rules))
 
-    def of(self, kept: Kept) -> Audit | None:
+    def of(self, kept: Kept) -> AuditRate | None:
         """The same of items already picked out."""
         if not kept.items or not all(name in self.place for name in kept.items):
             return None
@@ -87,7 +87,7 @@ class FreshProbe:
             self._seen[mark] = self._audit(kept)
         return self._seen[mark]
 
-    def of_all(self, index: ItemIndex) -> Audit | None:
+    def of_all(self, index: ItemIndex) -> AuditRate | None:
         """The same on all items, as if every option were open."""
         return self.of(everything(index.items, index.key, index.k))
 
@@ -118,7 +118,7 @@ class FreshProbe:
         design = Design.of(self.features[rows], size[at], forward_blocks(groups[at]), self.settings.seed)
         return Fitted(design, at, key)
 
-    def _audit(self, kept: Kept) -> Audit | None:
+    def _audit(self, kept: Kept) -> AuditRate | None:
         found = self.fitted(kept)
         if found is None:
             return None

@@ -16,10 +16,10 @@ from robustify.arrays import Bools, Floats, Ints
 from robustify.baselines.features import matrix, surface_features
 from robustify.baselines.heuristics import HEURISTICS
 from robustify.item import Item
-from robustify.judge.audit.auditor import Audit
-from robustify.judge.audit.cues import CUES, Cue, spiked, standing
+from robustify.judge.audit.auditor import AuditRate
 from robustify.judge.audit.forward import Design, permuted
 from robustify.judge.audit.fresh import FreshProbe, Kept
+from robustify.judge.audit.spiked_cues import CUES, Cue, spiked, standing
 from robustify.scoring import credit
 from robustify.stats.intervals import clopper_pearson
 from robustify.stats.tests import LEVEL, minimum_detectable_difference
@@ -104,7 +104,7 @@ class Followers:
         self.k = np.array([item.k for item in items], dtype=np.int64)
         self.key = key
 
-    def of_picks(self, best: Bools, audit: Audit) -> SeesFrom:
+    def of_picks(self, best: Bools, audit: AuditRate) -> SeesFrom:
         """Of an auditor with these picks (n, K) on all items, audited on the items kept.
 
         Where a cue stands at a wrong option, an auditor that follows it picks that option. The lower Clopper-Pearson

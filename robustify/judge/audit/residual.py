@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from robustify.answers import Answers
-from robustify.judge.audit.auditor import Auditor
+from robustify.judge.audit.auditor import AuditorRates
 from robustify.judge.audit.auditors import left_out, non_voters, on_vectors, rules_of_thumb
 from robustify.judge.audit.fresh import FreshProbe, kept_by
 from robustify.judge.audit.recall import Followers, of_probe
@@ -51,7 +51,7 @@ def residual(
     if fresh is not None:
         before = probe.of_all(index)
         auditors.append(
-            Auditor("probe", "probe", fresh, not fitted, before=before, sees_from=of_probe(probe, kept))
+            AuditorRates("probe", "probe", fresh, not fitted, before=before, sees_from=of_probe(probe, kept))
         )
     robust = (outcome(votes, rules) == ROBUST) & (index.k > 0)
     chance = float(np.mean(1 / index.k[robust])) if robust.any() else None
@@ -72,5 +72,5 @@ def residual(
     )
 
 
-def _of_kind(kind: AuditorKind, auditors: Sequence[Auditor]) -> dict[str, entries.Auditor]:
+def _of_kind(kind: AuditorKind, auditors: Sequence[AuditorRates]) -> dict[str, entries.Auditor]:
     return {a.name: a.entry() for a in auditors if a.kind == kind}

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from robustify.judge.audit.auditor import Auditor
-from robustify.judge.audit.cues import CUES, Cue
+from robustify.judge.audit.auditor import AuditorRates
+from robustify.judge.audit.spiked_cues import CUES, Cue
 from robustify.stats.tests import LEVEL
 from robustify.summary.reason import (
     AboveChance,
@@ -21,7 +21,7 @@ WITHIN = 2.0
 
 
 def judged(
-    auditors: Sequence[Auditor], chance: float | None, margin: float
+    auditors: Sequence[AuditorRates], chance: float | None, margin: float
 ) -> tuple[Verdict, list[AuditReason]]:
     """The verdict and its reasons; auditors without an answer do not count.
 
@@ -61,20 +61,20 @@ def judged(
     return "inconclusive", reasons
 
 
-def seen(auditors: Sequence[Auditor], margin: float) -> set[Cue]:
+def seen(auditors: Sequence[AuditorRates], margin: float) -> set[Cue]:
     """The kinds of cue that any of these would have seen on at most twice the margin of the items kept."""
     found = [(cue, share) for a in auditors for cue, share in a.sees_from.items()]
     return {cue for cue, share in found if share is not None and share <= WITHIN * margin + 1e-9}
 
 
-def _open(a: Auditor, chance: float, margin: float) -> bool:
+def _open(a: AuditorRates, chance: float, margin: float) -> bool:
     """Whether it stands against a certificate: the best of many rules by its corrected p, others by their bound."""
     if a.kind == "heuristic":
         return a.audit.p is not None and a.audit.p <= LEVEL
     return a.audit.bounds()[1] >= a.audit.limit(chance) + margin
 
 
-def _above_chance(a: Auditor, chance: float, level: float) -> AboveChance:
+def _above_chance(a: AuditorRates, chance: float, level: float) -> AboveChance:
     even = chance if a.audit.even is None else a.audit.even
     low, limit = a.audit.bounds(1 - level)[0], a.audit.limit(chance)
     audit = a.audit
@@ -83,6 +83,6 @@ def _above_chance(a: Auditor, chance: float, level: float) -> AboveChance:
     )
 
 
-def _not_below_margin(a: Auditor, chance: float, margin: float) -> NotBelowMargin:
+def _not_below_margin(a: AuditorRates, chance: float, margin: float) -> NotBelowMargin:
     limit = a.audit.limit(chance) + (0 if a.kind == "heuristic" else margin)
     return NotBelowMargin(**a.reason(), high=a.audit.bounds()[1], limit=limit, p=a.audit.p)

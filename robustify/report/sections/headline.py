@@ -243,11 +243,13 @@ def closing(summary: Summary, folder: str) -> list[str]:
         word, _, said = verdict(summary)
         screen, splits = summary.screen or Screen(), summary.splits or Splits()
         expected = (screen.by_place or screen).expected_flags
-        by_chance = (
-            ""
-            if expected is None or expected.value is None
-            else f"; {count(expected.value)} items expected by chance alone"
-        )
+        cut = screen.cut
+        if cut is not None and cut.false_share is not None and cut.false_share.value is not None:
+            by_chance = f"; of these by chance {rate(cut.false_share)}"
+        elif expected is None or expected.value is None or cut is not None:
+            by_chance = ""
+        else:
+            by_chance = f"; {count(expected.value)} items expected by chance alone"
         sizes = {name: getattr(splits, name) for name in ("robust", "shortcut", "undecided", "cloze")}
         shown = (f"{name} {_count(n if isinstance(n, int) else None)}" for name, n in sizes.items())
         whole_set = summary.release is not None and summary.release.published is not False

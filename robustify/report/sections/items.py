@@ -1,9 +1,9 @@
 """Which items, and why: flagged items by the cue that carries them, and those that most likely hold a shortcut."""
 
 from robustify.report.blocks import Block, Cell, Column, Section, Table, heads_of, quiet
-from robustify.report.cues import LABELS
+from robustify.report.cue_sentences import LABELS
 from robustify.report.format import absent, count, percent, plain, rate_cell
-from robustify.summary.evidence import CueCode, Evidence, LikelyItem
+from robustify.summary.cue_counts import CueCode, CueCounts, LikelyItem
 from robustify.summary.quantity import Quantity
 from robustify.summary.result import Summary
 
@@ -17,7 +17,7 @@ def items(summary: Summary) -> Section:
     return Section.of("items", *title, _cues(found), _likeliest(found))
 
 
-def _cues(found: Evidence) -> Block:
+def _cues(found: CueCounts) -> Block:
     if not found.cues:
         return quiet("No flagged item was picked by the question-free scorer, so no cue is counted.")
     return Table(
@@ -34,7 +34,7 @@ def _items(q: Quantity) -> Cell:
     return absent() if q.value is None or q.n is None else Cell(count(round(q.value * q.n)))
 
 
-def _likeliest(found: Evidence) -> Block | None:
+def _likeliest(found: CueCounts) -> Block | None:
     rows = [row for row in found.likeliest or () if row.item is not None]
     if not rows:
         return None

@@ -23,7 +23,7 @@ from robustify.baselines.features import (
 )
 from robustify.baselines.key_words import WordUse
 from robustify.report.format import counted, plain
-from robustify.summary.evidence import CueCode
+from robustify.summary.cue_counts import CueCode
 
 T = TypeVar("T")
 

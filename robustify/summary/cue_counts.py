@@ -21,7 +21,7 @@ class LikelyItem(Part):
     cue: Annotated[CueCode | None, never("word")] = None
 
 
-class Evidence(Part):
+class CueCounts(Part):
     """Of the `n` flagged items that the question-free scorer ranked: the share that each cue carried, most first."""
 
     n: HiddenCount = None
