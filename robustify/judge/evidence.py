@@ -75,7 +75,7 @@ TEXTUAL = tuple(c for c in CUES if c not in ("text_votes", "letter_votes", "vect
 """Cues that stand in the item's own text."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Evidence:
     """The evidence on n items, from m voters and c cues.
 
@@ -189,7 +189,7 @@ def cue_counts(found: Evidence, flagged: Bools) -> entries.CueCounts:
     among = flagged & (found.pick >= 0)
     shares = {cue: rate((leading[among] == cue).astype(np.float64)) for cue in CUES}
     shown = {cue: Quantity.of(share) for cue, share in shares.items() if share.value}
-    likely = np.nan_to_num(found.shortcut, nan=-1.0)
+    likely = np.where(flagged, np.nan_to_num(found.shortcut, nan=-1.0), -1.0)
     order = np.lexsort((-np.nan_to_num(found.weight), -likely))[:LISTED].tolist()
     return entries.CueCounts(
         n=int(np.count_nonzero(among)),
@@ -197,7 +197,7 @@ def cue_counts(found: Evidence, flagged: Bools) -> entries.CueCounts:
         likeliest=tuple(
             entries.LikelyItem(item=found.items[at], p_shortcut=float(found.shortcut[at]), cue=leading[at])
             for at in order
-            if found.shortcut[at] > 0
+            if likely[at] > 0
         ),
     )
 

@@ -18,7 +18,7 @@ from robustify.screen.chance import Chance, chance, chance_by_place
 from robustify.screen.item_index import ItemIndex
 from robustify.screen.key_positions import where_keys_stand
 from robustify.screen.screen_rules import FDR, ScreenRules, require_voters, votes_needed
-from robustify.screen.votes import UNANSWERED, Votes, cast_votes, models_asked
+from robustify.screen.votes import UNANSWERED, Flagging, Votes, cast_votes, models_asked
 
 T = TypeVar("T", bound=np.generic)
 
@@ -178,20 +178,29 @@ def screen_chance(votes: Votes, rules: ScreenRules, groups: Ints | None = None) 
     flagged = _at_key(would, key) & (key >= 0)
     together = None if groups is None else groups[there]
     found = chance(flagged, would, k, together)
-    if rules.criterion == FDR:
-        # The scorer was fitted on these keys and the cut drawn by them, so that this p would be too small.
-        found = replace(found, p=None)
-        alone = would.sum(axis=1) <= 1
-        if not alone.all():
-            # Near-duplicates of a flagged item are flagged with it, whatever their key: they tell nothing of the rate.
-            rest = chance(
-                flagged[alone], would[alone], k[alone], None if together is None else together[alone]
-            )
-            found = replace(found, latent=rest.latent, latent_ci=rest.latent_ci)
-    places = where_keys_stand(key, k) if votes.placed and rules.criterion != FDR else None
+    if rules.criterion == FDR and votes.ranked is not None:
+        return _of_ranking(found, flagged, would, k, together, votes.ranked(votes.voters, rules))
+    places = where_keys_stand(key, k) if votes.placed else None
     if places is None:
         return found
     return replace(found, by_place=chance_by_place(flagged, would, key, k, together), places=places)
+
+
+def _of_ranking(
+    found: Chance, flagged: Bools, would: Bools, k: Ints, groups: Ints | None, ranked: Flagging
+) -> Chance:
+    """What chance explains of the flags of `criterion: fdr`: the share by its cut, and no p.
+
+    The scorer was fitted on these keys and the cut drawn by them, so that a p of counts would be too small. Items that
+    follow a flagged near-duplicate are flagged whatever their key, so that they say nothing of chance. Where nothing
+    is flagged no cut reached q, which bounds no rate of shortcuts.
+    """
+    alone = would.sum(axis=1) <= 1
+    if not alone.all():
+        rest = chance(flagged[alone], would[alone], k[alone], None if groups is None else groups[alone])
+        found = replace(rest, n=found.n, flagged=found.flagged, share=found.share)
+    found = replace(found, p=None, false_share=ranked.false_share)
+    return found if flagged.any() else replace(found, latent=None, latent_ci=None)
 
 
 def _at_key(table: npt.NDArray[T], key: Ints) -> npt.NDArray[T]:

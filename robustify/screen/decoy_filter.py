@@ -26,9 +26,10 @@ from robustify.stats.decoys import (
     hits_per_miss,
     shortcut_probability,
 )
+from robustify.stats.intervals import Rate
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Decision:
     """The filter's outcome on n items.
 
@@ -123,13 +124,17 @@ class DecoyFilter:
         ranking, made = self.ranking(voters, vectors=not rules.fdr_exact), self.decision(voters, rules)
         flagged = made.outcome == SHORTCUT
         leads = ranking.group == np.arange(len(flagged))
-        # By e-values no threshold is drawn; whatever weighs as much as a flagged item would have been flagged.
-        lowest = ranking.weight[flagged & leads].min() if flagged.any() else np.inf
-        above = np.flatnonzero(leads & (np.nan_to_num(ranking.weight, nan=-np.inf) >= lowest))
+        above = flagged & leads
+        if made.cut.threshold is not None:
+            # By e-values no threshold is drawn, and of the misses none is known to lie above a cut.
+            ranked = leads & (ranking.top >= 0) & (ranking.null < 1)
+            above |= ranked & (np.nan_to_num(ranking.weight, nan=-np.inf) >= made.cut.threshold)
+        at = np.flatnonzero(above)
         would = np.zeros((len(flagged), self._index.width), dtype=bool)
-        would[above, ranking.top[above]] = True
+        would[at, ranking.top[at]] = True
         would[flagged & ~leads] = True
-        return Flagging(would, made.outcome == UNDECIDED)
+        share = Rate(made.cut.estimate, made.cut.hits, made.cut.interval)
+        return Flagging(would, made.outcome == UNDECIDED, share)
 
     def ranked(self, votes: Votes) -> Votes:
         """The votes, with what `fdr` flags beside them."""

@@ -2,7 +2,9 @@
 
 Level 1 are cross-fitted probes on the options' texts. Level 2 is a conditional logit on their logits and on what each
 voter liked, fitted for each fold on the other folds, whose level-1 logits come from fits without it. So nothing
-that an item is ranked by was fitted on its own key, or on that of a near-duplicate or of its passage.
+that an item is ranked by was fitted on its own key, or on that of a near-duplicate or of its passage. Linear probes are
+the exception: their rows of other folds, on which level 2 is fitted, have seen keys of this one (`vectors=False`
+leaves them out).
 """
 
 from collections.abc import Mapping, Sequence
@@ -53,7 +55,7 @@ _EQUAL = 1e-9
 """Log probabilities that differ by less differ by rounding."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Ranking:
     """The ranking of n items with at most K options by a scorer that saw no question.
 
@@ -158,7 +160,7 @@ def _likings(
     own = VIEW_OF[rules.mode]
     template = rules.template or first_template(answers, own, rules.voters)
     voters = rules.voters or (() if template is None else models_asked(answers, own, template))
-    complete, placed = np.full(len(index), bool(voters)), False
+    complete, placed = np.ones(len(index), dtype=bool), False
     found: dict[str, Floats] = {}
     modes: tuple[Mode, ...] = ("text", "letter")
     for mode in modes:
@@ -171,10 +173,11 @@ def _likings(
                 *preferences(block, mode, index, rules.norm if mode == rules.mode else "chars"), index
             )
             answered = ~(np.isnan(liking) & there).any(axis=1) & (index.k > 0)
+            # A voter that was asked and answered nothing leaves every item incomplete.
+            complete &= answered | (len(block) == 0 and mode != rules.mode)
             if answered.any():
                 total += np.where(answered[:, None], _standardised(liking, there), 0.0)
                 n += answered
-                complete &= answered
                 placed |= mode == "letter" and in_own_order(block)
         if n.any():
             found[f"{mode} votes"] = total / np.maximum(n, 1)[:, None]

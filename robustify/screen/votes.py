@@ -16,21 +16,24 @@ from robustify.arrays import Bools, Floats, Ints
 from robustify.scoring import best, normalised
 from robustify.screen.item_index import ItemIndex, item_index
 from robustify.screen.screen_rules import FULL_OF, VIEW_OF, Mode, Rotation, ScreenRules, TextNorm
+from robustify.stats.intervals import Rate
 
 PROBE = "probe"
 UNANSWERED, TIED = -1, -2
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Flagging:
     """What a rule flags that counts no votes.
 
     `would` (n, K): it would flag the item, were option j its key; `undecided` (n,): it cannot say, because an
     answer is missing or options share the best score.
+    `false_share`: of what it flags, the share that is there by chance, from the misses above its cut.
     """
 
     would: Bools
     undecided: Bools
+    false_share: Rate
 
 
 @dataclass(frozen=True)

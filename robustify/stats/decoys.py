@@ -107,6 +107,8 @@ def exact_hits(
     left out at random with probability 1 - rho / largest rho, which makes all rho the largest; the draw is a hash of
     the item's name.
     """
+    if not len(weight):
+        return np.zeros(0, dtype=bool), Cut(0, None, 0, 0, 0.0, None, None)
     n, largest = len(weight), float(rho.max(initial=0.0))
     e, misses = np.zeros(n), np.zeros(n, dtype=np.int64)
     left_in = hit | (_uniform(names) * largest < rho) if np.ptp(rho) > 0 else np.ones(n, dtype=bool)

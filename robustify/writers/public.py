@@ -37,6 +37,7 @@ from robustify.run import (
     write_quarantine,
 )
 from robustify.screen.screen_rules import ScreenRules
+from robustify.screen.variants import criterion_words
 from robustify.views import View, template
 from robustify.writers.verdict_table import write_verdicts
 
@@ -236,7 +237,15 @@ def signature(config: Config, asked: Asked) -> str:
         "n": asked.data["n_items"],
         "data": asked.data["sha256"][:8],
         "voters": ",".join(screen.voters) or "none",
-        "screen": "/".join([screen.criterion, screen.mode, *_turns(screen), _screened(config, asked)]),
+        "screen": "/".join(
+            [
+                criterion_words(screen).replace(" ", "-"),
+                screen.mode,
+                *_turns(screen),
+                *(["forced"] if screen.force_letters else []),
+                _screened(config, asked),
+            ]
+        ),
         "probe": screen.probe_vote
         if screen.probe_vote == "none"
         else f"{screen.probe_vote}@{screen.probe_confidence}",

@@ -107,3 +107,46 @@ def test_the_rule_is_asked_of_every_option_and_of_fewer_voters() -> None:
     assert (outcome(fewer, FDR) == SHORTCUT).any()
     stricter = FDR.model_copy(update={"fdr": 0.02})
     assert (outcome(votes, stricter) == SHORTCUT).sum() <= removed.sum()
+
+
+def test_by_e_values_verdicts_are_those_that_were_decided() -> None:
+    b = bench(400, 2, s=0.4, agree=0.2, seed=4)
+    answers, items = Answers.of(rows(b, rotations=False, bias=0.0)), items_of(b, cue=True)
+    index = item_index(answers, b.ids)
+    exact = ScreenRules(fdr=0.1, fdr_exact=True)
+    by_rank = DecoyFilter(answers, index, exact, items, ProbeSettings(), {})
+    votes = by_rank.ranked(cast_votes(answers, exact, index))
+    decided = by_rank.decision(votes.voters, exact)
+    assert (outcome(votes, exact) == decided.outcome).all()
+    assert decided.cut.hits == (decided.outcome == SHORTCUT).sum() > 0
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_nothing_to_rank_is_nothing_flagged(exact: bool) -> None:
+    b = bench(60, 1, seed=9)
+    table = Answers.of(rows(replace(b, picks=np.full_like(b.picks, -2)), rotations=False, bias=0.0))
+    found = judge(table, Facts("ties"), Rules(ScreenRules(fdr_exact=exact)))
+    assert {v.verdict for v in found.verdicts} == {"undecided"}
+
+
+def test_a_voter_that_answered_nothing_leaves_no_item_robust() -> None:
+    b = bench(120, 2, seed=9)
+    picks = np.column_stack([b.picks[:, 0], np.full(120, -1)])
+    found = judged(replace(b, picks=picks), FDR, cue=False)
+    assert not any(v.verdict == "robust" for v in found.verdicts)
+
+
+def test_followers_do_not_count_as_chance() -> None:
+    b = bench(300, 2, s=0.3, agree=0.2, seed=3)
+    together = {name: "one passage" for name in b.ids[:40]}
+    screen = judged(b, FDR, groups=together).summary.screen
+    assert screen is not None
+    assert screen.cut is not None
+    assert screen.false_share == screen.cut.false_share
+
+
+def test_where_nothing_is_flagged_no_rate_is_bounded() -> None:
+    screen = judged(bench(300, 2, s=0.0, agree=0.2, seed=5), FDR, cue=False).summary.screen
+    assert screen is not None
+    assert screen.latent_shortcut_rate is not None
+    assert screen.latent_shortcut_rate.value is None

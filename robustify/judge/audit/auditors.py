@@ -1,6 +1,7 @@
 """Who audits: voters left out of the vote, models that did not vote, linear probes, rules without a model."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -8,14 +9,14 @@ from robustify.answers import Answers
 from robustify.arrays import Bools, Floats
 from robustify.baselines.heuristics import VIEW as HEURISTIC
 from robustify.baselines.heuristics import heuristic_scores
-from robustify.baselines.linear_probes import CONTROL, FORWARD
+from robustify.baselines.linear_probes import CONTROL, FORWARD, TEMPLATE
 from robustify.baselines.linear_probes import VIEW as HEAD
 from robustify.judge.audit.auditor import AuditorRates, AuditRate, among_open, audited
 from robustify.judge.audit.fresh import FreshProbe, Kept, everything, kept_by
 from robustify.judge.audit.recall import Followers, of_rules
 from robustify.scoring import best as tied_for_best
 from robustify.screen.item_index import ItemIndex
-from robustify.screen.screen_rules import VIEW_OF, ScreenRules
+from robustify.screen.screen_rules import FDR, VIEW_OF, ScreenRules
 from robustify.screen.votes import Votes, cast_votes, first_template, models_asked, preferences
 from robustify.stats.intervals import Rate
 from robustify.summary.reason import AuditorKind
@@ -46,7 +47,10 @@ def non_voters(
         changes = {"criterion": "unanimous", "voters": tuple(names), "template": votes.template}
         best = cast_votes(answers, rules.model_copy(update=changes), index).best
         for m, name in enumerate(names):
-            yield _model("non_voter", name, best[:, m], kept, index, followers)
+            one = _model("non_voter", name, best[:, m], kept, index, followers)
+            # A model whose vectors rank the items took part in the filter.
+            ranks = rules.criterion == FDR and name in models_asked(answers, HEAD, TEMPLATE)
+            yield replace(one, independent=not ranks)
 
 
 def _model(

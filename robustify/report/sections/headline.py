@@ -116,6 +116,12 @@ def _removed(summary: Summary, screen: Screen, splits: Splits) -> Tile:
 
 
 def _expected(summary: Summary, screen: Screen) -> Tile:
+    if screen.cut is not None and screen.cut.false_share is not None:
+        q = f"at most {percent(screen.cut.q or 0.0)} asked for"
+        found = screen.cut.false_share
+        if found.value is None:
+            return Tile(EXPECTED, "nothing was removed", (q,))
+        return Tile(EXPECTED, percent(found.value), (rests_on(found), q))
     expected = (screen.by_place or screen).expected_flags
     share = chance_share(screen)
     if expected is None or expected.value is None:

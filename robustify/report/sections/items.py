@@ -13,7 +13,17 @@ def items(summary: Summary) -> Section:
     title = "Which items, and why", "Items"
     found = summary.evidence
     if found is None:
-        return Section("items", *title, (quiet("Not measured: no question-free scorer ranked the items."),))
+        return Section(
+            "items",
+            *title,
+            (
+                quiet(
+                    "Not measured: no question-free scorer ranked the items."
+                    if summary.release is None
+                    else "Withheld: what speaks of single items leaves no restricted run."
+                ),
+            ),
+        )
     return Section.of("items", *title, _cues(found), _likeliest(found))
 
 
