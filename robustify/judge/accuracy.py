@@ -215,16 +215,18 @@ def by_decoys(won: Floats, pick: Ints, parts: Parts) -> ByDecoys | None:
     if min(sides) < FEWEST_DECOYS:
         return None
     table = np.column_stack([hit * right, hit, weight * expected, weight])
+    draws = resampled(table, groups)
     with np.errstate(invalid="ignore"):
-        drawn = float(np.nanstd(_gap(resampled(table, groups))))
+        drawn, alone = float(np.nanstd(_gap(draws))), float(np.nanstd(draws[:, 2] / draws[:, 3]))
     # Where nearly all are right too little varies: on either side one item more may have gone the other way.
     error = math.hypot(drawn, *(1 / (side + 2) for side in sides))
     found, by_chance = float(right[hit].mean()), float(np.average(expected, weights=weight))
     off, t = found - by_chance, float(stdtrit(min(sides) - 1, 0.975))
+    half = t * math.hypot(alone, 1 / (sides[1] + 2))
     gap = differences.Difference(off, len(right), (off - t * error, off + t * error), error)
     return ByDecoys(
         flagged=Quantity.of(rate(right[hit], None if groups is None else groups[hit])),
-        expected=Quantity(value=by_chance, n=int((~hit).sum())),
+        expected=Quantity(value=by_chance, n=int((~hit).sum()), ci=(by_chance - half, by_chance + half)),
         difference=DifferenceQuantity.from_stats(gap),
         p=float(2 * stdtr(min(sides) - 1, -abs(off) / error)),
     )

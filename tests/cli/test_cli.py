@@ -56,7 +56,7 @@ def one_line(ended) -> str:
 
 
 def test_a_run_prints_data_on_stdout_and_nothing_else(robustify, config: Path) -> None:
-    ended = robustify(str(config), "--out", "out", "--json", "--no-progress")
+    ended = robustify(str(config), "--out", "out", "--json", "--no-progress", "--criterion", "unanimous")
     assert ended.code == 0, ended.err
     assert json.loads(ended.out)["summary"]["splits"]["shortcut"] == 4
 

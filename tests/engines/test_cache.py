@@ -183,3 +183,16 @@ def test_a_warm_repeat_computes_nothing(tmp_path: Path, monkeypatch: pytest.Monk
         done: list[int] = []
         assert engine.loglikelihoods(requests, done.append) == first
         assert (sum(done), engine.fingerprint()) == (3, recipe)
+
+
+def test_the_file_holds_no_text(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="the engine needs torch: the hf extra is not installed")
+    from robustify.engines.local.engine import HF
+
+    folder = tiny_llama(tmp_path / "model")
+    with Cache(tmp_path) as cache, HF("tiny", folder, cache=cache) as engine:
+        engine.loglikelihoods([Request("the right mat", " green")])
+    written = b"".join(p.read_bytes() for p in tmp_path.glob(f"{FILE}*"))
+    assert written
+    assert b"right" not in written
+    assert b"green" not in written

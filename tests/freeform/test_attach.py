@@ -63,7 +63,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_items(folder / "items.jsonl", made_items())
     path = folder / "boxes.yaml"
     path.write_text(
-        "name: boxes\nsensitivity: public\ndata: items.jsonl\nmodels: [one, two]\nlimits: {min_robust: 1}\n"
+        "name: boxes\nsensitivity: public\ndata: items.jsonl\nmodels: [one, two]\n"
+        "limits: {min_robust: 1}\nscreen: {criterion: unanimous}\n"
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipeline, "open_scorer", fake)

@@ -138,7 +138,7 @@ def test_a_voter_that_answered_nothing_leaves_no_item_robust() -> None:
 
 def test_followers_do_not_count_as_chance() -> None:
     b = bench(300, 2, s=0.3, agree=0.2, seed=3)
-    together = {name: "one passage" for name in b.ids[:40]}
+    together = dict.fromkeys(b.ids[:40], "one passage")
     screen = judged(b, FDR, groups=together).summary.screen
     assert screen is not None
     assert screen.cut is not None

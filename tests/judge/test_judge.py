@@ -521,7 +521,7 @@ def test_the_sentence_and_the_guardrail_tell_luck_at_one_level() -> None:
     p = tree(judge(table, Facts("log"), Rules(unanimous())), "screen", "excess_over_chance", "p")
     assert p < 0.04
     for level, told in ((0.05, True), (p / 2, False)):
-        found = judge(table, Facts("log"), Rules(limits=Limits(excess_p=level)))
+        found = judge(table, Facts("log"), Rules(unanimous(), limits=Limits(excess_p=level)))
         (check,) = [c for c in found.checks if c.name == "excess_above_chance"]
         assert check.passed is told
         assert found.summary.screen is not None

@@ -325,7 +325,8 @@ NO_TEXT = {"robust.jsonl", "shortcut.jsonl", "undecided.jsonl", "cloze.jsonl", "
 
 @pytest.fixture
 def textless(tmp_path: Path) -> Run:
-    return import_logs([LogPath(blind(tmp_path, VOTES, KEYS))], tmp_path / "out")
+    counted = {"screen.criterion": "unanimous"}
+    return import_logs([LogPath(blind(tmp_path, VOTES, KEYS))], tmp_path / "out", overrides=counted)
 
 
 def test_a_run_without_items_is_judged_and_says_what_is_absent(textless: Run, tmp_path: Path) -> None:
@@ -512,8 +513,9 @@ def test_a_path_that_is_there_has_no_prefix(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_halted_guardrails_end_with_7_and_the_run_is_there(robustify, tmp_path: Path) -> None:
-    code, _, _ = robustify("import", blind(tmp_path, VOTES, KEYS), "-o", "out")
-    assert code == 7, "three robust items are too few"
+    many = blind(tmp_path, {name: votes * 4 for name, votes in VOTES.items()}, KEYS * 4)
+    code, _, _ = robustify("import", many, "-o", "out", "--criterion", "unanimous")
+    assert code == 7, "so few robust items are too few"
     assert robustify("check", "out")[0] == 7
     assert robustify("judge", "out", "--criterion", "majority", "-o", "again")[0] == 7
     assert robustify("report", "out") == (0, "out/report.html\n", "")
