@@ -20,6 +20,7 @@ from robustify.judge.judgement import Facts, Rules, judge
 from robustify.screen.item_index import item_index
 from robustify.screen.screen_rules import ScreenRules
 from robustify.screen.votes import Flagging, cast_votes
+from robustify.stats.intervals import Rate
 from tests.support.fake_answers import Bench, bench, items_of, rows
 from tests.support.rules import unanimous
 from tests.support.trees import in_trees
@@ -289,7 +290,9 @@ def test_where_a_fitted_scorer_flagged_no_fitted_auditor_is_independent() -> Non
 
     def ranked(voters: tuple[str, ...], _: ScreenRules) -> Flagging:
         asked.append(voters)
-        return Flagging(sure[:, None] & (np.arange(4) == top[:, None]), np.zeros(300, dtype=bool))
+        return Flagging(
+            sure[:, None] & (np.arange(4) == top[:, None]), np.zeros(300, dtype=bool), Rate(None, 0, None)
+        )
 
     rules = ScreenRules(criterion="fdr", voters=b.voters)
     votes = replace(cast_votes(table, rules, held), ranked=ranked)

@@ -120,7 +120,10 @@ def rules_of_thumb(
         return
     judged = index.place >= 0
     keep = np.zeros(len(index.place), dtype=bool)
-    keep[judged] = kept.mask[index.place[judged]]
+    # Copies of an item are no evidence of their own.
+    alone = np.zeros_like(kept.mask)
+    alone[np.flatnonzero(kept.mask)[probe.first(kept)]] = True
+    keep[judged] = alone[index.place[judged]]
     could = np.zeros((len(index.place), kept.open.shape[1]), dtype=bool)
     spot = np.cumsum(kept.mask) - 1
     could[keep] = kept.open[spot[index.place[keep]]]

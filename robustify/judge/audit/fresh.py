@@ -92,12 +92,14 @@ class FreshProbe:
         return self.of(everything(index.items, index.key, index.k))
 
     def first(self, kept: Kept) -> Bools:
-        """Of these items (n,) the first in hash order of each group of near-duplicates; all where no text is known."""
+        """Of these items (n,) one of each group of near-duplicates: of those with most options closed by the selection,
+        as their copies' keys are no such option either, the first in hash order. All where no text is known.
+        """
         if not all(name in self.place for name in kept.items):
             return np.ones(len(kept.items), dtype=bool)
         place = np.array([self.place[name] for name in kept.items], dtype=np.int64)
         rank, duplicates, _ = (table[place] for table in self._order)
-        order = np.argsort(rank, kind="stable")
+        order = np.lexsort((rank, -kept.would.sum(axis=1)))
         out = np.zeros(len(place), dtype=bool)
         out[order[np.unique(duplicates[order], return_index=True)[1]]] = True
         return out

@@ -162,7 +162,7 @@ def _left(summary: Summary) -> Tile:
     if probe is None or probe.value is None:
         return Tile(label, missing(), _why(summary, "no probe on the items kept"))
     chance = () if residual.chance is None else (f"chance {percent(residual.chance)}",)
-    warning = ("it voted, so it is no outside check",) if voted else ()
+    warning = ("the filter uses it, so it is no outside check",) if voted else ()
     return Tile(label, percent(probe.value), ("of the items kept", rests_on(probe), *chance, *warning))
 
 
