@@ -42,7 +42,7 @@ def import_logs(
     """Judge the answers in these logs, into this folder.
 
     `data`: the benchmark's own files; without them the items are taken from the logs. `overrides`: settings of
-    the judging by their dotted config names.
+    the judging by their dotted config names; votes are counted unless they ask for `screen.criterion: fdr`.
 
     Raises:
         UsageError: a file that is not there, an option that does not fit its log, or one model that would vote twice.
@@ -56,7 +56,9 @@ def import_logs(
         read = read_logs(logs, options)
         gathered = gather(read, bench)
         _require_ordinary(logs, data, read, gathered, name)
-        config = _config(read, gathered, bench, data, name, overrides or {})
+        # Picks without scores tie wherever voters differ, and a ranking says nothing of ties.
+        settings = {"screen.criterion": "unanimous", **(overrides or {})}
+        config = _config(read, gathered, bench, data, name, settings)
         asked = _asked(config, read, gathered, bench)
     twins = same_model(asked.fingerprints, config.screen.voters)
     if twins is not None:

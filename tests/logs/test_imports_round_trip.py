@@ -76,6 +76,7 @@ def trip(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         "data": [{"path": str(shipped() / "data" / "benign_demo.jsonl")}],
         "models": [{"name": NAME}],
         "asking": {"views": ["choices_only", "full", "cloze"], "rotations": "one", "orders": 1},
+        "screen": {"criterion": "unanimous"},
         "limits": {"min_robust": 1},
         "limit": request.param,
     }

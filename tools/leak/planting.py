@@ -20,7 +20,7 @@ from tests.support.model_cache import tiny_llama
 SEED = 2026
 CONTROL = ("<|im_end|>", "[INST]", "</s>", "{{ stem }}", "{0}", "%(stem)s", "<script>", "' OR 1=1 --", "\\n")
 _make = restricted_set.items
-ASKING = "asking: {rotations: one, orders: 1}\nlimits: {min_robust: 1}\n"
+ASKING = "asking: {rotations: one, orders: 1}\nscreen: {criterion: unanimous}\nlimits: {min_robust: 1}\n"
 
 
 @dataclass(frozen=True, slots=True)

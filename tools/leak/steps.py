@@ -79,6 +79,7 @@ def _refused(world: World) -> list[Step]:
     return [
         step("undeclared file", "validate", str(data), codes=frozenset({0, 4})),
         step("undeclared run", "run", str(inputs / "undeclared.yaml"), "-o", "out/undeclared", codes=frozenset({4, *RUN})),
+        step("ranked run", "run", mock, "--criterion", "fdr", "-o", "out/ranked", codes=RUN),
         step("gate", "gate", str(data), codes=4),
         step("gate json", "gate", "--json", str(data), codes=4),
         step("apply, other key", "split", "apply", "out/robust.json", "--data", ADAPTER, "-o", "private/no.jsonl",
@@ -142,6 +143,7 @@ def public(world: World, *, short: bool) -> list[Step]:
         step("public run, json", "run", config, "-o", run, "--json", codes=RUN),
         step("public explain item", "explain", run, "p1", stdout=str(world.root / "allowed" / "item.txt")),
         step("public judge", "judge", run, "-o", "public/judged", "--criterion", "majority", "--json", codes=RUN),
+        step("public judge, fdr", "judge", run, "-o", "public/ranked", "--criterion", "fdr", codes=RUN),
         step("public check", "check", run, codes=RUN),
         step("public report", "report", run),
         *(step(f"public export {name}", "export", name, run, "-o", f"public/{name}", "--force")
