@@ -72,7 +72,7 @@ bench-demo: $(VENV)/.dev ## how long the demo takes, by step, on this machine; w
 leak-test: $(VENV)/.dev ## every command and fault with canaries planted, every byte searched: about 10 minutes; writes results/bench/leak.json
 	HF_HUB_OFFLINE=1 $(BIN)/python -m tools.leak
 
-calibrate: $(VENV)/.dev ## intervals and tests on known truth: about 20 minutes; writes results/calibration
+calibrate: $(VENV)/.dev ## intervals and tests on known truth: about an hour; writes results/calibration
 	$(BIN)/python -m bench.calibrate
 
 clean: ## remove the environment and what the tools left

@@ -42,7 +42,7 @@ SHARE = 1 / 3
 """Of the items of a set are planted with a cue."""
 MADE_UP = 360
 DRAWS, NULL_DRAWS = 5, 60
-RULES = ScreenRules(mode="text")
+RULES = ScreenRules(criterion="unanimous", mode="text")
 FEATURES_OF: dict[str, tuple[str, ...]] = {
     "longer_key": (
         "characters",

@@ -180,3 +180,48 @@ def bench_judging() -> str:
 
 
 _JUDGED = {"screen": "the choices alone", "whole": "the choices alone, the full question, cloze"}
+
+
+def filter_power() -> str:
+    """What the filter removes of planted and clean items, and its false share, by set of items."""
+    found = _read("cues.json")
+    if found is None:
+        return _absent("cues.json")
+    sets = {
+        "demo, 126 of 360 planted": found["demo"]["fdr"],
+        "the same, exact rule": found["demo"]["fdr_exact"],
+        "the same, no voters": found["demo"]["without_voters"],
+        "the same, all voters right": found["demo"]["unanimous"],
+        "other sets with listed kinds in a third of the items": found["other_listed"]["all"],
+        "eight kinds outside every list, one in a third of the items": found["unlisted"]["all"],
+        "the same eight, by the listed features alone": found["unlisted_by_listed_features_alone"]["all"],
+    }
+    columns = ("removed", "clean_removed", "false_share")
+    rows = [[name, *(_with_ends(one[column]) for column in columns)] for name, one in sets.items()]
+    return _table("items | planted removed | clean removed | of the removed, clean", rows)
+
+
+def filter_redrawn() -> str:
+    """The same demo with the keys of all items drawn anew but those of some planted ones."""
+    found = _read("cues.json")
+    if found is None:
+        return _absent("cues.json")
+    rows = [
+        [
+            planted,
+            str(one["draws"]),
+            rule,
+            f"{100 * one[kind]['false_share']:.1f} % ({100 * one[kind]['error']:.1f})",
+            f"{100 * one[kind]['any_flag']:.0f} %",
+            f"{100 * one[kind]['removed']:.0f} %",
+        ]
+        for planted, one in found["keys_redrawn"].items()
+        for kind, rule in (("fdr", "pooled"), ("fdr_exact", "exact"))
+    ]
+    heads = "planted items that keep their key | draws | rule | mean false share (standard error)"
+    return _table(f"{heads} | any flag | planted removed", rows)
+
+
+def _with_ends(rate: dict[str, Any]) -> str:
+    low, high = rate["ci"]
+    return f"{100 * rate['value']:.1f} % ({100 * low:.1f} to {100 * high:.1f})"

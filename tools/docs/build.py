@@ -19,7 +19,14 @@ from tools.docs import leak as docs_leak
 from tools.docs import release as docs_release
 from tools.docs import sources as docs_sources
 from tools.docs import validity as docs_validity
-from tools.docs.bench import bench_growth, bench_judging, bench_profile, bench_scoring
+from tools.docs.bench import (
+    bench_growth,
+    bench_judging,
+    bench_profile,
+    bench_scoring,
+    filter_power,
+    filter_redrawn,
+)
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"(<!-- generated: ([a-z-]+) -->\n)(.*?)(<!-- end -->)", re.S)
@@ -140,6 +147,8 @@ GENERATED: dict[str, Callable[[], str]] = {
     "bench-growth": bench_growth,
     "bench-profile": bench_profile,
     "bench-judging": bench_judging,
+    "filter-power": filter_power,
+    "filter-redrawn": filter_redrawn,
     "validity-made": docs_validity.validity_made,
     "validity-coverage": docs_validity.validity_coverage,
     "validity-alarms": docs_validity.validity_alarms,
