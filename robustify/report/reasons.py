@@ -237,7 +237,7 @@ def _cut_sentence(screen: Screen, cut: DecoyCut) -> str:
     if not cut.hits or cut.false_share is None or cut.decoys is None:
         return (
             f"No item of {n} was flagged: no set of hits was found of which chance explains at most {q}. Fewer items "
-            "than the least such set, or too few shortcuts, cannot be told from chance."
+            "than the least such set, or too few shortcuts, cannot be distinguished from chance."
         )
     low, high = cut.false_share.ci or (0.0, 1.0)
     flagged = round(((screen.flagged or Quantity()).value or 0) * ((screen.flagged or Quantity()).n or 0))

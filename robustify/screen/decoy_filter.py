@@ -52,7 +52,7 @@ def flags(ranking: Ranking, key: Ints, q: float, *, exact: bool = False) -> Deci
     `exact`: the finite-sample rule (`exact_hits`), for a ranking made without linear probes (`vectors=False`).
     """
     n = len(ranking.items)
-    # Where places alone always give the key, no answer can be told from chance.
+    # Where places alone always give the key, no answer can be distinguished from chance.
     ranked = (ranking.top >= 0) & (key >= 0) & (ranking.null < 1)
     hit = ranked & (ranking.top == key)
     enter = np.flatnonzero(ranked & (ranking.group == np.arange(n)))
