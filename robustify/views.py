@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import Literal
+from typing import Literal, get_args
 
 import jinja2
 import yaml
@@ -31,16 +31,7 @@ View = Literal[
     "gold_repeated",
     "empty_choices",
 ]
-VIEWS: tuple[View, ...] = (
-    "choices_only",
-    "choices_only_text",
-    "full",
-    "full_text",
-    "cloze",
-    "no_choices",
-    "gold_repeated",
-    "empty_choices",
-)
+VIEWS: tuple[View, ...] = get_args(View)
 """The last three are controls of memory: a letter is asked for, and no choice is there to be known by it."""
 DEFAULT_TEMPLATE: dict[View, str] = {
     "choices_only": "d4-like-v1",

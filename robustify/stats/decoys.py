@@ -23,7 +23,7 @@ class Cut:
 
     `hits` and `misses` above it, `decoys` D: the hits by chance that the misses stand for, one to be safe included;
     `estimate` D / H of the share of the hits that are there by chance, at most the q asked for, with an interval
-    (`false_share`). `n` items entered.
+    (`false_share_interval`). `n` items entered.
     """
 
     n: int
@@ -64,10 +64,10 @@ def decoy_cut(weight: Floats, hit: Bools, rho: Floats, q: float) -> Cut:
     h, d = int(hits[end]), float(decoys[end])
     misses = end + 1 - h
     ratio = (d - float(rho.max())) / misses if misses else float(rho[order[: end + 1]].mean())
-    return Cut(n, float(ranked[end]), h, misses, d, d / h, false_share(h, misses, ratio))
+    return Cut(n, float(ranked[end]), h, misses, d, d / h, false_share_interval(h, misses, ratio))
 
 
-def false_share(hits: int, misses: int, rho: float, level: float = 0.95) -> Interval:
+def false_share_interval(hits: int, misses: int, rho: float, level: float = 0.95) -> Interval:
     """The interval of the share of `hits` that are there by chance, from `misses` that each stand for `rho` of them.
 
     Items without a shortcut are hits with probability c = rho / (1 + rho), so before as many misses their hits
@@ -127,7 +127,7 @@ def exact_hits(
     h = int(np.count_nonzero(flagged))
     missed = sum(int(misses[flagged & (fold == f)].max(initial=0)) for f in np.unique(fold).tolist())
     d = largest * (1 + missed)
-    return flagged, Cut(n, None, h, missed, d, d / h, false_share(h, missed, largest))
+    return flagged, Cut(n, None, h, missed, d, d / h, false_share_interval(h, missed, largest))
 
 
 def _uniform(names: Sequence[str]) -> Floats:

@@ -7,7 +7,7 @@ from robustify.arrays import Bools, Floats, Ints
 from robustify.stats.decoys import (
     decoy_cut,
     exact_hits,
-    false_share,
+    false_share_interval,
     hit_probability,
     hits_per_miss,
     shortcut_probability,
@@ -86,14 +86,14 @@ def test_the_interval_covers_the_share_of_false_flags_at_a_fixed_cut() -> None:
     for _ in range(600):
         real = rng.random(150) < 0.6
         hit = real | (rng.random(150) < 0.25)
-        low, high = false_share(int(hit.sum()), int((~hit).sum()), 1 / 3)
+        low, high = false_share_interval(int(hit.sum()), int((~hit).sum()), 1 / 3)
         covered.append(low <= (hit & ~real).sum() / hit.sum() <= high)
     assert np.mean(covered) >= 0.93
 
 
 def test_the_interval_by_hand() -> None:
-    assert false_share(0, 3, 1 / 3) == (0.0, 1.0)
-    low, high = false_share(100, 0, 1 / 3)
+    assert false_share_interval(0, 3, 1 / 3) == (0.0, 1.0)
+    low, high = false_share_interval(100, 0, 1 / 3)
     # Before the first miss, v hits by chance or fewer have probability 1 - 0.25 ** (v + 1) >= 0.975 from v = 2 on.
     assert (low, high) == (0.0, 0.02)
 

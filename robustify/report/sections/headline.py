@@ -123,7 +123,8 @@ def _expected(summary: Summary, screen: Screen) -> Tile:
             return Tile(EXPECTED, "nothing was removed", (q,))
         return Tile(EXPECTED, percent(found.value), (rests_on(found), q))
     expected = (screen.by_place or screen).expected_flags
-    share = chance_share(screen)
+    # One estimate for tile and table; a release shows only what can be made from its own numbers.
+    share = screen.false_share or chance_share(screen)
     if expected is None or expected.value is None:
         return Tile(EXPECTED, missing(), _why(summary, "no expectation in this run"))
     ends = () if expected.ci is None else (between(expected.ci, 1.0),)
