@@ -10,8 +10,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from bench.simulate.wording import NEUTRAL
 from robustify.item import Item
-from robustify.simulate.wording import NEUTRAL
 
 Plant = Callable[[Item, np.random.Generator], tuple[str, ...]]
 

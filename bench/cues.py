@@ -18,6 +18,7 @@ from unittest.mock import patch
 import numpy as np
 
 from bench.cue_kinds import LISTED, UNLISTED, Plant, planted
+from bench.simulate import wording
 from robustify.answers import SCHEMA, Answers
 from robustify.arrays import Bools, Floats, Ints
 from robustify.baselines import features
@@ -31,7 +32,6 @@ from robustify.screen.item_index import ItemIndex, item_index
 from robustify.screen.ranking import Ranking, rank
 from robustify.screen.screen_rules import ScreenRules
 from robustify.screen.votes import collect_votes
-from robustify.simulate import wording
 from robustify.stats.intervals import rate
 from tools.planted import CLEAN, kinds
 

@@ -19,7 +19,7 @@ FLOORS: list[set[str]] = [
     {"logs", "baselines", "screen"},
     {"summary", "judge"},
     {"restricted", "disclosure", "ask", "freeform"},
-    {"run", "report", "export", "simulate"},
+    {"run", "report", "export"},
     {"config", "writers", "pipeline"},
     {"cli", "__main__"},
 ]

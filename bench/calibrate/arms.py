@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Literal
 
-from robustify.simulate.parameters import Simulation
+from bench.simulate.parameters import Simulation
 
 Depth = Literal["screen", "whole", "worded"]
 """What is judged: the screen alone; everything that needs no text; everything."""

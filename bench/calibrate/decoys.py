@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from bench.calibrate.estimands import alarm_verdict
+from bench.simulate.drawing import draw
+from bench.simulate.parameters import Simulation
 from robustify.judge.accuracy import Parts, random_removal
 from robustify.screen.chance import chance
 from robustify.screen.consensus import SHORTCUT
@@ -19,8 +21,6 @@ from robustify.screen.decoy_filter import flags
 from robustify.screen.item_index import item_index
 from robustify.screen.ranking import rank
 from robustify.screen.screen_rules import ScreenRules
-from robustify.simulate.drawing import draw
-from robustify.simulate.parameters import Simulation
 from robustify.stats.intervals import wilson
 
 Q = 0.1

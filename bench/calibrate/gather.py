@@ -13,7 +13,7 @@ import numpy as np
 from bench.calibrate.arms import Cell
 from bench.calibrate.estimands import ALARM, BAND, alarm_verdict, coverage_verdict
 from bench.calibrate.trial import Trial
-from robustify.simulate.truth import true_values
+from bench.simulate.truth import true_values
 from robustify.stats.intervals import wilson
 
 SURE = 0.99

@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 
 from bench.calibrate.arms import Cell
+from bench.simulate.drawing import Drawn, draw
+from bench.simulate.parameters import tested_accuracy
+from bench.simulate.proof import estimates_beside, judged, value_at
+from bench.simulate.proof import rules as voting_rules
+from bench.simulate.truth import true_values
 from robustify.judge.screening import excess, expected, flagged_share, screen
 from robustify.screen.chance import Chance
 from robustify.screen.consensus import screen_chance
 from robustify.screen.item_index import item_index
 from robustify.screen.votes import cast_votes
-from robustify.simulate.drawing import Drawn, draw
-from robustify.simulate.parameters import tested_accuracy
-from robustify.simulate.proof import estimates_beside, judged, value_at
-from robustify.simulate.proof import rules as voting_rules
-from robustify.simulate.truth import true_values
 from robustify.summary.result import RuleByPlace, RuleRow, Summary
 
 

@@ -24,7 +24,7 @@ from robustify.cli.free import free
 from robustify.cli.interop import export, import_
 from robustify.cli.models import cache, models
 from robustify.cli.options import printable
-from robustify.cli.runs import check, compare, explain, judge_again, report, run, simulate
+from robustify.cli.runs import check, compare, explain, judge_again, report, run
 from robustify.cli.sensitive import adapter, key, licence
 from robustify.cli.split import split
 from robustify.errors import RobustifyError
@@ -77,7 +77,7 @@ def gate(ctx: click.Context) -> int:
 
 
 for _command in (
-    *(run, validate, rules_alone, import_, judge_again, check, report, explain, compare, export, simulate),
+    *(run, validate, rules_alone, import_, judge_again, check, report, explain, compare, export),
     *(free, gate, adapter, key, licence, split, models, cache),
 ):
     cli.add_command(_command)

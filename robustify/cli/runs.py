@@ -1,19 +1,13 @@
-"""`robustify CONFIG`, and what a finished run allows without a model: `judge`, `check`, `report`, `explain`, `compare`.
-
-`simulate` stands beside them.
-"""
+"""`robustify CONFIG`, and what a finished run allows without a model: `judge`, `check`, `report`, `explain`, `compare`."""
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import click
 
 from robustify.cli.options import (
     RUN,
-    F,
     as_json,
     cache_dir,
     chosen,
@@ -23,8 +17,6 @@ from robustify.cli.options import (
     screening,
     watcher,
 )
-
-SHARE = click.FloatRange(0, 1)
 
 
 @click.command()
@@ -204,58 +196,4 @@ def compare(folders: tuple[Path, ...], json_: bool) -> int:
         raise UsageError(f"compare: {len(folders)} run; expected two or more folders")
     tree, lines = compared(folders)
     click.echo(json.dumps(tree) if json_ else "\n".join(map(printable, lines)))
-    return 0
-
-
-def _parameter(name: str, default: object, kind: "click.ParamType[Any]", says: str) -> Callable[[F], F]:
-    return click.option(f"--{name}", default=default, show_default=True, type=kind, help=says)
-
-
-@click.command()
-@out_option("Where to write it.")
-@_parameter("items", 300, click.IntRange(1, 1_000_000), "How many.")
-@_parameter("shortcut-rate", 0.1, SHARE, "Items whose key voters can see.")
-@_parameter("hidden-rate", 0.0, SHARE, "Items whose key only outsiders see.")
-@_parameter("voters", 3, click.IntRange(1, 9), "Reference models that vote.")
-@_parameter("correlation", 0.5, SHARE, "How often a guess is the shared one.")
-@click.option(
-    "--options", multiple=True, type=click.IntRange(2, 26), help="Choices an item (repeatable) [default: 4]."
-)
-@_parameter("sight", 1.0, SHARE, "How likely a voter sees a shortcut.")
-@_parameter("knowing", 0.0, SHARE, "Or the key of any other item.")
-@_parameter("letter-bias", 0.2, SHARE, "Askings that the first letter decides.")
-@_parameter("unanswered", 0.0, SHARE, "Votes that are missing.")
-@_parameter("ties", 0.0, SHARE, "Votes without a preference.")
-@_parameter("places", "uniform", click.Choice(["uniform", "skewed"]), "Where the keys are.")
-@_parameter(
-    "asked",
-    "rotated",
-    click.Choice(["rotated", "own"]),
-    "In all rotations, or once in the benchmark's own order.",
-)
-@_parameter("seed", 0, click.IntRange(min=0), "Another benchmark.")
-@as_json
-def simulate(out: Path, options: tuple[int, ...], json_: bool, **parameters: object) -> int:
-    """Make a benchmark whose shortcuts are known, judge it, and print the findings beside the truth.
-
-    Writes items.jsonl, answers.parquet and truth.json. The text is made up; no model is asked.
-
-    \b
-    Example:
-        robustify simulate -o made-up --items 1000 --shortcut-rate 0.2 --correlation 0.8
-    """
-    from pydantic import ValidationError
-
-    from robustify.errors import UsageError
-    from robustify.simulate import proof
-    from robustify.simulate.drawing import draw
-    from robustify.simulate.parameters import Simulation
-
-    try:
-        drawn = draw(Simulation.model_validate({**parameters, "options": options or (4,)}))
-    except ValidationError as error:
-        raise UsageError(*(str(e["msg"]).removeprefix("Value error, ") for e in error.errors())) from None
-    judgement, estimates = proof.write(out, drawn)
-    tree = proof.report(out, drawn, judgement, estimates)
-    click.echo(json.dumps(tree) if json_ else "\n".join(map(printable, proof.lines(tree, estimates))))
     return 0

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -17,18 +16,16 @@ from bench.calibrate import gather, plots
 from bench.calibrate.arms import all_cells
 from bench.calibrate.estimands import alarm_verdict, coverage_verdict
 from bench.calibrate.trial import Interval, Trial, by_independence, estimator, screened, trial
+from bench.simulate.__main__ import lines, written
+from bench.simulate.drawing import Drawn, draw, truth
+from bench.simulate.parameters import Case, Simulation, cases, place_probabilities, screen_probabilities
+from bench.simulate.proof import estimates_beside, judged, value_at
+from bench.simulate.truth import rule_accuracy, true_values
+from bench.simulate.wording import HEDGING, NEUTRAL, SWEEPING
 from robustify.baselines.features import HEDGES, words_of
 from robustify.baselines.heuristics import HEURISTICS
-from robustify.cli import cli
-from robustify.cli.runs import simulate
-from robustify.errors import ResourceError, UsageError
 from robustify.item import Item
 from robustify.loaders import Source, load
-from robustify.simulate.drawing import Drawn, draw, truth
-from robustify.simulate.parameters import Case, Simulation, cases, place_probabilities, screen_probabilities
-from robustify.simulate.proof import estimates_beside, judged, value_at, write
-from robustify.simulate.truth import rule_accuracy, true_values
-from robustify.simulate.wording import HEDGING, NEUTRAL, SWEEPING
 from tests.support.fake_answers import heuristic_numbers
 
 LARGE = 60_000
@@ -363,45 +360,21 @@ def test_shares_and_what_does_not_hold_are_counted_as_they_are() -> None:
     assert drawn == plots.coverage(main), "the same bytes every time"
 
 
-def run_cli(*arguments: str) -> Any:
-    return CliRunner().invoke(cli, ["simulate", *arguments], standalone_mode=False)
-
-
 @pytest.mark.slow
-def test_the_command_writes_three_files_and_prints_the_finding_beside_the_truth(tmp_path: Path) -> None:
-    out = tmp_path / "made"
-    arguments = ("-o", str(out), "--items", "120", "--options", "3", "--options", "4", "--seed", "2")
-    printed = json.loads(run_cli(*arguments, "--json").output)
-    assert sorted(p.name for p in out.iterdir()) == ["answers.parquet", "items.jsonl", "truth.json"]
-    assert printed["world"]["options"] == [3, 4]
-    assert printed["inside"] == sum(e["inside"] for e in printed["estimates"])
-    assert printed["inside"] >= 0.8 * printed["intervals"]
-    kept = json.loads((out / "truth.json").read_text(encoding="utf-8"))
+def test_the_command_writes_three_files_and_finds_the_truth_beside_them(tmp_path: Path) -> None:
+    drawn = draw(Simulation(items=120, options=(3, 4), seed=2))
+    said, estimates = written(tmp_path, drawn)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["answers.parquet", "items.jsonl", "truth.json"]
+    inside = sum(e.inside for e in estimates)
+    assert inside >= 0.8 * len(estimates)
+    assert f"{inside} of {len(estimates)} intervals" in "\n".join(lines(said, estimates))
+    kept = json.loads((tmp_path / "truth.json").read_text(encoding="utf-8"))
     assert set(kept["kinds"].values()) <= {"length", "hedge", "wordless", "hidden"}
     assert kept["shortcut_rate"]["of_these_items"] == pytest.approx(len(kept["kinds"]) / 120)
-    assert len(load(Source(path=str(out / "items.jsonl"))).items) == 120
-    before = {p.name: p.read_bytes() for p in out.iterdir()}
-    assert "intervals hold the true value" in run_cli(*arguments).output
-    assert {p.name: p.read_bytes() for p in out.iterdir()} == before
+    assert len(load(Source(path=str(tmp_path / "items.jsonl"))).items) == 120
 
 
-def test_a_folder_with_other_files_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "thesis.txt").write_text("mine", encoding="utf-8")
-    with pytest.raises(ResourceError, match="other files"):
-        write(tmp_path, draw(Simulation(items=20)))
-    assert [p.name for p in tmp_path.iterdir()] == ["thesis.txt"]
-
-
-def test_rates_that_cannot_be_are_usage_errors(tmp_path: Path) -> None:
-    done = run_cli("-o", str(tmp_path / "x"), "--shortcut-rate", "0.8", "--hidden-rate", "0.5")
-    assert isinstance(done.exception, UsageError)
-    assert "more than 1 together" in str(done.exception)
-    assert not (tmp_path / "x").exists()
-    with pytest.raises(ValidationError, match="expected numbers from 2 to 26"):
-        Simulation(options=(1,))
-
-
-def test_the_command_s_defaults_are_those_of_the_parameters() -> None:
-    for option in simulate.params:
-        if option.name in Simulation.model_fields and option.name != "options":
-            assert option.default == Simulation.model_fields[option.name].default, option.name
+def test_rates_that_cannot_be_are_refused() -> None:
+    for wrong in ({"options": (1,)}, {"shortcut_rate": 0.8, "hidden_rate": 0.5}, {"planted": ()}):
+        with pytest.raises(ValidationError):
+            Simulation(**wrong)

@@ -100,7 +100,7 @@ def _with_text(stem: str) -> Sequence[tuple[str, ...]]:
         ("cache", stem),
         ("adapter", "check", stem), ("licence", "show", stem), ("key", "check", stem), ("gate", stem),
         ("gate", f"--{stem}"), ("gate", "--explain", stem), ("split", "verify", stem, "--data", stem),
-        ("simulate", "-o", "out/none", "--items", stem), ("export", stem), ("free", "templates", "show", stem),
+        ("export", stem), ("free", "templates", "show", stem),
         ("free", "prepare", stem, "-o", "out/none"), (f"--{stem}",), ("run", "x.yaml", f"--criterion={stem}"),
     ]  # fmt: skip
 
@@ -151,7 +151,6 @@ def public(world: World, *, short: bool) -> list[Step]:
         *(step(f"import {i}, {len(more)}", "import", str(log), *more, "-o", f"public/{i}-{len(more)}",
                codes=frozenset({0, 3, 7}))
           for i, log in enumerate(logs) for more in ((), ("--data", data))),
-        step("simulate", "simulate", "-o", "public/made-up", "--items", "60", codes=RUN),
         *_free(world, data),
         *_defective(inputs / "defects", short=short),
     ]  # fmt: skip

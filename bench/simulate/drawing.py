@@ -13,6 +13,16 @@ import numpy.typing as npt
 import pyarrow as pa
 from scipy.special import log_softmax
 
+from bench.simulate.parameters import (
+    TOPICS,
+    Kind,
+    Simulation,
+    place_probabilities,
+    sight_probabilities,
+    tested_accuracy,
+)
+from bench.simulate.truth import CLOZE_LIKING, FULL_LIKING, topic_name, true_values
+from bench.simulate.wording import choices
 from robustify import orders
 from robustify.answers import SCHEMA, Answers
 from robustify.arrays import Bools, Floats, Ints
@@ -21,16 +31,6 @@ from robustify.item import Item
 from robustify.judge.judgement import Facts
 from robustify.scoring import credit
 from robustify.screen.votes import TIED, UNANSWERED
-from robustify.simulate.parameters import (
-    TOPICS,
-    Kind,
-    Simulation,
-    place_probabilities,
-    sight_probabilities,
-    tested_accuracy,
-)
-from robustify.simulate.truth import CLOZE_LIKING, FULL_LIKING, topic_name, true_values
-from robustify.simulate.wording import choices
 
 SURE, UNSURE, LETTER = 4.0, 0.5, 1.0
 """How much a voter likes its pick, in nats, and how much the first letter: it decides one asking of the unsure."""

@@ -10,8 +10,7 @@ from itertools import combinations, product
 
 import numpy as np
 
-from robustify.arrays import Floats
-from robustify.simulate.parameters import (
+from bench.simulate.parameters import (
     TOPICS,
     Case,
     Probabilities,
@@ -22,6 +21,7 @@ from robustify.simulate.parameters import (
     screen_probabilities,
     tested_accuracy,
 )
+from robustify.arrays import Floats
 
 Mixture = list[tuple[Case, Probabilities]]
 
