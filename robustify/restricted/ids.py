@@ -229,7 +229,7 @@ def require_key(split: Split, key_id: str) -> None:
     if split.key_id != key_id:
         raise AuthorisationError(
             f"split {split.name} of {split.dataset}: was made under key {split.key_id}, the key here is {key_id}; "
-            "expected the same key ($ROBUSTIFY_KEY_FILE)"
+            "expected the same key ($ROBUSTIFY_KEY_FILE, or among the older ones in $ROBUSTIFY_KEY_RING)"
         )
 
 

@@ -10,7 +10,7 @@ import logging
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from robustify.restricted.access import Access, authorised
 from robustify.restricted.adapters import find
 from robustify.restricted.confinement import require_private
 from robustify.restricted.ids import Split, matched, read_split, require_key
+from robustify.restricted.secret_key import key_named
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ def open_for(split: Split, adapter: str) -> Access:
             f"split {split.name}: is of {split.dataset} version {split.version}, the adapter of {manifest.id} "
             f"version {manifest.version}; expected the same"
         )
-    access = open_set(adapter)
+    access = replace(open_set(adapter), key=key_named(split.key_id))
     require_key(split, access.key_id)
     if len(split.ids) < manifest.min_cell:
         raise AuthorisationError(

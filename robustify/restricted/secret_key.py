@@ -26,6 +26,8 @@ FILE_VARIABLE = "ROBUSTIFY_KEY_FILE"
 VARIABLE = "ROBUSTIFY_KEY"
 SECRETS = (VARIABLE, key_file.VARIABLE)
 """Variables that hold a key itself and not the name of its file."""
+RING = "ROBUSTIFY_KEY_RING"
+"""Names a folder of older keys (`*.key`): what was sealed or listed under them still opens."""
 MAC = "mac"
 LABELS = ("sensitivity", "key_id", "adapter", "release", MAC)
 _IN_MEMORY: list[Key] = []
@@ -48,6 +50,37 @@ def evaluator_key(path: str | None = None) -> Key:
         )
     _refuse_the_gate_key(key.id)
     return key
+
+
+def key_named(name: str) -> Key:
+    """The key with this public id: the one in force, or an older one on the ring; else the one in force.
+
+    Raises:
+        AuthorisationError: as `evaluator_key`, also for a key on the ring; a ring that is no folder.
+    """
+    return next((key for key, _ in _keys() if key.id == name), evaluator_key())
+
+
+def key_file_named(name: str) -> Path | None:
+    """The file that holds the key with this public id; None where it is in no file.
+
+    Raises:
+        AuthorisationError: as `key_named`.
+    """
+    return next((file for key, file in _keys() if key.id == name), None)
+
+
+def _keys() -> Iterator[tuple[Key, Path | None]]:
+    """The key in force, then those of the ring, each with its file; a file is opened when its turn comes."""
+    named = os.environ.get(FILE_VARIABLE)
+    yield evaluator_key(), Path(named) if named else None
+    ring = os.environ.get(RING)
+    if not ring:
+        return
+    if not Path(ring).is_dir():
+        raise AuthorisationError(f"${RING}: is no folder; expected one that holds the older keys (*.key)")
+    for file in sorted(Path(ring).glob("*.key")):
+        yield evaluator_key(str(file)), file
 
 
 @contextlib.contextmanager
@@ -111,10 +144,11 @@ def require_seal(folder: Path, manifest: Mapping[str, Any]) -> Key:
     Raises:
         AuthorisationError: no key, another key, or a manifest that was edited.
     """
-    key = evaluator_key()
+    key = key_named(str(manifest.get("key_id")))
     if manifest.get("key_id") != key.id:
         raise AuthorisationError(
-            f"{folder}: was sealed under another key than {key.id}; expected the key of the run ($ROBUSTIFY_KEY_FILE)"
+            f"{folder}: was sealed under another key than {key.id}; expected the key of the run (${FILE_VARIABLE}, or "
+            f"among the older ones in ${RING})"
         )
     mac = manifest.get(MAC)
     labelled = manifest.get("sensitivity") == "restricted"

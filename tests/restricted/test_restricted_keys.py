@@ -14,8 +14,10 @@ import pytest
 from robustify.errors import AuthorisationError, ResourceError, UsageError
 from robustify.gate.key_file import Key
 from robustify.restricted.secret_key import evaluator_key, new_key
+from robustify.run import open_run
+from tests.support import restricted_run
 from tests.support.command import invoked
-from tests.support.restricted_set import SECRET, key_text
+from tests.support.restricted_set import ADAPTER, SECRET, key_text
 
 
 @pytest.fixture(autouse=True)
@@ -149,6 +151,36 @@ def test_what_is_no_strong_key_is_refused_without_being_shown(tmp_path: Path, he
         evaluator_key(key_file(tmp_path, held))
     words = [word for word in held.strip().split(":") if len(word) > 8]
     assert not any(word in str(told.value) for word in words)
+
+
+def test_what_an_older_key_on_the_ring_sealed_or_listed_still_opens(
+    tmp_path_factory: pytest.TempPathFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = restricted_run.once(tmp_path_factory)
+    for name, value in restricted_run.environment(base).items():
+        monkeypatch.setenv(name, value)
+    split = base / "out" / "run" / "splits" / "robust.json"
+    verify = ("split", "verify", str(split), "--data", ADAPTER)
+    old = Path(os.environ["ROBUSTIFY_KEY_FILE"]).read_text("ascii")
+    new_key(tmp_path / "new.key")
+    monkeypatch.setenv("ROBUSTIFY_KEY_FILE", str(tmp_path / "new.key"))
+    with pytest.raises(AuthorisationError):
+        open_run(base / "out" / "run")
+    assert isinstance(invoked(*verify).exception, AuthorisationError)
+    ring = tmp_path / "ring"
+    ring.mkdir(mode=0o700)
+    key_file(ring, old)
+    new_key(ring / "a stranger's.key")
+    monkeypatch.setenv("ROBUSTIFY_KEY_RING", str(ring))
+    run = open_run(base / "out" / "run")
+    assert run.manifest["key_id"] == old.split(":")[1] != evaluator_key().id
+    assert invoked(*verify).return_value == 0
+    (ring / "ids.key").chmod(0o644)
+    with pytest.raises(AuthorisationError, match="others may read it"):
+        open_run(base / "out" / "run")
+    monkeypatch.setenv("ROBUSTIFY_KEY_RING", str(tmp_path / "nowhere"))
+    with pytest.raises(AuthorisationError, match="ROBUSTIFY_KEY_RING"):
+        open_run(base / "out" / "run")
 
 
 def test_the_gate_s_key_is_refused_as_the_key_of_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
