@@ -371,26 +371,25 @@ def test_a_server_that_fails_for_good_is_given_up(server: Stub, tmp_path: Path) 
     assert "40 of 40 requests are left; none is kept" in str(e.value)
 
 
-def test_a_server_that_hangs_is_given_up_in_time(server: Stub, tmp_path: Path) -> None:
+def test_a_server_that_hangs_is_given_up(server: Stub, tmp_path: Path) -> None:
     with OpenAIServer(model(server, timeout=0.3, retries=1, concurrency=2), tmp_path) as engine:
         engine.fingerprint()
+        before = server.completions
         server.manner.spoil = "hang"
-        start = time.monotonic()
         with pytest.raises(ModelError, match=r"gave no reply within 0\.3 s"):
             engine.loglikelihoods(MANY)
-    assert time.monotonic() - start < 2.5
+    assert server.completions - before <= 8, "of 40 requests, two at once, each tried twice"
 
 
-def test_an_address_where_nobody_listens_is_told_soon(tmp_path: Path) -> None:
+def test_an_address_where_nobody_listens_is_given_up_after_a_few_tries(tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
-    start = time.monotonic()
     with pytest.raises(
-        ModelError, match=r"cannot be reached .*expected an OpenAI-compatible server at its base_url"
+        ModelError,
+        match=r"cannot be reached \([23] tries\).*expected an OpenAI-compatible server at its base_url",
     ):
         check_server(model(url, retries=20), tmp_path, ())
-    assert time.monotonic() - start < 5
 
 
 def test_a_server_that_sends_elsewhere_is_not_followed(server: Stub, tmp_path: Path) -> None:

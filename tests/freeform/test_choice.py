@@ -1,7 +1,5 @@
 """Worded answers: what names the right option, what certainly names another, and what is left undecided."""
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +7,7 @@ from hypothesis import strategies as st
 from robustify.errors import UsageError
 from robustify.freeform.answer_text import is_refusal, is_symbolic, normalize_tokens, squash
 from tests.freeform.scripted import grade_explanation, grade_mcq
+from tests.support.cost import costs_at_most
 
 OPTIONS = ("the mitochondria", "the nucleus", "the ribosome", "the nucleus membrane")
 S, N, J, T = "scored", "no_answer", "needs_judge", "truncated"
@@ -171,10 +170,7 @@ def test_no_answer_raises(answer: str) -> None:
     ids=lambda t: t[:12],
 )
 def test_a_megabyte_answer_takes_bounded_time(text: str) -> None:
-    start = time.process_time()
-    found = grade_mcq(text[:1_000_000], OPTIONS, 0)
-    assert time.process_time() - start <= 1.0
-    assert found.score is None
+    assert costs_at_most(200, lambda: grade_mcq(text[:1_000_000], OPTIONS, 0)).score is None
     assert grade_mcq(text * 2, OPTIONS, 0).error_type == "unsafe_input"
 
 
@@ -182,9 +178,7 @@ def test_a_megabyte_answer_takes_bounded_time(text: str) -> None:
     "text", ["a " * 9_000, "nucleus " * 2_400, "*a" * 9_000, "Answer A " * 2_200], ids=lambda t: t[:9]
 )
 def test_the_longest_answer_that_is_read_takes_bounded_time(text: str) -> None:
-    start = time.process_time()
-    grade_mcq(text, OPTIONS, 0)
-    assert time.process_time() - start <= 1.0
+    costs_at_most(200, lambda: grade_mcq(text, OPTIONS, 0))
 
 
 @pytest.mark.parametrize(
@@ -200,6 +194,4 @@ def test_a_denial_far_before_the_option_leaves_it_undecided(answer: str) -> None
 
 
 def test_a_thousand_blanks_before_a_letter_cost_no_time() -> None:
-    start = time.process_time()
-    grade_mcq("answer" + " " * 19_000 + "!", ("red", "blue"), 0)
-    assert time.process_time() - start < 1
+    costs_at_most(200, lambda: grade_mcq("answer" + " " * 19_000 + "!", ("red", "blue"), 0))

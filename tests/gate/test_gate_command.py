@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import click
@@ -22,6 +21,7 @@ from tests.gate.corpus import whole
 from tests.gate.layouts import LAYOUTS
 from tests.gate.repo import registered
 from tests.gate.sets import mock_items
+from tests.support.cost import costs_at_most
 
 ROOT = Path(__file__).parents[2]
 GATE = ROOT / "robustify" / "gate"
@@ -213,20 +213,14 @@ def test_a_scan_loads_no_click_and_nothing_heavy(tmp_path: Path) -> None:
     assert done.stdout.strip().splitlines()[-1] == "[]"
 
 
-def test_two_megabytes_cost_about_a_second_of_one_core(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_megabytes_cost_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     registered(tmp_path, monkeypatch)
     source = Path(ast.__file__).read_text(encoding="utf-8")
     names = []
     for i in range(20):
         names.append(f"{i}.py")
         Path(names[-1]).write_text((f"# part {i}\n" + source * 2)[:100_000])
-    begin = time.process_time()
-    assert main(names) == 0
-    assert (
-        time.process_time() - begin < 1.5
-    )  # other programs slow this one down: the measured figure is in results/bench/gate.json
+    assert costs_at_most(200, lambda: main(names)) == 0  # the measured figure is in results/bench/gate.json
 
 
 # The hooks and this repository.
