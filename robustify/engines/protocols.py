@@ -77,18 +77,27 @@ class Metered(Protocol):
         ...
 
 
+FINISH_REASONS = ("stop", "length", "content_filter")
+"""Why a reply ended, as the OpenAI protocol names it. Other words of a server are dropped: they may quote a prompt."""
+
+
+def finish_reason_of(said: object) -> str | None:
+    """One of `FINISH_REASONS`; None where a server said something else or nothing."""
+    return said if isinstance(said, str) and said in FINISH_REASONS else None
+
+
 class Reply(str):
     """What a model wrote. `finish_reason`: "stop" where it ended by itself, "length" where it was cut off at the length
-    that was allowed, None where its engine does not say.
+    that was allowed, None where its engine gives none of `FINISH_REASONS`.
     """
 
     __slots__ = ("finish_reason",)
     finish_reason: str | None
 
-    def __new__(cls, text: str, finish_reason: str | None = None) -> "Reply":
+    def __new__(cls, text: str, finish_reason: object = None) -> "Reply":
         """A text that knows how it ended."""
         made = super().__new__(cls, text)
-        made.finish_reason = finish_reason
+        made.finish_reason = finish_reason_of(finish_reason)
         return made
 
 

@@ -6,6 +6,7 @@ import os
 import socket
 import sys
 import time
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -221,7 +222,7 @@ def test_a_letter_that_nobody_can_see_is_unanswered_and_not_asked_again(tmp_path
     [
         ({"echo": "shifted"}, "shifted or scaled and cannot be used"),
         ({"echo": "cut"}, "prompts are cut or changed"),
-        ({"lists": ("other", "more")}, "lists no model 'toy'; found other, more"),
+        ({"lists": ("other", "more")}, "lists no model 'toy'; found 'other', 'more'"),
         ({"lists": ()}, "lists no model 'toy'; found none"),
         ({"says": "something-else"}, "answered as 'something-else'; expected 'toy'"),
         ({"spoil": "null"}, "NoneType in the place of a log-probability"),
@@ -272,6 +273,28 @@ def test_another_model_in_the_middle_is_refused(server: Stub, tmp_path: Path) ->
             engine.loglikelihoods(REQUESTS)
         with pytest.raises(ModelError, match="answered as 'cheaper-model'"):
             engine.write(["hello"], max_tokens=3)
+
+
+@pytest.mark.parametrize("says", ["Question: the secret cat", "secret", "a" * 200, "cat\nblue"])
+def test_a_name_that_may_be_a_piece_of_a_prompt_is_not_shown(says: str, server: Stub, tmp_path: Path) -> None:
+    with OpenAIServer(model(server), tmp_path) as engine:
+        engine.fingerprint()
+        engine.write(["hello"], max_tokens=3)
+        server.manner.says = says
+        for ask in (
+            lambda: engine.loglikelihoods(REQUESTS[:4]),
+            lambda: engine.write(["a secret"], max_tokens=3),
+        ):
+            with pytest.raises(ModelError, match="answered as a name that is not shown") as e:
+                ask()
+            assert no_text(e.value)
+            assert "aaa" not in str(e.value)
+    with stub(lists=("the secret cat",), root="/m/the secret cat") as other:
+        with pytest.raises(ModelError, match="lists no model 'toy'") as e:
+            check_server(model(other), tmp_path, ())
+        assert no_text(e.value)
+        said = check_server(model(other, model="the secret cat", pin="toy"), tmp_path, ())
+    assert said["model"] == "the secret cat", "the config's own name, because the server's is no name"
 
 
 def test_a_pinned_name_is_what_the_server_must_answer_with(tmp_path: Path) -> None:
@@ -379,6 +402,33 @@ def test_a_server_that_hangs_is_given_up(server: Stub, tmp_path: Path) -> None:
         with pytest.raises(ModelError, match=r"gave no reply within 0\.3 s"):
             engine.loglikelihoods(MANY)
     assert server.completions - before <= 8, "of 40 requests, two at once, each tried twice"
+
+
+@pytest.mark.parametrize("status", [200, 500])
+def test_a_reply_is_read_up_to_a_size_and_is_not_asked_for_again(
+    status: int, server: Stub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(openai_client, "MOST_BYTES", 1 << 20)
+    with OpenAIServer(model(server, concurrency=1), tmp_path) as engine:
+        engine.fingerprint()
+        before = server.completions
+        server.manner.faults = [(status, {"Content-Encoding": "gzip", "X-Zeros": str(1 << 26)})] * 9
+        tracemalloc.start()
+        with pytest.raises(ModelError, match="sent more than 1 MiB"):
+            engine.loglikelihoods(LETTERS)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert server.completions - before == 1
+    # The stub's own zeros, and no second 64 MiB.
+    assert peak < 100 << 20
+
+
+def test_a_reply_in_small_pieces_is_given_up_in_time(server: Stub, tmp_path: Path) -> None:
+    with OpenAIServer(model(server, timeout=0.5, retries=0, concurrency=1), tmp_path) as engine:
+        engine.fingerprint()
+        server.manner.spoil = "drip"
+        with pytest.raises(ModelError, match=r"gave no (whole )?reply within 0\.5 s"):
+            engine.loglikelihoods(LETTERS)
 
 
 def test_an_address_where_nobody_listens_is_given_up_after_a_few_tries(tmp_path: Path) -> None:

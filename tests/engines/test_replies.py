@@ -72,6 +72,8 @@ def test_a_judge_that_was_cut_off_is_told_so() -> None:
         ({"message": {"content": None}, "finish_reason": "length"}, "chat", ("", "length")),
         ({"message": {"content": "8"}}, "chat", ("8", None)),
         ({"text": "8", "finish_reason": "length"}, "completions", ("8", "length")),
+        ({"text": "8", "finish_reason": "How many legs"}, "completions", ("8", None)),
+        ({"message": {"content": "8"}, "finish_reason": ["stop"]}, "chat", ("8", None)),
     ],
 )
 def test_a_server_s_reason_is_kept(reply: dict[str, object], how: str, told: tuple[str, str | None]) -> None:

@@ -323,6 +323,15 @@ def test_a_server_is_asked_as_it_expects(server: str, monkeypatch: pytest.Monkey
     assert "sesame" not in repr(judge)
 
 
+def test_of_a_server_s_own_words_none_is_recorded(server: str) -> None:
+    status, body = chat(RIGHT, finish="Why?")
+    usage = {"Why?": 3, "total_tokens": 7, "prompt_tokens": "Why?", "completion_tokens": True}
+    Server.script = [(status, {**body, "usage": usage, "model": "Why?"})]
+    reply = HttpJudge(server, "big").complete([Message("user", "Why?")], Call())
+    assert (reply.finish_reason, reply.model) == (None, "big")
+    assert reply.usage == {"total_tokens": 7}
+
+
 FAULTS: list[tuple[tuple[int, Any], str]] = [
     ((500, {}), "api_error"),
     ((400, {}), "api_error"),

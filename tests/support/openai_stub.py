@@ -5,13 +5,14 @@ log-probabilities of generated tokens alone (llama.cpp's own server), fields tha
 model behind it is a toy made of hashes, or any model that transformers loads.
 """
 
+import gzip
 import json
 import math
 import re
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -118,7 +119,7 @@ class Manner:
     max_length: int | None = None
     key: str | None = None
     faults: list[tuple[int, dict[str, str]]] = field(default_factory=list)
-    spoil: Literal["", "fewer", "null", "nan", "positive", "half", "hang"] = ""
+    spoil: Literal["", "fewer", "null", "nan", "positive", "half", "hang", "drip"] = ""
     spoil_after: int = 0
     die_after: int | None = None
     service: float = 0.0
@@ -208,7 +209,7 @@ class Stub:
             return Answer(400, {"error": {"message": f"logprobs must be at most {manner.top}"}})
         choice = _Completion(self.brain, manner, spoil, ids, body).choice()
         answer = Answer(200, self._reply([choice], len(ids), 1))
-        answer.half, answer.hang = spoil == "half", spoil == "hang"
+        answer.half, answer.hang, answer.drip = (spoil == way for way in ("half", "hang", "drip"))
         return answer
 
     def _reply(self, choices: list[dict[str, Any]], n_in: int, n_out: int) -> dict[str, Any]:
@@ -287,13 +288,17 @@ class _Completion:
 
 @dataclass
 class Answer:
-    """A reply on its way. `half`: its last part is lost; `hang`: it does not come. Status 0 breaks the connection."""
+    """A reply on its way. `half`: its last part is lost; `hang`: it does not come; `drip`: a byte at a time.
+
+    Status 0 breaks the connection. A header `Content-Encoding` sends zeros instead, of the length in `X-Zeros`.
+    """
 
     status: int
     body: dict[str, Any]
     headers: dict[str, str] = field(default_factory=dict)
     half: bool = False
     hang: bool = False
+    drip: bool = False
 
 
 def _too_long() -> Answer:
@@ -325,12 +330,18 @@ def _answering(stub: Stub) -> type[BaseHTTPRequestHandler]:
                 return
             content = json.dumps(answer.body).encode()
             content = content[: len(content) // 2] if answer.half else content
+            if "Content-Encoding" in answer.headers:
+                content = gzip.compress(bytes(int(answer.headers["X-Zeros"])), 1)
             self.send_response(answer.status)
             for name, value in {**answer.headers, "Content-Type": "application/json"}.items():
                 self.send_header(name, value)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
-            self.wfile.write(content)
+            with suppress(ConnectionError):
+                for place in range(len(content)) if answer.drip else ():
+                    self.wfile.write(content[place : place + 1])
+                    time.sleep(0.1)
+                self.wfile.write(b"" if answer.drip else content)
 
         def log_message(self, *_: Any) -> None:
             pass

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from robustify.engines.openai.client import Refusal
+from robustify.engines.openai.client import Refusal, count_of, is_name, shown_name
 from robustify.engines.openai.logprobs import PART, Form, Questions, Token, covers
 from robustify.engines.tokens import Speller
 from robustify.errors import ModelError, UsageError
@@ -105,16 +105,14 @@ def _listed(questions: Questions) -> tuple[str, int | None]:
     entries = [e for e in data if isinstance(e, dict)] if isinstance(data, list) else []
     mine: Mapping[str, Any] | None = next((e for e in entries if e.get("id") == served), None)
     if mine is None:
-        listed = ", ".join(str(e.get("id"))[:100] for e in entries[:10]) or "none"
+        listed = ", ".join(shown_name(e.get("id")) for e in entries[:10]) or "none"
         raise ModelError(
             f"{client.model.name}: its server lists no model {served!r}; found {listed} (`model: ID`)"
         )
-    root, longest = mine.get("root"), mine.get("max_model_len")
-    named = root if isinstance(root, str) and root else served
+    root = str(mine.get("root") or "")
     # A path says where the files lie; its last part is the model's name.
-    return (PurePath(named).name if PurePath(named).is_absolute() else named), (
-        longest if isinstance(longest, int) and longest > 0 else None
-    )
+    named = PurePath(root).name if PurePath(root).is_absolute() else root
+    return named if is_name(named) else served, count_of(mine.get("max_model_len")) or None
 
 
 def _form(questions: Questions) -> tuple[Form | None, Sequence[Token]]:

@@ -3,8 +3,8 @@
 What may pass (429, 5xx, no reply in time, a broken connection, half a reply) is tried again after a pause that doubles,
 with jitter, and never before the server's own Retry-After, for which all threads wait. These retries are not the SDK's:
 its own end no pause early, take no Retry-After above two minutes and do not repeat half a reply. What a server says in
-words is never repeated, because it may quote a prompt. No redirect is followed, and a reply under another model's name is
-refused.
+words is never repeated, because it may quote a prompt. No redirect is followed, a reply under another model's name is
+refused, and a reply is read up to a size and a time.
 """
 
 import email.utils
@@ -14,8 +14,9 @@ import random
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from robustify.engines.settings import OpenAIModel, host_of
@@ -29,7 +30,10 @@ FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
 LONGEST_RETRY_AFTER = 600.0
 """Seconds. A server that asks for a longer pause is given up."""
+MOST_BYTES = 32 << 20
+"""Of one reply, unpacked. The log-probabilities of 100,000 tokens take about 20 MiB."""
 _RETRIED = (408, 409, 425, 429, 500, 502, 503, 504)
+_NAME = re.compile(r"[A-Za-z0-9][\w.:/@+-]{0,99}", re.ASCII)
 _TOO_LONG = re.compile(r"context.{0,20}(length|window|size)|maximum.{0,20}(length|tokens)|too long", re.I)
 
 Json = dict[str, Any]
@@ -42,6 +46,14 @@ class Refusal(Exception):
         super().__init__(f"HTTP {status}")
         self.status = status
         self.too_long = too_long
+
+
+class _Overrun(Exception):
+    """A reply that is larger or takes longer than allowed. `status`: as of `Unreachable`."""
+
+    def __init__(self, what: str, status: int | None) -> None:
+        super().__init__(what)
+        self.what, self.status = what, status
 
 
 class Unreachable(ModelError):
@@ -123,7 +135,8 @@ class Client:
         return self._of_this_model(
             lambda: self._sdk.completions.with_raw_response.create(
                 model=sent["model"], prompt=sent["prompt"], extra_body=sent
-            )
+            ),
+            sent["prompt"],
         )
 
     def chat(self, body: Mapping[str, Any]) -> Json:
@@ -135,16 +148,17 @@ class Client:
         return self._of_this_model(
             lambda: self._sdk.chat.completions.with_raw_response.create(
                 model=sent["model"], messages=sent["messages"], extra_body=sent
-            )
+            ),
+            sent["messages"],
         )
 
-    def _of_this_model(self, ask: Callable[[], Any]) -> Json:
+    def _of_this_model(self, ask: Callable[[], Any], prompt: object) -> Json:
         reply = self._sent(ask)
         name, expected = reply.get("model"), self.model.pin or self.model.served
         if self._check_name and isinstance(name, str) and name and name != expected:
             raise ModelError(
-                f"{self.model.name}: its server answered as {name[:100]!r}; expected {expected!r} (`pin: NAME` says by "
-                "what name it must answer)"
+                f"{self.model.name}: its server answered as {shown_name(name, prompt)}; expected {expected!r} (`pin: NAME` "
+                "says by what name it must answer)"
             )
         return reply
 
@@ -176,8 +190,12 @@ class Client:
             return self._refused(error.status_code, error.response.headers, str(error))
         except openai.APITimeoutError:
             return _Fault(f"gave no reply within {self.model.timeout:g} s", 408)
-        except openai.APIConnectionError as error:
-            cause = error.__cause__
+        except (openai.APIConnectionError, _Overrun) as error:
+            cause = error if isinstance(error, _Overrun) else error.__cause__
+            if isinstance(cause, _Overrun) and cause.status is None:
+                raise Unreachable(f"{self.model.name}: its server {cause.what}") from None
+            if isinstance(cause, _Overrun):
+                return _Fault(cause.what, cause.status)
             refused = "refused" in str(cause).lower() or "connect" in type(cause).__name__.lower()
             return _Fault("cannot be reached" if refused else "broke the connection")
 
@@ -215,8 +233,8 @@ class Client:
         usage = reply.get("usage")
         if isinstance(usage, dict):
             with self._lock:
-                self.usage.tokens_in += _count_of(usage.get("prompt_tokens"))
-                self.usage.tokens_out += _count_of(usage.get("completion_tokens"))
+                self.usage.tokens_in += count_of(usage.get("prompt_tokens"))
+                self.usage.tokens_out += count_of(usage.get("completion_tokens"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +264,10 @@ def sdk_client(model: OpenAIModel) -> "openai.OpenAI":
         )
     # A proxy of the environment would carry prompts for this machine off it.
     http = openai.DefaultHttpxClient(
-        follow_redirects=False, trust_env=host_of(model.base_url) is not None, timeout=model.timeout
+        follow_redirects=False,
+        trust_env=host_of(model.base_url) is not None,
+        timeout=model.timeout,
+        event_hooks={"request": [_begun], "response": [partial(_limited, model.timeout)]},
     )
     client = openai.OpenAI(
         base_url=model.base_url, api_key=key, timeout=model.timeout, max_retries=0, http_client=http
@@ -254,6 +275,44 @@ def sdk_client(model: OpenAIModel) -> "openai.OpenAI":
     # Set by the environment, and meant for another server than this may be.
     client.organization = client.project = None
     return client
+
+
+def _begun(request: Any) -> None:
+    request.extensions["begun"] = time.monotonic()
+
+
+def _limited(seconds: float, response: Any) -> None:
+    """Let the body be read up to `MOST_BYTES` unpacked, and up to these seconds since the request was begun.
+
+    The client unpacks in pieces of at most 1 MiB. Its own time limit is that of one piece.
+    """
+    pieces, until = response.iter_bytes, response.request.extensions["begun"] + seconds
+
+    def limited() -> Iterator[bytes]:
+        size = 0
+        for piece in pieces():
+            size += len(piece)
+            if size > MOST_BYTES:
+                raise _Overrun(
+                    f"sent more than {MOST_BYTES >> 20} MiB; expected a reply of that at most", None
+                )
+            if time.monotonic() > until:
+                raise _Overrun(f"gave no whole reply within {seconds:g} s", 408)
+            yield piece
+
+    response.iter_bytes = limited
+
+
+def shown_name(said: object, prompt: object = "") -> str:
+    """A name that a server gave, as an error may show it: not where it may be a piece of a prompt."""
+    if is_name(said) and str(said) not in str(prompt):
+        return repr(said)
+    return "a name that is not shown, because it is unlike a model's"
+
+
+def is_name(said: object) -> bool:
+    """Whether this looks like a model's name: one word of at most 100 characters."""
+    return isinstance(said, str) and bool(_NAME.fullmatch(said))
 
 
 def _json(content: bytes) -> "Json | _Fault":
@@ -277,5 +336,6 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return None
 
 
-def _count_of(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+def count_of(value: object) -> int:
+    """A count that a server gave; 0 where it is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**53 else 0

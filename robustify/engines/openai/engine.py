@@ -219,8 +219,7 @@ def read_reply(reply: Mapping[str, Any], path: str, name: str) -> Reply:
             pass
         case _:
             raise ModelError(f"{name}: its server sent a reply without a text; expected one")
-    reason = rest.get("finish_reason")
-    return Reply(text, reason if isinstance(reason, str) else None)
+    return Reply(text, rest.get("finish_reason"))
 
 
 def _refuse(unfit: Mapping[Encoded, str], keys: Sequence[Encoded]) -> None:

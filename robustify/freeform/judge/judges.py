@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from robustify.engines.openai.client import Client, Refusal, Unreachable
-from robustify.engines.protocols import Reply, Writer
+from robustify.engines.openai.client import Client, Refusal, Unreachable, count_of
+from robustify.engines.protocols import Reply, Writer, finish_reason_of
 from robustify.engines.settings import OpenAIModel, host_of
 from robustify.errors import AuthorisationError, DataError, ModelError
 from robustify.freeform.jsonl import Append, appending, read_rows
@@ -27,6 +27,7 @@ from robustify.redaction.text import KeptHere
 RETRIES = 2
 """How often a server is asked again."""
 _STATUSES: Mapping[int | None, ErrorType] = {408: "timeout", 504: "timeout", 429: "rate_limited"}
+_COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 _SPEAKERS = {"user": "User", "assistant": "Assistant"}
 
 
@@ -284,20 +285,16 @@ def _completion(reply: Mapping[str, Any], name: str) -> Completion:
     try:
         choice = reply["choices"][0]
         message = choice["message"]
-        text, finish = message.get("content") or "", choice.get("finish_reason")
+        text, finish = message.get("content") or "", finish_reason_of(choice.get("finish_reason"))
     except (TypeError, KeyError, IndexError, AttributeError):
         raise JudgeCallError("api_error") from None
     if not isinstance(text, str):
         raise JudgeCallError("api_error")
     if finish == "content_filter" and not text.strip():
         raise JudgeCallError("content_filter")
+    # Of what a server says only these are recorded: its own words may quote the prompt.
     usage = reply.get("usage")
-    counts = {k: v for k, v in usage.items() if isinstance(v, int)} if isinstance(usage, dict) else {}
+    counts = {n: count_of(usage.get(n)) for n in _COUNTS} if isinstance(usage, dict) else {}
+    counts = {name: n for name, n in counts.items() if n}
     reasoning = message.get("reasoning_content") or message.get("reasoning") or ""
-    return Completion(
-        text,
-        reasoning if isinstance(reasoning, str) else "",
-        finish if isinstance(finish, str) else None,
-        counts,
-        name,
-    )
+    return Completion(text, reasoning if isinstance(reasoning, str) else "", finish, counts, name)
