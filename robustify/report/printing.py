@@ -1,18 +1,207 @@
 """Prints a report: one offline HTML page, GitHub-flavoured Markdown of the same blocks, and its figures.
 
 The page has style and drawings inline, no script, and fetches nothing. Everything that is printed into a template is
-escaped. The same page gives the same bytes.
+escaped. The same page gives the same bytes. A plot is drawn twice, wide and narrow, because text scaled down to a
+phone's width cannot be read; where its marks and words are is decided here, and `plot.svg.j2` writes them.
 """
 
+import math
 import re
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
 import jinja2
 from markupsafe import Markup
 
-from robustify.report.blocks import Page, Plot
-from robustify.report.figures import NARROW, WIDE, PlotSize, placed
+from robustify.report.blocks import Kind, Mark, Page, Plot, PlotRow
+from robustify.report.format import between, percent
+
+STEPS = (0.02, 0.05, 0.1, 0.2, 0.25, 0.5)
+MARK_GAP = 9.0
+LEGEND_LINE = 22.0
+
+
+@dataclass(frozen=True, slots=True)
+class PlotSize:
+    """Sizes in pixels. A `label` of 0 sets the labels above their lines."""
+
+    name: str
+    width: float
+    label: float
+    note: float
+    row: float
+    ticks: int
+
+
+WIDE = PlotSize("wide", 760, 218, 104, 28, 7)
+NARROW = PlotSize("narrow", 344, 0, 0, 44, 5)
+INSET = 19.0
+TEXT = 13.0
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A mark in pixels."""
+
+    x: float
+    y: float
+    left: float
+    right: float
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A piece of text in pixels."""
+
+    x: float
+    y: float
+    text: str
+    style: str
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A legend entry in pixels; `kind` is a mark's kind, or `line-0`, `line-1` for reference lines."""
+
+    x: float
+    y: float
+    text: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """All that the template needs, in pixels; `grid` and `lines` are places on x, from `top` to `bottom`."""
+
+    id: str
+    title: str
+    desc: str
+    width: float
+    height: float
+    top: float
+    bottom: float
+    grid: tuple[tuple[float, str], ...]
+    lines: tuple[float, ...]
+    keys: tuple[Key, ...]
+    labels: tuple[Label, ...]
+    points: tuple[Point, ...]
+
+
+def placed(plot: Plot, layout: PlotSize) -> Drawing:
+    """Places every mark and word of a plot."""
+    x0, x1 = layout.label + INSET, layout.width - layout.note - INSET
+    ticks = axis(plot, layout.ticks)
+
+    def across(share: float) -> float:
+        return x0 + min(max(share, 0.0), ticks[-1]) / ticks[-1] * (x1 - x0)
+
+    keys, top = _legend(plot, layout)
+    labels: list[Label] = []
+    points: list[Point] = []
+    y = top
+    for row in plot.rows:
+        height = _height(row, layout)
+        labels += _words(row, y, height, layout)
+        line = y + (height / 2 if layout.label else 18 + (height - 18) / 2)
+        for i, mark in enumerate(row.marks):
+            points.append(_point(mark, line + (i - (len(row.marks) - 1) / 2) * MARK_GAP, across))
+        y += height
+    return Drawing(
+        id=f"{plot.name}-{layout.name}",
+        title=plot.title,
+        desc=described(plot),
+        width=layout.width,
+        height=y + 26,
+        top=top,
+        bottom=y + 4,
+        grid=tuple((across(t), f"{100 * t:.0f}{' %' if t == ticks[-1] else ''}") for t in ticks),
+        lines=tuple(across(line.value) for line in plot.lines),
+        keys=keys,
+        labels=tuple(labels),
+        points=tuple(points),
+    )
+
+
+def axis(plot: Plot, most: int) -> tuple[float, ...]:
+    """The ticks from 0 to just above the largest value, at most `most` of them, never above 1."""
+    ends = [end for row in plot.rows for m in row.marks for end in (m.value, *(m.ci or ()))]
+    largest = min(1.0, max([*ends, *(line.value for line in plot.lines), 0.05]))
+    for step in STEPS:
+        n = math.ceil(largest / step - 1e-9)
+        if n < most:
+            return tuple(round(i * step, 6) for i in range(n + 1))
+    return (0.0, 0.5, 1.0)
+
+
+def described(plot: Plot) -> str:
+    """The plot in words, for those who do not see it."""
+    kinds = dict(plot.legend)
+    lines = [f"Reference line: {line.label}." for line in plot.lines]
+    return " ".join([*lines, *(_described(row, kinds) for row in plot.rows)])
+
+
+def _described(row: PlotRow, kinds: dict[Kind, str]) -> str:
+    if not row.marks:
+        return f"{row.label}."
+    marks = [
+        f"{kinds.get(m.kind, '')} {percent(m.value)}" + (f" ({between(m.ci)})" if m.ci else "")
+        for m in row.marks
+    ]
+    return f"{row.label}: {', '.join(m.strip() for m in marks)}."
+
+
+def _height(row: PlotRow, layout: PlotSize) -> float:
+    if not row.marks:
+        return 30.0
+    return layout.row + MARK_GAP * max(0, len(row.marks) - 2)
+
+
+def _words(row: PlotRow, y: float, height: float, layout: PlotSize) -> list[Label]:
+    base = y + (height / 2 + 4.5 if layout.label else 15)
+    room = (layout.label - 8) if layout.label else layout.width - len(row.note) * 7.5 - 14
+    style = "label" if row.marks else "heading"
+    words = [
+        Label(0, base if row.marks else y + 20, fit(row.label, room if row.marks else layout.width), style)
+    ]
+    return [*words, Label(layout.width, base, row.note, "note")] if row.note else words
+
+
+def _point(mark: Mark, y: float, across: Callable[[float], float]) -> Point:
+    left, right = (across(end) for end in mark.ci or (mark.value, mark.value))
+    return Point(across(mark.value), y, left, right, mark.kind)
+
+
+def _legend(plot: Plot, layout: PlotSize) -> tuple[tuple[Key, ...], float]:
+    entries = [*plot.legend, *((f"line-{i}", line.label) for i, line in enumerate(plot.lines))]
+    keys, x, y = [], 0.0, 12.0
+    for kind, label in entries:
+        words = fit(label, layout.width - 30)
+        wide = 24 + breadth(words) + 20
+        if x and x + wide - 20 > layout.width:
+            x, y = 0.0, y + LEGEND_LINE
+        keys.append(Key(x, y, words, kind))
+        x += wide
+    return tuple(keys), (y + LEGEND_LINE - 4 if keys else 4.0)
+
+
+def breadth(words: str) -> float:
+    """About how many pixels a text takes: the font is the reader's, so this leans to the wide side."""
+    wide = sum(unicodedata.east_asian_width(c) in "WF" for c in words)
+    return TEXT * (0.56 * (len(words) - wide) + 1.05 * wide)
+
+
+def fit(words: str, room: float) -> str:
+    """The text cut to the room there is, with an ellipsis where something is cut."""
+    if breadth(words) <= room:
+        return words
+    while words and breadth(words + "…") > room:
+        words = words[:-1]
+    return words.rstrip() + "…"
+
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~$#])")
 

@@ -19,12 +19,10 @@ from robustify.errors import DataError
 from robustify.judge import calibration
 from robustify.report import render, write_report
 from robustify.report.blocks import Line, Mark, Plot, PlotRow, Table
-from robustify.report.figures import INSET, NARROW, WIDE, axis, fit, placed
 from robustify.report.format import percent, plain, points, rate, signed
-from robustify.report.printing import svg
-from robustify.report.sections import reliability
+from robustify.report.printing import INSET, NARROW, WIDE, axis, fit, placed, svg
 from robustify.report.sections.headline import closing
-from robustify.report.sections.paired import MOST_PAIRS
+from robustify.report.sections.paired import HOTTEST, MOST_PAIRS
 from robustify.report.sections.residual_audit import residual as residual_section
 from robustify.report.sections.residual_audit import residual_plot
 from robustify.report.sections.scores import at_chance
@@ -197,7 +195,7 @@ def test_chance_is_a_count_and_its_share_an_estimate() -> None:
 
 
 def test_a_temperature_at_the_bound_is_no_calibration() -> None:
-    assert reliability.HOTTEST == calibration.HOTTEST
+    assert HOTTEST == calibration.HOTTEST
     summary = full()
     summary["calibration"]["gemma3-270m"]["full"]["temperature"] = calibration.HOTTEST
     assert text_of(summary).count("at the bound: not calibratable") == 1
@@ -726,7 +724,7 @@ def test_a_drawing_alone_brings_its_colours_and_one_in_the_page_does_not() -> No
 
 @given(st.text(max_size=60), st.floats(30, 400))
 def test_a_label_fits_its_room(words: str, room: float) -> None:
-    from robustify.report.figures import breadth
+    from robustify.report.printing import breadth
 
     shown = fit(words, room)
     assert shown == words or (shown.endswith("…") and breadth(shown) <= room)

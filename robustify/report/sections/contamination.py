@@ -1,6 +1,6 @@
-"""Signs that a model may have seen the benchmark, and items whose key deserves a second look.
+"""Items to look at: those that a model may have seen, keys that deserve a second look, the likeliest shortcuts.
 
-That no sign was found is no evidence of absence.
+That no sign of a model having seen them was found is no evidence of absence.
 """
 
 from collections.abc import Iterator, Sequence
@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from robustify.report.blocks import (
     Block,
     Cell,
+    Column,
     Folded,
     Paragraph,
     Section,
@@ -17,6 +18,7 @@ from robustify.report.blocks import (
     quiet,
     under,
 )
+from robustify.report.cue_sentences import LABELS
 from robustify.report.format import (
     absent,
     count,
@@ -25,6 +27,7 @@ from robustify.report.format import (
     missing,
     p_before,
     p_cell,
+    percent,
     plain,
     points_cell,
     power,
@@ -35,6 +38,7 @@ from robustify.report.format import (
 from robustify.report.reasons import contamination_sentence, sentence
 from robustify.report.sections.paired import voter_cell
 from robustify.stats.tests import LEVEL
+from robustify.summary.cue_counts import CueCode, CueCounts, LikelyItem
 from robustify.summary.quantity import Quantity
 from robustify.summary.result import Memorisation, Recall, ShortMode, Summary, TextOverlap
 from robustify.summary.scored import LabelNoise
@@ -188,3 +192,62 @@ def _listed(ids: Sequence[str] | None, found: Quantity | None) -> Iterator[Block
         yield Folded(f"{title} found, by id", "\n".join(plain(i) for i in first), "text")
     elif ids is None and (found is None or found.value != 0):
         yield quiet("The items are counted and not listed in this run.")
+
+
+def items(summary: Summary) -> Section:
+    """The cues of the flagged items, and the likeliest shortcuts by id."""
+    title = "Which items, and why", "Items"
+    found = summary.evidence
+    if found is None:
+        return Section(
+            "items",
+            *title,
+            (
+                quiet(
+                    "Not measured: no question-free scorer ranked the items."
+                    if summary.release is None
+                    else "Withheld: what speaks of single items leaves no restricted run."
+                ),
+            ),
+        )
+    return Section.of("items", *title, _cues(found), _likeliest(found))
+
+
+def _cues(found: CueCounts) -> Block:
+    if not found.cues:
+        return quiet("No flagged item was picked by the question-free scorer, so no cue is counted.")
+    return Table(
+        "Flagged items by the cue that carries them",
+        heads_of("First cue", "Items", "Share of the flagged"),
+        tuple((_cue_cell(cue), _n_items(q), rate_cell(q)) for cue, q in found.cues.items()),
+        "The first cue is what adds most to the scorer's pick, cues in the text before models' votes. Cues that go "
+        "together share the weight, so it says what the scorer used, not what was put there. `robustify explain RUN "
+        "ITEM` shows all cues of an item.",
+    )
+
+
+def _n_items(q: Quantity) -> Cell:
+    return absent() if q.value is None or q.n is None else Cell(count(round(q.value * q.n)))
+
+
+def _likeliest(found: CueCounts) -> Block | None:
+    rows = [row for row in found.likeliest or () if row.item is not None]
+    if not rows:
+        return None
+    return Table(
+        "Items that most likely hold a shortcut",
+        (Column("Item", figures=False), Column("P(shortcut | hit)"), Column("First cue", figures=False)),
+        tuple((Cell(plain(row.item or "", 60)), _probability(row), _cue_cell(row.cue)) for row in rows),
+        "The probability that the key was found by a shortcut: (h - c) / ((1 - c) h), where h is the share of hits among "
+        "items of this confidence (isotonic regression) and c that of items without a shortcut. 100 %: all items of this "
+        "confidence were hits.",
+    )
+
+
+def _probability(row: LikelyItem) -> Cell:
+    return absent() if row.p_shortcut is None else Cell(percent(row.p_shortcut))
+
+
+def _cue_cell(cue: CueCode | str | None) -> Cell:
+    label = next((label for code, label in LABELS.items() if code == cue), None)
+    return absent() if label is None else Cell(label)
