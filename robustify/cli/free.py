@@ -209,7 +209,7 @@ def grade(
     Example:
         robustify free grade free/answers.jsonl --items free/items.jsonl -o free/grades.jsonl
     """
-    from robustify.freeform.grade.grading import grade_answers
+    from robustify.freeform.grade.graders import grade_answers
     from robustify.freeform.jsonl import read_rows
     from robustify.freeform.permit import permitted
     from robustify.freeform.report import summarise, unscored_in

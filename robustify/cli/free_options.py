@@ -141,7 +141,7 @@ def read_free_items(path: Path) -> "list[FreeItem]":
 
 def read_grades(paths: tuple[Path, ...]) -> "list[GradeResult]":
     """The grades of these files, each answer once."""
-    from robustify.freeform.grade.grading import refuse_twice_graded
+    from robustify.freeform.grade.graders import refuse_twice_graded
     from robustify.freeform.jsonl import read_rows
     from robustify.freeform.schema import grade_from
 

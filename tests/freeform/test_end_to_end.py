@@ -13,8 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from robustify.cli.free import free
-from robustify.freeform.grade.graders import Grading
-from robustify.freeform.grade.grading import grade_answers
+from robustify.freeform.grade.graders import Grading, grade_answers
 from robustify.freeform.human import UNCALIBRATED
 from robustify.freeform.jsonl import read_rows, write_rows
 from robustify.freeform.judge.judges import recording, replaying

@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 from robustify.errors import DataError
-from robustify.freeform.grade import grading
-from robustify.freeform.grade.graders import Grading
-from robustify.freeform.grade.grading import grade_answers
+from robustify.freeform.grade import graders
+from robustify.freeform.grade.graders import Grading, grade_answers
 from robustify.freeform.jsonl import read_rows
 from robustify.freeform.judge.judges import Call, Completion, HttpJudge
 from robustify.freeform.judge.prompting import Message
@@ -128,7 +127,7 @@ def test_the_digests_in_grades_and_answers_cannot_be_made_without_the_key(mock: 
     for item in held:
         sha256 = prompt_of(item, Generation())[1]
         plain |= {
-            grading.answer_digest(replace(row, item_id=item.id, prompt_sha256=sha256)) for row in rows[::20]
+            graders.answer_digest(replace(row, item_id=item.id, prompt_sha256=sha256)) for row in rows[::20]
         }
     kept = {d for g in found for d in (g.key, g.answer_sha256)} | {row.prompt_sha256 for row in rows}
     attempts = [a for g in found if g.judge for a in g.judge.attempts]
@@ -150,11 +149,11 @@ def test_a_dictionary_of_the_public_data_opens_no_id(tmp_path: Path, restricted:
     held = [answered(i, item_id(b"k" * 32, "mock", "1", i.stem, i.choices)) for i in known]
     path, rules = tmp_path / "grades.jsonl", Grading(mode="deterministic", seal=SEAL)
     grade_answers([free for free, _ in held], [row for _, row in held], rules, path)
-    about = grading._about(Grading(mode="deterministic"), None)
+    about = graders._about(Grading(mode="deterministic"), None)
     hits = 0
     for told in map(json.loads, path.read_text().splitlines()):
         for guess, row in (answered(item, told["item_id"]) for item in known):
-            digests = {grading._key(guess, row, about), grading.answer_digest(row)}
+            digests = {graders._key(guess, row, about), graders.answer_digest(row)}
             hits += bool(digests & {told["key"], told["answer_sha256"]})
     assert hits == found
 

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from robustify.errors import AuthorisationError, DataError, UsageError
-from robustify.freeform.grade.graders import Grading, grade_answer
-from robustify.freeform.grade.grading import grade_answers, refuse_twice_graded
+from robustify.freeform.grade.graders import Grading, grade_answer, grade_answers, refuse_twice_graded
 from robustify.freeform.judge.conversation import Judging, Shot
 from robustify.freeform.judge.judges import JudgeCallError
 from robustify.freeform.questions import Generation, convert_item, generate, prompt_of
@@ -228,7 +227,7 @@ def test_a_plug_in_grades_when_it_is_named(tmp_path: Path, monkeypatch: pytest.M
         raise RuntimeError
 
     entries = [SimpleNamespace(name="mine", load=lambda: mine), SimpleNamespace(name="bad", load=broken)]
-    monkeypatch.setattr("robustify.freeform.grade.grading.entry_points", lambda group: entries)
+    monkeypatch.setattr("robustify.freeform.grade.graders.entry_points", lambda group: entries)
     found = grade_answers(ITEMS, answers(tmp_path), Grading(grader="mine"), tmp_path / "g.jsonl")
     assert {g.grader for g in found} == {"mine/1"}
     assert [g.item_id for g in found] == ["n", "s", "e"]
