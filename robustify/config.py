@@ -25,8 +25,9 @@ from pydantic import (
 from robustify.ask import Asking
 from robustify.baselines.artifact_probe import ProbeSettings
 from robustify.baselines.linear_probes import LinearProbeSettings
-from robustify.engines.settings import HFModel, OpenAIModel, RayModel, VLLMModel
+from robustify.engines.settings import NAME_PATTERN, HFModel, OpenAIModel, RayModel, VLLMModel
 from robustify.errors import AuthorisationError, UsageError
+from robustify.files import read_expected
 from robustify.judge.cloze import ClozeSettings
 from robustify.judge.guardrails import Limits
 from robustify.loaders import Source
@@ -35,18 +36,29 @@ from robustify.ngrams.overlap import ContaminationSettings
 from robustify.redaction import firewall
 from robustify.restricted import adapters
 from robustify.screen.screen_rules import ScreenRules
-from robustify.settings_files import faults, read_yaml
+from robustify.settings_files import MOST_YAML, faults, read_yaml
 
+MOST_EXTENDED = 32
+"""Files that one config is made of, counted as often as they are named."""
 Model = HFModel | ReplayModel | OpenAIModel | VLLMModel | RayModel
 
 
 def _named(value: object) -> object:
+    """A model as keys and values; one that is given by where it lies alone gets the last part of that as its name."""
     match value:
-        case str():
+        case str() if re.fullmatch(NAME_PATTERN, value):
             return {"name": value, "engine": "hf"}
-        case Mapping() if "engine" not in value:
-            return {**value, "engine": "hf"}
+        case str():
+            return {"name": _short(value), "engine": "hf", "model": value}
+        case {"model": str(model), **rest} if "name" not in rest:
+            return {"engine": "hf", **rest, "name": _short(model), "model": model}
+        case Mapping():
+            return {"engine": "hf", **value}
     return value
+
+
+def _short(reference: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", Path(reference).name.split("@")[0]).strip("-.")[:64] or "model"
 
 
 def _listed(value: object) -> object:
@@ -170,7 +182,7 @@ def load(path: Path, overrides: Mapping[str, object] | None = None) -> Config:
     Raises:
         UsageError: unreadable YAML, unknown keys (with a suggestion), wrong values; all faults at once.
     """
-    tree = _tree(path, ())
+    tree = _tree(path, (), [])
     for dotted, value in (overrides or {}).items():
         _set(tree, dotted.split("."), value)
     return parse(_adapted(tree, path.name), path.name)
@@ -201,18 +213,24 @@ def _adapted(tree: dict[str, Any], name: str) -> dict[str, Any]:
     return {"name": manifest.id, "sensitivity": manifest.sensitivity, **tree, "data": sources}
 
 
-def _tree(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
+def _tree(path: Path, seen: tuple[Path, ...], read: list[int]) -> dict[str, Any]:
+    """What a config and all that it extends say; `read` are the sizes of the files so far, in bytes."""
     path = path.resolve()
     if path in seen:
         raise UsageError(f"{path.name}: extends itself; expected a chain that ends")
-    try:
-        tree = read_yaml(path.read_bytes(), path.name)
-    except OSError as error:
-        raise UsageError(f"{path.name}: cannot be read ({type(error).__name__})") from None
+    raw = read_expected(path, "a config (keys and values in YAML)", MOST_YAML)
+    read.append(len(raw))
+    if len(read) > MOST_EXTENDED or sum(read) > MOST_YAML:
+        raise UsageError(
+            f"{path.name}: is number {len(read)} of the files that are extended, {sum(read):,} bytes together; "
+            f"expected at most {MOST_EXTENDED} and {MOST_YAML:,} bytes"
+        )
+    tree = read_yaml(raw, path.name)
     # A question that somebody pasted into a config must not appear in an error.
     firewall.withhold(tree)
     if not isinstance(tree, dict):
-        raise UsageError(f"{path.name}: a {type(tree).__name__}; expected keys and values")
+        found = "is empty" if tree is None else f"a {type(tree).__name__}"
+        raise UsageError(f"{path.name}: {found}; expected keys and values")
     parent = tree.pop("extends", None)
     match tree.get("adapter"):
         case str(name) if adapters.is_path(name):
@@ -223,7 +241,7 @@ def _tree(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
         return tree
     below: dict[str, Any] = {}
     for one in parent if isinstance(parent, list) else [parent]:
-        below = _merged(below, _tree(_parent(str(one), path), (*seen, path)))
+        below = _merged(below, _tree(_parent(str(one), path), (*seen, path), read))
     return _merged(below, tree)
 
 
@@ -323,7 +341,3 @@ def require_public(config: Config) -> None:
         raise AuthorisationError(
             f"{config.name}: is a {config.sensitivity} set; --safe-demo runs public sets only"
         )
-
-
-def _short(reference: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", Path(reference).name.split("@")[0]) or "model"

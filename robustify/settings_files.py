@@ -1,10 +1,11 @@
-"""Settings in YAML: strict loaders, and the faults of a pydantic model in words.
+"""Settings in YAML: one strict loader, and the faults of a pydantic model in words.
 
 No value of a file is shown in an error: somebody may have pasted a question into it.
 """
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, get_args
 
 import yaml
@@ -14,106 +15,99 @@ from robustify.errors import UsageError
 
 MOST_BYTES = 1 << 20
 """No file of settings is larger."""
+MOST_YAML = 1 << 18
+"""No file of YAML is larger: PyYAML reads about a megabyte in ten seconds."""
 MOST_DEEP = 20
+MOST_FAULTS = 20
+_FIXED = re.compile(r"[\w ,<>':-]{1,80}")
+"""What PyYAML says of a syntax error where it repeats no more than a mark of the file."""
 
 
-def read_yaml(raw: bytes, name: str) -> Any:
-    """What a config says; a key written twice is refused. `name` is the file's.
+def read_yaml(raw: bytes, name: str, what: str = "keys and values") -> Any:
+    """What a file of settings says: plain values, no aliases (they multiply), no tags, no repeated keys, little nesting.
 
-    Raises:
-        UsageError: no readable YAML, by its line.
-    """
-    try:
-        return yaml.load(raw, _Once)
-    except yaml.YAMLError as error:
-        why = getattr(error, "problem", "syntax")
-        raise UsageError(f"{name}{_line(error)}: no readable YAML ({why})") from None
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{name}: cannot be read ({type(error).__name__})") from None
-
-
-def read_plain_yaml(raw: bytes, name: str, what: str) -> Any:
-    """What a file from somebody else says: plain values only, without aliases, tags, repeated keys or deep nesting.
-
-    `what` says in an error what was expected; nothing of the file is repeated there.
+    Scalars as in YAML 1.2: `3:30`, `no`, `010` and a date are text, except that `010` is the number 10. `what` says in
+    an error what was expected; no value of the file is repeated there.
 
     Raises:
-        UsageError: no plain YAML, by its line.
+        UsageError: no such YAML, by its line.
     """
     try:
-        return yaml.load(raw, _Plain)
-    except yaml.YAMLError as error:
-        why = getattr(error, "problem", None) if isinstance(error, _Refused) else "syntax"
-        raise UsageError(f"{name}{_line(error)}: no plain YAML ({why}); expected {what}") from None
-    except (UnicodeDecodeError, RecursionError) as error:
-        why = type(error).__name__
-        raise UsageError(f"{name}: no plain YAML ({why}); expected {what} in UTF-8") from None
+        return yaml.load(raw, _Strict)
+    except yaml.MarkedYAMLError as error:
+        mark, why = error.problem_mark, error.problem or ""
+        line = f":{mark.line + 1}" if mark else ""
+        why = why if isinstance(error, _Refused) or _FIXED.fullmatch(why) else "syntax"
+        raise UsageError(f"{name}{line}: no readable YAML ({why}); expected {what}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        why = getattr(error, "reason", "syntax")
+        raise UsageError(f"{name}: no readable YAML ({why}); expected {what} in UTF-8") from None
 
 
 def faults(
     error: ValidationError, model: type[BaseModel], whole: str, *, also: Sequence[str] = ()
 ) -> list[str]:
-    """One line for each fault of `model`, with its place; an unknown key with the nearest known one.
+    """One line for each fault of `model`, with its place, the first 20; an unknown key with the nearest known one.
 
     `whole` names the file where a fault has no place of its own; `also` are further keys of the file.
     """
-    return [_fault(e, model, whole, also) for e in error.errors(include_url=False, include_input=False)]
-
-
-def _line(error: yaml.YAMLError) -> str:
-    mark = getattr(error, "problem_mark", None)
-    return f":{mark.line + 1}" if mark else ""
-
-
-class _Once(yaml.SafeLoader):
-    """A safe loader that refuses a key written twice."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [k.value for k, _ in node.value if isinstance(k, yaml.ScalarNode)]
-        twice = sorted(key for key in set(keys) - {"<<"} if keys.count(key) > 1)
-        if twice:
-            raise yaml.constructor.ConstructorError(
-                None, None, f"key {twice[0]!r} is written twice", node.start_mark
-            )
-        return super().construct_mapping(node, deep)
+    found = error.errors(include_url=False, include_input=False)
+    more = [f"... and {len(found) - MOST_FAULTS} more faults"] if len(found) > MOST_FAULTS else []
+    return [_fault(e, model, whole, also) for e in found[:MOST_FAULTS]] + more
 
 
 class _Refused(yaml.constructor.ConstructorError):
-    """What `_Plain` itself refuses; its words repeat nothing of the file."""
+    """What `_Strict` itself refuses; its words repeat no value of the file."""
 
 
-class _Plain(yaml.SafeLoader):
-    """A safe loader without aliases, tags, repeated keys, or nesting beyond what settings need."""
+class _Strict(yaml.SafeLoader):
+    """A safe loader without what settings do not need and an attacker does."""
 
+    yaml_implicit_resolvers = {}  # noqa: RUF012
     deep = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent):
-            raise _Refused(None, None, "an alias", self._here())
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        mark: Any = event.start_mark
+        if isinstance(event, yaml.AliasEvent):
+            raise _Refused(None, None, "an alias; write the value out", mark)
+        if getattr(event, "tag", None) is not None:
+            raise _Refused(None, None, "a tag", mark)
         if self.deep >= MOST_DEEP:
-            raise _Refused(None, None, f"more than {MOST_DEEP} levels", self._here())
+            raise _Refused(None, None, f"more than {MOST_DEEP} levels", mark)
         self.deep += 1
         try:
             return super().compose_node(parent, index)
         finally:
             self.deep -= 1
 
-    def _here(self) -> yaml.Mark:
-        mark: yaml.Mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
-        return mark
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [k.value for k, _ in node.value if isinstance(k, yaml.ScalarNode)]
-        if len(set(keys)) < len(node.value):
-            raise _Refused(None, None, "a key written twice, or one that is no plain word", node.start_mark)
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise _Refused(None, None, "a key that is no plain word", key.start_mark)
+            if key.value in seen:
+                shown = f" {key.value}" if re.fullmatch(r"[\w.-]{1,40}", key.value) else ""
+                raise _Refused(None, None, f"key{shown} is written twice", key.start_mark)
+            seen.add(key.value)
         return super().construct_mapping(node, deep)
 
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
+        return int(str(node.value).replace("_", ""))
 
-def _own_tag(_loader: yaml.SafeLoader, node: yaml.Node) -> Any:
-    raise _Refused(None, None, "a tag", node.start_mark)
 
-
-_Plain.add_constructor(None, _own_tag)
+_Strict.add_constructor("tag:yaml.org,2002:int", _Strict.construct_yaml_int)
+for _kind, _form, _first in (
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("bool", r"true|True|TRUE|false|False|FALSE", [*"tTfF"]),
+    ("int", r"[-+]?[0-9][0-9_]{0,17}", [*"-+0123456789"]),
+    (
+        "float",
+        r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+        [*"-+.0123456789"],
+    ),
+):
+    _Strict.add_implicit_resolver(f"tag:yaml.org,2002:{_kind}", re.compile(f"(?:{_form})\\Z"), _first)
 
 
 def _fault(e: Mapping[str, Any], model: type[BaseModel], whole: str, also: Sequence[str]) -> str:

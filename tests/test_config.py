@@ -54,16 +54,16 @@ def test_an_unknown_key_is_refused_with_the_nearest_known_one(tmp_path: Path) ->
     assert faults(tmp_path, nested) == ["c.yaml: models[0].enigne: unknown key (did you mean engine?)"]
 
 
-def test_all_faults_are_told_at_once_and_no_value_is_shown(tmp_path: Path) -> None:
-    told = faults(tmp_path, "name: toys\ndata: []\nscreen: {criterion: some-secret}\nlimit: 0\n")
-    assert len(told) == 4
-    assert any("sensitivity: missing" in line for line in told)
-    assert not any("some-secret" in line for line in told)
+def test_all_faults_are_shown_at_once_and_no_value_is_shown(tmp_path: Path) -> None:
+    shown = faults(tmp_path, "name: toys\ndata: []\nscreen: {criterion: some-secret}\nlimit: 0\n")
+    assert len(shown) == 4
+    assert any("sensitivity: missing" in line for line in shown)
+    assert not any("some-secret" in line for line in shown)
 
 
 def test_a_yes_is_no_number(tmp_path: Path) -> None:
-    told = faults(tmp_path, PLAIN + "limit: true\nasking: {shots: yes}\n")
-    assert [line.split(": ")[1] for line in told] == ["asking.shots", "limit"]
+    shown = faults(tmp_path, PLAIN + "limit: true\nasking: {shots: yes}\n")
+    assert [line.split(": ")[1] for line in shown] == ["asking.shots", "limit"]
 
 
 def test_sensitivity_must_be_stated(tmp_path: Path) -> None:
@@ -74,9 +74,9 @@ def test_sensitivity_must_be_stated(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("models", ["[a, a]", "[{name: a, model: x}, {name: b, model: x}]"])
 def test_a_model_votes_once(tmp_path: Path, models: str) -> None:
-    told = faults(tmp_path, PLAIN.replace("[smollm2-135m, gemma3-270m]", models))
-    assert len(told) == 1
-    assert "models" in told[0]
+    shown = faults(tmp_path, PLAIN.replace("[smollm2-135m, gemma3-270m]", models))
+    assert len(shown) == 1
+    assert "models" in shown[0]
 
 
 def test_extends_is_overridden_key_by_key(tmp_path: Path) -> None:
@@ -103,20 +103,71 @@ def test_a_variable_that_is_not_set_is_named(tmp_path: Path, monkeypatch: pytest
     assert configs.load(tmp_path / "c.yaml").data[0].path == f"{tmp_path}/items.jsonl"
 
 
+ALIASES = "a0: &a0 {x: 1}\n" + "".join(
+    f"a{i}: &a{i} {{" + ", ".join(f"k{j}: *a{i - 1}" for j in range(9)) + "}\n" for i in range(1, 9)
+)
+
+
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "line", "found"),
     [
-        ("name: [", "no readable YAML"),
-        ("- a\n- b\n", "a list; expected keys and values"),
-        ("name: a\nname: b\n", "written twice"),
-        ("name: !!python/object:os.system x\n", "no readable YAML"),
-        ("", "a NoneType; expected keys and values"),
+        ("name: [", ":1", "no readable YAML"),
+        ("- a\n- b\n", "", "a list; expected keys and values"),
+        ("name: a\nlimit: 1\nname: b\n", ":3", "key name is written twice"),
+        ("screen:\n  mode: text\n  mode: letter\n", ":3", "key mode is written twice"),
+        ("a secret question, pasted: 1\na secret question, pasted: 2\n", ":2", "(key is written twice)"),
+        ("name: !!python/object:os.system x\n", ":1", "(a tag)"),
+        ("limit: !!int abc\n", ":1", "(a tag)"),
+        ("", "", "is empty; expected keys and values"),
+        ("# nothing\n", "", "is empty; expected keys and values"),
+        ("name: \x07\n", "", "no readable YAML"),
+        (PLAIN + "notes: " + "[" * 3000 + "]" * 3000, ":5", "more than 20 levels"),
+        (PLAIN + "notes: *a\n", ":5", "an alias"),
+        (ALIASES + PLAIN, ":2", "an alias"),
+        (PLAIN + "notes:\n" + "- a\n" * 70_000, "", "280,092 bytes"),
     ],
 )
-def test_unreadable_yaml_is_one_line(tmp_path: Path, text: str, told: str) -> None:
-    lines = faults(tmp_path, text)
-    assert len(lines) == 1
-    assert told in lines[0]
+def test_unreadable_yaml_is_one_line(tmp_path: Path, text: str, line: str, found: str) -> None:
+    write(tmp_path, text, "below.yaml")
+    for shown in (faults(tmp_path, text), faults(tmp_path, "extends: [below.yaml, below.yaml]\n")):
+        assert len(shown) == 1
+        assert f".yaml{line}" in shown[0]
+        assert found in shown[0]
+        assert "secret" not in shown[0]
+
+
+def test_settings_are_the_words_that_were_written(tmp_path: Path) -> None:
+    text = PLAIN.replace("toys", "010") + "limit: 010\nnotes: [3:30, no, 2026-13-45, 1e3, 1_000, '']\n"
+    shown = faults(tmp_path, text)
+    assert [line.split(": ")[1] for line in shown] == ["name", "notes[4]"]
+    config = configs.load(write(tmp_path, text.replace("name: 010", "name: x").replace(" 1_000,", "")))
+    assert (config.limit, config.notes) == (10, ("3:30", "no", "2026-13-45", "1e3", ""))
+
+
+def test_configs_that_extend_many_are_refused_before_they_multiply(tmp_path: Path) -> None:
+    write(tmp_path, PLAIN, "c0.yaml")
+    for i in range(1, 20):
+        write(tmp_path, f"extends: [c{i - 1}.yaml, c{i - 1}.yaml]\n", f"c{i}.yaml")
+    with pytest.raises(UsageError, match="is number 33 of the files"):
+        configs.load(tmp_path / "c19.yaml")
+
+
+def test_of_many_faults_the_first_are_shown(tmp_path: Path) -> None:
+    shown = faults(tmp_path, PLAIN.split("models")[0] + "models:\n" + "- 1\n" * 500)
+    assert (len(shown), shown[-1]) == (21, "c.yaml: ... and 480 more faults")
+
+
+def test_a_model_gets_its_name_from_where_it_lies(tmp_path: Path) -> None:
+    listed = "[hf:owner/name@rev, ./m, {model: /a/b.gguf}, {model: 'x y', role: under_test}]"
+    config = configs.load(write(tmp_path, PLAIN.replace("[smollm2-135m, gemma3-270m]", listed)))
+    assert [(m.name, m.reference, m.role) for m in config.models] == [
+        ("name", "hf:owner/name@rev", "voter"),
+        ("m", "./m", "voter"),
+        ("b.gguf", "/a/b.gguf", "voter"),
+        ("x-y", "x y", "under_test"),
+    ]
+    shown = faults(tmp_path, PLAIN.replace("[smollm2-135m, gemma3-270m]", "[hf:a/m@r, ./m]"))
+    assert shown == ["c.yaml: models: two models have one name; expected a name for each"]
 
 
 def test_a_mistyped_config_suggests_a_shipped_one(tmp_path: Path) -> None:

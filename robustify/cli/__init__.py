@@ -85,16 +85,30 @@ for _command in (
 
 def main() -> NoReturn:
     """The console script: one place turns errors into one line on stderr and an exit code."""
+    _open_streams()
     firewall.install()
     signal.signal(signal.SIGTERM, _terminated)
     try:
         result = cli.main(standalone_mode=False)
-        sys.stdout.flush()
         code = result if isinstance(result, int) else 0
     # Whatever it is: what is not caught here would be printed with its message.
     except BaseException as error:
         code = _code(error)
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        code = _code(error) or code
     sys.exit(code)
+
+
+def _open_streams() -> None:
+    """Open what the caller has closed, so that no file of ours takes its place: stdout so that writing to it fails."""
+    for stream, number in ((sys.stdin, 0), (sys.stdout, 1), (sys.stderr, 2)):
+        if stream is None:
+            # The lowest free number is taken, which is this one.
+            os.open(os.devnull, os.O_RDONLY if number < 2 else os.O_WRONLY)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8")
+    sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8")
 
 
 def _code(error: BaseException) -> int:
@@ -113,14 +127,17 @@ def _code(error: BaseException) -> int:
                 error.show(file=(text := io.StringIO()))
                 click.echo(text.getvalue(), nl=False, err=True)
             return _printed(lines, error.exit_code)
+        # Click wraps stdout where its reader had enough, and ends with code 1.
+        case BrokenPipeError() | SystemExit() if isinstance(error, OSError) or _reader_is_gone():
+            _drop_stdout()
+            return 0
         case SystemExit(code=int(code)):
             return code
         case SystemExit(code=None):
             return 0
-        case BrokenPipeError():
-            # The reader had enough; what is left in the buffer has nowhere to go.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return 0
+        case OSError(errno=errno.EBADF):
+            _drop_stdout()
+            return _printed(["stdout is closed; expected a file, a pipe or a terminal to print to"], 6)
         case OSError(errno=errno.ENOSPC | errno.EDQUOT):
             return _printed(
                 [f"the disk is full ({error.strerror}); free space and run the same command again"], 6
@@ -131,6 +148,15 @@ def _code(error: BaseException) -> int:
             return _printed(["memory is used up; expected more, or a smaller --limit or max_batch_tokens"], 6)
         case _:
             return _printed(firewall.bug_lines(error), 1)
+
+
+def _reader_is_gone() -> bool:
+    return type(sys.stdout).__name__.endswith("PacifyFlushWrapper")
+
+
+def _drop_stdout() -> None:
+    """What is left in the buffer has nowhere to go."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _printed(lines: Sequence[str], code: int) -> int:

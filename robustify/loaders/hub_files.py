@@ -108,7 +108,7 @@ def _card_configs(card: str) -> dict[str, Mapping[str, object]]:
         return {}
     try:
         front = yaml.safe_load(parts[1])
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError, RecursionError):
         return {}
     listed = front.get("configs") if isinstance(front, dict) else None
     if not isinstance(listed, list):

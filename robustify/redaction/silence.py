@@ -48,7 +48,10 @@ def muted() -> Iterator[None]:
 
 
 class UnmutedStderr(io.TextIOBase):
-    """stderr as it was before anything was muted: for our own messages, progress bars and log lines."""
+    """stderr as it was before anything was muted: for our own messages, progress bars and log lines.
+
+    Where nobody hears it any more (a closed terminal, a full disk), nothing is said and the work goes on.
+    """
 
     @property
     def _now(self) -> TextIO:
@@ -61,11 +64,14 @@ class UnmutedStderr(io.TextIOBase):
 
     def write(self, text: str) -> int:
         """As of a file."""
-        return self._now.write(text)
+        with suppress(OSError):
+            return self._now.write(text)
+        return len(text)
 
     def flush(self) -> None:
         """As of a file."""
-        self._now.flush()
+        with suppress(OSError):
+            self._now.flush()
 
     def isatty(self) -> bool:
         """Whether somebody looks at it."""

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from robustify.errors import AuthorisationError, UsageError
 from robustify.files import read_expected
 from robustify.loaders import FieldMap, Source
-from robustify.settings_files import MOST_BYTES, faults, read_plain_yaml
+from robustify.settings_files import MOST_BYTES, MOST_YAML, faults, read_yaml
 
 FORMAT: Literal["robustify.adapter/1"] = "robustify.adapter/1"
 FILE = "manifest.yaml"
@@ -164,14 +164,12 @@ def read_manifest(folder: Path) -> Manifest:
 def read_pinned(folder: Path) -> tuple[Manifest, str]:
     """The manifest and the sha256 of the very bytes that were read. Raises as `read_manifest`."""
     what = f"the manifest of an adapter ({FORMAT})"
-    raw = read_expected(folder / FILE, what, MOST_BYTES)
-    tree = read_plain_yaml(raw, FILE, what)
+    raw = read_expected(folder / FILE, what, MOST_YAML)
+    tree = read_yaml(raw, FILE, what)
     if not isinstance(tree, dict):
         raise UsageError(f"{FILE}: a {type(tree).__name__}; expected keys and values")
     try:
-        manifest = Manifest.model_validate_json(json.dumps(tree, default=_written))
-    except TypeError as error:
-        raise UsageError(f"{folder.name}/{FILE}: holds a {error}; expected plain values") from None
+        manifest = Manifest.model_validate_json(json.dumps(tree))
     except ValidationError as error:
         lines = faults(error, Manifest, "manifest")
         raise UsageError(*(f"{folder.name}/{FILE}: {line}" for line in lines)) from None
@@ -200,9 +198,3 @@ def licence_text(folder: Path, manifest: Manifest) -> str:
         return raw.decode("utf-8")
     except UnicodeDecodeError:
         raise UsageError(f"{manifest.id}/{LICENCE}: is no UTF-8 text") from None
-
-
-def _written(value: object) -> str:
-    if isinstance(value, date):
-        return value.isoformat()
-    raise TypeError(type(value).__name__)

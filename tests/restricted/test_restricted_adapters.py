@@ -140,7 +140,7 @@ HOSTILE = {
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
 def test_hostile_yaml_is_refused_in_one_line(mock: Path, text: str) -> None:
     (folder(mock) / FILE).write_text(text)
-    with pytest.raises(UsageError, match=r"no plain YAML|expected keys and values") as error:
+    with pytest.raises(UsageError, match=r"no readable YAML|expected keys and values") as error:
         find(ADAPTER)
     assert len(error.value.lines) == 1
 

@@ -60,7 +60,7 @@ def read_shots(family: str, name: str) -> list[Shot]:
         return [_shot(row) for row in rows]
     except (OSError, UnicodeDecodeError, yaml.YAMLError):
         raise DataError(f"few-shot set {name!r} of {family}: no such set or file; expected YAML") from None
-    except (TypeError, KeyError, ValueError):
+    except (TypeError, KeyError, ValueError, AttributeError, RecursionError):
         raise DataError(
             f"few-shot set {name!r} of {family}: a case that does not fit; expected question, answer, and verdict or labels"
         ) from None
