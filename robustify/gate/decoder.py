@@ -4,11 +4,12 @@ What cannot be read is reported, not skipped. Depth, members and bytes are bound
 """
 
 import re
-from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from robustify.gate.apart import apart, token_ids
 from robustify.gate.encoded import runs, strings, text_of, unescaped, without_tags
+from robustify.gate.rows import Lines
 from robustify.gate.unpack import (
     MOST_BYTES,
     MOST_DEPTH,
@@ -21,7 +22,6 @@ from robustify.gate.unpack import (
     unpacked,
 )
 
-_NEWLINE = re.compile("\n")
 _ARMOUR = re.compile(r"^-----BEGIN (?:PGP MESSAGE|AGE ENCRYPTED FILE)-----\s*$", re.MULTILINE)
 NOISE = 4096
 """Bytes from which an encoded run that is neither text nor packed is refused: less is a digest or a certificate."""
@@ -31,7 +31,8 @@ NOISE = 4096
 class DecodedText:
     """One text. `line`: where it begins in the file; `exact`: its own newlines are the file's; `source`: number of the
     content it was decoded from, the same for its raw and its unescaped form; `raw`: not unescaped; `words`: only fit
-    for the search of words (what reads as text within binary content)."""
+    for the search of words (what reads as text within binary content); `joined`: put together from tokens, so that it has
+    no rows and no names."""
 
     text: str
     line: int
@@ -39,6 +40,7 @@ class DecodedText:
     source: int
     raw: bool
     words: bool = False
+    joined: bool = False
 
     def line_at(self, line: int) -> int:
         """The file's line of a line of this text (both from 1)."""
@@ -52,20 +54,6 @@ class Undecoded:
     rule: str
     line: int
     says: str
-
-
-class Lines:
-    """The lines of one text, whose newlines are found once."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._ends: list[int] | None = None
-
-    def of(self, offset: int) -> int:
-        """The line, from 1, of an offset."""
-        if self._ends is None:
-            self._ends = [match.start() for match in _NEWLINE.finditer(self._text)]
-        return bisect_left(self._ends, offset) + 1
 
 
 Decoded = DecodedText | Undecoded | ColumnNames
@@ -131,6 +119,9 @@ class Decoder:
         bare = without_tags(plain)
         if bare != plain:
             yield DecodedText(bare, line, exact, source, raw=False)
+        escaped = "&" in text or "\\t" in text
+        for form in dict.fromkeys((text, plain if escaped else text, bare if bare != plain else text)):
+            yield from self._apart(form, line, exact, source)
         lines = Lines(text)
         for armour in _ARMOUR.finditer(text) if "-----BEGIN " in text else ():
             at = line + lines.of(armour.start()) - 1 if exact else line
@@ -142,6 +133,17 @@ class Decoder:
                     self._seen.add(hash(data))
                     at = line + lines.of(offset) - 1 if exact else line
                     yield from self._run(data, at, depth + 1)
+
+    def _apart(self, text: str, line: int, exact: bool, source: int) -> Iterator[Decoded]:
+        """Tokens of a text that lie apart, joined, and a long array of their ids."""
+        lines = Lines(text)
+        for offset, joined in apart(text):
+            at = line + lines.of(offset) - 1 if exact else line
+            yield DecodedText(joined, at, False, source, raw=False, joined=True)
+        ids = token_ids(text)
+        if ids is not None:
+            at = line + lines.of(ids[0]) - 1 if exact else line
+            yield Undecoded("RBG506", at, f"({ids[1]:,} numbers)")
 
     def _run(self, data: bytes, line: int, depth: int) -> Iterator[Decoded]:
         """What an encoded run decodes to: most are digests and identifiers, which are no finding."""

@@ -87,6 +87,8 @@ RULES: tuple[Rule, ...] = (
          "Make it again, or bind it to an allow-list entry: robustify gate allow PATH --reason WHY --by WHO"),
     Rule("RBG505", "elsewhere", "inspection", "a pointer to content that lies outside the repository",
          "Scan the content itself (robustify gate FILE), then bind the pointer to an allow-list entry"),
+    Rule("RBG506", "token-ids", "inspection", "a long array of numbers that may be the token ids of a text",
+         f"Take the ids out, they are the text; {_OR_ALLOW}"),
 )  # fmt: skip
 
 BY_ID: dict[str, Rule] = {rule.id: rule for rule in RULES}

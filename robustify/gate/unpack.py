@@ -180,10 +180,12 @@ def _tarred(data: bytes, budget: Budget) -> Iterator[bytes]:
 
 
 _TEXT_TYPES = ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
+_LISTED = 4000
+"""Numbers of a list column that are looked at: they may be token ids."""
 
 
 def _parquet(data: bytes, budget: Budget) -> Iterator[bytes | ColumnNames]:
-    """The column names of a Parquet file, then the texts of its columns; numbers are no text and are not read."""
+    """The column names of a Parquet file, the first numbers of its columns of lists, then the texts of its columns."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -197,6 +199,7 @@ def _parquet(data: bytes, budget: Budget) -> Iterator[bytes | ColumnNames]:
         names = dict.fromkeys(name for leaf in leaves for name in leaf.path.split("."))
         yield ColumnNames(tuple(names), file.metadata.num_rows)
         texts = {i: leaf.path for i, leaf in enumerate(leaves) if leaf.physical_type in _TEXT_TYPES}
+        yield from _numbers(file, leaves)
         # Dictionaries hold each text once: a column that repeats one a million times is not spread out in memory.
         alike = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
         by_word = pq.ParquetFile(pa.BufferReader(data), read_dictionary=alike)
@@ -222,6 +225,21 @@ def _parquet(data: bytes, budget: Budget) -> Iterator[bytes | ColumnNames]:
         # Noise that only begins like Parquet is no finding; what also ends like it is a file that could not be read.
         rule = "RBG501" if data[-4:] == b"PAR1" else "RBG504"
         raise Obstacle(rule, "a Parquet file that does not open") from None
+
+
+def _numbers(file: Any, leaves: Any) -> Iterator[bytes]:
+    """The first numbers of each column of lists, as text under the column's name."""
+    for leaf in leaves:
+        name = leaf.path.split(".")[0]
+        if leaf.physical_type in ("INT32", "INT64") and leaf.max_repetition_level and "." in leaf.path:
+            batches = file.iter_batches(batch_size=_LISTED // 40, columns=[leaf.path], use_threads=False)
+            values: Any = next((batch.column(0) for batch in batches), None)
+            if values is None:
+                continue
+            while type(values).__name__.endswith(("ListArray", "ListViewArray")):
+                values = values.flatten()
+            listed = [value for value in values[:_LISTED].to_pylist() if isinstance(value, int)]
+            yield f"{name}: [{', '.join(map(str, listed))}]".encode()
 
 
 def _strings(array: Any) -> Iterator[str]:

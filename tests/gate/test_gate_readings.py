@@ -18,8 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robustify.gate.check import scan
-from robustify.gate.decoder import DecodedText, Decoder, Lines, Undecoded
+from robustify.gate.decoder import DecodedText, Decoder, Undecoded
 from robustify.gate.encoded import text_of, unescaped, without_tags
+from robustify.gate.rows import Lines
 from robustify.gate.unpack import MOST_BYTES, MOST_DEPTH, file_kind
 from tests.gate.corpus import LETTERS, Made, made, whole, zipped
 from tests.gate.repo import ROOT

@@ -5,10 +5,11 @@ nothing needs to be well formed.
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 
-from robustify.gate.decoder import Lines
 from robustify.gate.detect.records import Shaped
+from robustify.gate.rows import Lines
 
 _STEM_WORDS = ("question", "stem", "mcq", "frage", "pregunta")
 _WEAK_WORDS = ("query", "problem", "prompt")
@@ -21,7 +22,7 @@ _STEM_AT = re.compile(
     r"(?::\s*(?:str\s*=)?|=>|=(?!=)|\b[^<>\n]{0,80}>|\}?\s*\{|(?<=\\question)(?:\[[^\]\n]*\])?[ \t\n])"
     r"\s*(?:[|>][+-]?\s*\n)?\s*(?:<!\[CDATA\[|<[^<>\n]{1,40}>|[rfbu]{0,2}[\"'(`{\[]{1,5})?\s*"
 )
-_TEXT = re.compile(r"[^\W_][^\n<\x0b]{8,}")
+_TEXT = re.compile(r"[^\W_][^\n<\x0b]{8,1000}")
 _CODE = re.compile(r"[,;]\s*[\"']|[,;]\s*[\w-]+\s*[:=]|[\"']\s*[:=,)\]}]|[=\[\]{}|]|\w\(|\w\.\w+\.")
 """Where a value stops being prose: the next name, an index, a call."""
 _WORD = re.compile(r"[^\W\d_]{2,}")
@@ -50,6 +51,7 @@ _KEY = re.compile(
     re.IGNORECASE,
 )
 _QUOTED = re.compile(r"\"(?:[^\"\\\n]|\\.){1,600}\"|'(?:[^'\\\n]|\\.){1,600}'|`[^`\n]{1,600}`")
+_NEXT = re.compile(r"[\s,]{0,80}(" + _QUOTED.pattern + ")")
 _DASHED = re.compile(r"^[ \t]*(?:-|\*|\d+[.)])[ \t]+\S", re.MULTILINE)
 _MARKED = re.compile(r"(?<!\w)[A-Ja-j]\s?[).:]")
 _QUOTES = "\"'`"
@@ -68,7 +70,18 @@ def named_items(text: str) -> Iterator[Shaped]:
         return
     stems = _stems(text, low)
     lines = Lines(text)
+    done = 0
     for i, (at, after) in enumerate(stems):
+        if at < done:
+            continue
+        many, last = _many(text, after)
+        if many >= 2:
+            done = last
+            j = bisect_right(stems, (last, len(text)))
+            if _has_choices(text[last : last + _WINDOW]):
+                keyed = _KEY.search(text, last, stems[j][0] if j < len(stems) else len(text)) is not None
+                yield from [Shaped(lines.of(at), keyed)] * many
+            continue
         end = min(stems[i + 1][0] if i + 1 < len(stems) else len(text), after + _WINDOW)
         begin = max(stems[i - 1][1] if i else 0, at - _WINDOW)
         has_choices = _has_choices if _begins(text, at) else _has_worded_choices
@@ -96,6 +109,18 @@ def _stems(text: str, low: str) -> list[tuple[int, int]]:
                 starts.setdefault(at, named.end())
             at = low.find(word, end)
     return sorted(starts.items())
+
+
+def _many(text: str, after: int) -> tuple[int, int]:
+    """How many stems a list under a stem's name holds, and where it ends: a table by columns."""
+    bracket = text.rfind("[", max(0, after - 8), after)
+    if bracket < 0:
+        return 0, after
+    n, at = 0, bracket + 1
+    while match := _NEXT.match(text, at):
+        n += len(_WORD.findall(match[1])) >= 3
+        at = match.end()
+    return n, at
 
 
 def _begins(text: str, at: int) -> bool:

@@ -7,8 +7,8 @@ licences and numbered steps have letters too; what tells them apart is a questio
 import re
 from collections.abc import Iterator, Sequence
 
-from robustify.gate.decoder import Lines
 from robustify.gate.detect.records import Shaped
+from robustify.gate.rows import Lines
 
 _LETTERS = (re.compile(r"B[).:\]]"), re.compile(r"b[).:\]]"))
 _NUMBERS = (re.compile(r"2[).:\]]"),)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from robustify.gate.decoder import Lines
+from robustify.gate.rows import Lines
 
 STEMS = frozenset(
     {
@@ -100,6 +100,13 @@ def shape_of(names: Iterable[str]) -> FieldShape:
 
 _LEAST_WORDS = 3
 _MOST_NODES = 2_000_000
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
+"""Letters of scripts that write words without blanks, or with few."""
+
+
+def n_words(text: str) -> int:
+    """The words of a text; where a script has no blanks between them, two letters count as one."""
+    return len(text.split()) + (0 if text.isascii() else len(_UNSPACED.findall(text)) // 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +170,8 @@ def _walked(tree: object) -> Iterator[tuple[Shaped, str]]:
             item = _record(node, names, keyed)
             if item is not None:
                 yield item
+            elif names.stem or names.weak_stem or "columns" in node:
+                yield from _columnar(node, names)
             stack.extend((v, names.key) for v in reversed(node.values()) if isinstance(v, dict | list))
         elif isinstance(node, list):
             yield from _unnamed(node)
@@ -185,9 +194,30 @@ def _record(node: dict[str, object], shape: FieldShape, keyed: bool) -> tuple[Sh
     return None
 
 
+def _columnar(node: dict[str, object], shape: FieldShape) -> Iterator[tuple[Shaped, str]]:
+    """The items of a table by columns: a name with all stems, others with all choices; or names apart from rows."""
+    heads, rows = node.get("columns"), node.get("data")
+    if isinstance(heads, list) and isinstance(rows, list) and all(isinstance(head, str) for head in heads):
+        shape = shape_of(heads)
+        columns: dict[str, object] = {
+            head: [row[i] for row in rows if isinstance(row, list) and i < len(row)]
+            for i, head in enumerate(heads)
+        }
+    else:
+        columns = {name: list(v.values()) if isinstance(v, dict) else v for name, v in node.items()}
+    if not (shape.has_choices and (shape.stem or (shape.weak_stem and shape.key))):
+        return
+    names = STEMS if shape.stem else WEAK_STEMS
+    stems = next((v for name, v in columns.items() if bare(name) in names and isinstance(v, list)), [])
+    choices = [v for name, v in columns.items() if bare(name) in CHOICES or is_one(bare(name))]
+    if any(isinstance(column, list) and len(column) == len(stems) for column in choices):
+        texts = (stem for stem in stems if isinstance(stem, str) and n_words(stem) >= _LEAST_WORDS)
+        yield from ((Shaped(1, shape.key), stem) for stem in texts)
+
+
 def _stem(name: str, value: object, strong: bool) -> str:
     named = bare(name) in STEMS or (not strong and bare(name) in WEAK_STEMS)
-    return value if named and isinstance(value, str) and len(value.split()) >= _LEAST_WORDS else ""
+    return value if named and isinstance(value, str) and n_words(value) >= _LEAST_WORDS else ""
 
 
 def offers(value: object) -> bool:
@@ -238,7 +268,7 @@ def _asks(member: object) -> str:
         values = member
     else:
         return ""
-    questions = [v for v in values if isinstance(v, str) and len(v.split()) >= _LEAST_WORDS and "?" in v]
+    questions = [v for v in values if isinstance(v, str) and n_words(v) >= _LEAST_WORDS and "?" in v]
     lists = [
         v for v in values if isinstance(v, list) and 2 <= len(v) <= 10 and all(isinstance(o, str) for o in v)
     ]

@@ -72,7 +72,7 @@ class Shapes:
         """Count the shapes of one reading."""
         if reading.words:
             return
-        for rule, detector in _DETECTORS:
+        for rule, detector in _DETECTORS[-1:] if reading.joined else _DETECTORS:
             if detector is named_items and self._found.get((reading.source, rule)):
                 continue  # the parsed records are counted already, and better
             items = [

@@ -1,7 +1,7 @@
-"""Items in rows: CSV, TSV, Markdown and HTML tables, and the tuples of SQL inserts, with or without a header.
+"""Items in rows: CSV, TSV, tables in Markdown, HTML, LaTeX and blanks, and the tuples of SQL inserts.
 
-A header counts by its names; without one, rows count when each has a long text, at least three other texts and a
-cell that points at one of them.
+A header counts by its names, also where it is the first column; without one, rows count when each has a long text, at
+least three other texts and a cell that points at one of them.
 """
 
 import csv
@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Literal
 
-from robustify.gate.decoder import Lines
-from robustify.gate.detect.records import STEMS, WEAK_STEMS, Shaped, shape_of
+from robustify.gate.detect.records import STEMS, WEAK_STEMS, Shaped, n_words, shape_of
 from robustify.gate.detect.records import bare as bare_name
+from robustify.gate.rows import Lines, Row, aligned, html_rows, latex_rows
 
 _DELIMITERS = (",", "\t", ";", "|")
 _HEAD = 40
@@ -28,8 +28,8 @@ _LITERAL = re.compile(r"N?'((?:[^']|'')*)'|\"([^\"]*)\"|([\w.+-]+)")
 _STEMS = STEMS | WEAK_STEMS
 _LEAST_ROWS = 3
 _LEAST_WORDS = 3
-Row = tuple[int, Sequence[str]]
-"""The line of a row, and its cells."""
+_FEW_ROWS = 40
+"""Rows of a table whose items are its columns."""
 
 
 def table_items(text: str) -> Iterator[Shaped]:
@@ -38,6 +38,12 @@ def table_items(text: str) -> Iterator[Shaped]:
     if inserts and _INSERT.search(text):
         yield from _judged(_inserted(text))
         return
+    for found in (_judged(_bare(html_rows(text))), _judged(_bare(latex_rows(text))), _aligned(text)):
+        first = next(found, None)
+        if first is not None:
+            yield first
+            yield from found
+            return
     beginning = text[:_BEGINNING].replace("\x0b", "\n").split("\n")
     head = list(islice((line for line in beginning if line.strip()), _HEAD))
     for delimiter in _DELIMITERS:
@@ -49,6 +55,10 @@ def table_items(text: str) -> Iterator[Shaped]:
             if items:
                 yield from items
                 return
+
+
+def _bare(rows: Iterable[Row]) -> Iterator[Row]:
+    return ((line, [" ".join(cell.split()) for cell in cells]) for line, cells in rows)
 
 
 def _regular(text: str, head: Sequence[str], delimiter: str) -> bool:
@@ -140,20 +150,45 @@ def _judged(rows: Iterable[Row]) -> Iterator[Shaped]:
     """Rows under a header that names a stem and choices; else rows that look like items by their cells."""
     column, keyed = -1, False
     bare: list[tuple[Shaped, int]] = []
+    first: list[Row] = []
     n = 0
     for line, cells in rows:
         n += 1
+        if n <= _FEW_ROWS and cells and bare_name(cells[0]):
+            first.append((line, cells))
         header = _header(cells)
         if header is not None:
             column, keyed = header
         elif column >= 0:
-            if len(cells) > column and (len(cells[column].split()) >= _LEAST_WORDS or not any(cells)):
+            if len(cells) > column and (n_words(cells[column]) >= _LEAST_WORDS or not any(cells)):
                 yield Shaped(line, keyed)
         elif _is_item(cells):
             bare.append((Shaped(line, True), len(cells)))
     width = Counter(size for _, size in bare).most_common(1)
     if width and width[0][1] >= _LEAST_ROWS and 2 * width[0][1] >= n:
         yield from (shaped for shaped, size in bare if size == width[0][0])
+    elif column < 0:
+        yield from _turned(first)
+
+
+def _turned(rows: Sequence[Row]) -> Iterator[Shaped]:
+    """Items that are columns: the first cells of the rows are the names."""
+    names = {bare_name(cells[0]) for _, cells in rows}
+    if names.isdisjoint(_STEMS):
+        return
+    shape = shape_of(names)
+    if shape.has_choices and (shape.stem or (shape.weak_stem and shape.key)):
+        line, cells = next((line, cells) for line, cells in rows if bare_name(cells[0]) in _STEMS)
+        yield from (Shaped(line, shape.key) for cell in cells[1:] if n_words(cell) >= _LEAST_WORDS)
+
+
+def _aligned(text: str) -> Iterator[Shaped]:
+    """The rows of tables in blanks; three dots stand for columns that were left out in print."""
+    for names, rows in aligned(text):
+        shape = shape_of(names)
+        hidden = shape.key and "..." in names
+        if (shape.has_choices or hidden) and (shape.stem or (shape.weak_stem and shape.key)):
+            yield from (Shaped(line, shape.key) for line, (cell,) in rows if n_words(cell) >= _LEAST_WORDS)
 
 
 def _header(cells: Sequence[str]) -> tuple[int, bool] | None:
