@@ -4,9 +4,10 @@
 Findings are printed to stdout, one line each; counts and layers that did not run to stderr.
 """
 
+import hashlib
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import compress, count
@@ -17,7 +18,8 @@ from robustify.gate.decoder import DecodedText, Decoder, Undecoded
 from robustify.gate.detect.structure import LEAST_TERMS, Shapes, holds_split, lexicon, states
 from robustify.gate.fingerprints import Fingerprints, Match
 from robustify.gate.folding import streams
-from robustify.gate.policy import BY_ID, VARIABLE, GateFinding, Policy, digest_of
+from robustify.gate.key_file import Key, keys_in
+from robustify.gate.policy import BY_ID, VARIABLE, GateFinding, Policy, digests_of
 from robustify.gate.sources import Blob
 from robustify.gate.unpack import MOST_BYTES, ColumnNames
 
@@ -29,8 +31,13 @@ _AROUND = 60
 """The same for shapes and states: an item's first line may be far above."""
 
 
-def scan(data: bytes, fingerprints: Fingerprints | None = None) -> list[GateFinding]:
-    """Everything that the layers find in one file's content, without a path, one line a rule, the strongest."""
+def scan(
+    data: bytes, fingerprints: Fingerprints | None = None, keys: Sequence[Key] = ()
+) -> list[GateFinding]:
+    """Everything that the layers find in one file's content, without a path, one line a rule, the strongest.
+
+    `keys`: this user's own, whose secrets are known even where they stand alone.
+    """
     shapes = Shapes()
     matches: dict[str, Match] = {}
     findings: dict[tuple[str, str], GateFinding] = {}
@@ -44,7 +51,8 @@ def scan(data: bytes, fingerprints: Fingerprints | None = None) -> list[GateFind
             continue
         near = part if part.raw else replace(part, text=changed(before, part.text, _AROUND))
         shapes.look(near)
-        for rule, offset, says in states(near.text, whole=near.raw):
+        key_lines = (("RBG402", offset, "") for offset in keys_in(near.text, keys))
+        for rule, offset, says in (*states(near.text, whole=near.raw), *key_lines):
             line = near.line_at(near.text.count("\n", 0, offset) + 1)
             findings.setdefault((rule, ""), GateFinding(BY_ID[rule], line, says))
         if fingerprints is not None:
@@ -97,11 +105,13 @@ def _shaped(shapes: Shapes, data: bytes) -> Iterator[GateFinding]:
 
 @dataclass(slots=True)
 class Outcome:
-    """What a check found. `allowed` and `demo`: numbers of findings that an entry or SAFE_DEMO lifted."""
+    """What a check found. `allowed`, `demo` and `reviewed`: numbers of findings that an entry lifted, SAFE_DEMO, and
+    the review of an earlier history."""
 
     findings: list[GateFinding] = field(default_factory=list)
     allowed: int = 0
     demo: int = 0
+    reviewed: int = 0
     files: int = 0
     size: int = 0
 
@@ -112,25 +122,34 @@ class Outcome:
 
 
 def check_contents(
-    contents: Iterable[Blob], fingerprints: Fingerprints | None, policy: Policy, *, demo: bool, today: date
+    contents: Iterable[Blob],
+    fingerprints: Fingerprints | None,
+    policy: Policy,
+    *,
+    demo: bool,
+    today: date,
+    keys: Sequence[Key] = (),
 ) -> Outcome:
-    """Scan contents and compare the findings with the policy."""
+    """Scan contents and compare the findings with the policy; `keys` as for `scan`."""
     outcome = Outcome()
     known: dict[str, list[GateFinding]] = {}
     for content in contents:
         outcome.files += 1
         outcome.size += content.size
-        digest = "" if content.data is None else digest_of(content.data)
+        digest = "" if content.data is None else hashlib.sha256(content.data).hexdigest()
         if content.data is None:
             most = f"{content.size:,} bytes; the gate reads at most {MOST_BYTES >> 20} MiB of a file"
             known[digest] = [GateFinding(BY_ID["RBG503"], 1, f"({most})")]
         elif digest not in known:
-            known[digest] = scan(content.data, fingerprints)
+            known[digest] = scan(content.data, fingerprints, keys)
         path, in_path = _in_path(content, fingerprints)
-        for finding in (*in_path, *known[digest]):
-            placed = replace(finding, path=path)
-            if policy.allows(placed, digest, today):
+        findings = [replace(finding, path=path) for finding in (*in_path, *known[digest])]
+        digests = digests_of(content.data) if findings and content.data is not None else ()
+        for placed in findings:
+            if policy.allows(placed, digests, today):
                 outcome.allowed += 1
+            elif content.reviewed and placed.rule.allowable:
+                outcome.reviewed += 1
             elif demo and policy.demonstrates(placed):
                 outcome.demo += 1
             else:
@@ -149,15 +168,17 @@ def _in_path(content: Blob, fingerprints: Fingerprints | None) -> tuple[str, lis
     return f"<a path of {len(content.path)} characters>", [GateFinding(BY_ID["RBG301"], 1, says)]
 
 
-def print_report(outcome: Outcome, why_not: str, *, demo: Demo, as_json: bool, quiet: bool) -> None:
+def print_report(
+    outcome: Outcome, why_not: str, notes: Sequence[str] = (), *, demo: Demo, as_json: bool, quiet: bool
+) -> None:
     """Print an outcome. `why_not`: why the fingerprint layer did not run, empty where it did."""
     if as_json:
-        print(json.dumps(_summary(outcome, why_not, demo=demo)))
+        print(json.dumps(_summary(outcome, why_not, demo=demo) | {"notes": list(notes)}))
         return
     for finding in outcome.findings:
         print(finding.as_line())
     if outcome.findings or not quiet:
-        for line in _lines(outcome, why_not, demo=demo):
+        for line in (*notes, *_lines(outcome, why_not, demo=demo)):
             print(f"robustify gate: {line}", file=sys.stderr)
 
 
@@ -174,7 +195,7 @@ def _summary(outcome: Outcome, why_not: str, *, demo: Demo) -> dict[str, object]
             "fingerprints": f"did not run: {why_not}" if why_not else "ran",
         },
         "safe_demo": demo,
-        "lifted": {"allow_list": outcome.allowed, "safe_demo": outcome.demo},
+        "lifted": {"allow_list": outcome.allowed, "safe_demo": outcome.demo, "reviewed": outcome.reviewed},
         "findings": [finding.as_json() for finding in outcome.findings],
     }
 
@@ -190,6 +211,8 @@ def _lines(outcome: Outcome, why_not: str, *, demo: Demo) -> Iterator[str]:
         yield f"{VARIABLE}=true: structure and lexicon lifted on listed paths ({outcome.demo} findings)"
     if outcome.allowed:
         yield f"{outcome.allowed} findings passed by allow-list entries"
+    if outcome.reviewed:
+        yield f"{outcome.reviewed} findings passed as part of the reviewed history"
     if not outcome.refused:
         warnings = len(outcome.findings)
         yield f"clean: {scanned}" + (f", {warnings} warnings" if warnings else "")

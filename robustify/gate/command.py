@@ -10,6 +10,7 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import date, timedelta
 from pathlib import Path
 from typing import NoReturn
@@ -18,7 +19,7 @@ from robustify.errors import AuthorisationError, ResourceError, RobustifyError, 
 from robustify.gate.check import Demo, check_contents, print_report
 from robustify.gate.fingerprints import Fingerprints, read_index
 from robustify.gate.git import work_tree
-from robustify.gate.key_file import load_key
+from robustify.gate.key_file import IDS_VARIABLES, Key, load_key
 from robustify.gate.policy import (
     BY_ID,
     BY_NAME,
@@ -27,12 +28,12 @@ from robustify.gate.policy import (
     RULES,
     Entry,
     Policy,
-    digest_of,
+    digests_of,
     explanation,
     safe_demo,
     shown,
 )
-from robustify.gate.sources import of_files, policy_of, task_of
+from robustify.gate.sources import of_named, policy_of, task_of
 
 INDEX_VARIABLE = "ROBUSTIFY_GATE_INDEX"
 _DESCRIPTION = """\
@@ -46,6 +47,7 @@ examples:
   robustify gate --range origin/main..HEAD    every content and message of the commits (CI)
   robustify gate items.jsonl notes.md         files
   robustify gate --explain RBG101             what a rule means and how to mend it
+  robustify gate doctor                       what is on here, what is off, what would pass today
   robustify gate index ITEMS --key FILE -o INDEX        register a set
   robustify gate allow PATH --reason WHY --by WHO       bind an allow-list entry to a content
 
@@ -82,8 +84,13 @@ def scanner() -> argparse.ArgumentParser:
     add("--staged", action="store_true", help="what is staged, read from git's index")
     add("--all", action="store_true", help="every path that git tracks, as it stands in the index")
     add("--range", metavar="A..B", help="every content, path and message that the commits of A..B bring")
-    add("--pushed", action="store_true", help="the range that pre-commit names at the pre-push stage")
-    add("--commit-msg", metavar="FILE", help="a commit message that is being written")
+    add("--history", action="store_true", help="every commit that HEAD has behind it")
+    add(
+        "--pushed",
+        action="store_true",
+        help="every branch and tag that a push may publish (the pre-push hook)",
+    )
+    add("--commit-msg", nargs="?", const="", metavar="FILE", help="a commit message that is being written")
     add("--stdin", action="store_true", help="standard input")
     _add_fingerprints(parser)
     add(
@@ -91,8 +98,11 @@ def scanner() -> argparse.ArgumentParser:
         action="store_true",
         help="refuse (exit 4) where the fingerprint layer cannot run",
     )
-    add("--policy-from", choices=["base", "head"], default="base",
-        help="with --range: whose policy file holds, that of A (default) or that of B")  # fmt: skip
+    add("--policy-from", choices=["base", "head", "apart"], default="base",
+        help="with --range: whose policy file holds, that of A (default), that of B, or that of B without the entries "
+        "that one commit brought together with something else (apart)")  # fmt: skip
+    add("--reviewed", metavar="COMMIT", help="with --range or --history: this commit and those before it were looked "
+        "at by a person; of theirs only what no allow-list entry lifts refuses")  # fmt: skip
     add("--json", action="store_true", help="print one JSON object and nothing else")
     add("-q", "--quiet", action="store_true", help="say nothing on stderr when clean")
     add("--explain", metavar="RULE", help="what a rule means (all: every rule)")
@@ -103,17 +113,22 @@ def _scanning(argv: Sequence[str]) -> argparse.Namespace:
     """The options of a scan: exactly one thing to scan."""
     parser = scanner()
     asked = parser.parse_args(list(argv))
+    if asked.commit_msg == "" and len(asked.files) == 1:  # options stood between the option and its file
+        asked.commit_msg = asked.files.pop()
     modes = (
         asked.staged,
         asked.all,
+        asked.history,
         asked.pushed,
         asked.stdin,
         asked.range is not None,
         asked.commit_msg is not None,
     )
-    if not asked.explain and sum(map(bool, (*modes, asked.files))) != 1:
-        parser.error("one of the following is expected, and only one: FILES, --staged, --all, --range A..B, --pushed,"
-                     " --commit-msg FILE, --stdin")  # fmt: skip
+    if not asked.explain and (sum(map(bool, (*modes, asked.files))) != 1 or asked.commit_msg == ""):
+        parser.error("one of the following is expected, and only one: FILES, --staged, --all, --range A..B, --history,"
+                     " --pushed, --commit-msg FILE, --stdin")  # fmt: skip
+    if asked.reviewed is not None and not (asked.history or asked.range is not None):
+        parser.error("one of the following is expected with --reviewed: --range A..B, --history")
     return asked
 
 
@@ -144,6 +159,16 @@ def _allowing(argv: Sequence[str]) -> argparse.Namespace:
     add("--by", required=True, help="who looked at it")
     add("--days", type=int, default=180, help="days until it must be looked at again (at most 180)")
     _add_fingerprints(parser)
+    return parser.parse_args(list(argv))
+
+
+def _consulting(argv: Sequence[str]) -> argparse.Namespace:
+    """The options of `gate doctor`."""
+    parser = _Parser(
+        "robustify gate doctor", "What of the gate is on here, what is off, and what would pass today."
+    )
+    _add_fingerprints(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
     return parser.parse_args(list(argv))
 
 
@@ -185,6 +210,15 @@ def run(argv: Sequence[str]) -> int:
             from robustify.gate.build import index_command
 
             return index_command(_indexing(argv[1:]))
+        case ["doctor"]:
+            from robustify.gate.doctor import doctor
+
+            asked = _consulting(argv[1:])
+            try:
+                prints, why_not = _fingerprints(asked)
+            except RobustifyError as error:
+                prints, why_not = None, error.lines[0]
+            return doctor(asked, prints, why_not)
         case ["allow"]:
             asked = _allowing(argv[1:])
             return _allow(asked, _fingerprints(asked)[0], date.today())
@@ -211,14 +245,20 @@ def _scan(asked: Namespace) -> int:
     demo: Demo = "off" if not safe_demo() else "ignored" if _for_others(asked) else "on"
     task = task_of(asked)
     policy = task.policy if demo != "on" else Policy(task.policy.entries, task.head().demo)
-    outcome = check_contents(task.contents, prints, policy, demo=demo == "on", today=date.today())
-    print_report(outcome, why_not, demo=demo, as_json=asked.json, quiet=asked.quiet)
+    outcome = check_contents(
+        task.contents, prints, policy, demo=demo == "on", today=date.today(), keys=_own_keys(asked)
+    )
+    print_report(outcome, why_not, task.notes, demo=demo, as_json=asked.json, quiet=asked.quiet)
     return AuthorisationError.exit_code if outcome.refused else 0
 
 
 def _for_others(asked: Namespace) -> bool:
     """Whether the scan guards what leaves this machine: a range, or anything in CI. SAFE_DEMO is for work at hand."""
-    return bool(asked.range or asked.pushed) or os.environ.get("CI", "") not in ("", "0", "false")
+    return bool(asked.range or asked.history or asked.pushed) or os.environ.get("CI", "") not in (
+        "",
+        "0",
+        "false",
+    )
 
 
 def _fingerprints(asked: Namespace) -> tuple[Fingerprints | None, str]:
@@ -232,6 +272,14 @@ def _fingerprints(asked: Namespace) -> tuple[Fingerprints | None, str]:
     return Fingerprints(read_index(Path(index), key), key), ""
 
 
+def _own_keys(asked: Namespace) -> list[Key]:
+    """The gate's key and the evaluator's, where they are at hand: their secrets are found even alone."""
+    keys = [load_key(asked.key)]
+    with suppress(RobustifyError):  # a fault of the evaluator's key is said where that key is used
+        keys.append(load_key(None, *IDS_VARIABLES))
+    return [key for key in keys if key is not None]
+
+
 def _allow(asked: Namespace, prints: Fingerprints | None, today: date) -> int:
     """Write entries for the refusals of each file. Raises `AuthorisationError` where one cannot be lifted."""
     root = work_tree(Path.cwd())
@@ -242,7 +290,7 @@ def _allow(asked: Namespace, prints: Fingerprints | None, today: date) -> int:
     place = root / NAME
     old = policy_of(root)
     entries = list(old.entries)
-    for content in of_files(asked.files, root):
+    for content in of_named(asked.files, root):
         if content.data is None:
             raise AuthorisationError(f"{shown(content.path)} is larger than the gate reads; split it")
         refused = check_contents([content], prints, Policy(), demo=False, today=today).refused
@@ -251,7 +299,7 @@ def _allow(asked: Namespace, prints: Fingerprints | None, today: date) -> int:
             raise AuthorisationError(
                 f"{shown(content.path)}: no entry lifts {', '.join(stuck)}; remove the content"
             )
-        digest, expires = digest_of(content.data), today + timedelta(days=asked.days)
+        digest, expires = digests_of(content.data)[0], today + timedelta(days=asked.days)
         rules = sorted({finding.rule.id for finding in refused})
         new = {(content.path, rule, digest) for rule in rules}
         # An entry for an earlier content stays in force: that content stays in the history.

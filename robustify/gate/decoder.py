@@ -83,7 +83,7 @@ class Decoder:
         if text is not None:
             yield from self._text(text, line, depth)
             if kind == "pointer":
-                yield Undecoded("RBG505", line, "(a large-file pointer)")
+                yield Undecoded("RBG505", line, "(a pointer to content elsewhere)")
             return
         yield DecodedText(strings(data), line, False, self._source(), raw=True, words=True)
         match kind:

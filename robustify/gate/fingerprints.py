@@ -205,6 +205,11 @@ class Fingerprints:
         self._marks = frozenset(tables.marks)
         self._known_words: dict[bytes, bool] = {}
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the registered sets."""
+        return tuple(name for name, _ in self._tables.sets)
+
     def matches(self, text: str, *, disguised: bool = True) -> Iterator[Match]:
         """What a text shares with the registered sets, the strongest of each; disguised: also `l i k e  t h i s`."""
         for plain in streams(text):

@@ -36,9 +36,13 @@ _LINK = "160000"
 _DIFF = ("-z", "--raw", "--no-renames", "--no-abbrev", "--no-ext-diff", "--no-textconv")
 
 
+NO_COMMIT = "0" * 40
+"""What git writes where a ref has no commit: a new or a deleted branch."""
+
+
 @dataclass(frozen=True, slots=True)
 class TreeEntry:
-    """A path with the object that it holds. A submodule's mode is 160000: it holds no content here."""
+    """A path with the object that it holds. A submodule's mode is 160000: its object is another repository's commit."""
 
     path: str
     object: str
@@ -48,6 +52,17 @@ class TreeEntry:
     def is_submodule(self) -> bool:
         """Whether the path is another repository's commit."""
         return self.mode == _LINK
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A branch or tag. `object` is what it names; `target` the commit (or tree, or blob) behind an annotated tag."""
+
+    name: str
+    object: str
+    kind: str
+    target: str
+    target_kind: str
 
 
 class Repository:
@@ -70,20 +85,62 @@ class Repository:
         return _entries(self._run("diff-index", "--cached", *_DIFF, empty, "--"))
 
     def commits(self, lower: str, upper: str) -> list[str]:
-        """The commits of LOWER..UPPER; LOWER all zeros (a new branch) means every commit of UPPER."""
+        """The commits of LOWER..UPPER; LOWER all zeros (a new branch) means every commit of UPPER.
+
+        Raises `UsageError` for a name that is none here, and for a history that is cut within the range.
+        """
         new = bool(lower) and not lower.strip("0")
         top = self.commit(upper)
-        bounds = [top] if new else [top, f"^{self.commit(lower)}"]
-        commits = self._run("rev-list", *bounds, "--").decode().split()
-        shallow = self._asked("rev-parse", "--git-path", "shallow")
-        if shallow is not None:
-            place = self._folder / os.fsdecode(shallow.strip())
-            cut = set(place.read_text(encoding="ascii").split()) if place.is_file() else set()
-            if cut.intersection(commits):
-                raise UsageError(
-                    "the history is cut within the range (a shallow clone); fetch it whole: fetch-depth 0"
-                )
+        commits = self.listed(top) if new else self.listed(top, f"^{self.commit(lower)}")
+        if self.cut(commits):
+            raise UsageError(
+                "the history is cut within the range (a shallow clone); fetch it whole: fetch-depth 0"
+            )
         return commits
+
+    def listed(self, *bounds: str, path: str | None = None) -> list[str]:
+        """The commits that `git rev-list` names, the newest first; with `path` only those that change it."""
+        return self._run("rev-list", *bounds, "--", *([path] if path else [])).decode().split()
+
+    def cut(self, commits: Iterable[str]) -> bool:
+        """Whether a shallow clone has lost the parents of one of the commits."""
+        shallow = self._asked("rev-parse", "--git-path", "shallow")
+        place = self._folder / os.fsdecode((shallow or b"").strip())
+        return place.is_file() and not set(place.read_text(encoding="ascii").split()).isdisjoint(commits)
+
+    def parent(self, name: str) -> str | None:
+        """The first parent of a commit, or None where it has none here."""
+        found = self._asked("rev-parse", "--verify", "--quiet", f"{self.commit(name)}^1")
+        return found.decode().strip() if found is not None else None
+
+    def refs(self, *folders: str) -> list[Ref]:
+        """The refs of some folders, as in refs/heads and refs/tags."""
+        parts = "%(objectname) %(objecttype) %(*objectname) %(*objecttype) %(refname)"
+        refs = []
+        for row in self._run("for-each-ref", f"--format={parts}", *folders).splitlines():
+            name, kind, target, target_kind, full = os.fsdecode(row).split(" ", 4)
+            refs.append(Ref(full, name, kind, target or name, target_kind or kind))
+        return refs
+
+    def hooks(self) -> Path:
+        """The folder of the hooks that git runs here, wherever a setting puts it."""
+        done = _finished(["git", "rev-parse", "--git-path", "hooks"], b"", self._folder)
+        return self._folder / os.fsdecode(done.stdout.strip())
+
+    def has(self, name: str) -> bool:
+        """Whether an object is here."""
+        return self._asked("cat-file", "-e", name) is not None
+
+    def ref(self, name: str, one: str) -> Ref:
+        """A ref by its name and the object that it names. Raises `ResourceError` for an object that is not here."""
+        kind = self._run("cat-file", "-t", one).decode().strip()
+        target = self._run("rev-parse", "--verify", f"{one}^{{}}").decode().strip()
+        return Ref(name, one, kind, target, self._run("cat-file", "-t", target).decode().strip())
+
+    def within(self, tree: str) -> list[TreeEntry]:
+        """Every path of a tree."""
+        rows = self._run("ls-tree", "-r", "-z", "--full-tree", tree).split(b"\0")
+        return [_tree_entry(row) for row in rows if row]
 
     def commit(self, name: str) -> str:
         """The commit of a name. Raises `UsageError` for a name that is none here."""
@@ -106,31 +163,35 @@ class Repository:
         raw = self._run("ls-tree", "-z", "--full-tree", commit, "--", path).split(b"\0")[0]
         if not raw:
             return None
-        meta, _, name_in_tree = raw.partition(b"\t")
-        mode, _kind, name = meta.decode().split(" ")
-        return TreeEntry(os.fsdecode(name_in_tree), name, mode)
+        return _tree_entry(raw)
 
     def contents(self, names: Sequence[str], most: int) -> Iterator[tuple[str, int, bytes | None]]:
         """The size and content of each object; no content where it has more than `most` bytes.
 
         Raises `ResourceError` (exit 6) for an object that is not here.
         """
-        asked = "".join(f"{name}\n" for name in names).encode()
-        sizes = [row.split() for row in self._run("cat-file", "--batch-check", given=asked).splitlines()]
-        if any(len(row) != 3 for row in sizes):
-            raise ResourceError("an object of the repository is not here (a partial clone?); fetch it first")
+        if not names:
+            return
         with self._started("cat-file", "--batch") as git:
             assert git.stdin is not None
             assert git.stdout is not None
-            for name, row in zip(names, sizes, strict=True):
-                size = int(row[2])
-                if size > most:
-                    yield name, size, None
-                    continue
+            for name in names:
                 git.stdin.write(f"{name}\n".encode())
                 git.stdin.flush()
-                head, data = git.stdout.readline().split(), git.stdout.read(size)
-                if head != row or len(data) != size or git.stdout.read(1) != b"\n":
+                head = git.stdout.readline().split()
+                if len(head) != 3:
+                    raise ResourceError(
+                        "an object of the repository is not here (a partial clone?), or is damaged: git fsck"
+                    )
+                size = int(head[2])
+                data = git.stdout.read(size) if size <= most else None
+                passed_by = size if data is None else 0
+                while passed_by and (part := git.stdout.read(min(passed_by, 1 << 20))):
+                    passed_by -= len(part)
+                if (
+                    len(data or b"") + passed_by != (size if data is not None else 0)
+                    or git.stdout.read(1) != b"\n"
+                ):
                     raise ResourceError("git stopped before it gave an object whole; run git fsck")
                 yield name, size, data
             git.stdin.close()
@@ -146,17 +207,7 @@ class Repository:
         return done.stdout
 
     def _done(self, args: Sequence[str], given: bytes) -> "subprocess.CompletedProcess[bytes]":
-        try:
-            return subprocess.run(
-                command(args),
-                input=given,
-                capture_output=True,
-                cwd=self._folder,
-                env=environment(),
-                check=False,
-            )
-        except OSError as error:
-            raise ResourceError(f"git cannot be started ({error.strerror}); install git") from None
+        return _finished(command(args), given, self._folder)
 
     def _started(self, *args: str) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(
@@ -167,6 +218,15 @@ class Repository:
             cwd=self._folder,
             env=environment(),
         )
+
+
+def _finished(line: Sequence[str], given: bytes, folder: Path) -> "subprocess.CompletedProcess[bytes]":
+    try:
+        return subprocess.run(
+            line, input=given, capture_output=True, cwd=folder, env=environment(), check=False
+        )
+    except OSError as error:
+        raise ResourceError(f"git cannot be started ({error.strerror}); install git") from None
 
 
 def command(args: Sequence[str]) -> list[str]:
@@ -187,6 +247,12 @@ def environment() -> dict[str, str]:
         "GIT_LITERAL_PATHSPECS": "1",
         "LC_ALL": "C",
     }
+
+
+def _tree_entry(row: bytes) -> TreeEntry:
+    meta, _, path = row.partition(b"\t")
+    mode, _kind, name = meta.decode().split(" ")
+    return TreeEntry(os.fsdecode(path), name, mode)
 
 
 def _entries(raw: bytes) -> list[TreeEntry]:

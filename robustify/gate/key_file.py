@@ -11,7 +11,9 @@ import hmac
 import os
 import re
 import stat
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 from robustify.errors import AuthorisationError
@@ -19,10 +21,20 @@ from robustify.gate.git import work_tree
 
 FILE_VARIABLE = "ROBUSTIFY_GATE_KEY_FILE"
 VARIABLE = "ROBUSTIFY_GATE_KEY"
+IDS_VARIABLES = ("ROBUSTIFY_KEY_FILE", "ROBUSTIFY_KEY")
+"""The same two for the key of item ids."""
 SIZE = 32
 """Bytes of a secret."""
 _FORM = re.compile(r"rbk1:([0-9a-f]{16}):([A-Za-z0-9_-]{43}=?)\s*\Z")
 _MOST = 4096
+_WHOLE = re.compile(r"rbk1:[0-9a-f]{16}:[A-Za-z0-9_-]{43}")
+_BARE = re.compile(r"(?<![\w-])[\w-]{43}=?(?![\w-])", re.ASCII)
+_PREFIX = re.compile(r"rbk1\W{0,4}:")
+_BETWEEN = re.compile(r"[\s\"'`\\+,#>|()]+")
+"""What stands between the parts of a key that is broken over lines: blanks, quotes, marks of comments."""
+_WRAPPED = re.compile(r"[\s\"'`\\,#>|()]+")
+"""The same without the `+` of common base64."""
+_MOST_BARE = 5000
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +56,35 @@ class Key:
     def as_text(self) -> str:
         """The key as its file holds it: `rbk1:ID:SECRET` and a newline."""
         return f"rbk1:{self.id}:{base64.urlsafe_b64encode(self.secret).decode().rstrip('=')}\n"
+
+
+def keys_in(text: str, known: Sequence[Key] = ()) -> Iterator[int]:
+    """Where a text holds a key: with its prefix, broken over lines, without its prefix beside its id, and the secret
+    alone of a `known` key (base64 of either alphabet, or hex, also broken over lines). A secret alone that is not known
+    looks like any other 43 letters."""
+    if "rbk1" in text:
+        yield from (match.start() for match in _WHOLE.finditer(text))
+        for match in _PREFIX.finditer(text):
+            form = _FORM.match("rbk1:" + _BETWEEN.sub("", text[match.end() : match.end() + 240])[:60])
+            if form is not None and _id_of(form[2]) == form[1]:
+                yield match.start()
+    for match in islice(_BARE.finditer(text), _MOST_BARE):
+        if _id_of(match[0]) in text:
+            yield match.start()
+    for key in known:
+        coded = base64.urlsafe_b64encode(key.secret).decode().rstrip("=")
+        for secret in (coded, coded.replace("-", "+").replace("_", "/"), key.secret.hex()):
+            for end in (secret[:8], secret[-8:]) if secret not in text else ():
+                at = text.find(end)
+                near = text[max(at - 2 * len(secret), 0) : at + 2 * len(secret)] if at >= 0 else ""
+                if secret in _WRAPPED.sub("", near):
+                    yield at
+            if secret in text:
+                yield text.index(secret)
+
+
+def _id_of(coded: str) -> str:
+    return Key.of(base64.urlsafe_b64decode(coded.rstrip("=") + "=")).id
 
 
 def load_key(

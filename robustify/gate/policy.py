@@ -9,7 +9,8 @@ time, opens it again. There is no pragma inside a file that lifts a finding: the
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
 from datetime import date, timedelta
 from pathlib import PurePosixPath
@@ -174,12 +175,12 @@ class Policy:
     entries: tuple[Entry, ...] = ()
     demo: tuple[DemoPath, ...] = ()
 
-    def allows(self, finding: GateFinding, digest: str, today: date) -> bool:
-        """Whether an entry in force is bound to this path, rule and content."""
+    def allows(self, finding: GateFinding, digests: Collection[str], today: date) -> bool:
+        """Whether an entry in force is bound to this path, rule and one digest of the content."""
         return finding.rule.allowable and any(
             entry.path == finding.path
             and entry.rule == finding.rule.id
-            and entry.sha256 == digest
+            and entry.sha256 in digests
             and entry.expires >= today
             for entry in self.entries
         )
@@ -200,9 +201,33 @@ def _rows(rows: Iterable[Entry | DemoPath]) -> str:
     return "[\n  " + ",\n  ".join(lines) + "\n]" if lines else "[]"
 
 
-def digest_of(data: bytes) -> str:
-    """The sha256 that binds an entry to a content."""
-    return hashlib.sha256(data).hexdigest()
+def digests_of(data: bytes) -> tuple[str, ...]:
+    """The sha256 of a content, to which an entry may be bound; for a notebook first that of what running it again
+    leaves as it was (without counts of executions, times, and addresses of objects in outputs)."""
+    exact = hashlib.sha256(data).hexdigest()
+    steady = _steady(data) if b'"nbformat"' in data else None
+    return (exact,) if steady is None else (hashlib.sha256(steady).hexdigest(), exact)
+
+
+_RUN_TIME = re.compile(r"[0-9T:.Z+-]{10,40}")
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{6,16}>")
+
+
+def _steady(data: bytes) -> bytes | None:
+    """A notebook without what changes when it runs; None where it is none. Left out are only numbers, times and
+    addresses of fixed forms, so that nothing that could hold a text goes unbound."""
+    try:
+        tree = json.loads(data)
+        for cell in tree["cells"]:
+            times = cell.get("metadata", {}).get("execution", {})
+            if all(_RUN_TIME.fullmatch(time) for time in times.values()):
+                cell["metadata"].pop("execution", None)
+            for part in (cell, *cell.get("outputs", ())):
+                if isinstance(part.get("execution_count"), int):
+                    part["execution_count"] = None
+        return _ADDRESS.sub(" at 0x>", json.dumps(tree, sort_keys=True)).encode()
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
 
 
 def safe_demo() -> bool:

@@ -5,30 +5,38 @@ A symbolic link is never followed: its own text is what a commit holds. A folder
 
 import errno
 import os
+import re
 import stat
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
+from itertools import chain
 from pathlib import Path
 
-from robustify.errors import UsageError
-from robustify.gate.git import Repository, TreeEntry, work_tree
-from robustify.gate.policy import NAME, Policy, parse_policy, shown
-from robustify.gate.unpack import MOST_BYTES
+from robustify.errors import DataError, UsageError
+from robustify.gate.git import NO_COMMIT, Ref, Repository, TreeEntry, work_tree
+from robustify.gate.policy import NAME, Entry, Policy, parse_policy, shown
+from robustify.gate.unpack import MOST_BYTES, SUBMODULE
 
-SCISSORS = b"# ------------------------ >8 ------------------------"
+_SCISSORS = re.compile(rb"^\S{1,4} -{20,} >8 -{20,}\r?\n((?:[^\w\s].*\n?)*)(?=diff --git |\Z)", re.M)
+"""Git's scissors line and the comment below it, where nothing follows but the diff that `git commit -v` shows. A line
+that a person wrote cuts nothing: git keeps it and what follows."""
+_REFS = ("refs/heads", "refs/tags")
+REMOTE_VARIABLE = "PRE_COMMIT_REMOTE_NAME"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Blob:
-    """What one path holds. `data` is None where it is larger than the gate reads; `named`: the path is a file's."""
+    """What one path holds. `data` is None where it is larger than the gate reads; `named`: the path is a file's;
+    `reviewed`: of a history that a person looked at."""
 
     path: str
     data: bytes | None
     size: int
     named: bool = True
+    reviewed: bool = False
 
 
 def of_files(names: Iterable[str], root: Path | None) -> Iterator[Blob]:
@@ -36,6 +44,15 @@ def of_files(names: Iterable[str], root: Path | None) -> Iterator[Blob]:
     for i, name in enumerate(names, 1):
         data, size = _read(name, f"argument {i}")
         yield Blob(_relative(name, root), data, size)
+
+
+def of_named(names: Sequence[str], root: Path) -> Iterator[Blob]:
+    """Named files, and submodules by their folder."""
+    repository = Repository(root)
+    for name in names:
+        path = _relative(name, root)
+        links = [entry for entry in repository.tracked() if entry.is_submodule and entry.path == path]
+        yield from of_entries(repository, links) if links else of_files([name], root)
 
 
 def _relative(name: str, root: Path | None) -> str:
@@ -91,35 +108,65 @@ def of_stdin() -> Iterator[Blob]:
 
 
 def of_message(name: str) -> Iterator[Blob]:
-    """A commit message being written; what git cuts off below the scissors line is not part of it."""
+    """A commit message being written, without the diff that `git commit -v` shows below it."""
     data, size = _read(name, "the message file")
-    yield Blob("<commit message>", data.split(SCISSORS)[0] if data else data, size, named=False)
+    cut = _SCISSORS.search(data) if data else None
+    yield Blob("<commit message>", data[: cut.start()] if data and cut else data, size, named=False)
 
 
-def of_entries(repository: Repository, entries: Iterable[TreeEntry]) -> Iterator[Blob]:
-    """The contents of git's entries; a submodule holds none here."""
-    files = [entry for entry in entries if not entry.is_submodule]
+def of_entries(
+    repository: Repository, entries: Iterable[TreeEntry], *, reviewed: bool = False
+) -> Iterator[Blob]:
+    """The contents of git's entries; a submodule is a pointer to a commit elsewhere."""
+    files = []
+    for entry in entries:
+        if entry.is_submodule:
+            pointer = SUBMODULE + entry.object.encode() + b"\n"
+            yield Blob(entry.path, pointer, len(pointer), reviewed=reviewed)
+        else:
+            files.append(entry)
     read = repository.contents([entry.object for entry in files], MOST_BYTES)
     for entry, (_, size, data) in zip(files, read, strict=True):
-        yield Blob(entry.path, data, size)
+        yield Blob(entry.path, data, size, reviewed=reviewed)
 
 
-def of_commits(repository: Repository, commits: list[str]) -> Iterator[Blob]:
+def of_commits(repository: Repository, commits: list[str], *, reviewed: bool = False) -> Iterator[Blob]:
     """What commits bring: every content of every path, then their messages."""
-    yield from of_entries(repository, repository.changed(commits))
+    yield from of_entries(repository, repository.changed(commits), reviewed=reviewed)
     for name, size, data in repository.contents(commits, MOST_BYTES):
         message = data.partition(b"\n\n")[2] if data is not None else None
-        yield Blob(f"commit {name[:12]}", message, size, named=False)
+        yield Blob(f"commit {name[:12]}", message, size, named=False, reviewed=reviewed)
+
+
+def of_refs(repository: Repository, refs: Sequence[Ref], other_names: Sequence[str] = ()) -> Iterator[Blob]:
+    """The names of branches and tags, the messages of annotated tags, and what a tag of no commit holds."""
+    names = "\n".join(dict.fromkeys((*(ref.name for ref in refs), *other_names))).encode("utf-8", "replace")
+    yield Blob("<names of branches and tags>", names, len(names), named=False)
+    tags = [ref.object for ref in refs if ref.kind == "tag"]
+    while tags:
+        inner = []
+        for name, size, data in repository.contents(tags, MOST_BYTES):
+            head, _, message = (data or b"").partition(b"\n\n")
+            yield Blob(f"tag {name[:12]}", message if data is not None else None, size, named=False)
+            fields = dict(line.split(b" ", 1) for line in head.splitlines() if b" " in line)
+            inner += [fields[b"object"].decode()] if fields.get(b"type") == b"tag" else []
+        tags = inner
+    for ref in refs:
+        if ref.target_kind == "tree":
+            yield from of_entries(repository, repository.within(ref.target))
+        elif ref.target_kind == "blob":
+            yield from of_entries(repository, [TreeEntry(f"tag {ref.object[:12]}", ref.target, "100644")])
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
     """What is to be scanned, and the policy that counts for it. `head` gives the policy of what was committed before:
-    where SAFE_DEMO's paths are read from."""
+    where SAFE_DEMO's paths are read from. `notes`: what a reader must know of the choice of both."""
 
     contents: Iterator[Blob]
     policy: Policy
     head: Callable[[], Policy]
+    notes: tuple[str, ...] = ()
 
 
 def task_of(asked: Namespace) -> Task:
@@ -130,13 +177,16 @@ def task_of(asked: Namespace) -> Task:
     """
     if asked.staged or asked.all:
         repository = Repository(Path.cwd())
-        contents = of_entries(repository, repository.staged() if asked.staged else repository.tracked())
-        policy = _policy(repository, next((e for e in repository.tracked() if e.path == NAME), None))
+        tracked = repository.tracked()
+        contents = of_entries(repository, repository.staged() if asked.staged else tracked)
+        policy = _policy(repository, next((e for e in tracked if e.path == NAME), None))
         return Task(contents, policy, lambda: _policy_at(repository, "HEAD"))
-    if asked.pushed or asked.range is not None:
-        return _of_range(
-            Repository(Path.cwd()), _pushed() if asked.pushed else asked.range, asked.policy_from
-        )
+    if asked.history:
+        return _of_history(Repository(Path.cwd()), asked.policy_from, asked.reviewed)
+    if asked.pushed:
+        return _of_push(Repository(Path.cwd()), asked.policy_from)
+    if asked.range is not None:
+        return _of_range(Repository(Path.cwd()), asked.range, asked.policy_from, asked.reviewed)
     root = work_tree(Path.cwd())
     if asked.commit_msg is not None:
         contents = of_message(asked.commit_msg)
@@ -153,21 +203,139 @@ def policy_of(root: Path | None) -> Policy:
     return parse_policy(place.read_text(encoding="utf-8", errors="replace"), NAME, date.today())
 
 
-def _pushed() -> str:
-    """The range that pre-commit names; where everything is new it names only the branch."""
-    lower, upper = (os.environ.get(f"PRE_COMMIT_{end}_REF", "") for end in ("FROM", "TO"))
-    branch = os.environ.get("PRE_COMMIT_LOCAL_BRANCH", "")
-    return f"{'0' * 40}..{branch}" if branch and not lower else f"{lower}..{upper}"
-
-
-def _of_range(repository: Repository, bounds: str, policy_from: str) -> Task:
+def _of_range(repository: Repository, bounds: str, policy_from: str, reviewed: str | None = None) -> Task:
     lower, dots, upper = bounds.partition("..")
     if not dots or not lower or upper.startswith("."):
         raise UsageError("the range is not of the form A..B; expected two commits, as in main..HEAD")
     upper = upper or "HEAD"
-    bound = upper if policy_from == "head" else lower
-    policy = _policy_at(repository, bound) if bound.strip("0") else Policy()  # all zeros: a new branch
-    return Task(of_commits(repository, repository.commits(lower, upper)), policy, lambda: policy)
+    commits = repository.commits(lower, upper)
+    policy, notes = _policy_between(repository, lower if lower.strip("0") else None, upper, policy_from)
+    contents = chain(*_reviewed_apart(repository, commits, reviewed), _pointing(repository, commits))
+    return Task(contents, policy, lambda: policy, notes)
+
+
+def _of_history(repository: Repository, policy_from: str, reviewed: str | None) -> Task:
+    """Everything that HEAD has behind it. The policy's base is HEAD's first parent: for a merge what it merges into."""
+    commits = repository.listed(repository.commit("HEAD"))
+    parent = repository.parent("HEAD")
+    notes = []
+    if repository.cut(commits):
+        notes.append("the history is cut (a shallow clone): what lies before is not scanned; fetch it whole")
+    if parent is None and policy_from == "apart":
+        notes.append(
+            "no earlier commit is here: the allow list is that of the only commit, which approves itself"
+        )
+        policy_from = "head"
+    policy, more = _policy_between(repository, parent, "HEAD", policy_from)
+    contents = chain(*_reviewed_apart(repository, commits, reviewed), _pointing(repository, commits))
+    return Task(contents, policy, lambda: policy, (*notes, *more))
+
+
+def _reviewed_apart(
+    repository: Repository, commits: list[str], reviewed: str | None
+) -> tuple[Iterator[Blob], Iterator[Blob]]:
+    """What the commits bring, and what those behind `reviewed` bring, which counts as looked at."""
+    old = frozenset(repository.listed(repository.commit(reviewed)) if reviewed else ())
+    return (
+        of_commits(repository, [commit for commit in commits if commit not in old]),
+        of_commits(repository, [commit for commit in commits if commit in old], reviewed=True),
+    )
+
+
+def _pointing(repository: Repository, commits: list[str]) -> Iterator[Blob]:
+    known = frozenset(commits)
+    refs = repository.refs(*_REFS, "refs/remotes")
+    yield from of_refs(repository, [ref for ref in refs if ref.target in known])
+
+
+def _of_push(repository: Repository, policy_from: str) -> Task:
+    """Every ref that a push may publish.
+
+    Git names each on standard input. pre-commit keeps that to itself and names one; `git push --all` or `--tags` may
+    take any other, so that every branch and tag is scanned as far as the remote is not known to have it.
+    """
+    lower, upper = (os.environ.get(f"PRE_COMMIT_{end}_REF", "") for end in ("FROM", "TO"))
+    names = [os.environ.get(f"PRE_COMMIT_{end}_BRANCH", "") for end in ("LOCAL", "REMOTE")]
+    if not (lower or upper or names[0]):
+        return _of_named_refs(repository, policy_from)
+    if names[0] and not lower:  # everything is new
+        lower, upper = NO_COMMIT, names[0]
+    named = repository.commits(lower, upper)
+    base = lower if lower.strip("0") else None
+    remote = os.environ.get(REMOTE_VARIABLE)
+    known = [*([f"--remotes={remote}"] if remote else []), *([repository.commit(base)] if base else [])]
+    others = repository.listed("--branches", "--tags", "--not", *known)
+    refs = repository.refs(*_REFS)
+    return _of_refs_and(
+        repository, list(dict.fromkeys(named + others)), refs, names, (base, upper, policy_from)
+    )
+
+
+def _of_named_refs(repository: Repository, policy_from: str) -> Task:
+    """The refs that git names to its pre-push hook: local name, object, remote name, object, one push a line."""
+    rows = [line.rsplit(" ", 3) for line in sys.stdin.read().splitlines()]
+    if not rows or any(len(row) != 4 for row in rows):
+        raise UsageError(
+            "nothing says what is pushed; --pushed is for a pre-push hook, by hand: --range origin/main..HEAD"
+        )
+    refs = [repository.ref(name, one) for name, one, _, _ in rows if one.strip("0")]  # the others are deleted
+    known = [one for *_, one in rows if one.strip("0") and repository.has(one)]
+    tips = [ref.target for ref in refs if ref.target_kind == "commit"]
+    commits = repository.listed(*tips, *(f"^{one}" for one in known)) if tips else []
+    bounds = (known[0] if known else None, tips[0] if tips else "HEAD", policy_from)
+    return _of_refs_and(repository, commits, refs, [row[2] for row in rows], bounds)
+
+
+def _of_refs_and(
+    repository: Repository,
+    commits: list[str],
+    refs: Sequence[Ref],
+    names: Sequence[str],
+    bounds: tuple[str | None, str, str],
+) -> Task:
+    """Commits and refs under the policy between two commits. Raises `UsageError` where the history is cut."""
+    if repository.cut(commits):
+        raise UsageError(
+            "the history is cut within what is pushed (a shallow clone); fetch it whole: fetch-depth 0"
+        )
+    policy, notes = _policy_between(repository, *bounds)
+    contents = chain(of_commits(repository, commits), of_refs(repository, refs, names))
+    return Task(contents, policy, lambda: policy, notes)
+
+
+def _policy_between(
+    repository: Repository, lower: str | None, upper: str, policy_from: str
+) -> tuple[Policy, tuple[str, ...]]:
+    """The policy of a range, and what to say of it: that of its begin (`base`; empty where there is none), that of its
+    end (`head`), or (`apart`) that of its end without the entries that came in the range together with something else."""
+    if policy_from == "base":
+        return _policy_at(repository, lower) if lower is not None else Policy(), ()
+    policy, old = _policy_at(repository, upper), _entries_at(repository, lower)
+    if policy_from == "head" or old.issuperset(policy.entries):
+        return policy, ()
+    apart: set[Entry] = set()
+    for commit in repository.listed(upper, *([f"^{lower}"] if lower else []), path=NAME):
+        if {entry.path for entry in repository.changed([commit])} == {NAME}:
+            apart |= _entries_at(repository, commit) - _entries_at(repository, repository.parent(commit))
+    kept = tuple(entry for entry in policy.entries if entry in old or entry in apart)
+    new, dropped = sum(entry not in old for entry in kept), len(policy.entries) - len(kept)
+    notes = (
+        [f"{new} entries of the allow list are newer than the base: a person must look at them"]
+        if new
+        else []
+    )
+    if dropped:
+        notes.append(f"{dropped} new entries of the allow list do not count: they came in one commit with something"
+                     f" else; commit {NAME} alone")  # fmt: skip
+    return Policy(kept, policy.demo), tuple(notes)
+
+
+def _entries_at(repository: Repository, commit: str | None) -> frozenset[Entry]:
+    """The entries of a commit's policy; none where there is no such commit, or no policy that can be trusted."""
+    try:
+        return frozenset(_policy_at(repository, commit).entries) if commit else frozenset()
+    except DataError:
+        return frozenset()
 
 
 def _policy_at(repository: Repository, commit: str) -> Policy:

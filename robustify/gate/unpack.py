@@ -7,6 +7,7 @@ to disk, no member's name is used as a path, and a member that cannot be opened 
 import bz2
 import io
 import lzma
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -35,6 +36,15 @@ _MOST_ROWS = 1 << 22
 """Rows of one row group of a Parquet file."""
 _NO_CONTROL = {0: "\n"} | {code: " " for code in range(1, 32) if chr(code) not in "\t\n"}
 
+SUBMODULE = b"Subproject commit "
+_POINTER = re.compile(
+    rb"(?:version https://(?:git-lfs\.github|hawser\.github)\.com/spec/|version http://git-media\.io/v/|# git-media\n"
+    rb"|Subproject commit [0-9a-f]{40}|/annex/objects/|(?:\.\./)*\.git/annex/objects/"
+    rb"|(?:#.*\n)*(?:outs|md5|deps|schema|stages|wdir|frozen|meta|desc)\b"
+    rb"(?:.*\n)*?[ \t-]*(?:md5|etag|checksum): *['\"]?[0-9a-f-]{16})"
+)
+"""Pointers to content elsewhere: git LFS and what it was before, a submodule, git-annex, DVC."""
+
 _MAGIC: dict[FileKind, tuple[bytes, ...]] = {
     "gzip": (b"\x1f\x8b\x08",),
     "bzip2": (b"BZh",),
@@ -45,7 +55,6 @@ _MAGIC: dict[FileKind, tuple[bytes, ...]] = {
         b"PARE", b"-----BEGIN PGP MESSAGE-----", b"-----BEGIN AGE ENCRYPTED FILE-----", b"age-encryption.org/",
         b"$ANSIBLE_VAULT;", b"Salted__", b"\x00GITCRYPT\x00",
     ),
-    "pointer": (b"version https://git-lfs.github.com/spec/",),
     "binary": (
         b"%PDF-", b"\x89PNG", b"GIF8", b"\xff\xd8\xff", b"II*\x00", b"MM\x00*", b"RIFF", b"OggS", b"ARROW1", b"FEA1",
         b"ORC", b"Obj\x01", b"SQLite format 3", b"\x89HDF", b"\x93NUMPY", b"GGUF", b"7z\xbc\xaf\x27\x1c",
@@ -70,6 +79,8 @@ def file_kind(data: bytes) -> FileKind:
         mark = next((mark for mark in marks if data.startswith(mark)), None)
         if mark is not None and not (mark in _TEXT_WORDS and _is_text(data[:512])):
             return kind
+    if _POINTER.match(data[:4096]):
+        return "pointer"
     if data[257:262] == b"ustar":
         return "tar"
     if len(data) > 8 and data[0] == 0x78 and data[1] in b"\x01\x5e\x9c\xda" and not _is_text(data[:64]):

@@ -22,8 +22,7 @@ from robustify.gate import key_file
 from robustify.gate.git import work_tree
 from robustify.gate.key_file import Key
 
-FILE_VARIABLE = "ROBUSTIFY_KEY_FILE"
-VARIABLE = "ROBUSTIFY_KEY"
+FILE_VARIABLE, VARIABLE = key_file.IDS_VARIABLES
 SECRETS = (VARIABLE, key_file.VARIABLE)
 """Variables that hold a key itself and not the name of its file."""
 RING = "ROBUSTIFY_KEY_RING"

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,22 @@ import pytest
 from robustify.gate.command import INDEX_VARIABLE, main
 from robustify.gate.fingerprints import write_index
 from robustify.gate.key_file import FILE_VARIABLE
+from robustify.gate.policy import FORMAT, digests_of
+from tests.gate.corpus import Made
+from tests.gate.layouts import LAYOUTS
 from tests.gate.sets import KEY, key_file, mock_items, mock_tables
 
 ROOT = Path(__file__).parents[2]
 LEAK = mock_items()[0].stem
+HARMLESS = LAYOUTS["jsonl"](
+    [
+        Made("Which soup is served cold?", ("borscht in June", "stew", "hot chocolate"), 0),
+        Made("What does a conductor hold?", ("a spoon", "a baton", "an umbrella"), 1),
+        Made("Which of these is a knot?", ("a bowline", "a saucepan", "a trombone"), 0),
+    ],
+    "letter",
+)
+"""Items that are in no registered set."""
 
 
 class Repo:
@@ -82,6 +95,16 @@ class Scanned(Repo):
         """The exit code of the gate, and paths with rules."""
         code, findings = self.found(*args)
         return code, {(str(f["path"]), str(f["rule"])) for f in findings}
+
+
+def policy(*, allow: list[dict[str, str]] | None = None, demo: list[dict[str, str]] | None = None) -> str:
+    return json.dumps({"format": FORMAT, "allow": allow or [], "safe_demo_paths": demo or []})
+
+
+def entry(path: str, content: str, rule: str = "RBG101", **other: str) -> dict[str, str]:
+    expires = (date.today() + timedelta(days=30)).isoformat()
+    row = {"path": path, "rule": rule, "sha256": digests_of(content.encode())[0], "expires": expires}
+    return row | {"reason": "made up", "by": "a test"} | other
 
 
 def hook_repo(place: Path) -> Repo:

@@ -1,6 +1,7 @@
 """The gate where nobody can skip it: the CI step over the commits, and the hooks as pre-commit installs them."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -8,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from robustify.gate.policy import FORMAT, NAME
-from tests.gate.repo import LEAK, ROOT, Repo, Scanned, hook_repo
+from robustify.gate.policy import NAME
+from tests.gate.repo import HARMLESS, LEAK, ROOT, Repo, Scanned, entry, hook_repo, policy
 
 
 @pytest.fixture
@@ -47,17 +48,12 @@ def test_the_step_finds_what_a_branch_added_and_removed_again(origin: Repo, tmp_
     assert "notes:1: RBG301" in done.stdout
 
 
-def test_the_step_takes_the_base_that_ci_names_and_fails_where_it_is_not_here(origin: Repo) -> None:
+def test_the_step_takes_the_base_that_ci_names_and_scans_everything_without_one(origin: Repo) -> None:
     first = origin.git("rev-parse", "HEAD")
     origin.commit(f"Mend\n\n{LEAK}")
     last = origin.commit(other="harmless")
-    assert step(origin).returncode == 0  # the last commit alone
-    assert step(origin, GATE_BASE=first).returncode == 4
-    assert step(origin, GATE_BASE=last).returncode == 0
-    gone = step(origin, GATE_BASE="1" * 40)
-    assert gone.returncode == 2
-    assert "names no commit that is here" in gone.stderr
-    assert step(origin, GATE_BASE="0" * 40).returncode == 0  # a new branch: as without a name
+    for base, code in (("", 4), ("0" * 40, 4), (first, 4), (last, 0), ("1" * 40, 2)):
+        assert step(origin, GATE_BASE=base).returncode == code, base
 
 
 @pytest.mark.parametrize("depth", [1, 2])
@@ -69,19 +65,18 @@ def test_the_step_works_in_a_shallow_clone_and_says_what_it_could_not_scan(
     shallow = cloned(origin, tmp_path / "shallow", "--depth", str(depth))
     done = step(shallow)
     assert done.returncode == 0, done.stderr
-    assert ("no earlier commit is here" in done.stderr) == (depth == 1)
+    assert "the history is cut" in done.stderr
+    assert ("approves itself" in done.stderr) == (depth == 1)
     shallow.commit(f"Mend\n\n{LEAK}")
     assert step(shallow).returncode == 4
 
 
 def test_the_step_works_on_a_first_commit_and_scans_its_message(origin: Repo) -> None:
-    done = step(origin)
-    assert done.returncode == 0
-    assert "no earlier commit is here" in done.stderr
+    assert step(origin).returncode == 0
     origin.git("commit", "-q", "--amend", "-m", LEAK)
     done = step(origin)
     assert done.returncode == 4
-    assert done.stdout.startswith("<stdin>:1: RBG301")
+    assert re.match(r"commit [0-9a-f]{12}:1: RBG301", done.stdout)
 
 
 def test_the_step_scans_the_tree_of_an_archive_without_git(origin: Repo) -> None:
@@ -95,11 +90,40 @@ def test_the_step_scans_the_tree_of_an_archive_without_git(origin: Repo) -> None
     assert "notes:1: RBG301" in done.stdout
 
 
-def test_the_step_can_hold_a_change_against_the_policy_that_it_began_with(origin: Repo) -> None:
-    origin.commit(**{NAME: "{}"})  # a policy that cannot be trusted
-    origin.commit(**{NAME: f'{{"format": "{FORMAT}"}}'})
-    assert step(origin).returncode == 0
-    assert step(origin, GATE_POLICY="base").returncode == 3
+@pytest.mark.parametrize("named", [True, False], ids=["base", "no_base"])
+def test_no_commit_approves_itself_in_the_step(origin: Repo, named: bool) -> None:
+    """An entry counts where the base has it or a commit wrote it that changes nothing else."""
+    start = origin.commit("Begin", notes="harmless")
+    env = {"GATE_BASE": start} if named else {}
+    files = {"items.jsonl": HARMLESS, NAME: policy(allow=[entry("items.jsonl", HARMLESS)])}
+    origin.commit("Items with their entry", **files)
+    done = step(origin, **env)
+    assert done.returncode == 4
+    assert "items.jsonl:1: RBG101" in done.stdout
+    origin.git("reset", "-q", "--hard", start)
+    origin.commit("Items", **{"items.jsonl": HARMLESS})
+    assert step(origin, **env).returncode == 4
+    origin.commit("Allow list", **{NAME: files[NAME]})
+    done = step(origin, **env)
+    assert done.returncode == 0, done.stdout
+    assert "1 entries of the allow list are newer than the base" in done.stderr
+    assert step(origin, GATE_POLICY="base", **env).returncode == 4
+    later = origin.commit("Go on", notes="harmless too")
+    assert step(origin, GATE_POLICY="base", **({"GATE_BASE": later} if named else {})).returncode == 0
+
+
+def test_a_reviewed_history_refuses_only_what_no_entry_lifts(origin: Repo) -> None:
+    origin.commit(**{"items.jsonl": HARMLESS})
+    origin.git("rm", "-q", "items.jsonl")
+    reviewed = origin.commit("Remove it")
+    origin.commit(notes="harmless")
+    assert step(origin).returncode == 4
+    assert step(origin, GATE_REVIEWED=reviewed).returncode == 0
+    origin.commit("Again", **{"items.jsonl": HARMLESS + " "})
+    assert step(origin, GATE_REVIEWED=reviewed).returncode == 4
+    origin.git("reset", "-q", "--hard", "HEAD^")
+    leaked = origin.commit(notes=LEAK)
+    assert step(origin, GATE_REVIEWED=leaked).returncode == 4
 
 
 def test_ci_runs_the_step_first() -> None:

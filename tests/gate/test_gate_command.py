@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -15,6 +16,7 @@ from click.testing import CliRunner
 
 from robustify.cli import gate
 from robustify.gate.command import INDEX_VARIABLE, main, scanner
+from robustify.gate.doctor import HOOKS
 from robustify.gate.key_file import FILE_VARIABLE, VARIABLE
 from robustify.gate.policy import RULES
 from tests.gate.corpus import whole
@@ -172,7 +174,7 @@ def test_the_click_command_hands_every_argument_on(tmp_path: Path) -> None:
     assert result.stdout.startswith("-odd.jsonl:1: RBG101")
     shown = CliRunner().invoke(gate, ["--help"])
     assert shown.exit_code == 0
-    assert "--commit-msg FILE" in shown.output
+    assert "--commit-msg [FILE]" in shown.output
     assert "exit codes: 0 clean" in gate.get_help(click.Context(gate, info_name="robustify gate"))
 
 
@@ -236,6 +238,26 @@ def test_the_hooks_for_other_repositories_name_what_is_there() -> None:
         assert place.stat().st_mode & 0o111
         assert hook["require_serial"] is True
         assert scanner().parse_args([*args, *(["x"] if hook["id"].endswith("msg") else [])])
+
+
+def stages(hooks: list[dict[str, Any]]) -> set[str]:
+    return {stage for hook in hooks for stage in hook["stages"]} - {"manual"}
+
+
+def test_the_hooks_as_documented_run_at_every_stage_and_say_what_did_not_run() -> None:
+    """pre-commit installs the hook types that the configuration names, and prints a passing hook only if verbose."""
+    ours = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+    here = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
+    text = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    told = yaml.safe_load(re.search(r"```yaml\n(default_install_hook_types.*?)```", text, re.DOTALL)[1])  # type: ignore[index]
+    assert {hook["id"] for repo in told["repos"] for hook in repo["hooks"]} == {hook["id"] for hook in ours}
+    assert all(hook["args"] == ["--require-fingerprints"] for repo in told["repos"] for hook in repo["hooks"])
+    gates = [hook for repo in here["repos"] for hook in repo["hooks"] if hook["id"].startswith("gate")]
+    for config, hooks in ((told, ours), (here, gates)):
+        assert set(config["default_install_hook_types"]) == stages(hooks) == set(HOOKS)
+        assert all(hook["verbose"] is True for hook in hooks)
+    assert here["default_stages"] == ["pre-commit"]  # the other hooks stay where they were
+    assert all(name in text for name in (INDEX_VARIABLE, FILE_VARIABLE, VARIABLE))
 
 
 def test_our_own_hook_uses_the_gate() -> None:

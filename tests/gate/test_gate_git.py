@@ -1,5 +1,6 @@
 """The gate in a repository: the index, ranges, messages, odd paths."""
 
+import io
 import os
 import subprocess
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from robustify.gate.command import main
+from robustify.gate.policy import NAME
 from tests.gate.repo import LEAK, Repo, Scanned
 from tests.gate.sets import mock_items
 
@@ -85,12 +87,22 @@ def test_messages_and_merges_of_a_range_are_scanned(repo: Scanned) -> None:
     assert (code, pairs) == (4, {(f"commit {told[:12]}", "RBG301"), ("evil.md", "RBG301")})
 
 
-def test_a_message_being_written_is_scanned_without_what_git_cuts_off(repo: Scanned, tmp_path: Path) -> None:
-    message = tmp_path / "MESSAGE"
-    message.write_text(f"Mend\n\n{LEAK}\n")
-    assert repo.rules("--commit-msg", str(message)) == (4, {("<commit message>", "RBG301")})
-    message.write_text(f"Mend\n# ------------------------ >8 ------------------------\n-{LEAK}\n")
-    assert repo.rules("--commit-msg", str(message)) == (0, set())
+SCISSORS = "# ------------------------ >8 ------------------------\n"
+CUT = SCISSORS + "# Do not modify or remove the line above.\n# Everything below it will be ignored.\n"
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [(f"Mend\n\n{LEAK}\n", 4), (f"Mend\n{CUT}diff --git a/x b/x\n-{LEAK}\n", 0), (f"{LEAK}\n{CUT}", 4),
+     (f"Mend\n{SCISSORS}{LEAK}\n", 4), (f"Mend\n{CUT}{LEAK}\n", 4), (f"Mend {SCISSORS}{LEAK}\n", 4)],
+)  # fmt: skip
+def test_a_message_being_written_is_scanned_but_for_the_diff_that_git_shows_below_it(
+    repo: Scanned, tmp_path: Path, message: str, code: int
+) -> None:
+    place = tmp_path / "MESSAGE"
+    place.write_text(message)
+    assert repo.found("--commit-msg", str(place))[0] == code
+    assert repo.found("--commit-msg", "--require-fingerprints", str(place))[0] == code  # with a hook's args
 
 
 def test_the_range_that_pre_commit_names_is_scanned(repo: Scanned, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,6 +114,80 @@ def test_the_range_that_pre_commit_names_is_scanned(repo: Scanned, monkeypatch: 
     assert main(["--pushed"]) == 2
     monkeypatch.setenv("PRE_COMMIT_LOCAL_BRANCH", "refs/heads/main")
     assert repo.rules("--pushed") == (4, {("notes", "RBG301")})
+
+
+@pytest.fixture
+def several(repo: Scanned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scanned:
+    """A repository that its remote has, and beside `main` the branch `side` with a leak that it has not."""
+    subprocess.run(["git", "init", "-q", "--bare", str(tmp_path / "far")], check=True)
+    repo.git("remote", "add", "far", str(tmp_path / "far"))
+    repo.git("push", "-q", "far", "main")
+    repo.git("checkout", "-q", "-b", "side")
+    repo.commit(notes=LEAK)
+    repo.git("checkout", "-q", "main")
+    repo.commit(more="harmless")
+    monkeypatch.setenv("PRE_COMMIT_REMOTE_NAME", "far")
+    return repo
+
+
+def pushing(repo: Scanned, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What pre-commit says of `git push --all far`: its first ref alone."""
+    monkeypatch.setenv("PRE_COMMIT_FROM_REF", repo.git("rev-parse", "far/main"))
+    monkeypatch.setenv("PRE_COMMIT_TO_REF", repo.git("rev-parse", "main"))
+    monkeypatch.setenv("PRE_COMMIT_LOCAL_BRANCH", "refs/heads/main")
+
+
+def test_every_branch_that_a_push_may_publish_is_scanned(
+    several: Scanned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pushing(several, monkeypatch)
+    assert several.rules("--pushed", "--policy-from", "head") == (4, {("notes", "RBG301")})
+    several.git("push", "-q", "--no-verify", "far", "side")  # the remote has it by now
+    assert several.rules("--pushed", "--policy-from", "head") == (0, set())
+
+
+def test_tags_their_messages_and_all_names_are_scanned_before_a_push(
+    several: Scanned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    several.git("branch", "-q", "-D", "side")
+    pushing(several, monkeypatch)
+    start = several.git("rev-parse", "HEAD^")
+    several.git("tag", "-a", "v1", start, "-m", LEAK)
+    several.git("tag", "-a", "v2", "v1", "-m", "A tag of a tag")
+    code, pairs = several.rules("--pushed")
+    assert (code, {rule for _, rule in pairs}) == (4, {"RBG301"})
+    assert several.rules("--range", f"{start}..HEAD") == (0, set())  # the tag is of an earlier commit
+    assert several.found("--range", f"{'0' * 40}..HEAD")[0] == 4
+    for name in ("v1", "v2"):
+        several.git("tag", "-d", name)
+    several.git("tag", "held", several.git("hash-object", "-w", "--stdin", given=LEAK))
+    assert several.found("--pushed")[0] == 4
+    several.git("tag", "-d", "held")
+    several.git("branch", LEAK.rstrip("?").replace(" ", "-"))
+    assert several.rules("--pushed") == (4, {("<names of branches and tags>", "RBG301")})
+    assert several.rules("--range", f"{start}..HEAD") == (4, {("<names of branches and tags>", "RBG301")})
+
+
+def test_the_refs_that_git_names_to_its_own_hook_are_scanned(
+    several: Scanned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    zero, old, main, side = (
+        "0" * 40,
+        *(several.git("rev-parse", name) for name in ("far/main", "main", "side")),
+    )
+    several.git("tag", "-a", "v1", old, "-m", LEAK)
+    tag = several.git("rev-parse", "v1")
+    for line, code in (
+        (f"refs/heads/main {main} refs/heads/main {old}", 0),
+        (f"refs/heads/side {side} refs/heads/side {zero}", 4),
+        (f"refs/tags/v1 {tag} refs/tags/v1 {zero}", 4),
+        (f"(delete) {zero} refs/heads/side {side}", 0),
+        (f"refs/heads/main {main} refs/heads/{LEAK.rstrip('?').replace(' ', '-')} {old}", 4),
+        ("", 2),
+        ("one two", 2),
+    ):
+        monkeypatch.setattr("sys.stdin", io.StringIO(line))
+        assert several.found("--pushed", "--policy-from", "head")[0] == code, line
 
 
 def test_a_range_that_is_none_is_a_usage_error(repo: Scanned, capsys: pytest.CaptureFixture[str]) -> None:
@@ -188,15 +274,37 @@ def test_a_link_is_read_as_a_link_and_never_followed(repo: Scanned, tmp_path: Pa
     assert repo.rules("link", "loop", "telling") == (4, {("telling", "RBG301")})
 
 
-def test_a_submodule_holds_nothing_here(repo: Scanned) -> None:
+def test_a_submodule_is_a_pointer_that_an_entry_lifts(
+    repo: Scanned, capsys: pytest.CaptureFixture[str]
+) -> None:
     repo.git("update-index", "--add", "--cacheinfo", f"160000,{repo.git('rev-parse', 'HEAD')},module")
+    assert repo.rules("--staged") == (4, {("module", "RBG505")})
+    assert main(["allow", "module", "--reason", "ours", "--by", "a test"]) == 0
+    capsys.readouterr()
+    repo.git("add", NAME)
     assert repo.rules("--staged") == (0, set())
 
 
-def test_a_large_file_pointer_is_refused(repo: Scanned) -> None:
-    repo.stage(
-        "big.jsonl", "version https://git-lfs.github.com/spec/v1\noid sha256:" + "0" * 64 + "\nsize 12\n"
-    )
+POINTERS = {
+    "lfs": "version https://git-lfs.github.com/spec/v1\noid sha256:" + "0" * 64 + "\nsize 12\n",
+    "hawser": "version https://hawser.github.com/spec/v1\noid sha256:" + "0" * 64 + "\nsize 12\n",
+    "media": "version http://git-media.io/v/2\noid sha256:" + "0" * 64 + "\nsize 12\n",
+    "annex": "/annex/objects/MD5E-s12--" + "0" * 32 + ".jsonl\n",
+    "dvc": "outs:\n- md5: " + "0" * 32 + "\n  size: 12\n  path: items.jsonl\n",
+    "dvc_lock": "schema: '2.0'\nstages:\n  make:\n    outs:\n    - path: items\n      hash: md5\n      md5: "
+    + "0" * 32 + ".dir\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", POINTERS)
+def test_a_pointer_to_content_elsewhere_is_refused(repo: Scanned, kind: str) -> None:
+    repo.stage("big.jsonl", POINTERS[kind])
+    assert repo.rules("--staged") == (4, {("big.jsonl", "RBG505")})
+
+
+def test_a_link_into_an_annex_is_refused(repo: Scanned) -> None:
+    (repo.place / "big.jsonl").symlink_to("../.git/annex/objects/Kj/9Q/MD5E-s12--0/MD5E-s12--0.jsonl")
+    repo.git("add", "-A")
     assert repo.rules("--staged") == (4, {("big.jsonl", "RBG505")})
 
 

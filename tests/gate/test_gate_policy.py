@@ -8,37 +8,12 @@ import pytest
 
 from robustify.gate.command import main
 from robustify.gate.key_file import FILE_VARIABLE, VARIABLE
-from robustify.gate.policy import FORMAT, NAME, digest_of
-from tests.gate.corpus import Made
+from robustify.gate.policy import FORMAT, NAME
 from tests.gate.layouts import LAYOUTS
-from tests.gate.repo import LEAK, Scanned
+from tests.gate.repo import HARMLESS, LEAK, Scanned, entry, policy
 from tests.gate.sets import KEY, mock_items
 
 ITEMS = LAYOUTS["jsonl"](mock_items()[:5], "letter")
-HARMLESS = LAYOUTS["jsonl"](
-    [
-        Made("Which soup is served cold?", ("borscht in June", "stew", "hot chocolate"), 0),
-        Made("What does a conductor hold?", ("a spoon", "a baton", "an umbrella"), 1),
-        Made("Which of these is a knot?", ("a bowline", "a saucepan", "a trombone"), 0),
-    ],
-    "letter",
-)
-"""Items that are in no registered set."""
-
-
-# The policy.
-
-
-def policy(*, allow: list[dict[str, str]] | None = None, demo: list[dict[str, str]] | None = None) -> str:
-    return json.dumps({"format": FORMAT, "allow": allow or [], "safe_demo_paths": demo or []})
-
-
-def entry(path: str, content: str, rule: str = "RBG101", **other: str) -> dict[str, str]:
-    expires = (date.today() + timedelta(days=30)).isoformat()
-    row = {"path": path, "rule": rule, "sha256": digest_of(content.encode()), "expires": expires}
-    return row | {"reason": "made up", "by": "a test"} | other
-
-
 DEMO = [{"path": "demo", "licence": "CC0-1.0", "reason": "made up"}]
 
 
@@ -135,6 +110,28 @@ def test_a_policy_that_cannot_be_trusted_stops_the_gate(
     repo.stage(NAME, text)
     assert main(["--staged"]) == 3
     assert NAME in capsys.readouterr().err
+
+
+def notebook(count: int | None, output: str, run: str = "2026-11-22T10:00:00.000Z") -> str:
+    cell = {"cell_type": "code", "execution_count": count, "metadata": {"execution": {"iopub.execute_input": run}},
+            "source": HARMLESS.splitlines(keepends=True), "outputs": [{"output_type": "execute_result",
+            "execution_count": count, "data": {"text/plain": [output]}, "metadata": {}}]}  # fmt: skip
+    return json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+
+
+def test_an_entry_for_a_notebook_survives_a_run_and_no_change_of_text(repo: Scanned) -> None:
+    repo.write("a.ipynb", notebook(1, "<Lines at 0x7f01aa22bb10>"))
+    assert main(["a.ipynb"]) == 4
+    assert main(["allow", "a.ipynb", "--reason", "made up", "--by", "a test"]) == 0
+    for text, code in (
+        (notebook(1, "<Lines at 0x7f01aa22bb10>"), 0),
+        (notebook(7, "<Lines at 0x7f99aa22bb99>", "2026-12-24T18:00:00.000Z"), 0),
+        (notebook(None, "<Lines at 0x7f99aa22bb99>"), 0),
+        (notebook(1, "<Lines at 0x7f01aa22bb10> and more"), 4),
+        (notebook(1, "<Lines at 0x7f01aa22bb10>", "which lamp is lit"), 4),
+    ):
+        repo.write("a.ipynb", text)
+        assert main(["a.ipynb"]) == code, text
 
 
 def test_safe_demo_lifts_structure_on_listed_paths_of_the_last_commit_only(

@@ -37,6 +37,30 @@ def test_a_key_is_refused_in_every_form_that_text_takes(tmp_path: Path) -> None:
     assert line.split(":")[2].strip() not in str(scan(line.encode()))
 
 
+def test_a_key_is_refused_without_its_prefix_and_broken_over_lines(tmp_path: Path) -> None:
+    key = secret_key.new_key(tmp_path / "key")
+    line = (tmp_path / "key").read_text(encoding="ascii").strip()
+    _, name, secret = line.split(":")
+    wrapped = "\n".join(f'    "{line[i : i + 16]}"' for i in range(0, len(line), 16))
+    whole = [f"{name}:{secret}", f'{{"id": "{name}", "secret": "{secret}"}}', f"{secret}\n\n{name}",
+             f"{line[:30]}\n{line[30:]}", wrapped, f"rbk1 : {name} : {secret}"]  # fmt: skip
+    assert [form for form in whole if rules_of(form) != {"RBG402"}] == []
+    alone = [
+        secret,
+        base64.b64encode(key.secret).decode(),
+        key.secret.hex(),
+        f"{secret[:20]}\n  {secret[20:]}",
+    ]
+    for form in alone:
+        assert rules_of(form) == set()  # nothing tells it from another digest
+        assert {finding.rule.id for finding in scan(form.encode(), keys=[key])} == {"RBG402"}, form
+
+
+def test_digests_and_tokens_of_a_key_s_length_are_no_keys() -> None:
+    other = "0123456789abcdef " + base64.urlsafe_b64encode(bytes(range(32))).decode().rstrip("=")
+    assert rules_of(other) == set()
+
+
 # Caches and records.
 
 
@@ -75,10 +99,19 @@ def test_what_a_restricted_run_leaves_is_refused_and_what_it_publishes_passes(fo
         if path.is_file()
     }
     published = {name: rules for name, rules in told.items() if name.startswith("published/")}
-    assert told["run.json"] == {"RBG403"}
-    assert told["summary.json"] == {"RBG403"}
+    for name in ("run.json", "summary.json", "report.html", "report.md"):
+        assert told[name] == {"RBG403"}, name
     assert published
     assert {name: rules for name, rules in published.items() if rules} == {}
+
+
+@pytest.mark.parametrize(
+    "mark", ["release level %s", "Release Level: **%s**", "release_level=%s", "release <b>level</b>\n<i>%s</i>",
+             "release&#32;level %s"],
+)  # fmt: skip
+def test_a_content_that_carries_the_mark_of_the_evaluator_s_level_is_refused(mark: str) -> None:
+    assert rules_of(f"A page shown under {mark % 'evaluator'}: for one machine.") == {"RBG403"}
+    assert rules_of(f"A page shown under {mark % 'published'}: for all.") == set()
 
 
 def test_a_hashed_split_passes_and_one_that_says_more_does_not() -> None:

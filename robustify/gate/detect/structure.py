@@ -54,7 +54,8 @@ _ID = re.compile(r"rb1_[a-z2-7]{26}(?![a-z0-9])")
 _MANY_IDS = 5
 """Keyed ids outside a hashed split that are more than an example."""
 _WORD = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_KEY = re.compile(r"rbk1:[0-9a-f]{16}:[A-Za-z0-9_-]{43}")
+_EVALUATOR = re.compile(r"release[\s_-]+level[\s:=\"'_*-]+evaluator\b", re.I)
+"""The mark that every page and table of the evaluator's own level carries."""
 _CANARY = re.compile(
     r"canary\s+(?:guid|string|token)\W{1,6}[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.I
 )
@@ -144,8 +145,8 @@ def lexicon() -> Lexicon:
 
 def states(text: str, *, whole: bool) -> Iterator[Sighting]:
     """What in a text must not be committed. `whole`: the text is all of a content, not unescaped."""
-    if "rbk1:" in text:
-        yield from (("RBG402", match.start(), "") for match in _KEY.finditer(text))
+    if "valuator" in text or "VALUATOR" in text:
+        yield from (("RBG403", match.start(), "") for match in _EVALUATOR.finditer(text))
     if any(word in text for word in _CANARY_WORDS):
         for pattern in (_CANARY, _CORPORA):
             yield from (("RBG401", match.start(), "") for match in pattern.finditer(text))
