@@ -21,7 +21,7 @@ from robustify.config import parse
 from robustify.judge.judgement import judge
 from robustify.run import open_run
 from robustify.stats.intervals import rate
-from robustify.summary.cue_counts import CueCode
+from robustify.summary.screened import CueCode
 from robustify.writers.public import asked_again, rules
 from tools.planted import CLEAN, kinds
 

@@ -23,8 +23,8 @@ from robustify.freeform.judge.verdicts import SUPPORT3
 from robustify.freeform.metrics import corrected, numbers_of
 from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult
 from robustify.stats.agreement import Agreement, agreement, cohen_kappa, krippendorff_alpha
-from robustify.stats.differences import paired_difference
 from robustify.stats.intervals import FEWEST_CLUSTERS, bootstrap, rate
+from robustify.stats.tests import paired_difference
 
 UNCALIBRATED = "uncalibrated"
 """What a report prints beside a judge's number where no person has labelled its answers."""

@@ -14,9 +14,8 @@ import numpy as np
 from robustify.arrays import Floats, Ints
 from robustify.errors import UsageError
 from robustify.freeform.schema import DECIDED, GradeResult
-from robustify.stats.differences import paired_difference, sign_flip
 from robustify.stats.intervals import FEWEST_CLUSTERS, Interval, Rate, bootstrap, interval, rate
-from robustify.stats.tests import holm
+from robustify.stats.tests import holm, paired_difference, sign_flip
 
 QUARTERS = 4
 """Scores are multiples of a quarter: wrong, right, and the five-point scale. Others have no exact test."""

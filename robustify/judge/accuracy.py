@@ -18,11 +18,16 @@ from robustify.scoring import NORMS, Norm, credit, normalised
 from robustify.screen.item_index import ItemIndex
 from robustify.screen.screen_rules import FULL_OF, VIEW_OF, Mode, ScreenRules, TextNorm
 from robustify.screen.votes import averaged, first_template, models_asked
-from robustify.stats import differences
-from robustify.stats.differences import detectable, independent_difference, paired_difference
+from robustify.stats import tests
 from robustify.stats.distributions import LEAST_LATTICE_P, central, removal, total
 from robustify.stats.intervals import FEWEST_CLUSTERS, clusters, interval, rate, resampled
-from robustify.stats.tests import LEVEL, minimum_detectable_difference
+from robustify.stats.tests import (
+    LEVEL,
+    detectable,
+    independent_difference,
+    minimum_detectable_difference,
+    paired_difference,
+)
 from robustify.summary.quantity import DifferenceQuantity, Quantity
 from robustify.summary.scored import Accuracy, AgainstChance, ByDecoys, FreeScores, RandomRemoval, ViewScores
 
@@ -141,7 +146,7 @@ def heuristic_gap(won: Floats, longest: Floats, groups: Ints | None = None) -> D
         draws = _gap(resampled(table, groups[there]))
     error = float(np.nanstd(draws))
     ci = interval(draws) if error else None
-    return DifferenceQuantity.from_stats(differences.Difference(plain.value, plain.n, ci, error))
+    return DifferenceQuantity.from_stats(tests.Difference(plain.value, plain.n, ci, error))
 
 
 def random_removal(
@@ -223,7 +228,7 @@ def by_decoys(won: Floats, pick: Ints, parts: Parts) -> ByDecoys | None:
     found, by_chance = float(right[hit].mean()), float(np.average(expected, weights=weight))
     off, t = found - by_chance, float(stdtrit(min(sides) - 1, 0.975))
     half = t * math.hypot(alone, 1 / (sides[1] + 2))
-    gap = differences.Difference(off, len(right), (off - t * error, off + t * error), error)
+    gap = tests.Difference(off, len(right), (off - t * error, off + t * error), error)
     return ByDecoys(
         flagged=Quantity.of(rate(right[hit], None if groups is None else groups[hit])),
         expected=Quantity(value=by_chance, n=int((~hit).sum()), ci=(by_chance - half, by_chance + half)),

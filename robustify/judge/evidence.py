@@ -16,9 +16,9 @@ from robustify.screen.decoy_filter import Decision
 from robustify.screen.ranking import Ranking
 from robustify.screen.votes import Votes
 from robustify.stats.intervals import rate
-from robustify.summary import cue_counts as entries
-from robustify.summary.cue_counts import CUES, CueCode
+from robustify.summary import screened as entries
 from robustify.summary.quantity import Quantity
+from robustify.summary.screened import CUES, CueCode
 
 LISTED = 20
 """Items that the summary names."""

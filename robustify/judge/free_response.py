@@ -15,8 +15,8 @@ from robustify.arrays import Bools, Floats
 from robustify.errors import DataError
 from robustify.judge.accuracy import Parts, heuristic_gap
 from robustify.screen.item_index import ItemIndex
-from robustify.stats.differences import paired_difference
 from robustify.stats.intervals import rate
+from robustify.stats.tests import paired_difference
 from robustify.summary.quantity import DifferenceQuantity, Quantity
 from robustify.summary.scored import FreeRate, FreeScores
 

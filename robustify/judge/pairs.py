@@ -13,8 +13,15 @@ import numpy as np
 
 from robustify.arrays import Bools, Floats, Ints
 from robustify.judge.accuracy import Credits, Parts
-from robustify.stats.differences import Difference, detectable, paired_difference, sign_flip
-from robustify.stats.tests import LEVEL, holm, mcnemar_exact
+from robustify.stats.tests import (
+    LEVEL,
+    Difference,
+    detectable,
+    holm,
+    mcnemar_exact,
+    paired_difference,
+    sign_flip,
+)
 from robustify.summary.quantity import Quantity
 from robustify.summary.scored import Pair, PairOnAll, PairOnRobust, PairView
 

@@ -16,9 +16,8 @@ from robustify.arrays import Bools, Floats, Ints
 from robustify.scoring import as_compared, best, credit
 from robustify.screen.item_index import ItemIndex
 from robustify.screen.votes import first_template
-from robustify.stats.differences import paired_difference, sign_flip
 from robustify.stats.intervals import FEWEST_CLUSTERS, Interval, bootstrap, clopper_pearson, clusters, rate
-from robustify.stats.tests import holm, mcnemar_exact
+from robustify.stats.tests import holm, mcnemar_exact, paired_difference, sign_flip
 from robustify.summary.quantity import DifferenceQuantity, Quantity
 from robustify.summary.scored import Debiased, PlaceBias, PlaceRecall, PositionBias
 from robustify.summary.screened import FavouredPlace

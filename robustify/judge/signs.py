@@ -20,9 +20,8 @@ from robustify.ngrams.overlap import PARTS, Overlap
 from robustify.scoring import best
 from robustify.screen.item_index import ItemIndex
 from robustify.screen.votes import first_template
-from robustify.stats.differences import independent_difference
 from robustify.stats.intervals import rate, wilson
-from robustify.stats.tests import LEVEL, holm, minimum_detectable_difference
+from robustify.stats.tests import LEVEL, holm, independent_difference, minimum_detectable_difference
 from robustify.summary.quantity import DifferenceQuantity, Quantity
 from robustify.summary.reason import FewStrongModels
 from robustify.summary.result import Contamination, Memorisation, Recall, ShortMode, TextFile, TextOverlap

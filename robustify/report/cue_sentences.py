@@ -23,7 +23,7 @@ from robustify.baselines.features import (
 )
 from robustify.baselines.key_words import WordUse
 from robustify.report.format import counted, plain
-from robustify.summary.cue_counts import CueCode
+from robustify.summary.screened import CueCode
 
 T = TypeVar("T")
 

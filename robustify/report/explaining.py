@@ -19,7 +19,7 @@ from robustify.report.cue_sentences import LABELS, cue_sentence
 from robustify.report.format import percent, plain, signed
 from robustify.run import EVIDENCE, VERDICTS, Run, read_items
 from robustify.screen.consensus import Verdict
-from robustify.summary.cue_counts import CueCode
+from robustify.summary.screened import CueCode
 
 Row = dict[str, Any]
 _DIGITS = 4

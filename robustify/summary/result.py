@@ -2,7 +2,6 @@
 
 from typing import Annotated, Any, Literal
 
-from robustify.summary.cue_counts import CueCounts
 from robustify.summary.quantity import (
     OUTER,
     Count,
@@ -39,6 +38,7 @@ from robustify.summary.scored import (
 )
 from robustify.summary.screened import (
     Benchmark,
+    CueCounts,
     ExcessOverChance,
     Expected,
     FormerSentence,

@@ -1,6 +1,6 @@
-"""What the benchmark is made of, what rules without a model score on it, and what the screen flagged."""
+"""What the benchmark is made of, what rules without a model score on it, what the screen flagged, and by which cue."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from robustify.summary.quantity import (
     OUTER,
@@ -10,6 +10,7 @@ from robustify.summary.quantity import (
     HiddenCount,
     HiddenEnds,
     HiddenIds,
+    HiddenName,
     HiddenRate,
     OuterP,
     P,
@@ -268,3 +269,28 @@ class Topics(Part):
     kl_nats: Annotated[float | None, remade("number", "nats")] = None
     kl_null: Annotated[float | None, remade("number", "nats")] = None
     p: Annotated[float | None, remade("p")] = None
+
+
+CueCode = Literal[
+    "length", "word_length", "certainty", "numbers", "form", "shared_words", "grammar", "repetition", "function_words",
+    "pointer", "words", "text_votes", "letter_votes", "vectors", "none",
+]  # fmt: skip
+"""`certainty`: absolute words, hedges and negations; `pointer`: an option that speaks of the others; `words`: words and
+pieces of words that no list names; the last before `none` are models. `none`: nothing speaks for the option."""
+CUES: tuple[CueCode, ...] = CueCode.__args__  # type: ignore[attr-defined]
+
+
+class LikelyItem(Part):
+    """An item, the probability that its key was found by a shortcut, and the cue that carried it."""
+
+    item: HiddenName = None
+    p_shortcut: Hidden = None
+    cue: Annotated[CueCode | None, never("word")] = None
+
+
+class CueCounts(Part):
+    """Of the `n` flagged items that the question-free scorer ranked: the share that each cue carried, most first."""
+
+    n: HiddenCount = None
+    cues: Annotated[dict[str, Quantity] | None, never("rate")] = None
+    likeliest: tuple[LikelyItem, ...] | None = None

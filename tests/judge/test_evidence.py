@@ -19,7 +19,7 @@ from robustify.screen.ranking import Ranking, rank
 from robustify.screen.screen_rules import ScreenRules
 from robustify.screen.votes import Votes, cast_votes
 from robustify.stats.decoys import shortcut_probability
-from robustify.summary.cue_counts import CUES
+from robustify.summary.screened import CUES
 from tests.support.fake_answers import bench, items_of, rows, votes_of
 
 K = 4

@@ -13,8 +13,14 @@ from robustify.arrays import Floats
 from robustify.judge.accuracy import Parts
 from robustify.judge.pairs import compared
 from robustify.judge.pairs import pairs as judge_pairs
-from robustify.stats.differences import detectable, independent_difference, paired_difference, sign_flip
-from robustify.stats.tests import holm, mcnemar_exact
+from robustify.stats.tests import (
+    detectable,
+    holm,
+    independent_difference,
+    mcnemar_exact,
+    paired_difference,
+    sign_flip,
+)
 from tests.support.trees import in_trees
 
 pairs = in_trees(judge_pairs)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from robustify.baselines.key_words import WordUse
 from robustify.report.cue_sentences import LABELS, cue_sentence
-from robustify.summary.cue_counts import CUES, CueCode
+from robustify.summary.screened import CUES, CueCode
 
 LONG = ("it asks a server for the address", "a page", "a port", "a saved cookie")
 SURE = ("it often works", "it always works", "it never works", "it must work")

@@ -14,7 +14,7 @@ from robustify.files import sha256
 from robustify.pipeline import rejudge
 from robustify.report.explaining import explained
 from robustify.run import EVIDENCE, Run, open_run
-from robustify.summary.cue_counts import CUES
+from robustify.summary.screened import CUES
 from tests.support import exported_run, restricted_run
 from tests.support.restricted_set import canaries, items
 

@@ -38,10 +38,10 @@ from robustify.report.format import (
 from robustify.report.reasons import contamination_sentence, sentence
 from robustify.report.sections.paired import voter_cell
 from robustify.stats.tests import LEVEL
-from robustify.summary.cue_counts import CueCode, CueCounts, LikelyItem
 from robustify.summary.quantity import Quantity
 from robustify.summary.result import Memorisation, Recall, ShortMode, Summary, TextOverlap
 from robustify.summary.scored import LabelNoise
+from robustify.summary.screened import CueCode, CueCounts, LikelyItem
 
 MOST_LISTED = 20
 CAUTION = (
