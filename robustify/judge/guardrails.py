@@ -67,7 +67,8 @@ def topic_collapse(summary: Summary, limits: Limits) -> Guardrail:
     """
     limit = 1 - limits.topic_loss
     if summary.topics is None or not _screened(summary):
-        return _not_judged("topic_collapse", limits.topic_loss, "no_screen", halts=True)
+        why: r.WhyNot = "no_topics" if _screened(summary) else "no_screen"
+        return _not_judged("topic_collapse", limits.topic_loss, why, halts=True)
     if _nothing_kept(summary):
         return _not_judged("topic_collapse", limits.topic_loss, "nothing_kept", halts=True)
     counts = _counts(summary.topics)

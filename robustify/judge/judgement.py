@@ -35,6 +35,7 @@ from robustify.ngrams.overlap import Overlap
 from robustify.screen.consensus import (
     ROBUST,
     SHORTCUT,
+    UNDECIDED,
     Verdict,
     could_be,
     outcome,
@@ -111,10 +112,10 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
     _require(answers, rules.screen)
     by_rank = DecoyFilter(answers, index, rules.screen, items, rules.probe, facts.groups)
     votes = by_rank.ranked(cast_votes(answers, rules.screen, index))
-    verdicts = screen_verdicts(votes, rules.screen)
+    code, verdicts = _settled(outcome(votes, rules.screen), screen_verdicts(votes, rules.screen), facts)
     out_of_cloze = {} if items is None else excluded(items, rules.cloze)
     could = could_be(votes, rules.screen)
-    parts = _parts(answers, index, outcome(votes, rules.screen), out_of_cloze, facts)
+    parts = _parts(answers, index, code, out_of_cloze, facts)
     parts = replace(parts, agreed=one_pick(could[0]))
     ranks = rules.screen.criterion == FDR and bool((by_rank.ranking(votes.voters).top >= 0).any())
     screened = votes.template is not None or rules.screen.probe_vote != "none" or ranks
@@ -136,6 +137,18 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
     final = certificate(summary.residual, checks, tested, trial_run(summary, rules.limits, part=rules.part))
     whole = summary.model_copy(update={"guardrails": checks, "certificate": final})
     return Judgement(verdicts, out_of_cloze, whole, found)
+
+
+def _settled(code: Ints, verdicts: Sequence[Verdict], facts: Facts) -> tuple[Ints, tuple[Verdict, ...]]:
+    """The outcomes, and no item robust whose key another item contradicts: one of the two is wrong."""
+    disputed = {d["item"] for d in facts.defects if d["kind"] == "conflicting_key"}
+    open_ = np.array([v.item in disputed for v in verdicts], dtype=bool) & (code == ROBUST)
+    reason = "conflicting_key: the same question and choices have another key elsewhere"
+    final = (
+        replace(v, verdict="undecided", reason=reason) if o else v
+        for v, o in zip(verdicts, open_, strict=True)
+    )
+    return np.where(open_, UNDECIDED, code), tuple(final)
 
 
 def _evidence(

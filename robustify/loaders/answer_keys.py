@@ -184,7 +184,8 @@ def _in_letters(at: int, k: int) -> int:
 
 def _ranged(number: int, k: int, *, first: int) -> int:
     if not first <= number < first + k:
-        raise ItemError(f"key {_written(number)}, but only {k} choices ({first} to {first + k - 1})")
+        hint = "; counted from 1? say `fields: {key_is: number}`" if (number, first) == (k, 0) else ""
+        raise ItemError(f"key {_written(number)}, but only {k} choices ({first} to {first + k - 1}){hint}")
     return number - first
 
 

@@ -13,9 +13,10 @@ from robustify.errors import DataError, UsageError
 from robustify.item import Item
 from robustify.loaders.answer_keys import key_form, key_index
 from robustify.loaders.layouts import BY_FIELDS, RawItems, field_map, groups, item_table, raw_items
-from robustify.loaders.loaded import FieldMap, Loaded, Quarantined, Recognised, Source, find_defects
+from robustify.loaders.loaded import FieldMap, Loaded, Quarantined, Recognised, Source
 from robustify.loaders.open_file import Opened, open_parts, open_rows
 from robustify.loaders.rows import Fault, RawItem, SourceRow, SourceTable, rows_or_faults
+from robustify.loaders.survey import find_defects
 
 _SPLIT_SUFFIX = re.compile(r"_(test|dev|val|validation|train)$")
 

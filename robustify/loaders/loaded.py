@@ -2,20 +2,18 @@
 
 It takes what a user says about a benchmark: where it lies and, if need be, how its fields are called. Settings only: an
 unknown name is refused, and so is a Hub dataset without a commit. It gives items, the place each came from, what was
-found wrong with the benchmark, and its counts. A defect is a finding about a benchmark, not a fault of a file: it names
+found wrong with the benchmark. A defect is a finding about a benchmark, not a fault of a file: it names
 an item and a line, never a text.
 """
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from math import fsum
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from robustify.item import Item, folded, unspaced
+from robustify.item import Item
 
 KeyKind = Literal["auto", "index", "number", "letter", "label", "text"]
 """How a key names its choice: `index` counts from 0, `number` from 1, `label` is the choice's own label."""
@@ -99,15 +97,14 @@ class Source(BaseModel):
         return self
 
 
-FEWEST_FOR_NOTE = 20
-
-
 @dataclass(frozen=True, slots=True)
 class Defect:
     """Something real sets have and a screen must know of.
 
     Kinds: `repeated_choice` (two choices are the same), `repeated_key_text` (another choice has the key's
-    text), `empty_choice`, `repeated_stem` (an earlier item has this stem). `line` counts from 1.
+    text), `empty_choice`, `blank_stem` (nothing shows), `control_character` (NUL, ESC, a turn of direction ...),
+    `repeated_stem` (an earlier item has this stem), `conflicting_key` (another item asks the same with the same choices
+    and has another key; each of them is named). `line` counts from 1.
     """
 
     kind: str
@@ -155,75 +152,3 @@ class Loaded:
     path: str
     files: tuple[str, ...] = ()
     recognised: tuple[Recognised, ...] = ()
-
-
-def find_defects(items: Sequence[Item], lines: Sequence[int], files: Sequence[str]) -> tuple[Defect, ...]:
-    """All defects, in the order of the items.
-
-    Choices are the same when they differ in white space alone (in genetics and logic, case tells choices
-    apart); stems also when they differ in case.
-    """
-    seen: set[str] = set()
-    defects: list[Defect] = []
-    for item, line, file in zip(items, lines, files, strict=True):
-        defects += [Defect(kind, line, item.id, file) for kind in _kinds(item)]
-        stem = folded(item.stem)
-        if stem in seen:
-            defects.append(Defect("repeated_stem", line, item.id, file))
-        seen.add(stem)
-    return tuple(defects)
-
-
-def _kinds(item: Item) -> Iterator[str]:
-    texts = [unspaced(choice) for choice in item.choices]
-    if len(set(texts)) < len(texts):
-        yield "repeated_choice"
-    if texts.count(texts[item.key]) > 1:
-        yield "repeated_key_text"
-    if "" in texts:
-        yield "empty_choice"
-
-
-def describe(loaded: Loaded) -> dict[str, object]:
-    """The benchmark in counts, as a JSON-able object: numbers, ids and lines, never a text.
-
-    Keys: `name`, `layout`, `sha256`, `n_items`, `n_quarantined`, `option_counts` {number of choices: items},
-    `key_positions` {index from 0: items}, `chance_accuracy` (mean of 1/k), `topics` {topic: items}, `defects`
-    {kind: {n, at: [{line, item, file}]}}, `quarantined` [{line, reason, file}], `notes` [sentence].
-    """
-    items = loaded.items
-    return {
-        "name": loaded.name,
-        "layout": loaded.layout,
-        "sha256": loaded.sha256,
-        "n_items": len(items),
-        "n_quarantined": len(loaded.quarantined),
-        "option_counts": _counts(item.k for item in items),
-        "key_positions": _counts(item.key for item in items),
-        "chance_accuracy": fsum(1 / item.k for item in items) / len(items) if items else None,
-        "topics": dict(sorted(Counter(item.topic for item in items).items())),
-        "defects": {
-            kind: _defects(loaded.defects, kind) for kind in sorted({d.kind for d in loaded.defects})
-        },
-        "quarantined": [{"line": q.line, "reason": q.reason, "file": q.file} for q in loaded.quarantined],
-        "notes": _notes(items),
-    }
-
-
-def _counts(numbers: Iterable[int]) -> dict[str, int]:
-    return {str(number): n for number, n in sorted(Counter(numbers).items())}
-
-
-def _defects(defects: Iterable[Defect], kind: str) -> dict[str, object]:
-    at = [{"line": d.line, "item": d.item, "file": d.file} for d in defects if d.kind == kind]
-    return {"n": len(at), "at": at}
-
-
-def _notes(items: Sequence[Item]) -> list[str]:
-    positions = {item.key for item in items}
-    if len(items) < FEWEST_FOR_NOTE or len(positions) != 1:
-        return []
-    return [
-        f"every key is at position {positions.pop()}: position heuristics mean nothing on this order of the "
-        "choices, and a screen that keeps this order would see the key's place"
-    ]

@@ -24,6 +24,7 @@ _ARCHIVES = (
 )
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 _LFS = b"version https://git-lfs"
+_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 HEAD = 4096
 
 
@@ -114,7 +115,13 @@ def _refuse(name: str, head: bytes, data: bytes) -> None:
                 f"{name}: is a zipped Inspect log (.eval); expected its JSON form: "
                 "run `inspect log convert --to json --output-dir DIR FILE`"
             )
+        if b"xl/workbook" in data or b"opendocument.spreadsheet" in data[:HEAD]:
+            raise DataError(f"{name}: is a spreadsheet; expected a data file: save its sheet as CSV (UTF-8)")
         raise DataError(f"{name}: is a zip archive; expected a data file: unpack it first")
+    if head.startswith(_OLE):
+        raise DataError(
+            f"{name}: is an old Office file (.xls?); expected a data file: save its sheet as CSV (UTF-8)"
+        )
     for mark, kind in _ARCHIVES:
         if head.startswith(mark):
             raise DataError(f"{name}: is compressed ({kind}); expected a data file: unpack it first")

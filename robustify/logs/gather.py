@@ -13,7 +13,7 @@ from robustify.answers import Answers
 from robustify.errors import DataError, ItemError
 from robustify.item import Item, unspaced
 from robustify.loaders import Defect, Loaded, Quarantined
-from robustify.loaders.loaded import find_defects
+from robustify.loaders.survey import find_defects
 from robustify.logs.log import Log, LoggedItem, LogReply
 from robustify.logs.match import (
     UNCONDITIONED,

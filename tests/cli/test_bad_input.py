@@ -87,7 +87,10 @@ BAD_ROWS: dict[str, tuple[str, str]] = {
     "no choice": (row(choices=[]), "0 choices; expected 2 to 26"),
     "one choice": (row(choices=["ZQX a"], key=0), "1 choice; expected 2 to 26"),
     "27 choices": (row(choices=[f"ZQX {n}" for n in range(27)]), "27 choices; expected 2 to 26"),
-    "key 4 of 4": (row(key=4), "key 4, but only 4 choices (0 to 3)"),
+    "key 4 of 4": (
+        row(key=4),
+        "key 4, but only 4 choices (0 to 3); counted from 1? say `fields: {key_is: number}`",
+    ),
     "key -1": (row(key=-1), "key -1, but only 4 choices (0 to 3)"),
     "key true": (row(key=True), "key is true or false; expected a whole number from 0 to 3"),
     "key null": (row(key=None), "key is null"),
@@ -148,7 +151,7 @@ def test_all_faults_of_a_file_are_given_at_once_in_the_order_of_its_lines(path: 
         "\n".join([row(key=4), row(id="b", stem=3), row(id="c"), row(id="d")[:30], row(id="c")]), "utf-8"
     )
     assert refused(path).lines == (
-        "items.jsonl:1: key 4, but only 4 choices (0 to 3)",
+        "items.jsonl:1: key 4, but only 4 choices (0 to 3); counted from 1? say `fields: {key_is: number}`",
         "items.jsonl:2: `stem` is a number; expected text",
         "items.jsonl:4: not valid JSON: it ends too early (cut off?)",
         "items.jsonl:5: the same id as line 3; expected one of its own",
@@ -183,6 +186,17 @@ def test_bytes_that_are_not_utf_8_are_named_by_line(path: Path) -> None:
     assert refused(path).lines == ("items.jsonl:3: not valid UTF-8",)
 
 
+def zipped(member: str) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr(member, row())
+    return out.getvalue()
+
+
+ZIPPED = {
+    name: zipped(name)
+    for name in ("xl/workbook.xml", "mimetypeapplication/vnd.oasis.opendocument.spreadsheet", "a.jsonl")
+}
 WIDE = ["utf-16", "utf-16-le", "utf-16-be", "utf-32"]
 LISTED = b"question,choices,answer\n"
 LOG = {"id": 1, "input": "ZQX", "target": "ZQX", "choices": None}
@@ -195,6 +209,16 @@ BYTES: dict[str, tuple[bytes, str]] = {
         "is a Git LFS pointer, not the data: run `git lfs pull`",
     ),
     "gzip": (gzip.compress(row().encode()), "is compressed (gzip)"),
+    "a workbook": (
+        ZIPPED["xl/workbook.xml"],
+        "is a spreadsheet; expected a data file: save its sheet as CSV",
+    ),
+    "an open spreadsheet": (
+        ZIPPED["mimetypeapplication/vnd.oasis.opendocument.spreadsheet"],
+        "is a spreadsheet; expected a data file: save its sheet as CSV",
+    ),
+    "an old workbook": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "an old Office file (.xls?)"),
+    "another archive": (ZIPPED["a.jsonl"], "is a zip archive; expected a data file: unpack it first"),
     "binary": (b"ZQX\x00\x01\x02 and more of it", "is a binary file"),
     **{name: (f"{row()}\n".encode(name), "is UTF-16 or UTF-32; expected UTF-8") for name in WIDE},
     "Parquet, damaged": (b"PAR1" + b"ZQX" * 50 + b"PAR1", "Parquet that cannot be read"),

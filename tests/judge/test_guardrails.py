@@ -115,6 +115,13 @@ def test_a_topic_that_vanished_entirely_is_still_counted() -> None:
     assert topic_collapse(with_topic(0, 0), LIMITS).passed
 
 
+def test_a_set_without_topics_is_said_to_have_none() -> None:
+    screened, asked_nothing = good() | {"topics": None}, good() | {"topics": None, "screen": None}
+    for check in (topic_collapse, topic_drift):
+        assert "no topics" in said(check(screened, LIMITS))
+    assert "no topics" not in said(topic_collapse(asked_nothing, LIMITS))
+
+
 @pytest.mark.parametrize(
     ("kl", "p", "passed"), [(0.05, 0.001, False), (0.05, 0.2, True), (0.01, 0.001, True)]
 )

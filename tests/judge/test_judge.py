@@ -277,6 +277,22 @@ def test_rows_of_items_that_are_not_judged_do_not_count(gamed: tuple[Bench, list
     assert tree(part, "accuracy", "v0", "full", "all", "n") == 100
 
 
+def test_an_item_whose_key_another_contradicts_is_not_robust(
+    gamed: tuple[Bench, list[Item], Answers], judgement: Judgement
+) -> None:
+    _, items, answers = gamed
+    words = {v.item: v.verdict for v in judgement.verdicts}
+    disputed = [next(name for name, word in words.items() if word == w) for w in ("robust", "shortcut")]
+    known = facts(items)
+    defects = [{"kind": "conflicting_key", "item": name} for name in disputed]
+    found = judge(answers, replace(known, defects=defects), Rules(LETTER), items)
+    assert {v.item for v in found.verdicts if v.verdict != words[v.item]} == {disputed[0]}
+    assert [tree(found, "splits", name) for name in ("robust", "undecided")] == [
+        tree(judgement, "splits", "robust") - 1,
+        tree(judgement, "splits", "undecided") + 1,
+    ]
+
+
 def test_an_unanswered_item_is_undecided_and_counted(gamed: tuple[Bench, list[Item], Answers]) -> None:
     b, items, _ = gamed
     picks = b.picks.copy()

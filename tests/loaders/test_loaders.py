@@ -237,6 +237,89 @@ def test_a_set_whose_key_is_always_first_is_noted(write: Write) -> None:
     assert "every key is at position 0" in str(told["notes"])
 
 
+ITEM = {"stem": "Which lamp?", "choices": COLOURS, "key": 2, "topic": "lamps"}
+
+
+def described(write: Write, *rows: dict[str, object]) -> dict[str, dict[str, dict[str, object]]]:
+    """What `describe` says of these rows, each completed by `ITEM`."""
+    whole = [{"id": f"i{n}", **ITEM, "stem": f"Which lamp {n}?", **row} for n, row in enumerate(rows)]
+    return describe(load(Source(path=str(write("a.jsonl", lines(whole))))))  # type: ignore[return-value]
+
+
+SAME = {"stem": "Which lamp?"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "at"),
+    [
+        ([SAME, {}, {**SAME, "key": 1}], [1, 3]),
+        ([SAME, {"stem": " which  LAMP? ", "choices": COLOURS[::-1], "key": 2}], [1, 2]),
+        ([SAME, {**SAME, "key": 1}, SAME], [1, 2, 3]),
+        ([SAME, SAME], []),
+        ([SAME, {**SAME, "choices": COLOURS[::-1], "key": 1}], []),
+        ([SAME, {**SAME, "choices": ["a", *COLOURS[1:]], "key": 1}], []),
+    ],
+    ids=[
+        "two keys",
+        "another order",
+        "a third",
+        "the same twice",
+        "the same in another order",
+        "other choices",
+    ],
+)
+def test_items_with_two_keys_are_named_with_both_lines(
+    write: Write, rows: list[dict[str, object]], at: list[int]
+) -> None:
+    found = described(write, *rows)["defects"].get("conflicting_key", {"n": 0, "at": []})
+    assert (found["n"], [place["line"] for place in found["at"]]) == (len(at), at)  # type: ignore[attr-defined]
+
+
+BLANKS = ["\u200b", "\u2800\u3164", "\u115f \ufeff", "\u180e\u00ad"]
+
+
+@pytest.mark.parametrize(
+    ("row", "kinds"),
+    [
+        *(({"stem": blank}, {"blank_stem"}) for blank in BLANKS),
+        *(({"choices": ["a", blank, "c"]}, {"empty_choice"}) for blank in BLANKS),
+        ({"stem": "Which\0 lamp?"}, {"control_character"}),
+        ({"stem": "Which \x1b[31mlamp?"}, {"control_character"}),
+        ({"stem": "Which \u202elamp?"}, {"control_character"}),
+        ({"choices": ["a", "b\u2066", "c"]}, {"control_character"}),
+        ({"stem": "Which\tlamp,\r\nplease? \u200eא\u05b0 é ゛"}, set()),
+    ],
+)
+def test_what_shows_nothing_or_steers_a_terminal_is_a_defect(
+    write: Write, row: dict[str, object], kinds: set[str]
+) -> None:
+    assert set(described(write, row)["defects"]) == kinds
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([{"key": 1}, {"key": 2}] * 4, "no key is 0"),
+        ([{"key": 1}, {"key": 0}] * 4, ""),
+        (
+            [{"choices": ["a) red", "b) green", "c) blue"]}, {}],
+            "1 of 2 items have options that begin with labels",
+        ),
+        ([{"choices": ["(1) red", "(2) green", "(3) blue"]}], "1 of 1 items have options"),
+        ([{"choices": ["A. Lincoln", "B. Obama", "J. Adams"]}], ""),
+        (
+            [{"stem": "Which &amp; what &#8217;?"}, {"choices": ["a&nbsp;b", "b", "c"]}],
+            "2 of 2 items hold HTML",
+        ),
+        ([{"stem": "R&D; &nothing; AT&T?"}], ""),
+    ],
+)
+def test_notes_on_how_a_set_is_written(write: Write, rows: list[dict[str, object]], words: str) -> None:
+    notes = described(write, *rows)["notes"]
+    assert len(notes) == bool(words)
+    assert words in str(notes)
+
+
 MMLU = [
     ["Which lamp?\nSay, please.", "red", "green", "blue", "grey", "C"],
     ["Which of these is in the soul?", "id", "spoon", "fork", "cup", " a "],

@@ -55,6 +55,9 @@ DEFECTS = {
     "repeated_key_text": "another option has the key's text",
     "empty_choice": "an option is empty",
     "repeated_stem": "the question occurs more than once",
+    "conflicting_key": "the same question and options have another key elsewhere",
+    "blank_stem": "nothing of the question shows",
+    "control_character": "control characters in the question or an option",
 }
 TESTS = {"chi-square": "chi-square", "drawn": "keys drawn evenly"}
 MOST_DRAWN = 30
