@@ -75,7 +75,7 @@ def cache_info(cache_dir: Path | None, json_: bool) -> int:
 @cache_dir
 @as_json
 def verify(cache_dir: Path | None, json_: bool) -> int:
-    """Read every score and compare it with its checksum; damaged ones are computed again when they are needed."""
+    """Check the file and every score in it. A damaged file is set aside; what is lost is computed again when needed."""
     return _show(cache_dir, json_, verify=True)
 
 

@@ -11,31 +11,28 @@ the evaluator's key: with the file and the questions, but without the key, one c
 
 import hashlib
 import hmac
-import os
 import sqlite3
 import struct
-import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TypeVar
 
+from robustify.engines import score_file
 from robustify.engines.plan import Encoded
 from robustify.engines.protocols import Closing, Logprob
 from robustify.engines.recipe import near
+from robustify.engines.score_file import DAMAGE, counted, looked_up, write
 from robustify.errors import ModelError, ResourceError
+from robustify.views import Request
 
+T = TypeVar("T")
 FILE = "scores.sqlite"
 SEALED_FILE = "scores-restricted.sqlite"
-APPLICATION = 0x52425354
 _VALUE = struct.Struct("<dI")
-_TABLES = (
-    "CREATE TABLE IF NOT EXISTS score(key BLOB PRIMARY KEY, value BLOB NOT NULL, checksum BLOB NOT NULL)"
-    " STRICT, WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS path(model BLOB PRIMARY KEY, path TEXT NOT NULL) STRICT, WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID",
-)
-_MANY = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,27 +46,22 @@ class Info:
 
 
 class Cache(Closing):
-    """One SQLite file, shared by any number of runs.
+    """One SQLite file, shared by any number of runs. Where it is found damaged it is set aside, and a new one goes on.
 
     `seal`: the subkey of a restricted set's owner, under which the keys of its rows are HMACs.
 
     Raises:
-        ResourceError: the file cannot be opened or written, or the disk is full; rows committed before stay.
+        ResourceError: the file cannot be opened, read or written, or the disk is full; rows committed before stay.
     """
 
     def __init__(self, folder: Path, seal: bytes | None = None) -> None:
         self.file = folder / (FILE if seal is None else SEALED_FILE)
         self._seal = seal
-        self._db = _opened(self.file, private=seal is not None)
+        self._open(score_file.opened(self.file, private=seal is not None))
 
     def close(self) -> None:
         """Let go of the file."""
         self._db.close()
-
-    @property
-    def label(self) -> str:
-        """Whose scores the file holds: `public` or `restricted`."""
-        return str(self._db.execute("SELECT value FROM meta WHERE name = 'sensitivity'").fetchone()[0])
 
     def named(self, digest: bytes) -> bytes:
         """The key of a row whose question has this digest: the digest itself, or its HMAC under the seal."""
@@ -77,15 +69,9 @@ class Cache(Closing):
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Logprob]:
         """The values that are there and whole; a damaged row counts as absent and is computed again."""
-        values: dict[bytes, Logprob] = {}
-        for start in range(0, len(keys), _MANY):
-            part = keys[start : start + _MANY]
-            marks = ",".join("?" * len(part))
-            rows = self._db.execute(f"SELECT key, value, checksum FROM score WHERE key IN ({marks})", part)
-            values |= {
-                key: _read(value) for key, value, checksum in rows if checksum == _checksum(key, value)
-            }
-        return values
+        return {
+            key: Logprob(*_VALUE.unpack(value)) for key, value in self._done(looked_up("score", keys)).items()
+        }
 
     def put(self, rows: Mapping[bytes, Logprob], model: str, near: float) -> dict[bytes, Logprob]:
         """Keep these values, all in one transaction, and return what is there now: of a key that was there
@@ -98,22 +84,19 @@ class Cache(Closing):
             ModelError: a key is there with a value further off: the model is not deterministic.
             ResourceError: the disk is full; nothing of this call is kept.
         """
-        try:
-            with self._db:
+
+        def kept(db: sqlite3.Connection) -> dict[bytes, Logprob]:
+            with db:
                 # Nobody else writes between the look and the writing.
-                self._db.execute("BEGIN IMMEDIATE")
-                known = self.get(list(rows))
+                db.execute("BEGIN IMMEDIATE")
+                there = looked_up("score", list(rows))(db)
+                known = {key: Logprob(*_VALUE.unpack(value)) for key, value in there.items()}
                 self._refuse_other(known, rows, model, near)
-                written = [(key, _written(value)) for key, value in rows.items() if key not in known]
-                self._db.executemany(
-                    "INSERT OR REPLACE INTO score VALUES (?, ?, ?)",
-                    [(key, value, _checksum(key, value)) for key, value in written],
-                )
-        except sqlite3.Error as error:
-            raise ResourceError(
-                f"{self.file}: cannot be written ({error}); free space, rows kept so far stay"
-            ) from None
-        return {**rows, **known}
+                fresh = {key: _VALUE.pack(v.total, v.n_tokens) for key, v in rows.items() if key not in known}
+                write(db, "score", fresh)
+            return {**rows, **known}
+
+        return self._done(kept)
 
     def _refuse_other(
         self, known: Mapping[bytes, Logprob], rows: Mapping[bytes, Logprob], model: str, near: float
@@ -125,34 +108,80 @@ class Cache(Closing):
                 f"expected the same within {near:g} (clear {self.file.name} if the machine's software changed)"
             )
 
+    def aliases(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        """By the key of a text: the key of its score."""
+        return self._done(looked_up("alias", keys))
+
+    def set_aliases(self, rows: Mapping[bytes, bytes]) -> None:
+        """Remember by which texts these scores are asked for."""
+
+        def kept(db: sqlite3.Connection) -> None:
+            with db:
+                write(db, "alias", rows)
+
+        self._done(kept)
+
     def path(self, model: bytes) -> str | None:
         """By which path this model was scored before."""
-        row = self._db.execute("SELECT path FROM path WHERE model = ?", (model,)).fetchone()
+        row = self._done(lambda db: db.execute("SELECT path FROM path WHERE model = ?", (model,)).fetchone())
         return None if row is None else str(row[0])
 
     def set_path(self, model: bytes, path: str) -> None:
         """Remember by which path this model is scored."""
-        with self._db:
-            self._db.execute("INSERT OR REPLACE INTO path VALUES (?, ?)", (model, path))
+
+        def kept(db: sqlite3.Connection) -> None:
+            with db:
+                db.execute("INSERT OR REPLACE INTO path VALUES (?, ?)", (model, path))
+
+        self._done(kept)
 
     def info(self, *, verify: bool = False) -> Info:
-        """How much the cache holds; `verify` reads every row and checks it."""
-        rows = self._db.execute("SELECT count(*) FROM score").fetchone()[0]
-        damaged = None
-        if verify:
-            every = self._db.execute("SELECT key, value, checksum FROM score")
-            damaged = sum(1 for key, value, checksum in every if checksum != _checksum(key, value))
+        """How much the cache holds; `verify` checks the file, which is set aside where it is damaged, and every row."""
+        if verify and score_file.is_damaged(self._db):
+            self._begin_anew()
+        rows, damaged = self._done(lambda db: counted(db, verify=verify))
         return Info(str(self.file), rows, self.file.stat().st_size, damaged)
 
     def clear(self) -> int:
-        """Forget everything; the number of rows that were there."""
-        n = int(self._db.execute("SELECT count(*) FROM score").fetchone()[0])
-        with self._db:
-            self._db.execute("DELETE FROM score")
-        self._db.execute("VACUUM")
-        # The journal holds what was written before, until it is cut.
-        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        """Forget everything, also damaged files that were set aside; the number of rows that were there, 0 where the
+        file cannot be read any more."""
+        try:
+            n, _ = counted(self._db, verify=False)
+            with self._db:
+                self._db.execute("DELETE FROM score")
+                self._db.execute("DELETE FROM alias")
+            self._db.execute("VACUUM")
+            # The journal holds what was written before, until it is cut.
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except DAMAGE:
+            n = 0
+            self._db.close()
+            score_file.remove(self.file)
+            self._open(score_file.opened(self.file, private=self._seal is not None))
+        score_file.remove_set_aside(self.file)
         return n
+
+    def _open(self, db: sqlite3.Connection) -> None:
+        self._db, self._inode = db, self.file.stat().st_ino
+
+    def _begin_anew(self) -> None:
+        self._db.close()
+        self._open(score_file.begun_anew(self.file, self._inode, private=self._seal is not None))
+
+    def _done(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """What this work gives; where the file is damaged, of a new one with the rows that could be read."""
+        try:
+            try:
+                return work(self._db)
+            except DAMAGE:
+                if not score_file.is_damaged(self._db):
+                    raise
+            self._begin_anew()
+            return work(self._db)
+        except (OSError, *DAMAGE) as error:
+            raise ResourceError(
+                f"{self.file}: cannot be read or written ({error!a}); free space, rows kept so far stay"
+            ) from None
 
 
 @contextmanager
@@ -195,6 +224,25 @@ class KeptScores:
         rows = {key: scored[request] for key, request in keys.items()}
         return {keys[key]: value for key, value in self._cache.put(rows, self._name, self._near).items()}
 
+    def known_texts(self, requests: Sequence[Request]) -> list[Logprob] | None:
+        """The scores of these requests where all of them were asked before: a text needs no tokens to be known again."""
+        if self._cache is None or not requests:
+            return None
+        keys = [self._text_key(request) for request in requests]
+        scores = self._cache.aliases(list(dict.fromkeys(keys)))
+        values = (
+            self._cache.get(list(dict.fromkeys(scores.values()))) if len(scores) == len(set(keys)) else {}
+        )
+        found = [values[scores[key]] for key in keys if scores.get(key) in values]
+        return found if len(found) == len(requests) else None
+
+    def keep_texts(self, requests: Sequence[Request], encoded: Sequence[Encoded]) -> None:
+        """Remember whose scores these texts have. What is kept are digests, of a restricted set HMACs."""
+        if self._cache is not None:
+            keys = {one: self._key(one) for one in set(encoded)}
+            pairs = zip(requests, encoded, strict=True)
+            self._cache.set_aliases({self._text_key(request): keys[one] for request, one in pairs})
+
     @property
     def path(self) -> str | None:
         """By which path the model was scored before."""
@@ -206,10 +254,29 @@ class KeptScores:
             self._cache.set_path(self._head.digest(), path)
 
     def _key(self, request: Encoded) -> bytes:
+        packed = (
+            struct.pack(f"<{len(tokens)}i", *tokens) for tokens in (request.context, request.continuation)
+        )
+        return self._named(packed)
+
+    def _text_key(self, request: Request) -> bytes:
+        texts = (text.encode("utf-8", "surrogatepass") for text in (request.context, request.continuation))
+        return self._named((b"text", _spelled_by(), *texts))
+
+    def _named(self, parts: Iterable[bytes]) -> bytes:
         digest = self._head.copy()
-        for tokens in (request.context, request.continuation):
-            _add(digest, struct.pack(f"<{len(tokens)}i", *tokens))
+        for part in parts:
+            _add(digest, part)
         return digest.digest() if self._cache is None else self._cache.named(digest.digest())
+
+
+@cache
+def _spelled_by() -> bytes:
+    """What else the tokens of a text depend on than a recipe says."""
+    try:
+        return version("tokenizers").encode()
+    except PackageNotFoundError:
+        return b""
 
 
 def _add(digest: "hashlib._Hash", part: bytes) -> None:
@@ -227,70 +294,3 @@ def _written(value: Logprob) -> bytes:
 
 def _read(value: bytes) -> Logprob:
     return Logprob(*_VALUE.unpack(value))
-
-
-def _checksum(key: bytes, value: bytes) -> bytes:
-    return hashlib.blake2b(key + value, digest_size=8).digest()
-
-
-def _opened(path: Path, *, private: bool) -> sqlite3.Connection:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            return _connected(path, private=private)
-        except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError):
-                raise
-            aside = set_aside(path)
-            print(
-                f"robustify: {path.name} is damaged: set aside as {aside.name}, starting a new one",
-                file=sys.stderr,
-            )
-            return _connected(path, private=private)
-    except (OSError, sqlite3.OperationalError) as error:
-        raise ResourceError(f"{path}: cannot be opened ({error}); choose another --cache-dir") from None
-
-
-def _connected(path: Path, *, private: bool) -> sqlite3.Connection:
-    if private:
-        # Before SQLite makes it: the journal beside a file has the file's own mode.
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
-        path.chmod(0o600)
-    db = sqlite3.connect(path, timeout=30)
-    try:
-        if private:
-            db.execute("PRAGMA secure_delete=ON")
-        # A network file system answers with another mode, and then that one is right.
-        db.execute("PRAGMA journal_mode=WAL")
-        db.execute("PRAGMA synchronous=FULL")
-        db.execute("PRAGMA trusted_schema=OFF")
-        owner = db.execute("PRAGMA application_id").fetchone()[0]
-        if owner not in (0, APPLICATION):
-            raise sqlite3.DatabaseError("another program's database")
-        db.execute(f"PRAGMA application_id={APPLICATION}")
-        for table in _TABLES:
-            db.execute(table)
-        if db.execute("SELECT count(*) FROM meta").fetchone()[0] == 0:
-            label = "restricted" if private else "public"
-            db.execute("INSERT OR IGNORE INTO meta VALUES ('sensitivity', ?)", (label,))
-            db.commit()
-        db.execute("SELECT count(*) FROM score").fetchone()
-    except BaseException:
-        db.close()
-        raise
-    return db
-
-
-def set_aside(path: Path) -> Path:
-    """Rename a damaged file; what its name is then.
-
-    Raises:
-        OSError: it cannot be renamed.
-    """
-    n = 1
-    while (aside := path.with_name(f"{path.name}.corrupt-{n}")).exists():
-        n += 1
-    path.rename(aside)
-    for suffix in ("-wal", "-shm"):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
-    return aside

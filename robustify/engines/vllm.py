@@ -80,6 +80,9 @@ class VLLM(Closing):
 
     def loglikelihoods(self, requests: Sequence[Request], progress: Progress = no_progress) -> list[Logprob]:
         """See `Scorer`; equal requests are asked once."""
+        if (kept_before := self._kept.known_texts(requests)) is not None:
+            progress(len(requests))
+            return kept_before
         encoded = encode(self._speller, requests)
         asked = Counter(encoded)
         known = self._kept.known(asked)
@@ -91,6 +94,7 @@ class VLLM(Closing):
         for fresh in self._scored(left):
             known |= self._kept.keep(fresh)
             progress(sum(asked[request] for request in fresh))
+        self._kept.keep_texts(requests, encoded)
         return [known[request] for request in encoded]
 
     def write(self, prompts: Sequence[str], *, max_tokens: int) -> list[str]:

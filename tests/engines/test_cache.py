@@ -1,6 +1,7 @@
 """The score cache: nothing is asked twice, nothing is overwritten, and a killed run goes on to the same bits."""
 
 import multiprocessing
+import random
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from robustify.engines.plan import Encoded
 from robustify.engines.protocols import Logprob
 from robustify.errors import ModelError, ResourceError
 from robustify.views import Request
+from tests.support.command import invoked
 from tests.support.model_cache import tiny_llama
 
 A, B = Encoded((1, 2), (3,)), Encoded((1,), (2, 3))
@@ -86,8 +88,97 @@ def test_a_damaged_file_is_set_aside(
     (tmp_path / FILE).write_bytes(content)
     with Cache(tmp_path) as cache:
         assert cache.info().rows == 0
-    assert (tmp_path / f"{FILE}.corrupt-1").read_bytes() == content
+        assert (tmp_path / f"{FILE}.corrupt-1").read_bytes() == content
+        cache.clear()
+    # One of ours, whose header is damaged; the other one might be another program's.
+    assert len(list(tmp_path.glob("*.corrupt-*"))) == content.startswith(b"SQLite")
     assert len(capsys.readouterr().err.strip().split("\n")) == 1
+
+
+PAGE = 4096
+MANY = {Encoded((n,), (1,)): Logprob(-float(n + 1), 1) for n in range(2000)}
+
+
+def noise(image: bytes, page: int, way: str) -> bytes:
+    """The file with one page damaged: the whole of it, all but its header, a few bytes, or cut off in its middle."""
+    drawn, start = random.Random(f"{page}/{way}"), page * PAGE
+    match way:
+        case "page":
+            return image[:start] + drawn.randbytes(PAGE) + image[start + PAGE :]
+        case "cells":
+            return image[: start + 12] + drawn.randbytes(PAGE - 12) + image[start + PAGE :]
+        case "bytes":
+            spoiled = bytearray(image)
+            for place in drawn.sample(range(start, start + PAGE), 20):
+                spoiled[place] = drawn.randrange(256)
+            return bytes(spoiled)
+        case _:
+            return image[: start + PAGE // 2]
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    folder = tmp_path_factory.mktemp("whole")
+    with Cache(folder) as cache:
+        kept = KeptScores(cache, {}, "m")
+        kept.keep(MANY)
+        kept.path = "trees"
+    return (folder / FILE).read_bytes()
+
+
+@pytest.mark.parametrize("way", ["page", "cells", "bytes", "cut"])
+def test_a_run_goes_on_over_any_damaged_page(
+    way: str, image: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    n_pages, stayed = len(image) // PAGE, []
+    assert n_pages > 20
+    for page in {*range(6), *range(6, n_pages, 4)}:
+        folder = tmp_path / str(page)
+        folder.mkdir()
+        (folder / FILE).write_bytes(noise(image, page, way))
+        with Cache(folder) as cache:
+            kept = KeptScores(cache, {}, "m")
+            found = kept.known(MANY)
+            assert found.items() <= MANY.items()
+            assert kept.path in ("trees", None) or way == "bytes"
+            assert kept.keep(MANY) == MANY
+            kept.path = "trees"
+            assert (kept.known(MANY), kept.path) == (MANY, "trees")
+            stayed.append(len(found))
+        said = capsys.readouterr().err.splitlines()
+        assert len(said) == (folder / f"{FILE}.corrupt-1").exists()
+    # A page has some forty rows; the first page and a root take more with them.
+    assert way != "page" or sorted(stayed)[len(stayed) // 2] > len(MANY) - 200
+
+
+@pytest.mark.parametrize("way", ["page", "cells", "bytes", "cut"])
+def test_damage_is_found_by_verify_and_forgotten_by_clear(way: str, image: bytes, tmp_path: Path) -> None:
+    # Not the first, which has the mark by which a file is known as ours.
+    for page in range(1, len(image) // PAGE, 7):
+        for command in ("verify", "clear"):
+            folder = tmp_path / command / str(page)
+            folder.mkdir(parents=True)
+            (folder / FILE).write_bytes(noise(image, page, way))
+            done = invoked("cache", command, "--cache-dir", folder)
+            assert done.exit_code == 0, done.output
+            if command == "verify" and way == "page":
+                assert (done.stderr.count("\n"), (folder / f"{FILE}.corrupt-1").exists()) == (1, True)
+            if command == "clear":
+                assert [p.name for p in folder.glob(f"{FILE}*")] == [FILE]
+            with Cache(folder) as cache:
+                assert command == "verify" or cache.info(verify=True).rows == 0
+
+
+def test_of_two_runs_that_find_the_damage_the_second_takes_the_file_of_the_first(
+    image: bytes, tmp_path: Path
+) -> None:
+    (tmp_path / FILE).write_bytes(image)
+    with Cache(tmp_path) as one, Cache(tmp_path) as two:
+        (tmp_path / FILE).write_bytes(noise(image, len(image) // PAGE // 2, "page"))
+        for cache in (one, two):
+            assert KeptScores(cache, {}, "m").keep(MANY) == MANY
+            assert KeptScores(cache, {}, "m").known(MANY) == MANY
+    assert not (tmp_path / f"{FILE}.corrupt-2").exists()
 
 
 def test_another_program_s_database_is_left_alone(tmp_path: Path) -> None:
@@ -96,6 +187,7 @@ def test_another_program_s_database_is_left_alone(tmp_path: Path) -> None:
         db.execute("CREATE TABLE mine(x)")
     with Cache(tmp_path) as cache:
         assert cache.info().rows == 0
+        cache.clear()
     with sqlite3.connect(tmp_path / f"{FILE}.corrupt-1") as db:
         assert db.execute("SELECT name FROM sqlite_master").fetchall() == [("mine",)]
 
@@ -172,6 +264,7 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bits(tmp_path: Path) -> Non
 
 def test_a_warm_repeat_computes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch", reason="the engine needs torch: the hf extra is not installed")
+    from robustify.engines.local import engine as local_engine
     from robustify.engines.local.engine import HF
 
     folder = tiny_llama(tmp_path / "model")
@@ -179,6 +272,7 @@ def test_a_warm_repeat_computes_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     with Cache(tmp_path) as cache, HF("tiny", folder, cache=cache) as engine:
         first, recipe = engine.loglikelihoods(requests), engine.fingerprint()
     monkeypatch.setattr(HF, "opened", lambda *_: pytest.fail("the model was opened"))
+    monkeypatch.setattr(local_engine, "encode", lambda *_: pytest.fail("a text was tokenised"))
     with Cache(tmp_path) as cache, HF("tiny", folder, cache=cache) as engine:
         done: list[int] = []
         assert engine.loglikelihoods(requests, done.append) == first

@@ -82,6 +82,9 @@ class HF(Closing):
 
     def loglikelihoods(self, requests: Sequence[Request], progress: Progress = no_progress) -> list[Logprob]:
         """See `Scorer`; equal requests are computed once."""
+        if (kept_before := self._kept.known_texts(requests)) is not None:
+            progress(len(requests))
+            return kept_before
         encoded = encode(self.speller, requests)
         # The last token is only predicted.
         check_lengths(encoded, self.name, self.max_length + 1)
@@ -93,6 +96,7 @@ class HF(Closing):
             known |= fresh
             progress(sum(asked[request] for request in fresh if request not in counted))
             counted |= fresh.keys()
+        self._kept.keep_texts(requests, encoded)
         return [known[request] for request in encoded]
 
     def fingerprint(self) -> dict[str, str]:

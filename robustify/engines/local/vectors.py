@@ -22,10 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from robustify import orders
-from robustify.engines.cache import set_aside
 from robustify.engines.plan import Encoded
 from robustify.engines.protocols import Progress, no_progress
 from robustify.engines.recipe import recipe, threads, tokenizer_key
+from robustify.engines.score_file import set_aside
 from robustify.engines.settings import HFModel
 from robustify.engines.tokens import Speller, encode, kept
 from robustify.errors import DataError, ModelError, RequestError, ResourceError
