@@ -8,7 +8,7 @@ from robustify.ask import Asking, plan
 from robustify.item import Item
 from robustify.loaders import Source, load
 from robustify.views import Request, View
-from tests.conftest import shared_data
+from tests.support import shared_data
 
 SHOTS = 5
 

@@ -1,6 +1,5 @@
 """Made-up items that every test may use, and the paths of real data where there are any."""
 
-import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,18 +11,11 @@ from hypothesis import settings
 from robustify import cli
 from robustify.item import Item
 from robustify.redaction import firewall
+from tests.support import shared_data
 
 # A machine shared with others is slow at times, which is no failure of a property.
 settings.register_profile("shared machine", deadline=None, max_examples=50)
 settings.load_profile("shared machine")
-
-
-def shared_data() -> Path | None:
-    """The folder of real benchmark files, or None where it is absent."""
-    for place in (os.environ.get("ROBUSTIFY_DATA"), Path(__file__).parent.parent.parent / "shared" / "data"):
-        if place and Path(place).is_dir():
-            return Path(place)
-    return None
 
 
 @pytest.fixture(autouse=True)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from robustify.engines import cache as caches
+from robustify.engines import score_file
 from robustify.engines.cache import FILE, Cache
 from robustify.item import Item
 from robustify.run import OUTSIDE_THE_CLAIM, write_items
@@ -365,19 +365,19 @@ def test_a_call_that_fills_the_disk_keeps_nothing_of_itself(
     from robustify.engines.protocols import Logprob
     from robustify.errors import ResourceError
 
-    connected = caches._connected
+    connected = score_file._connected
 
     def small(path: Path, *, private: bool) -> sqlite3.Connection:
         db = connected(path, private=private)
         db.execute("PRAGMA max_page_count=8")
         return db
 
-    monkeypatch.setattr(caches, "_connected", small)
+    monkeypatch.setattr(score_file, "_connected", small)
     few = {n.to_bytes(32, "big"): Logprob(-1.0, 1) for n in range(20)}
     many = {n.to_bytes(32, "big"): Logprob(-2.0, 1) for n in range(20, 5000)}
     with Cache(tmp_path) as cache:
         cache.put(few, "m", 1e-3)
-        with pytest.raises(ResourceError, match=r"scores\.sqlite: cannot be written \(.*full"):
+        with pytest.raises(ResourceError, match=r"scores\.sqlite: cannot be read or written \(.*full"):
             cache.put(many, "m", 1e-3)
         assert cache.get([*few, *many]) == few
         assert (cache.info().rows, cache.info(verify=True).damaged) == (20, 0)

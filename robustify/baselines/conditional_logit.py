@@ -8,7 +8,6 @@ from collections.abc import Callable
 from itertools import combinations
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from robustify.arrays import Bools, Floats, Ints
 
@@ -75,6 +74,8 @@ def fitted(x: Floats, key: Ints, there: Bools, ridge: float, steps: int = 50) ->
     `x` (n, K, f), `key` (n,), `there` (n, K): which options an item has. Newton's method with halved steps; the
     likelihood is concave, so the maximum is the only one.
     """
+    from scipy.linalg import cho_factor, cho_solve  # a run whose answers are all in the cache has no use for it
+
     n, width, f = x.shape
     x = np.where(there[:, :, None], x, 0.0)
     at_key = x[np.arange(n), key].sum(axis=0)

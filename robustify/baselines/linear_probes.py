@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, field_validator
-from scipy.linalg import eigh, solve
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from robustify.answers import Answer
@@ -133,6 +132,8 @@ def _crossed(items: list[Item], k: Ints, x: Floats, settings: LinearProbeSetting
 
 def _forward(items: list[Item], k: Ints, x: Floats, settings: LinearProbeSettings) -> Floats:
     """Scores (sum of k,); NaN in the first blocks."""
+    from scipy.linalg import solve  # a run without one should not pay for the import
+
     rank, groups = forward_rank(items, settings.seed)
     order, block = np.argsort(rank), np.empty(len(items), dtype=np.int64)
     block[order] = forward_blocks(groups[order])
@@ -166,6 +167,8 @@ def on_few_axes(train: Floats, test: Floats, n_items: int) -> tuple[Floats, Floa
 
 def _principal(x: Floats, wanted: int) -> Floats:
     """The `wanted` directions (d, q) in which rows (r, d) of mean 0 vary most; fewer where fewer vary at all."""
+    from scipy.linalg import eigh
+
     narrow = x.shape[1] <= x.shape[0]
     # Of the two products that share their eigenvalues, the smaller one.
     product = x.T @ x if narrow else x @ x.T

@@ -1,0 +1,12 @@
+"""What tests and benches share."""
+
+import os
+from pathlib import Path
+
+
+def shared_data() -> Path | None:
+    """The folder of real benchmark files, or None where it is absent."""
+    for place in (os.environ.get("ROBUSTIFY_DATA"), Path(__file__).parents[3] / "shared" / "data"):
+        if place and Path(place).is_dir():
+            return Path(place)
+    return None
