@@ -74,7 +74,7 @@ def fitted(x: Floats, key: Ints, there: Bools, ridge: float, steps: int = 50) ->
     `x` (n, K, f), `key` (n,), `there` (n, K): which options an item has. Newton's method with halved steps; the
     likelihood is concave, so the maximum is the only one.
     """
-    from scipy.linalg import cho_factor, cho_solve  # a run whose answers are all in the cache has no use for it
+    from scipy.linalg import cho_factor, cho_solve  # not for a warm run
 
     n, width, f = x.shape
     x = np.where(there[:, :, None], x, 0.0)
