@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from robustify.cli.options import PATH, RUN, as_json, out_option, printable, screening
+from robustify.cli.options import DESPITE, PATH, RUN, as_json, out_option, printable, screening
 
 if TYPE_CHECKING:
     from robustify.export.writing import Form
@@ -198,6 +198,28 @@ def instruct(folder: Path, out: Path, force: bool, form: str, split: str) -> int
     from robustify.run import open_run
 
     return _print_paths(export_instruct(open_run(folder), out, force, form=cast("Form", form), split=split))
+
+
+@export.command()
+@RUN
+@out_option("A new folder.")
+@DESPITE
+def published(folder: Path, out: Path, despite: str) -> int:
+    """Write what of a restricted run may be published; the ledger of releases records it first.
+
+    It is refused (exit 4) where earlier releases under the same key, less this one, describe few items. The same content
+    again costs nothing.
+
+    \b
+    Example:
+        robustify export published results/mock -o to-publish
+    """
+    from robustify.run import open_run
+    from robustify.writers.restricted import published as publish
+
+    entry = publish(open_run(folder), out, despite)
+    click.echo(f"release {entry.number} in the ledger, {entry.release.bits:.0f} bits: {printable(str(out))}")
+    return 0
 
 
 def _print_paths(paths: Sequence[Path]) -> int:

@@ -17,6 +17,11 @@ PATH = click.Path(path_type=Path)
 RUN = click.argument("folder", metavar="RUN", type=PATH)
 
 
+DESPITE = click.option(
+    "--despite", default="", metavar="WHY", help="Publish what the ledger refuses; the reason is recorded."
+)
+
+
 def out_option(says: str, *, required: bool = True) -> Callable[[F], F]:
     """`-o`: where a command writes."""
     return click.option("-o", "--out", "--output", required=required, type=PATH, help=says)

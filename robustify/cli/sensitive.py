@@ -126,16 +126,18 @@ def key() -> None:
 @click.option("--out", "-o", required=True, type=FILE, help="The new file; it must not be there yet.")
 @as_json
 def make_key(out: Path, json_: bool) -> int:
-    """Make a key: 256 random bits in a new file of mode 0600, outside any git work tree.
+    """Make a key: 256 random bits in a new file of mode 0600, outside any git work tree; and its ledger of releases.
 
     \b
     Example:
         robustify key new --out ~/.config/robustify/ids.key
         export ROBUSTIFY_KEY_FILE=~/.config/robustify/ids.key
     """
+    from robustify.disclosure.ledger import begin, beside
     from robustify.restricted.secret_key import FILE_VARIABLE, new_key
 
     made = new_key(out)
+    begin(made, beside(out))
     if json_:
         click.echo(json.dumps({"key_id": made.id, "file": str(out)}))
         return 0
@@ -171,6 +173,41 @@ def check_key(file: Path | None, json_: bool) -> int:
     source = str(file) if file else os.environ.get(FILE_VARIABLE) or f"${VARIABLE}"
     facts = {"key_id": key_.id, "from": source, "usable": True}
     click.echo(json.dumps(facts) if json_ else f"key {key_.id} from {source}: usable")
+    return 0
+
+
+@key.command()
+@click.argument("file", required=False, type=FILE)
+@click.option("--begin", "begins", is_flag=True, help="Make it: nothing was published under this key yet.")
+@as_json
+def ledger(file: Path | None, begins: bool, json_: bool) -> int:
+    """Show what was published under the key in FILE, or the one in force: counts and bits of each release.
+
+    \b
+    Example:
+        robustify key ledger
+    """
+    from robustify.disclosure.ledger import begin, beside, ledger_file, read, shown
+    from robustify.restricted.secret_key import evaluator_key
+
+    key_ = evaluator_key(None if file is None else str(file))
+    place = ledger_file(key_.id) if file is None else beside(file)
+    if begins:
+        begin(key_, place)
+    rows = shown(read(key_, place).entries)
+    if json_:
+        click.echo(json.dumps({"key_id": key_.id, "ledger": str(place), "releases": rows}))
+        return 0
+    click.echo(f"{printable(str(place))}: {len(rows)} releases under key {key_.id}")
+    for row in rows:
+        listed = "" if row["listed"] is None else f"{row['listed']:,} of "
+        said = f"{row['set']} {row['version']}, {row['what']}: {listed}{row['items']:,} items"
+        despite = f", despite: {row['despite']}" if row["despite"] else ""
+        click.echo(
+            printable(
+                f"{row['release']} {row['at']} {said}, {row['cells']} cells, {row['bits']} bits{despite}"
+            )
+        )
     return 0
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from robustify.cli.options import PATH, RUN, as_json, out_option, printable
+from robustify.cli.options import DESPITE, PATH, RUN, as_json, out_option, printable
 
 if TYPE_CHECKING:
     from robustify.restricted.ids import Split
@@ -48,12 +48,14 @@ def split() -> None:
     "--previous",
     multiple=True,
     type=PATH,
-    help="A split that was published before, of any name; refused if together they describe single items. Repeatable.",
+    help="A split that others published under this key; refused if together they describe single items. Repeatable.",
 )
-def emit(folder: Path, name: str, out: Path, level: str, previous: tuple[Path, ...]) -> int:
-    """Write one split of RUN, to be published.
+@DESPITE
+def emit(folder: Path, name: str, out: Path, level: str, previous: tuple[Path, ...], despite: str) -> int:
+    """Write one split of RUN, to be published; the ledger of releases records it first.
 
-    What was published before is not remembered: name it with --previous.
+    It is refused (exit 4) where with earlier releases under this key it describes few items. The same split again
+    costs nothing.
 
     \b
     Example:
@@ -63,7 +65,7 @@ def emit(folder: Path, name: str, out: Path, level: str, previous: tuple[Path, .
     from robustify.run import open_run
     from robustify.writers.restricted import emitted
 
-    made = emitted(open_run(folder), name, level, previous)
+    made = emitted(open_run(folder), name, level, previous, despite)
     write_private_text(out, made.text)
     click.echo(f"{_named(made)}: {len(made.ids):,} ids under key {made.key_id}: {printable(str(out))}")
     return 0
@@ -125,8 +127,11 @@ def verify(file: Path, data: str, json_: bool) -> int:
     type=PATH,
     help=f"The file of the new key [default: ${NEW_KEY}]; the old one is $ROBUSTIFY_KEY_FILE.",
 )
-def rekey(file: Path, data: str, out: Path, new_key_file: Path | None) -> int:
+@DESPITE
+def rekey(file: Path, data: str, out: Path, new_key_file: Path | None, despite: str) -> int:
     """Write SPLIT anew under another key; it takes the data, because an HMAC cannot be converted.
+
+    The ledger of the new key records it first.
 
     A key that leaked has opened its splits: a new key does not take that back.
 
@@ -138,6 +143,7 @@ def rekey(file: Path, data: str, out: Path, new_key_file: Path | None) -> int:
     from robustify.restricted.ids import read_split, rekeyed
     from robustify.restricted.loader import items, open_for, write_private_text
     from robustify.restricted.secret_key import evaluator_key
+    from robustify.writers.restricted import record_rekeyed
 
     place = str(new_key_file) if new_key_file is not None else os.environ.get(NEW_KEY)
     if not place:
@@ -149,7 +155,9 @@ def rekey(file: Path, data: str, out: Path, new_key_file: Path | None) -> int:
         raise AuthorisationError(
             f"the new key is the old one ({new.id}); expected another: robustify key new"
         )
-    made = rekeyed(given, items(access), items(access, new), new.id)
+    under_new = items(access, new)
+    made = rekeyed(given, items(access), under_new, new.id)
+    record_rekeyed(made, under_new, new, Path(place), access.manifest.min_cell, despite)
     write_private_text(out, made.text)
     click.echo(
         f"{_named(made)}: {len(made.ids):,} ids, key {given.key_id} -> {made.key_id}: {printable(str(out))}"

@@ -169,7 +169,13 @@ class TopicBlock:
     name: str
     before: int
     after: int
-    merged: int = 1
+    topics: tuple[str, ...] = ()
+    """Their own names; a block of all items names none."""
+
+    @property
+    def merged(self) -> int:
+        """How many topics they are."""
+        return len(self.topics)
 
     @property
     def least(self) -> int:
@@ -183,7 +189,7 @@ def counts(rows: Mapping[str, object]) -> list[TopicBlock]:
     for name, row in rows.items():
         before, after = (row.get(end) if isinstance(row, Mapping) else None for end in ("before", "after"))
         if isinstance(before, int) and isinstance(after, int):
-            out.append(TopicBlock(name, before, after))
+            out.append(TopicBlock(name, before, after, (name,)))
     return out
 
 
@@ -203,7 +209,8 @@ def partition(topics: Sequence[TopicBlock], k: int) -> list[TopicBlock] | None:
 
 
 def _whole(parts: Sequence[TopicBlock], name: str) -> TopicBlock:
-    return TopicBlock(name, sum(p.before for p in parts), sum(p.after for p in parts), len(parts))
+    topics = tuple(topic for part in parts for topic in part.topics)
+    return TopicBlock(name, sum(p.before for p in parts), sum(p.after for p in parts), topics)
 
 
 def _free(n: int, named: Sequence[TopicBlock]) -> str:
@@ -217,4 +224,4 @@ def _named(topic: TopicBlock, place: int) -> TopicBlock:
     name = topic.name
     if len(name) <= LONGEST and len(name.split()) <= MOST_WORDS and name.isprintable():
         return topic
-    return TopicBlock(f"Topic {place}", topic.before, topic.after)
+    return TopicBlock(f"Topic {place}", topic.before, topic.after, topic.topics)

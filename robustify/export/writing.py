@@ -159,13 +159,18 @@ def _exporting(run: Run, folder: Path, force: bool) -> Iterator[tuple[Path, Head
     run.require_unchanged("summary.json", *(f"{name}.jsonl" for name in SPLITS))
     warning = "; ".join(f"FORCED although {g.name}: {guardrail_sentence(g)}" for g in halted)
     heading = Heading(str(run.manifest["config"]["name"]), str(run.manifest["signature"]), warning)
-    with _staged(folder) as place:
+    with staged(folder) as place:
         yield place, heading
 
 
 @contextlib.contextmanager
-def _staged(folder: Path) -> Iterator[Path]:
-    """A place inside the folder whose files move up when all of them are on the disk."""
+def staged(folder: Path) -> Iterator[Path]:
+    """A place inside the folder whose files move up when all of them are on the disk.
+
+    Raises:
+        UsageError: the folder holds something already.
+        ResourceError: it cannot be written.
+    """
     new = not folder.exists()
     place = folder / f"{_WRITING}{os.getpid()}"
     try:

@@ -261,35 +261,6 @@ def rekeyed(split: Split, old: Sequence[Item], new: Sequence[Item], key_id: str)
     return replace(split, key_id=key_id, ids=tuple(sorted(ids)))
 
 
-def require_apart(split: Split, earlier: Sequence[Split], k: int) -> None:
-    """Refuse a release that, with earlier ones, cuts out so few items that it describes single ones.
-
-    Under one key any lists can be intersected and subtracted, whatever they are called: no part that this release cuts
-    out of the earlier ones, or they out of it, may hold 1 to k - 1 items.
-
-    Raises:
-        DataError: a release of another set, version or key, which cannot be compared.
-        AuthorisationError: a part that is too small.
-    """
-    for previous in earlier:
-        same = (previous.dataset, previous.version, previous.key_id)
-        if (split.dataset, split.version, split.key_id) != same:
-            raise DataError(
-                f"--previous: is of {previous.dataset} version {previous.version} under key {previous.key_id}; expected "
-                f"{split.dataset} version {split.version} under key {split.key_id}"
-            )
-    new, sets = set(split.ids), [set(one.ids) for one in earlier]
-    parts = Counter((i in new, *(i in ids for ids in sets)) for i in new.union(*sets))
-    # What the earlier ones cut out of each other is known already, and is no fault of this one.
-    cut = [n for at, n in parts.items() if parts[(not at[0], *at[1:])] or not any(at[1:])]
-    pairs = [n for ids in sets for n in (len(new & ids), len(new - ids), len(ids - new))]
-    if any(0 < n < k for n in (*cut, *pairs)):
-        raise AuthorisationError(
-            f"split {split.name}: with the earlier releases it cuts out a part of fewer than {k} items, which "
-            "describes single items; keep the earlier releases, or publish under another key"
-        )
-
-
 def _fault(tree: object) -> str | None:
     if not isinstance(tree, dict) or set(tree) != set(_KEYS):
         return "other keys than a hashed split has"

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from robustify.arrays import Bools, Floats
+from robustify.arrays import Bools, Floats, Ints
 
 Path = tuple[str, ...]
 
@@ -80,6 +80,28 @@ def another(told: Facts, kept: Bools, where: Bools, seconds: float = 20.0) -> Bo
     assert bool((fit >= told.low - 1e-6).all() and (fit <= told.high + 1e-6).all())
     assert bool((found != kept)[where].any())
     return found
+
+
+def together(released: Sequence[tuple[Facts, Ints]], n: int) -> Facts:
+    """What several releases say of the same flags: each with the places (m,) of its items among all `n`."""
+    wide = []
+    for one, places in released:
+        matrix = np.zeros((len(one.matrix), n))
+        matrix[:, places] = one.matrix
+        wide.append(matrix)
+    low, high = (np.concatenate([getattr(one, end) for one, _ in released]) for end in ("low", "high"))
+    return Facts(np.vstack(wide), low, high)
+
+
+def settled(told: Facts, kept: Bools) -> Bools:
+    """The items (n,) whose flag is the same in every set that fits."""
+    closed = np.ones(len(kept), dtype=bool)
+    while closed.any():
+        found = another(told, kept, closed)
+        if found is None:
+            break
+        closed &= found == kept
+    return closed
 
 
 def solved(told: Facts, seconds: float = 20.0) -> Bools | None:

@@ -193,7 +193,7 @@ def test_no_cell_of_the_topics_is_small_and_totals_stay_true(exact: dict[str, An
     st.integers(5, 20),
 )
 def test_a_partition_has_no_small_cell_and_no_lonely_other(drawn: list[tuple[int, float]], k: int) -> None:
-    topics = [TopicBlock(f"t{i}", n, round(n * share)) for i, (n, share) in enumerate(drawn)]
+    topics = [TopicBlock(f"t{i}", n, round(n * share), (f"t{i}",)) for i, (n, share) in enumerate(drawn)]
     parts = partition(topics, k)
     before, after = sum(t.before for t in topics), sum(t.after for t in topics)
     if parts is None:
@@ -207,8 +207,8 @@ def test_a_partition_has_no_small_cell_and_no_lonely_other(drawn: list[tuple[int
 
 
 def test_a_single_small_topic_takes_the_next_smallest_with_it() -> None:
-    parts = partition([TopicBlock("a", 100, 50), TopicBlock("b", 40, 20), TopicBlock("tiny", 4, 2)], 10)
-    assert parts == [TopicBlock("a", 100, 50), TopicBlock("Other (2 topics)", 44, 22, 2)]
+    a, b, tiny = (TopicBlock(*one, (one[0],)) for one in (("a", 100, 50), ("b", 40, 20), ("tiny", 4, 2)))
+    assert partition([a, b, tiny], 10) == [a, TopicBlock("Other (2 topics)", 44, 22, ("tiny", "b"))]
 
 
 def test_a_topic_that_is_a_text_and_no_name_is_numbered() -> None:

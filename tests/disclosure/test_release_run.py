@@ -23,7 +23,7 @@ from robustify.restricted.loader import documents, require_silence
 from robustify.run import Run, open_run
 from robustify.summary.format_1 import read
 from robustify.writers import restricted as printing
-from robustify.writers.restricted import emitted
+from robustify.writers.restricted import emitted, published
 from tests.support import restricted_run, restricted_set
 from tests.support.command import invoked
 
@@ -47,6 +47,13 @@ def run(base: Path) -> Run:
 
 
 @pytest.fixture
+def public(run: Run, tmp_path: Path) -> Path:
+    """What of it may be published."""
+    published(run, tmp_path / "public")
+    return tmp_path / "public"
+
+
+@pytest.fixture
 def spoilt(base: Path, tmp_path: Path) -> Path:
     """A copy of the run."""
     return restricted_run.copied(base / "out" / "run", tmp_path / "run")
@@ -60,10 +67,9 @@ def test_the_folder_holds_no_row_of_an_item(run: Run) -> None:
         *printed,
         *(f"splits/{name}.json" for name in ("robust", "shortcut")),
         *(f"lm_eval_tasks/mock_{name}.yaml" for name in TASKS),
+        "release.json",
     }
-    public = {f"published/{name}" for name in printed}
-    assert held - public == expected
-    assert {n for n in held if n.startswith("published/")} <= public
+    assert held == expected
     assert set(run.manifest["files"]) == held - {"run.json"}
 
 
@@ -73,12 +79,14 @@ def test_everything_is_for_its_owner_alone(run: Run) -> None:
         assert mode == (0o700 if path.is_dir() else 0o600), path.name
 
 
-def test_no_text_and_no_plain_id_or_digest_is_in_any_file(run: Run, base: Path) -> None:
+def test_no_text_and_no_plain_id_or_digest_is_in_any_file(run: Run, public: Path, base: Path) -> None:
     records = restricted_set.items()
     words = {w.encode() for w in restricted_set.canaries(records)}
     digest = sha256(base / "data" / "mock" / "items.jsonl").encode()
     assert len(words) == 6 * len(records)
-    for name, content in restricted_run.files(run.folder).items():
+    ledger = {"ledger": (base / "secret" / "ids.key.ledger").read_bytes()}
+    files = restricted_run.files(run.folder) | ledger
+    for name, content in [*files.items(), *restricted_run.files(public).items()]:
         assert not [w for w in words if w in content], name
         assert digest not in content, name
         assert digest[:16] not in content, name
@@ -86,11 +94,12 @@ def test_no_text_and_no_plain_id_or_digest_is_in_any_file(run: Run, base: Path) 
         assert b'"line"' not in content, name
 
 
-def test_small_topics_are_named_nowhere(run: Run) -> None:
-    for name, content in restricted_run.files(run.folder).items():
-        assert b"whistles" not in content, name
-        assert b"thimbles" not in content, name
-    assert b"lamps" in restricted_run.files(run.folder)["published/report.md"]
+def test_small_topics_are_named_nowhere(run: Run, public: Path) -> None:
+    for folder in (run.folder, public):
+        for name, content in restricted_run.files(folder).items():
+            assert b"whistles" not in content, name
+            assert b"thimbles" not in content, name
+    assert b"lamps" in (public / "report.md").read_bytes()
 
 
 def test_the_manifest_says_what_it_is_and_under_which_key(run: Run) -> None:
@@ -104,22 +113,23 @@ def test_the_manifest_says_what_it_is_and_under_which_key(run: Run) -> None:
     assert "path" not in json.dumps(told["config"])
 
 
-def test_what_is_published_is_held_to_the_budget_and_the_evaluator_s_is_not(run: Run) -> None:
-    published = json.loads((run.folder / "published" / "summary.json").read_text("utf-8"))
-    assert published["release"]["level"] == "published"
-    assert published["release"]["bits"]["spent"] <= published["release"]["bits"]["available"]
-    assert published["release"]["withheld"]
+def test_what_is_published_is_held_to_the_budget_and_the_evaluator_s_is_not(run: Run, public: Path) -> None:
+    shown = json.loads((public / "summary.json").read_text("utf-8"))
+    assert shown["release"]["level"] == "published"
+    assert shown["release"]["bits"]["spent"] <= shown["release"]["bits"]["available"]
+    assert shown["release"]["withheld"]
+    assert {stat.S_IMODE(p.stat().st_mode) for p in (public, *public.rglob("*"))} == {0o600, 0o700}
     assert run.summary.tree()["release"]["level"] == "evaluator"
     assert run.summary.tree()["release"]["withheld"] == []
-    assert published["splits"] == run.summary.tree()["splits"]
+    assert shown["splits"] == run.summary.tree()["splits"]
 
 
 def test_a_report_is_printed_again_byte_for_byte(run: Run, spoilt: Path) -> None:
     before = restricted_run.files(spoilt)
-    (spoilt / "published" / "report.md").write_text("lost", encoding="utf-8")
+    (spoilt / "report.md").write_text("lost", encoding="utf-8")
     reprint(open_run(spoilt))
     assert restricted_run.files(spoilt) == before
-    assert stat.S_IMODE((spoilt / "published" / "report.md").stat().st_mode) == 0o600
+    assert stat.S_IMODE((spoilt / "report.md").stat().st_mode) == 0o600
 
 
 def test_check_and_report_work_and_judging_anew_says_the_mend(run: Run, spoilt: Path) -> None:
@@ -156,16 +166,17 @@ def test_an_edited_label_or_manifest_is_refused(
     assert refused.value.exit_code == 4
 
 
-@pytest.mark.parametrize("name", ["summary.json", "published/summary.json", "splits/robust.json"])
+@pytest.mark.parametrize("name", ["summary.json", "release.json", "splits/robust.json"])
 def test_an_edited_file_is_found(spoilt: Path, name: str) -> None:
     (spoilt / name).write_text((spoilt / name).read_text("utf-8").replace("1", "2", 1), encoding="utf-8")
     run = open_run(spoilt)
     assert run.changed() == [name]
     with pytest.raises(DataError, match="as the run left it"):
         run.require_unchanged()
-    if name.endswith("summary.json"):
-        with pytest.raises(DataError, match="as the run left it"):
-            reprint(run)
+    again = {"summary.json": lambda: reprint(run), "release.json": lambda: published(run, spoilt / "x"),
+             "splits/robust.json": lambda: emitted(run, "robust", "evaluator")}  # fmt: skip
+    with pytest.raises(DataError, match="as the run left it"):
+        again[name]()
 
 
 @pytest.mark.parametrize("key", ["none", "other"])
@@ -262,8 +273,9 @@ def test_what_cannot_be_asked_as_cloze_is_told_by_no_list_and_by_no_subtraction(
     left_out = with_cross_references(monkeypatch, 2)
     run = restricted_run.run(tmp_path, restricted_run.prepare(tmp_path, monkeypatch, 80) / "run")
     assert sorted(p.stem for p in (run.folder / "splits").iterdir()) == ["robust", "shortcut"]
-    for place in (".", "published"):
-        told = json.loads((run.folder / place / "summary.json").read_text("utf-8"))
+    published(run, tmp_path / "public")
+    for place in (run.folder, tmp_path / "public"):
+        told = json.loads((place / "summary.json").read_text("utf-8"))
         assert told["splits"]["cloze"]["value"] is None
         told["heuristics"].pop("all")
         assert not {78, 79} & set(whole_numbers(told))
@@ -328,9 +340,11 @@ def test_of_a_replayed_log_only_the_format_and_a_keyed_digest_are_written(
         assert digest[:16].encode() not in content, name
         assert b"qxsecretname" not in content, name
         assert not re.search(rb"items[_ ]not[_ ]in[_ ]the[_ ]log", content), name
-        if name.startswith("published/"):
-            assert facts["log_hmac_sha256"][:16].encode() not in content, name
     assert facts["log_hmac_sha256"] in (run.folder / "report.md").read_text("utf-8")
+    published(run, tmp_path / "public")
+    for name, content in restricted_run.files(tmp_path / "public").items():
+        assert facts["log_hmac_sha256"][:16].encode() not in content, name
+        assert b"qxsecretname" not in content, name
     before = restricted_run.files(run.folder)
     assert restricted_run.files(reprint(run).folder) == before
 
@@ -374,10 +388,13 @@ def test_nothing_of_a_part_of_the_set_is_for_publication(
     out = restricted_run.prepare(tmp_path, monkeypatch, 80)
     run = restricted_run.run(tmp_path, out / "run", restricted_run.config(limit=70))
     assert run.summary.tree()["benchmark"]["n_items"] == 70
-    assert not [name for name in restricted_run.files(run.folder) if name.startswith("published/")]
+    assert "release.json" not in restricted_run.files(run.folder)
+    with pytest.raises(AuthorisationError, match="a part of the set"):
+        published(run, tmp_path / "public")
+    assert not (tmp_path / "public").exists()
     assert run.manifest["release"]["levels"] == {"evaluator": "."}
     assert "nothing is for publication" in (run.folder / "report.md").read_text("utf-8")
-    assert not [line for line in closing(run.summary, "run") if "published" in line]
+    assert not [line for line in closing(run.summary, "run") if "publish" in line]
     before = restricted_run.files(run.folder)
     assert restricted_run.files(reprint(run).folder) == before
     name = read_split(next((run.folder / "splits").iterdir())).name
@@ -387,18 +404,21 @@ def test_nothing_of_a_part_of_the_set_is_for_publication(
 
 
 def test_the_closing_lines_of_a_whole_set_name_what_may_be_published(run: Run) -> None:
-    assert [line for line in closing(run.summary, "run") if line == "may be published: run/published"]
+    assert [
+        line
+        for line in closing(run.summary, "run")
+        if line == "to publish: robustify export published run -o DIR"
+    ]
 
 
 def test_a_set_too_small_to_tell_of_is_only_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = restricted_run.prepare(tmp_path, monkeypatch, 24)
     run = restricted_run.run(tmp_path, out / "run")
     assert run.summary.tree()["release"]["too_small"] is True
-    assert set(run.manifest["files"]) == {
-        f"{place}{name}"
-        for place in ("", "published/")
-        for name in ("summary.json", "report.html", "report.md")
-    }
+    assert set(run.manifest["files"]) == {"summary.json", "report.html", "report.md", "release.json"}
+    entry = published(run, tmp_path / "public")
+    assert (entry.release.bits, entry.release.cells) == (0, ())
+    assert json.loads((tmp_path / "public" / "summary.json").read_text("utf-8"))["guardrails"] == []
     assert "withheld: everything but the number of items" in (run.folder / "report.md").read_text("utf-8")
 
 

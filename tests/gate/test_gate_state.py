@@ -13,6 +13,8 @@ from robustify.gate.check import scan
 from robustify.item import Item
 from robustify.restricted import account, secret_key
 from robustify.restricted.ids import hashed
+from robustify.run import open_run
+from robustify.writers.restricted import published
 from tests.gate.sets import rules_of
 from tests.support import restricted_run
 
@@ -92,17 +94,22 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return restricted_run.once(tmp_path_factory) / "out" / "run"
 
 
-def test_what_a_restricted_run_leaves_is_refused_and_what_it_publishes_passes(folder: Path) -> None:
-    told = {
-        path.relative_to(folder).as_posix(): rules_of(path.read_bytes())
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
-    published = {name: rules for name, rules in told.items() if name.startswith("published/")}
+def test_what_a_restricted_run_leaves_is_refused_and_what_it_publishes_passes(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in restricted_run.environment(folder.parents[1]).items():
+        monkeypatch.setenv(name, value)
+    published(open_run(folder), tmp_path / "public")
+    ledger = Path(
+        f"{restricted_run.environment(folder.parents[1])['ROBUSTIFY_KEY_FILE']}.ledger"
+    ).read_bytes()
+    assert ledger.count(b"\n") > 1
+    assert rules_of(ledger) == rules_of((folder / "release.json").read_bytes()) == {"RBG404"}
     for name in ("run.json", "summary.json", "report.html", "report.md"):
-        assert told[name] == {"RBG403"}, name
-    assert published
-    assert {name: rules for name, rules in published.items() if rules} == {}
+        assert rules_of((folder / name).read_bytes()) == {"RBG403"}, name
+    public = {p.name: rules_of(p.read_bytes()) for p in (tmp_path / "public").rglob("*") if p.is_file()}
+    assert "summary.json" in public
+    assert {name: rules for name, rules in public.items() if rules} == {}
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,10 @@
 """Attacks on what a restricted run lets out, with controls on which the same attack succeeds."""
 
+import json
 import random
 import statistics
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,13 +13,17 @@ import pytest
 from robustify.disclosure.coarse import COARSER, FINEST
 from robustify.disclosure.release import Level, released_summary
 from robustify.disclosure.remade import FEATURE_CLASSES
+from robustify.errors import AuthorisationError
 from robustify.judge.accuracy import credits, everyone
 from robustify.restricted.ids import hashed, item_id
+from robustify.run import open_run
 from robustify.screen.item_index import item_index
-from robustify.summary.result import PLACES
+from robustify.summary.format_1 import read
+from robustify.summary.result import PLACES, Summary
+from robustify.writers.restricted import emitted, published
 from tests.attack import dictionary
-from tests.attack.reconstruction import Facts, Known, another, facts, solved
-from tests.support import restricted_run
+from tests.attack.reconstruction import Facts, Known, another, facts, settled, solved, together
+from tests.support import restricted_run, restricted_set
 from tests.support.restricted_run import Inside
 
 ITEMS, FLAGGED, SETS = 300, 100, 20
@@ -145,6 +152,87 @@ def test_no_topic_has_only_one_flagged_set_that_fits_what_was_published(
     for topic in sorted(set(known.topic)):
         where = np.array([t == topic for t in known.topic])
         assert another(all_facts, known.kept, where) is not None, f"{topic}: only one set fits"
+
+
+# Several releases.
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A run of one data file, and how the attacker finds its items among those of the whole set."""
+
+    folder: Path
+    inside: Inside
+    draft: Summary
+
+
+def labs(base: Path, patch: pytest.MonkeyPatch) -> list[Lab]:
+    """120 items, and the same less one and less another one, audited under one key with one ledger."""
+    whole = restricted_set.items
+    out = []
+    for name, left_out in (("whole", None), ("less-one", 7), ("less-another", 50)):
+        rows = [row for i, row in enumerate(whole(120)) if i != left_out]
+        folder = base / name
+        folder.mkdir()
+        with pytest.MonkeyPatch.context() as inner:
+            inner.setattr(restricted_set, "items", lambda _n, _seed=0, rows=rows: rows)
+            inside = restricted_run.audited(folder, len(rows))
+        tree = json.loads((folder / "out" / "run" / "release.json").read_text("utf-8"))
+        out.append(Lab(folder, inside, read(tree["summary"])))
+    for name, value in restricted_run.environment(base / "whole").items():
+        patch.setenv(name, value)
+    patch.delenv("ROBUSTIFY_KEY", raising=False)
+    return out
+
+
+def place_of(lab: Lab, among: Lab) -> Any:
+    assert lab.inside.asked.items is not None
+    assert among.inside.asked.items is not None
+    place = {item.id: i for i, item in enumerate(among.inside.asked.items)}
+    return np.array([place[item.id] for item in lab.inside.asked.items])
+
+
+def reconstructed(found: list[Lab], whole: Lab) -> Any:
+    """Which items of the whole set only one flag fits, by what these releases say."""
+    told = []
+    for lab in found:
+        shown: Any = lab.draft.tree()
+        known = knowledge(lab.inside, merged(lab.inside, shown), by_class=True)
+        told.append((facts(shown, known, steps(shown, known)), place_of(lab, whole)))
+    kept = {v.item for v in whole.inside.judgement.verdicts if v.verdict == "robust"}
+    assert whole.inside.asked.items is not None
+    flags = np.array([item.id in kept for item in whole.inside.asked.items])
+    return settled(together(told, len(flags)), flags)
+
+
+def test_three_releases_leave_every_item_open_because_the_ledger_refuses_two(
+    tmp_path_factory: pytest.TempPathFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = labs(tmp_path_factory.mktemp("labs"), monkeypatch)
+    whole = found[0]
+    # The control: what was published before there was a ledger. Two summaries give one item, three give both.
+    assert list(np.flatnonzero(reconstructed(found[:2], whole))) == [7]
+    assert list(np.flatnonzero(reconstructed(found, whole))) == [7, 50]
+    for lab in found[1:]:
+        published(open_run(whole.folder / "out" / "run"), tmp_path / f"before-{lab.folder.name}")
+        with pytest.raises(AuthorisationError, match="cuts out a part of fewer than 10 items") as refused:
+            published(open_run(lab.folder / "out" / "run"), tmp_path / lab.folder.name)
+        assert refused.value.exit_code == 4
+        assert not (tmp_path / lab.folder.name).exists()
+    assert not reconstructed([whole], whole).any()
+    # Of the lists one has lost an id; the other is the same one, and says nothing new.
+    whole_run, less = (open_run(lab.folder / "out" / "run") for lab in found[:2])
+    lists = {name: emitted(whole_run, name, "published") for name in ("robust", "shortcut")}
+    (lost,) = [name for name in lists if emitted(less, name, "evaluator") != lists[name]]
+    with pytest.raises(AuthorisationError, match="cuts out a part of fewer than 10 items"):
+        emitted(less, lost, "published")
+    (same,) = lists.keys() - {lost}
+    assert emitted(less, same, "published") == lists[same]
+    # What was published is published again at no cost.
+    again = published(open_run(whole.folder / "out" / "run"), tmp_path / "again")
+    assert again.number == 1
+    before = restricted_run.files(tmp_path / "before-less-one")
+    assert restricted_run.files(tmp_path / "again") == before
 
 
 def test_whole_percents_without_the_budget_give_a_small_set_away(small: Inside) -> None:

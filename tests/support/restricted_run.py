@@ -12,8 +12,10 @@ import pytest
 
 from robustify import pipeline
 from robustify.config import Config, parse
+from robustify.disclosure import ledger
 from robustify.engines.protocols import Logprob, Progress, no_progress
 from robustify.judge.judgement import Judgement
+from robustify.restricted.secret_key import evaluator_key
 from robustify.run import Run
 from robustify.summary.result import Summary
 from robustify.views import Request
@@ -68,6 +70,7 @@ def prepare(folder: Path, monkeypatch: pytest.MonkeyPatch, n: int = 200, **chang
     for name, value in restricted_set.prepared(folder, n, **changes).items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("ROBUSTIFY_KEY", raising=False)
+    ledger.begin(evaluator_key(), ledger.ledger_file(evaluator_key().id))
 
     @contextmanager
     def opened(model: Any, *_: object, **__: object) -> Iterator[Stub]:

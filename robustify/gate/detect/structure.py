@@ -46,7 +46,10 @@ SPLIT = "robustify.hashed-split/1"
 _PRIVATE = {
     "robustify.registered/1": "(the record of registered sets, with its secret)",
     "robustify.licences/1": "(the record of accepted terms)",
+    "robustify.release-draft/1": "(the draft of a release, with digests of items)",
 }
+_LEDGER = f'"format":"{"robustify.ledger/1"}"'
+"""The first line of a ledger, which is no JSON as a whole."""
 _MARKS = (('"robustify.',), ('"sensitivity"', '"restricted"'), ('"release"', '"evaluator"'))
 """Each of our documents holds all marks of one of these."""
 _SPLIT_KEYS = {"format", "dataset", "dataset_version", "split", "canon", "key_id", "n", "ids"}
@@ -150,6 +153,8 @@ def states(text: str, *, whole: bool) -> Iterator[Sighting]:
     if any(word in text for word in _CANARY_WORDS):
         for pattern in (_CANARY, _CORPORA):
             yield from (("RBG401", match.start(), "") for match in pattern.finditer(text))
+    if _LEDGER in text:
+        yield "RBG404", 0, "(a ledger of releases)"
     tree = _document(text) if whole else None
     if tree is not None:
         yield from _records(tree)

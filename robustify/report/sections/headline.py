@@ -51,7 +51,7 @@ TRIAL: tuple[str, Tone, str] = (
     "Trial run, not judged", "unsure", "Too few items, or a part of the set, were asked for a judgement.",
 )  # fmt: skip
 LEVELS = {
-    "evaluator": "for the evaluator's machine; what may be published is printed in published/",
+    "evaluator": "for the evaluator's machine; `robustify export published` writes what may be published",
     "published": "for publication",
     "part": "for the evaluator's machine; of a part of the set (limit) nothing is for publication",
 }
@@ -271,5 +271,5 @@ def closing(summary: Summary, folder: str) -> list[str]:
                 if g.passed is False and not summary.trial
             ),
             f"report: {PurePath(folder) / 'report.html'}",
-            *([f"may be published: {PurePath(folder) / 'published'}"] if whole_set else []),
+            *([f"to publish: robustify export published {folder} -o DIR"] if whole_set else []),
         ]
