@@ -215,7 +215,7 @@ def published(folder: Path, out: Path, despite: str) -> int:
         robustify export published results/mock -o to-publish
     """
     from robustify.run import open_run
-    from robustify.writers.restricted import published as publish
+    from robustify.writers.releases import published as publish
 
     entry = publish(open_run(folder), out, despite)
     click.echo(f"release {entry.number} in the ledger, {entry.release.bits:.0f} bits: {printable(str(out))}")

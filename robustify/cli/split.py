@@ -63,7 +63,7 @@ def emit(folder: Path, name: str, out: Path, level: str, previous: tuple[Path, .
     """
     from robustify.restricted.loader import write_private_text
     from robustify.run import open_run
-    from robustify.writers.restricted import emitted
+    from robustify.writers.releases import emitted
 
     made = emitted(open_run(folder), name, level, previous, despite)
     write_private_text(out, made.text)
@@ -143,7 +143,7 @@ def rekey(file: Path, data: str, out: Path, new_key_file: Path | None, despite: 
     from robustify.restricted.ids import read_split, rekeyed
     from robustify.restricted.loader import items, open_for, write_private_text
     from robustify.restricted.secret_key import evaluator_key
-    from robustify.writers.restricted import record_rekeyed
+    from robustify.writers.releases import record_rekeyed
 
     place = str(new_key_file) if new_key_file is not None else os.environ.get(NEW_KEY)
     if not place:

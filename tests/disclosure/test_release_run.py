@@ -23,7 +23,7 @@ from robustify.restricted.loader import documents, require_silence
 from robustify.run import Run, open_run
 from robustify.summary.format_1 import read
 from robustify.writers import restricted as printing
-from robustify.writers.restricted import emitted, published
+from robustify.writers.releases import emitted, published
 from tests.support import restricted_run, restricted_set
 from tests.support.command import invoked
 

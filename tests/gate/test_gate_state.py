@@ -14,7 +14,7 @@ from robustify.item import Item
 from robustify.restricted import account, secret_key
 from robustify.restricted.ids import hashed
 from robustify.run import open_run
-from robustify.writers.restricted import published
+from robustify.writers.releases import published
 from tests.gate.sets import rules_of
 from tests.support import restricted_run
 

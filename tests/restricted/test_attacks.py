@@ -20,7 +20,7 @@ from robustify.run import open_run
 from robustify.screen.item_index import item_index
 from robustify.summary.format_1 import read
 from robustify.summary.result import PLACES, Summary
-from robustify.writers.restricted import emitted, published
+from robustify.writers.releases import emitted, published
 from tests.attack import dictionary
 from tests.attack.reconstruction import Facts, Known, another, facts, settled, solved, together
 from tests.support import restricted_run, restricted_set
