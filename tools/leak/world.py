@@ -92,6 +92,7 @@ class World:
             "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
             **self.planted.environment,
             "XDG_CONFIG_HOME": str(self.root / "config"),
+            "ROBUSTIFY_LEDGER": str(self.root / "config" / "ids.ledger"),
             **(more or {}),
         }
 
