@@ -6,8 +6,12 @@ Findings are printed to stdout, one line each; counts and layers that did not ru
 
 import hashlib
 import json
+import signal
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import compress, count
@@ -29,20 +33,80 @@ _NEAR = 6
 """Lines around an unescaped one in which words are looked for again."""
 _AROUND = 60
 """The same for shapes and states: an item's first line may be far above."""
+MOST_SECONDS = 40.0
+"""Seconds of the processor for one file; the largest harmless ones take a quarter of it."""
+
+
+class OutOfTimeError(Exception):
+    """A file took more than its seconds."""
 
 
 def scan(
-    data: bytes, fingerprints: Fingerprints | None = None, keys: Sequence[Key] = ()
+    data: bytes,
+    fingerprints: Fingerprints | None = None,
+    keys: Sequence[Key] = (),
+    seconds: float = MOST_SECONDS,
 ) -> list[GateFinding]:
     """Everything that the layers find in one file's content, without a path, one line a rule, the strongest.
 
-    `keys`: this user's own, whose secrets are known even where they stand alone.
+    `keys`: this user's own, whose secrets are known even where they stand alone. A file that takes more than so many
+    seconds of the processor is refused with what was found until then.
     """
     shapes = Shapes()
     matches: dict[str, Match] = {}
     findings: dict[tuple[str, str], GateFinding] = {}
+    try:
+        with _within(seconds) as in_time:
+            _scan(data, fingerprints, keys, shapes, matches, findings, in_time)
+    except OutOfTimeError:
+        says = f"(more than {seconds:g} s of the processor)"
+        findings["RBG503", says] = GateFinding(BY_ID["RBG503"], 1, says)
+    every = [*map(_matched, matches.values()), *_shaped(shapes, data), *findings.values()]
+    return sorted(every, key=lambda finding: (finding.line, finding.rule.id))
+
+
+@contextmanager
+def _within(seconds: float) -> Iterator[Callable[[], None]]:
+    """Raise `OutOfTimeError` where the body computes for longer; gives a check for where no timer can be set.
+
+    The timer interrupts a single long search too. It needs the main thread, and no other timer of its kind.
+    """
+    end = time.process_time() + seconds
+
+    def in_time() -> None:
+        if time.process_time() >= end:
+            raise OutOfTimeError
+
+    def stop(*_: object) -> None:
+        raise OutOfTimeError
+
+    timed = (
+        threading.current_thread() is threading.main_thread() and signal.getitimer(signal.ITIMER_PROF)[0] == 0
+    )
+    before = signal.signal(signal.SIGPROF, stop) if timed else None
+    try:
+        if timed and seconds > 0:
+            signal.setitimer(signal.ITIMER_PROF, seconds)
+        yield in_time
+    finally:
+        if timed:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            signal.signal(signal.SIGPROF, before)
+
+
+def _scan(
+    data: bytes,
+    fingerprints: Fingerprints | None,
+    keys: Sequence[Key],
+    shapes: Shapes,
+    matches: dict[str, Match],
+    findings: dict[tuple[str, str], GateFinding],
+    in_time: Callable[[], None],
+) -> None:
+    """Fill in what is found in each reading of a content."""
     before = ""
     for part in Decoder(holds_split).read(data):
+        in_time()
         if isinstance(part, Undecoded):
             findings.setdefault((part.rule, part.says), GateFinding(BY_ID[part.rule], part.line, part.says))
             continue
@@ -62,8 +126,6 @@ def scan(
                 if best is None or match.weight > best.weight:
                     matches[match.set_name] = replace(match, line=part.line_at(match.line))
         before = part.text if part.raw else before
-    every = [*map(_matched, matches.values()), *_shaped(shapes, data), *findings.values()]
-    return sorted(every, key=lambda finding: (finding.line, finding.rule.id))
 
 
 def changed(raw: str, unescaped: str, near: int = _NEAR) -> str:

@@ -82,7 +82,7 @@ RULES: tuple[Rule, ...] = (
          "Commit a text form, or bind it to an allow-list entry: robustify gate allow PATH --reason WHY --by WHO"),
     Rule("RBG502", "encrypted", "inspection", "encrypted content that the gate cannot read",
          "Commit it in the clear, or bind it to an allow-list entry: robustify gate allow PATH --reason WHY --by WHO"),
-    Rule("RBG503", "too-large", "inspection", "more than the gate reads: size, depth of packing or ratio of compression",
+    Rule("RBG503", "too-large", "inspection", "more than the gate reads: size, time, depth or ratio of packing",
          "Split or unpack it; a packed file may be allowed: robustify gate allow PATH --reason WHY --by WHO"),
     Rule("RBG504", "damaged", "inspection", "an archive or encoding that does not open",
          "Make it again, or bind it to an allow-list entry: robustify gate allow PATH --reason WHY --by WHO"),

@@ -88,13 +88,11 @@ def aligned(text: str) -> Iterator[tuple[list[str], list[Row]]]:
     lines = Lines(text)
     done = 0
     for found in _headings(text):
-        if found.start() < done:
-            continue
         begin = text.rfind("\n", max(0, found.start() - _WIDEST), found.start()) + 1
-        head, end = _line(text, begin)
-        names = _names(head)
-        if not names or found.start() - begin > _WIDEST:
+        if begin < done or found.start() - begin > _WIDEST:
             continue
+        head, done = _line(text, begin)
+        end, names = done, _names(head)
         heading = found[0].lower()
         column = next((i for i, (name, _, _) in enumerate(names) if name.lower() == heading), -1)
         if column < 0:

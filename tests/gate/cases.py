@@ -79,7 +79,7 @@ def _hits() -> Iterator[tuple[str, bytes]]:
     yield "RBG504", _FEW[:-9]
     yield "RBG504", b"PK\x03\x04 no archive"
     yield "RBG505", b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"0" * 64 + b"\nsize 12\n"
-    yield "RBG506", _json({"input_ids": [7919 * i % 50_021 for i in range(1, 40)]})
+    yield "RBG506", _json({"input_ids": [7919 * i * i % 50_021 for i in range(1, 40)]})
 
 
 def _misses() -> Iterator[tuple[str, bytes]]:

@@ -6,8 +6,11 @@ import gzip
 import io
 import lzma
 import random
+import signal
 import sys
 import tarfile
+import threading
+import time
 import zlib
 from pathlib import Path
 from typing import Any
@@ -20,6 +23,7 @@ from hypothesis import strategies as st
 from robustify.gate.check import scan
 from robustify.gate.decoder import DecodedText, Decoder, Undecoded
 from robustify.gate.encoded import text_of, unescaped, without_tags
+from robustify.gate.policy import GateFinding
 from robustify.gate.rows import Lines
 from robustify.gate.unpack import MOST_BYTES, MOST_DEPTH, file_kind
 from tests.gate.corpus import LETTERS, Made, made, whole, zipped
@@ -152,15 +156,51 @@ def test_broken_pieces_of_every_notation_never_crash_a_scan(text: str) -> None:
     assert all(found.line >= 1 for found in scan(text.encode(), mock_prints()))
 
 
-PIECES = ("<", "&#", "%4", "\\u", "A) ", '{"question": "', "[", "=\n", "-\n", "| a ", "question: ", "```", "~{",
-          "INSERT INTO a (", "B. ", "\u200b")  # fmt: skip
+PIECES = (
+    "<", "&#", "%4", "\\u", "A) ", '{"question": "', "[", "=\n", "-\n", "| a ", "question: ", "```", "~{",
+    "INSERT INTO a (", "B. ", "\u200b", "question: which old lamp is lit? choices: ", "INSERT INTO a VALUES ('x',\n",
+    "what is it? answer: a ", "question  ", "question  \\\n1  x\n\n", '\\"', '\'a" ', '"a" ', "<td>a ", "a & b \\\\ ",
+    "0.5 a\n", "12345, ", "[1, 2, ", "Ġa Ċ", "a ##b ", "token: a\n", 'a,"b', '["a", ',
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("piece", PIECES)
 def test_hostile_repetition_costs_no_more_than_its_size(piece: str) -> None:
-    data = (piece * (200_000 // len(piece))).encode()
-    prints = mock_prints()
-    costs_at_most(200, lambda: scan(data, prints))
+    def seconds(n: int) -> float:
+        """Of the processor, the least of three scans: a busy machine makes one longer, none shorter."""
+        data = (piece * (n // len(piece))).encode()
+        taken = []
+        for _ in range(3):
+            begin = time.process_time()
+            scan(data, mock_prints())
+            taken.append(time.process_time() - begin)
+        return min(taken)
+
+    # Four times as much costs four times as much; a cost of the square would be sixteen.
+    assert seconds(48_000) <= 10 * max(seconds(12_000), 0.005)
+
+
+def test_a_file_that_takes_too_long_is_refused_with_what_was_found() -> None:
+    data = whole(LEAK).encode() + b"\nA) x\nB) y\nC) z\n" * 20_000
+    findings = scan(data, mock_prints(), seconds=0.05)
+    (late,) = [finding for finding in findings if finding.rule.id == "RBG503"]
+    assert "s of the processor" in late.says
+    assert {finding.rule.id for finding in scan(b"a note", seconds=0.0)} == {"RBG503"}
+    assert scan(b"a note") == []
+
+
+def test_a_timer_is_taken_back_and_another_thread_has_none() -> None:
+    before = signal.getsignal(signal.SIGPROF)
+    scan(b"a note")
+    assert (signal.getsignal(signal.SIGPROF), signal.getitimer(signal.ITIMER_PROF)) == (before, (0.0, 0.0))
+    found: list[list[GateFinding]] = []
+    threads = [
+        threading.Thread(target=lambda s=s: found.append(scan(b"a note", seconds=s))) for s in (9.0, 0.0)
+    ]
+    for thread in threads:
+        thread.start()
+        thread.join()
+    assert [len(findings) for findings in found] == [0, 1]
 
 
 # Unwrapping.

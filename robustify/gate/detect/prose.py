@@ -22,6 +22,8 @@ _CLAUSE = re.compile(r"(?:;|,|\band|\bor|:)\s*[\"'\\n,]*\Z")
 _LEADERS = " \t#>*|/+-\"'`\x0b\n([{_\\~%"
 _REACH = 600
 _LONGEST = 400
+_INDENT = 80
+"""Characters of a line before the word that says the answer: only leaders stand there."""
 _MOST_ANSWERS = 20_000
 """Lines of a text that are asked whether they say an answer: more are a table of something else."""
 _ANSWER_WORDS = ("nswer", "NSWER", "orrect", "ORRECT", "olution")
@@ -179,9 +181,10 @@ def _bare(text: str) -> Iterator[Shaped]:
     """A question, at least three short lines, then a line that says the answer."""
     lines = Lines(text)
     for at in sorted(_offsets(text, _ANSWER_WORDS))[:_MOST_ANSWERS]:
-        begin = max(text.rfind(mark, 0, at) for mark in ("\n", "\x0b")) + 1
-        cut = _BREAKS.search(text, at)
-        line = text[begin : cut.start() if cut else len(text)]
+        begin = max(text.rfind(mark, max(0, at - _INDENT), at) for mark in ("\n", "\x0b")) + 1
+        if not begin and at > _INDENT:
+            continue
+        line = text[begin : _option_end(text, at)]
         above = text[max(0, begin - _LONGEST * 4) : begin]
         if "?" in above and _ANSWER_LINE.match(line.strip(_LEADERS)) and _asked(above, line):
             yield Shaped(lines.of(at), True)

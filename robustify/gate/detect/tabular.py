@@ -22,7 +22,7 @@ _PIPES = 4
 _LETTERS = frozenset("ABCDEFGHIJabcdefghij")
 _INSERT = re.compile(r"insert\s+into\s+[^\s(]{1,120}\s*(?:\(([^()]{3,600})\))?\s*values\b", re.IGNORECASE)
 _TUPLE = re.compile(
-    r"\(((?:\s*(?:N?'(?:[^']|'')*'|\"[^\"]*\"|[\w.+-]+)\s*,){3,30}\s*(?:'(?:[^']|'')*'|\"[^\"]*\"|[\w.+-]+)\s*)\)"
+    r"[\s,]{0,200}\(((?:\s*(?:N?'(?:[^']|'')*'|\"[^\"]*\"|[\w.+-]+)\s*,){3,30}\s*(?:'(?:[^']|'')*'|\"[^\"]*\"|[\w.+-]+)\s*)\)"
 )
 _LITERAL = re.compile(r"N?'((?:[^']|'')*)'|\"([^\"]*)\"|([\w.+-]+)")
 _STEMS = STEMS | WEAK_STEMS
@@ -138,12 +138,10 @@ def _inserted(text: str) -> Iterator[Row]:
         if insert[1]:
             yield lines.of(insert.start()), insert[1].split(",")
         at = insert.end()
-        while match := _TUPLE.search(text, at, at + 20000):
+        while match := _TUPLE.match(text, at, at + 20000):
             cells = [(a or b or c).replace("''", "'") for a, b, c in _LITERAL.findall(match[1])]
-            yield lines.of(match.start()), cells
+            yield lines.of(match.start(1)), cells
             at = match.end()
-            if text[at : at + 1].strip() not in ("", ","):
-                break
 
 
 def _judged(rows: Iterable[Row]) -> Iterator[Shaped]:
