@@ -110,6 +110,14 @@ def beside(run: Run, grades: Sequence[GradeResult], labels: Sequence[HumanLabel]
     return pipeline.attach_free(run, attached(grades, free_items(), run.items or (), labels), run.folder)
 
 
+@pytest.fixture(scope="module")
+def joined(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The run with the grades of two models, made once; what was compared is in the grades and must not be in the run."""
+    folder = shutil.copytree(made, tmp_path_factory.mktemp("joined") / "out")
+    rows = [replace(g, extracted="zanzibar", reference="zanzibar") for g in [*graded(), *graded("three")]]
+    return beside(open_run(folder), rows)
+
+
 def entry(run: Run, model: str = "one") -> dict[str, Any]:
     found: dict[str, Any] = run.summary.tree()["accuracy"][model]["free"]
     return found
@@ -122,8 +130,8 @@ def contents(folder: Path) -> dict[str, bytes]:
 # ---- the numbers ----
 
 
-def test_an_undecided_answer_is_never_wrong_and_opens_the_bounds(finished: Run) -> None:
-    free = entry(beside(finished, graded()))
+def test_an_undecided_answer_is_never_wrong_and_opens_the_bounds(joined: Run) -> None:
+    free = entry(joined)
     whole = free["all"]
     rates = [whole["value"], whole["lower"], whole["upper"]]
     rates += [whole[name]["value"] for name in ("coverage", "by_judge")]
@@ -134,37 +142,36 @@ def test_an_undecided_answer_is_never_wrong_and_opens_the_bounds(finished: Run) 
     assert (free["judges"], free["judge_status"], free["self_judging"]) == (["big"], "uncalibrated", 0)
 
 
-def test_the_splits_share_out_every_answer(finished: Run) -> None:
-    splits = finished.summary.tree()["splits"]
+def test_the_splits_share_out_every_answer(joined: Run) -> None:
+    splits = joined.summary.tree()["splits"]
     assert splits["shortcut"] == N // 2
     assert splits["undecided"] == 0
-    free = entry(beside(finished, graded()))
+    free = entry(joined)
     for name in ("asked", "n"):
         assert free["shortcut"][name] + free["robust"][name] == free["all"][name]
     assert free["shortcut"]["asked"] == 11
     assert free["shortcut"]["value"] == 1.0
 
 
-def test_the_gap_is_paired_on_items_that_have_both_scores(finished: Run) -> None:
-    done = beside(finished, graded())
-    table = pq.read_table(done.folder / "answers.parquet").to_pylist()
+def test_the_gap_is_paired_on_items_that_have_both_scores(joined: Run) -> None:
+    table = pq.read_table(joined.folder / "answers.parquet").to_pylist()
     credit: dict[str, float] = {}
     for row in table:
         if (row["view"], row["model"]) == ("full", "one"):
             credit.setdefault(row["item"], row["correct"])
     both = [(credit[g.item_id], g.score) for g in graded() if g.score is not None]
-    gap = entry(done)["full_gap"]
+    gap = entry(joined)["full_gap"]
     assert gap["n"] == 17
     assert gap["value"] == pytest.approx(sum(a - b for a, b in both) / 17)
 
 
-def test_a_model_that_answered_in_words_alone_has_its_own_row(finished: Run) -> None:
-    done = beside(finished, [*graded(), *graded("three")])
-    assert done.summary.tree()["accuracy"]["three"]["full"] is None
-    assert entry(done, "three")["full_gap"] is None
-    assert entry(done, "three")["all"] == entry(done)["all"]
-    assert done.summary.tree()["accuracy"]["two"]["free"] is None
-    assert "three" in (done.folder / "report.md").read_text()
+def test_a_model_that_answered_in_words_alone_has_its_own_row(joined: Run) -> None:
+    accuracy = joined.summary.tree()["accuracy"]
+    assert accuracy["three"]["full"] is None
+    assert entry(joined, "three")["full_gap"] is None
+    assert entry(joined, "three")["all"] == entry(joined)["all"]
+    assert accuracy["two"]["free"] is None
+    assert "three" in (joined.folder / "report.md").read_text()
 
 
 @given(st.lists(st.sampled_from([0.0, 0.5, 1.0, None]), min_size=1, max_size=22))
@@ -225,9 +232,8 @@ def test_grades_changed_on_disk_are_not_judged(finished: Run) -> None:
         pipeline.rejudge(open_run(done.folder), {}, done.folder)
 
 
-def test_nothing_of_an_item_or_answer_stands_in_the_grades_of_a_run(finished: Run) -> None:
-    rows = [replace(g, extracted="zanzibar", reference="zanzibar") for g in graded()]
-    assert not re.search("zanzibar|colour", (beside(finished, rows).folder / "free.json").read_text())
+def test_nothing_of_an_item_or_answer_stands_in_the_grades_of_a_run(joined: Run) -> None:
+    assert not re.search("zanzibar|colour", (joined.folder / "free.json").read_text())
 
 
 # ---- what is refused ----
@@ -267,9 +273,9 @@ def test_grades_of_a_restricted_set_are_refused(finished: Run) -> None:
 # ---- the report and the command ----
 
 
-def test_the_report_has_a_free_column_with_bounds_and_says_uncalibrated(finished: Run) -> None:
-    assert "| Free |" not in (finished.folder / "report.md").read_text()
-    text = (beside(finished, graded()).folder / "report.md").read_text()
+def test_the_report_has_a_free_column_with_bounds_and_says_uncalibrated(made: Path, joined: Run) -> None:
+    assert "| Free |" not in (made / "report.md").read_text()
+    text = (joined.folder / "report.md").read_text()
     for words in (
         "| Cloze | Free |",
         "bounds 54.5 to 77.3 %",
