@@ -217,19 +217,28 @@ def test_judging_and_printing_again_keep_the_grades_to_the_byte(finished: Run, t
     assert not pipeline.rejudge(open_run(done.folder), {}, tmp_path / "copy").changed()
 
 
-def test_grades_attached_later_take_the_place_of_earlier_ones(finished: Run) -> None:
-    first = beside(finished, graded())
-    second = beside(open_run(first.folder), [g for g in graded() if g.score is not None])
-    assert (entry(second)["all"]["asked"], entry(second)["all"]["coverage"]["value"]) == (17, 1.0)
-    assert first.manifest["signature"] != second.manifest["signature"]
+def test_grades_attached_later_take_the_place_of_earlier_ones_and_labels_that_of_uncalibrated(
+    joined: Run, tmp_path: Path
+) -> None:
+    rows = [g for g in graded() if g.score is not None]
+    labels = [HumanLabel(g.item_id, "p", "one", str(g.verdict)) for g in rows if g.judge is not None]
+    done = beside(open_run(shutil.copytree(joined.folder, tmp_path / "out")), rows, labels)
+    assert (entry(done)["all"]["asked"], entry(done)["all"]["coverage"]["value"]) == (17, 1.0)
+    assert done.manifest["signature"] != joined.manifest["signature"]
+    assert "three" not in done.summary.tree()["accuracy"]
+    assert entry(done)["judge_status"] == "calibrated"
+    assert entry(done)["judge_kappa"]["value"] == pytest.approx(1.0)
+    text = (done.folder / "report.md").read_text()
+    assert "uncalibrated" not in text
+    assert "the judge agrees with people at kappa 1.00" in text
 
 
-def test_grades_changed_on_disk_are_not_judged(finished: Run) -> None:
-    done = beside(finished, graded())
-    path = done.folder / "free.json"
+def test_grades_changed_on_disk_are_not_judged(joined: Run, tmp_path: Path) -> None:
+    folder = shutil.copytree(joined.folder, tmp_path / "out")
+    path = folder / "free.json"
     path.write_text(path.read_text().replace('"score": 0.0', '"score": 1.0', 1))
     with pytest.raises(DataError, match=r"free\.json: is not as the run left it"):
-        pipeline.rejudge(open_run(done.folder), {}, done.folder)
+        pipeline.rejudge(open_run(folder), {}, folder)
 
 
 def test_nothing_of_an_item_or_answer_stands_in_the_grades_of_a_run(joined: Run) -> None:
@@ -286,16 +295,6 @@ def test_the_report_has_a_free_column_with_bounds_and_says_uncalibrated(made: Pa
         assert words in text
 
 
-def test_labels_of_people_take_uncalibrated_away(finished: Run) -> None:
-    labels = [HumanLabel(g.item_id, "p", "one", str(g.verdict)) for g in graded() if g.judge is not None]
-    done = beside(finished, graded(), labels)
-    assert entry(done)["judge_status"] == "calibrated"
-    assert entry(done)["judge_kappa"]["value"] == pytest.approx(1.0)
-    text = (done.folder / "report.md").read_text()
-    assert "uncalibrated" not in text
-    assert "the judge agrees with people at kappa 1.00" in text
-
-
 def test_the_command_attaches_and_refuses_self_judging(finished: Run, tmp_path: Path) -> None:
     items = write_lines(tmp_path / "free.jsonl", [item_json(item) for item in free_items()])
     grades = write_lines(tmp_path / "grades.jsonl", [g.json() for g in graded()])
@@ -316,6 +315,7 @@ def commands() -> list[list[str]]:
     return [shlex.split(line)[2:] for line in block.splitlines()]
 
 
+@pytest.mark.slow
 def test_the_commands_at_the_head_of_the_page_run_as_they_stand(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

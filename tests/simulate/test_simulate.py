@@ -97,7 +97,7 @@ def test_majority_and_missing_votes_are_as_the_probabilities_say() -> None:
     assert near(float((~agree).mean()), sum(c.weight * o.kept for c, o in known), LARGE)
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=8)
 @given(
     st.builds(
         Simulation,
@@ -238,6 +238,7 @@ def test_heuristics_score_what_the_truth_says() -> None:
             assert near(float(credit[here].mean()), true, int(here.sum())), (heuristic.name, case)
 
 
+@pytest.mark.slow
 def test_nearly_every_true_value_stands_beside_an_interval_of_the_summary() -> None:
     drawn = draw(Simulation(items=300, shortcut_rate=0.3, seed=5))
     items = drawn.items()
