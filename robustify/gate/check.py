@@ -46,18 +46,21 @@ def scan(
     fingerprints: Fingerprints | None = None,
     keys: Sequence[Key] = (),
     seconds: float = MOST_SECONDS,
+    *,
+    reviewed: bool = False,
 ) -> list[GateFinding]:
     """Everything that the layers find in one file's content, without a path, one line a rule, the strongest.
 
     `keys`: this user's own, whose secrets are known even where they stand alone. A file that takes more than so many
-    seconds of the processor is refused with what was found until then.
+    seconds of the processor is refused with what was found until then. `reviewed`: shapes are not looked for, because
+    a person looked at them.
     """
     shapes = Shapes()
     matches: dict[str, Match] = {}
     findings: dict[tuple[str, str], GateFinding] = {}
     try:
         with _within(seconds) as in_time:
-            _scan(data, fingerprints, keys, shapes, matches, findings, in_time)
+            _scan(data, fingerprints, keys, None if reviewed else shapes, matches, findings, in_time)
     except OutOfTimeError:
         says = f"(more than {seconds:g} s of the processor)"
         findings["RBG503", says] = GateFinding(BY_ID["RBG503"], 1, says)
@@ -98,42 +101,46 @@ def _scan(
     data: bytes,
     fingerprints: Fingerprints | None,
     keys: Sequence[Key],
-    shapes: Shapes,
+    shapes: Shapes | None,
     matches: dict[str, Match],
     findings: dict[tuple[str, str], GateFinding],
     in_time: Callable[[], None],
 ) -> None:
     """Fill in what is found in each reading of a content."""
-    before = ""
-    for part in Decoder(holds_split).read(data):
+    lines = [""]
+    for part in Decoder(holds_split, apart=shapes is not None or fingerprints is not None).read(data):
         in_time()
         if isinstance(part, Undecoded):
             findings.setdefault((part.rule, part.says), GateFinding(BY_ID[part.rule], part.line, part.says))
             continue
         if isinstance(part, ColumnNames):
-            shapes.count(part)
+            if shapes is not None:
+                shapes.count(part)
             continue
-        near = part if part.raw else replace(part, text=changed(before, part.text, _AROUND))
-        shapes.look(near)
-        key_lines = (("RBG402", offset, "") for offset in keys_in(near.text, keys))
+        if part.raw:
+            lines = part.text.split("\n")
+        new = part.raw or part.joined
+        near = part if new else replace(part, text=changed(lines, part.text, _AROUND))
+        if shapes is not None:
+            shapes.look(near)
+        key_lines = (("RBG402", offset, "") for offset in keys_in(near.text, keys, alone=part.raw))
         for rule, offset, says in (*states(near.text, whole=near.raw), *key_lines):
             line = near.line_at(near.text.count("\n", 0, offset) + 1)
             findings.setdefault((rule, ""), GateFinding(BY_ID[rule], line, says))
         if fingerprints is not None:
-            text = part.text if part.raw else changed(before, part.text)
+            text = part.text if new else changed(lines, part.text)
             for match in fingerprints.matches(text, disguised=part.raw):
                 best = matches.get(match.set_name)
                 if best is None or match.weight > best.weight:
                     matches[match.set_name] = replace(match, line=part.line_at(match.line))
-        before = part.text if part.raw else before
 
 
-def changed(raw: str, unescaped: str, near: int = _NEAR) -> str:
-    """The lines of an unescaped text that differ from the raw ones, with their neighbours; the others left blank.
+def changed(old: Sequence[str], unescaped: str, near: int = _NEAR) -> str:
+    """The lines of an unescaped text that differ from the `old` ones, with their neighbours; the others left blank.
 
     What did not change was looked at in the raw text already.
     """
-    old, new = raw.split("\n"), unescaped.split("\n")
+    new = unescaped.split("\n")
     if len(old) != len(new):
         return unescaped
     out = [""] * len(new)
@@ -194,18 +201,19 @@ def check_contents(
 ) -> Outcome:
     """Scan contents and compare the findings with the policy; `keys` as for `scan`."""
     outcome = Outcome()
-    known: dict[str, list[GateFinding]] = {}
+    known: dict[tuple[str, bool], list[GateFinding]] = {}
     for content in contents:
         outcome.files += 1
         outcome.size += content.size
         digest = "" if content.data is None else hashlib.sha256(content.data).hexdigest()
+        same = (digest, content.reviewed)
         if content.data is None:
             most = f"{content.size:,} bytes; the gate reads at most {MOST_BYTES >> 20} MiB of a file"
-            known[digest] = [GateFinding(BY_ID["RBG503"], 1, f"({most})")]
-        elif digest not in known:
-            known[digest] = scan(content.data, fingerprints, keys)
+            known[same] = [GateFinding(BY_ID["RBG503"], 1, f"({most})")]
+        elif same not in known:
+            known[same] = scan(content.data, fingerprints, keys, reviewed=content.reviewed)
         path, in_path = _in_path(content, fingerprints)
-        findings = [replace(finding, path=path) for finding in (*in_path, *known[digest])]
+        findings = [replace(finding, path=path) for finding in (*in_path, *known[same])]
         digests = digests_of(content.data) if findings and content.data is not None else ()
         for placed in findings:
             if policy.allows(placed, digests, today):

@@ -60,10 +60,12 @@ Decoded = DecodedText | Undecoded | ColumnNames
 
 
 class Decoder:
-    """Decodes one file's content; the budget covers everything packed in it. `plain`: texts with no encoded runs."""
+    """Decodes one file's content; the budget covers everything packed in it. `plain`: texts with no encoded runs;
+    `apart`: whether tokens that lie apart are joined."""
 
-    def __init__(self, plain: Callable[[str], bool]) -> None:
+    def __init__(self, plain: Callable[[str], bool], *, apart: bool = True) -> None:
         self._plain = plain
+        self._joins = apart
         self._budget = Budget()
         self._sources = 0
         self._seen: set[int] = set()
@@ -120,7 +122,8 @@ class Decoder:
         if bare != plain:
             yield DecodedText(bare, line, exact, source, raw=False)
         escaped = "&" in text or "\\t" in text
-        for form in dict.fromkeys((text, plain if escaped else text, bare if bare != plain else text)):
+        forms = dict.fromkeys((text, plain if escaped else text, bare if bare != plain else text))
+        for form in forms if self._joins else ():
             yield from self._apart(form, line, exact, source)
         lines = Lines(text)
         for armour in _ARMOUR.finditer(text) if "-----BEGIN " in text else ():

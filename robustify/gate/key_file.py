@@ -58,16 +58,18 @@ class Key:
         return f"rbk1:{self.id}:{base64.urlsafe_b64encode(self.secret).decode().rstrip('=')}\n"
 
 
-def keys_in(text: str, known: Sequence[Key] = ()) -> Iterator[int]:
+def keys_in(text: str, known: Sequence[Key] = (), *, alone: bool = True) -> Iterator[int]:
     """Where a text holds a key: with its prefix, broken over lines, without its prefix beside its id, and the secret
     alone of a `known` key (base64 of either alphabet, or hex, also broken over lines). A secret alone that is not known
-    looks like any other 43 letters."""
+    looks like any other 43 letters. Without `alone` only what has the prefix is looked for."""
     if "rbk1" in text:
         yield from (match.start() for match in _WHOLE.finditer(text))
         for match in _PREFIX.finditer(text):
             form = _FORM.match("rbk1:" + _BETWEEN.sub("", text[match.end() : match.end() + 240])[:60])
             if form is not None and _id_of(form[2]) == form[1]:
                 yield match.start()
+    if not alone:
+        return
     for match in islice(_BARE.finditer(text), _MOST_BARE):
         if _id_of(match[0]) in text:
             yield match.start()

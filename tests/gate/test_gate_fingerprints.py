@@ -251,7 +251,7 @@ def test_the_unchanged_lines_of_an_unwrapped_text_are_left_blank(text: str, at: 
     lines = [f"line {i}" for i in range(60)]
     raw = "\n".join(lines)
     lines[at * 10] = "changed" + text.replace("\n", " ")
-    new = changed(raw, "\n".join(lines)).split("\n")
+    new = changed(raw.split("\n"), "\n".join(lines)).split("\n")
     assert len(new) == 60
     assert new[at * 10] == lines[at * 10]
     assert sum(bool(line) for line in new) <= 13
