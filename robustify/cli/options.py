@@ -1,6 +1,8 @@
 """Options that several commands share, and the watch that shows progress."""
 
 import functools
+import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -90,6 +92,34 @@ def printable(text: str) -> str:
 
 def _advance(bar: "tqdm[Any]", n: int) -> None:
     bar.update(n)
+
+
+EVERY_SECONDS = 30.0
+
+
+@contextmanager
+def reading(path: str) -> Iterator[Callable[[int], None]]:
+    """Progress through a file on stderr, in bytes: a bar on a terminal, else a line every half minute."""
+    from tqdm import tqdm
+
+    from robustify.redaction.silence import UNMUTED
+
+    size = os.path.getsize(path) if os.path.isfile(path) else 0
+    start = latest = time.monotonic()
+    done = 0
+
+    def line(n: int) -> None:
+        nonlocal done, latest
+        done += n
+        if time.monotonic() - latest >= EVERY_SECONDS:
+            latest = time.monotonic()
+            UNMUTED.write(f"robustify: {done:,} of {size:,} bytes read in {latest - start:.0f} s\n")
+
+    bar: tqdm[Any]
+    with tqdm(
+        total=size, unit="B", unit_scale=True, file=UNMUTED, disable=not UNMUTED.isatty(), leave=False
+    ) as bar:
+        yield (lambda n: _advance(bar, n)) if UNMUTED.isatty() else line
 
 
 def watcher(shown: bool) -> Callable[[str, int], AbstractContextManager[Callable[[int], None]]]:

@@ -61,16 +61,34 @@ def key_form(raw: RawItem) -> str:
             return "letter" if letter_index(str(key)) is not None and key not in raw.choices else "text"
 
 
-def counted_from_one(raws: Iterable[RawItem]) -> bool:
-    """Whether whole-number keys of this file look as if they were counted from 1.
+class BareNumbers:
+    """The whole-number keys of a file, of which nothing but their values could say what they count from."""
 
-    They run from 1, never 0, in at least 50 rows, and reach the number of choices, or the probability that keys
-    drawn at random never are 0 (product of 1 - 1/k) is below 1 in 10,000.
-    """
-    seen = [(number, len(raw.choices)) for raw in raws if (number := _bare_number(raw)) is not None]
-    if len(seen) < ROWS_THAT_TELL or any(not 1 <= number <= k for number, k in seen):
-        return False
-    return any(number == k for number, k in seen) or math.prod(1 - 1 / k for _, k in seen) < ALMOST_NEVER
+    def __init__(self) -> None:
+        self._n = 0
+        self._outside = self._last = False
+        self._log_chance = 0.0
+
+    def add(self, raws: Iterable[RawItem]) -> None:
+        """Count the keys of these rows too."""
+        for raw in raws:
+            number, k = _bare_number(raw), len(raw.choices)
+            if number is not None and k:
+                self._n += 1
+                self._outside |= not 1 <= number <= k
+                self._last |= number == k
+                self._log_chance += math.log1p(-1 / k) if k > 1 else -math.inf
+
+    @property
+    def from_one(self) -> bool:
+        """Whether they look counted from 1.
+
+        They run from 1, never 0, in at least 50 rows, and reach the number of choices, or the probability that keys
+        drawn at random never are 0 (product of 1 - 1/k) is below 1 in 10,000.
+        """
+        if self._n < ROWS_THAT_TELL or self._outside:
+            return False
+        return self._last or self._log_chance < math.log(ALMOST_NEVER)
 
 
 def _bare_number(raw: RawItem) -> int | None:

@@ -28,7 +28,7 @@ def load(source: Source) -> Loaded:
         UsageError: no such path, a folder without data, an unknown layout or mapped field.
         DataError: no known layout, a wrong digest, or rows that cannot be items (all of them in one error).
     """
-    return _load(source, _base(source))
+    return _load(source, item_base(source))
 
 
 def load_many(sources: Sequence[Source]) -> Loaded:
@@ -44,11 +44,11 @@ def load_many(sources: Sequence[Source]) -> Loaded:
         raise UsageError("no files; expected at least one")
     if len(sources) == 1:
         return load(sources[0])
-    bases = Counter(map(_base, sources))
+    bases = Counter(map(item_base, sources))
     parts: list[Loaded] = []
     faults: list[str] = []
     for source in sources:
-        base = _base(source)
+        base = item_base(source)
         try:
             parts.append(_load(source, base if bases[base] == 1 else f"{_distinction(source)}-{base}"))
         except DataError as error:
@@ -85,14 +85,14 @@ def _load(source: Source, base: str) -> Loaded:
     path, opened = _opened(source)
     table = item_table(path.name, opened.table)
     if not table.rows:
-        raise _refused(path.name, table.faults)
+        raise refused(path.name, table.faults)
     raw = raw_items(path.name, table, source.layout, source.fields)
     layout = f"{table.outer}/{raw.layout}" if table.outer else raw.layout
-    recognised = _recognised(path.name, table, raw, layout, source)
-    items, lines, wrong = _items(raw, source, base)
+    read = recognised(path.name, table, raw, layout, source)
+    items, lines, wrong = made_items(raw, source, base, {})
     faults = sorted([*table.faults, *raw.faults, *wrong], key=lambda fault: fault.line)
     if faults and (not source.skip_bad or not items):
-        raise _refused(path.name, faults)
+        raise refused(path.name, faults)
     files = (path.name,) * len(items)
     return Loaded(
         name=source.name or (path.stem if source.hub is None else base),
@@ -104,7 +104,7 @@ def _load(source: Source, base: str) -> Loaded:
         sha256=opened.sha256,
         path=str(path),
         files=files,
-        recognised=(recognised,),
+        recognised=(read,),
     )
 
 
@@ -119,21 +119,29 @@ def _opened(source: Source) -> tuple[Path, Opened]:
     return files[0], open_parts(files[0].name, files, source.sha256)
 
 
-def _recognised(name: str, table: SourceTable, raw: RawItems, layout: str, source: Source) -> Recognised:
+def recognised(name: str, table: SourceTable, raw: RawItems, layout: str, source: Source) -> Recognised:
+    """How this table was read."""
     by_fields = raw.layout in BY_FIELDS
     fields = field_map(name, table, source.fields or FieldMap()) if by_fields else FieldMap()
     parts = fields.model_dump(exclude_defaults=True, exclude_none=True)
     return Recognised(name, layout, parts, dict(Counter(map(key_form, raw.raws))))
 
 
-def _refused(name: str, faults: Sequence[Fault]) -> DataError:
+def refused(name: str, faults: Sequence[Fault]) -> DataError:
+    """All faults of the file of this name in one error."""
     if not faults:
         return DataError(f"{name}: no rows; expected items")
     return DataError.gather([f"{name}:{fault.line}: {fault.reason}" for fault in faults])
 
 
-def _items(raw: RawItems, source: Source, base: str) -> tuple[list[Item], list[int], list[Fault]]:
-    own = (source.config or _base(source)) if raw.layout == "mmlu_csv" else ""
+def made_items(
+    raw: RawItems, source: Source, base: str, ids: dict[int, int]
+) -> tuple[list[Item], list[int], list[Fault]]:
+    """The items, their lines, and why the other rows are none.
+
+    `base` begins the ids that are made; `ids` are the lines of earlier items by the hash of their id, and of these too.
+    """
+    own = (source.config or item_base(source)) if raw.layout == "mmlu_csv" else ""
 
     def item(row: SourceRow, read: tuple[RawItem, str]) -> Item:
         it, group = read
@@ -143,13 +151,16 @@ def _items(raw: RawItems, source: Source, base: str) -> tuple[list[Item], list[i
 
     with_groups = zip(raw.raws, groups(raw.raws, base), strict=True)
     made, faults = rows_or_faults(zip(raw.rows, with_groups, strict=True), item)
-    again = {later: first for first, later in _repeated([item for _, item in made])}
-    faults += [
-        Fault(made[b][0].line, f"the same id as line {made[a][0].line}; expected one of its own")
-        for b, a in again.items()
-    ]
-    left = [pair for at, pair in enumerate(made) if at not in again]
-    return [item for _, item in left], [row.line for row, _ in left], faults
+    items, lines = [], []
+    for row, one in made:
+        name = hash(one.id)
+        if name in ids:
+            faults.append(Fault(row.line, f"the same id as line {ids[name]}; expected one of its own"))
+            continue
+        ids[name] = row.line
+        items.append(one)
+        lines.append(row.line)
+    return items, lines, faults
 
 
 def _repeated(items: Sequence[Item]) -> list[tuple[int, int]]:
@@ -158,7 +169,7 @@ def _repeated(items: Sequence[Item]) -> list[tuple[int, int]]:
     return [(first[item.id], at) for at, item in enumerate(items) if first.setdefault(item.id, at) != at]
 
 
-def _base(source: Source) -> str:
+def item_base(source: Source) -> str:
     """What made ids begin with: the file's name without its split, or the Hub dataset's and its config's."""
     if source.hub is not None:
         return _slug("-".join(part for part in (source.hub.split("/")[1], source.config) if part))

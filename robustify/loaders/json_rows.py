@@ -53,9 +53,9 @@ def json_rows(name: str, text: str) -> SourceTable:
     start = _skip_blank(text, 0)
     if text.startswith("[", start):
         return _list_rows(name, text, start)
-    if not _one_a_line(text):
+    if not one_a_line(text):
         return _document_rows(name, whole_object(name, text, start))
-    table = _line_rows(text)
+    table = line_rows(text)
     # A single line may also be a whole document, written without line breaks.
     single = len(table.rows) == 1 and not table.faults
     return _document_rows(name, table.rows[0].cells) if single else table
@@ -76,7 +76,8 @@ def whole_object(name: str, text: str, start: int) -> Mapping[str, object]:
     return value if isinstance(value, dict) else {}
 
 
-def _one_a_line(text: str) -> bool:
+def one_a_line(text: str) -> bool:
+    """Whether a text that begins with `{` is one object a line, and not one document."""
     lines = [line.lstrip(_BLANK) for line in text.split("\n") if line.strip(_BLANK)]
     try:
         decode(lines[0])
@@ -85,9 +86,10 @@ def _one_a_line(text: str) -> bool:
     return True
 
 
-def _line_rows(text: str) -> SourceTable:
-    lines = ((at, line.strip(_BLANK)) for at, line in enumerate(text.split("\n"), start=1))
-    return _rows_and_faults((at, _value_or_reason(line)) for at, line in lines if line)
+def line_rows(text: str, line: int = 1, place: int = 1) -> SourceTable:
+    """The rows of one object a line; `line` and `place` are those of the first one in its file."""
+    lines = ((at, one.strip(_BLANK)) for at, one in enumerate(text.split("\n"), start=line))
+    return _rows_and_faults(((at, _value_or_reason(one)) for at, one in lines if one), place)
 
 
 def _value_or_reason(line: str) -> object:
@@ -154,11 +156,11 @@ def _members(name: str, values: Sequence[object], lines: Iterable[int] | None = 
     return _rows_and_faults(zip(places, reasons, strict=True))
 
 
-def _rows_and_faults(members: Iterable[tuple[int, object]]) -> SourceTable:
+def _rows_and_faults(members: Iterable[tuple[int, object]], first: int = 1) -> SourceTable:
     """Rows from (line, object) and faults from (line, reason), numbered together in their order."""
     rows: list[SourceRow] = []
     faults: list[Fault] = []
-    for place, (line, value) in enumerate(members, start=1):
+    for place, (line, value) in enumerate(members, start=first):
         if isinstance(value, dict):
             rows.append(SourceRow(line, place, value))
         else:

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from string import ascii_uppercase
 
 from robustify.errors import DataError, UsageError
-from robustify.loaders.answer_keys import counted_from_one
+from robustify.loaders.answer_keys import BareNumbers
 from robustify.loaders.datasets import LAYOUTS, NAMED_BY_READER, OWN, BenchmarkLayout
 from robustify.loaders.fields import KEYS, KNOWN_NAMES, AmbiguousError, complete, read_fields, shape
 from robustify.loaders.loaded import FieldMap
@@ -53,16 +53,26 @@ def raw_items(
         DataError: nothing recognised, or in two ways; the choices are only letters, or the keys look as if they
             were counted from 1.
     """
-    chosen, read = _choose(name, table, layout, fields)
+    raw = read_rows(table, *chosen_layout(name, table, layout, fields))
+    whole = Whole()
+    whole.add(raw.raws)
+    whole.require(name)
+    return raw
+
+
+def read_rows(table: SourceTable, layout: str, read: Read) -> RawItems:
+    """The rows of a table as this layout reads them."""
     made, faults = rows_or_faults(((row, row.cells) for row in table.rows), lambda _, cells: read(cells))
     raws = tuple(raw for _, raw in made)
-    _check_whole(name, raws)
     # What we wrote ourselves comes back exactly as it was.
-    bare = raws if chosen == OWN.name else bare_stems(raws)
-    return RawItems(chosen, tuple(row for row, _ in made), bare, tuple(faults))
+    bare = raws if layout == OWN.name else bare_stems(raws)
+    return RawItems(layout, tuple(row for row, _ in made), bare, tuple(faults))
 
 
-def _choose(name: str, table: SourceTable, layout: str | None, fields: FieldMap | None) -> tuple[str, Read]:
+def chosen_layout(
+    name: str, table: SourceTable, layout: str | None, fields: FieldMap | None
+) -> tuple[str, Read]:
+    """The layout of a table, by its name, and how it is read. Raises as `raw_items`."""
     if layout is not None and fields is not None:
         raise UsageError(f"{name}: both `layout` and `fields` are given; expected one of them")
     if fields is not None:
@@ -165,18 +175,35 @@ def bare_stems(raws: Sequence[RawItem]) -> tuple[RawItem, ...]:
     return tuple(replace(raw, stem=stem.removesuffix(tail)) for raw, stem in zip(raws, stems, strict=True))
 
 
-def _check_whole(name: str, raws: Sequence[RawItem]) -> None:
-    bare = sum(raw.choices == tuple(ascii_uppercase[: len(raw.choices)]) for raw in raws)
-    if bare * 2 > len(raws):
-        raise DataError(
-            f"{name}: the options are letters (in {bare} of {len(raws)} rows); their texts are inside the "
-            "stem or missing; expected each option's own text: take the benchmark from a source that has them"
-        )
-    if counted_from_one(raws):
-        raise DataError(
-            f"{name}: the keys are whole numbers from 1 up and never 0, so that they may count from 1; "
-            "expected it to be said: `fields: {key_is: number}` if they do, `fields: {key_is: index}` if not"
-        )
+class Whole:
+    """What makes rows wrong together that look right one by one; the rows are added in any number of parts."""
+
+    def __init__(self) -> None:
+        self._n = self._bare = 0
+        self._keys = BareNumbers()
+
+    def add(self, raws: Sequence[RawItem]) -> None:
+        """Count these rows too."""
+        self._n += len(raws)
+        self._bare += sum(raw.choices == tuple(ascii_uppercase[: len(raw.choices)]) for raw in raws)
+        self._keys.add(raws)
+
+    def require(self, name: str) -> None:
+        """Refuse the file of this name where its choices are only letters, or its keys look counted from 1.
+
+        Raises:
+            DataError: what to say or to take instead.
+        """
+        if self._bare * 2 > self._n:
+            raise DataError(
+                f"{name}: the options are letters (in {self._bare} of {self._n} rows); their texts are inside the "
+                "stem or missing; expected each option's own text: take the benchmark from a source that has them"
+            )
+        if self._keys.from_one:
+            raise DataError(
+                f"{name}: the keys are whole numbers from 1 up and never 0, so that they may count from 1; "
+                "expected it to be said: `fields: {key_is: number}` if they do, `fields: {key_is: index}` if not"
+            )
 
 
 def groups(raws: Sequence[RawItem], base: str) -> list[str]:

@@ -47,7 +47,7 @@ def open_rows(path: str, pinned: str | None = None) -> Opened:
     data = _read(place)
     if data is None:
         return _open_folder(place, pinned)
-    digest = _pinned(place.name, hashlib.sha256(data).hexdigest(), pinned)
+    digest = require_pinned(place.name, hashlib.sha256(data).hexdigest(), pinned)
     return Opened(_rows(place, data), digest)
 
 
@@ -60,11 +60,16 @@ def open_parts(name: str, files: Sequence[Path], pinned: str | None = None) -> O
     if len(files) == 1:
         return open_rows(str(files[0]), pinned)
     digests = "".join(map(sha256, files))
-    whole = _pinned(name, hashlib.sha256(digests.encode()).hexdigest(), pinned)
+    whole = require_pinned(name, hashlib.sha256(digests.encode()).hexdigest(), pinned)
     return Opened(arrow_rows(name, files), whole)
 
 
-def _pinned(name: str, digest: str, pinned: str | None) -> str:
+def require_pinned(name: str, digest: str, pinned: str | None) -> str:
+    """The digest of the file of this name.
+
+    Raises:
+        DataError: it is not the one that is pinned.
+    """
     if pinned is not None and pinned.lower() != digest:
         raise DataError(f"{name}: sha256 is {digest}; expected {pinned.lower()}, as the config pins it")
     return digest

@@ -189,6 +189,10 @@ def text_list(values: object, what: str) -> tuple[str, ...]:
     Raises:
         ItemError: not a list, or a member that is no text.
     """
-    if isinstance(values, str) or not isinstance(values, Sequence):
+    # Nearly always a list of plain texts, which takes one look.
+    if type(values) is list and all(type(value) is str for value in values):
+        if not _SURROGATE.search("".join(values)):
+            return tuple(values)
+    elif isinstance(values, str) or not isinstance(values, Sequence):
         raise ItemError(f"{what} is {json_kind(values)}; expected a list of texts")
     return tuple(require_text(value, f"choice {at} of {what}") for at, value in enumerate(values, start=1))

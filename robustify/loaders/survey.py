@@ -46,7 +46,8 @@ class Survey:
         self._conflicts: set[int] = set()
         self._key_texts = array("q")
         self._lines = array("q")
-        self._places: list[tuple[str, str]] = []
+        self._ids: list[str] = []
+        self._files: list[str] = []
 
     def add(self, items: Iterable[Item], lines: Iterable[int], files: Iterable[str]) -> None:
         """Count these items too."""
@@ -56,7 +57,8 @@ class Survey:
             self._topics[item.topic] += 1
             self._odd.update(_written_oddly(item))
             self._lines.append(line)
-            self._places.append((item.id, file))
+            self._ids.append(item.id)
+            self._files.append(file)
             self._compare(item)
             self.n += 1
 
@@ -76,7 +78,9 @@ class Survey:
                 self._found(CONFLICT, one)
 
     def _found(self, kind: str, number: int) -> None:
-        self._defects.append((number, Defect(kind, self._lines[number], *self._places[number])))
+        self._defects.append(
+            (number, Defect(kind, self._lines[number], self._ids[number], self._files[number]))
+        )
 
     @property
     def defects(self) -> tuple[Defect, ...]:
@@ -158,27 +162,30 @@ def describe(loaded: Loaded) -> dict[str, object]:
 
 def unseen(text: str) -> bool:
     """Whether nothing of a text shows: blanks of any script, and characters without a form of their own."""
-    return _UNSEEN.fullmatch(text) is not None
+    return not (text[:1].isascii() and text[:1].isalnum()) and _UNSEEN.fullmatch(text) is not None
 
 
 def _kinds(item: Item, texts: Sequence[str]) -> Iterator[str]:
     if len(set(texts)) < len(texts):
         yield "repeated_choice"
-    if texts.count(texts[item.key]) > 1:
-        yield "repeated_key_text"
+        if texts.count(texts[item.key]) > 1:
+            yield "repeated_key_text"
     if any(map(unseen, texts)):
         yield "empty_choice"
     if unseen(item.stem):
         yield "blank_stem"
-    if any(map(_CONTROLS.search, (item.stem, *item.choices))):
+    if _CONTROLS.search("\n".join((item.stem, *item.choices))):
         yield "control_character"
 
 
 def _written_oddly(item: Item) -> Iterator[str]:
-    labels = [match and match[1].lower() for match in map(_OWN_LABEL.match, item.choices)]
-    if None not in labels and tuple(labels) in {*zip(*_LABELS[: item.k], strict=True)}:
-        yield "labels"
-    if any("&" in text and _has_entity(text) for text in (item.stem, *item.choices)):
+    choices = item.choices
+    if _OWN_LABEL.match(choices[0]):
+        labels = [match and match[1].lower() for match in map(_OWN_LABEL.match, choices)]
+        if None not in labels and tuple(labels) in {*zip(*_LABELS[: item.k], strict=True)}:
+            yield "labels"
+    whole = "\n".join((item.stem, *choices))
+    if "&" in whole and _has_entity(whole):
         yield "entities"
 
 

@@ -13,7 +13,7 @@ own (mode 0600): no text, and no digest that somebody else could compute.
 import json
 import os
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from hashlib import sha256
@@ -152,18 +152,21 @@ def register_items(name: str, items: Sequence[Item]) -> None:
         write_private(registered(), {**record, "sets": {**record["sets"], name: sorted(now)}})
 
 
-def matches(items: Sequence[Item]) -> dict[str, int]:
-    """How many of these records belong to each registered set; sets without any are left out.
+def registered_sets() -> Callable[[Sequence[Item]], dict[str, int]]:
+    """A function of items: how many of them belong to each registered set; sets without any are left out.
 
     Raises:
         AuthorisationError: the record is damaged: without it nobody can say.
     """
-    record = _registered()
-    if record is None:
-        return {}
-    own = _digests(bytes.fromhex(record["secret"]), items)
-    counts = {str(name): len(own.intersection(digests)) for name, digests in record["sets"].items()}
-    return {name: n for name, n in counts.items() if n}
+    record = _registered() or {"secret": "", "sets": {}}
+    secret, sets = bytes.fromhex(record["secret"]), record["sets"]
+
+    def matches(items: Sequence[Item]) -> dict[str, int]:
+        own = _digests(secret, items) if sets else set()
+        counts = {str(name): len(own.intersection(digests)) for name, digests in sets.items()}
+        return {name: n for name, n in counts.items() if n}
+
+    return matches
 
 
 def _digests(secret: bytes, items: Sequence[Item]) -> set[str]:

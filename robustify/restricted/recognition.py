@@ -9,6 +9,7 @@ import hashlib
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,7 @@ from robustify.gate.folding import streams
 from robustify.gate.key_file import load_key
 from robustify.item import Item
 from robustify.loaders import Loaded, Source
-from robustify.restricted.account import matches
+from robustify.restricted.account import registered_sets
 from robustify.restricted.adapters import find, require_every
 from robustify.restricted.manifest import Manifest
 
@@ -39,6 +40,8 @@ _CANARY = re.compile(
 )
 _TOKEN = re.compile(rb"[0-9A-Za-z][0-9A-Za-z_-]{11,127}")
 _WORDS = re.compile(r"[a-z0-9]+")
+_BLOCK, _OVERLAP = 8 << 20, 256
+"""Bytes of a file that are looked at together, and again with the next ones."""
 _ENDS = 1 << 16
 """Bytes at both ends of a file, where every format writes the names of its columns."""
 
@@ -78,22 +81,78 @@ class Sign:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Content:
-    """What is asked: the items, the raw bytes of each file they came from, and every name they go by."""
+    """What is asked: the items, the files they came from, and every name they go by."""
 
-    items: Sequence[Item]
-    raw: Iterable[bytes]
+    items: "Seen"
+    files: Iterable[Path]
     names: Sequence[str]
 
 
+class Seen:
+    """Items that are looked at once, in any number of parts, and what they were recognised as.
+
+    Raises:
+        AuthorisationError: the gate's index is named and cannot be asked, or the record of restricted sets is damaged.
+    """
+
+    def __init__(self, items: Sequence[Item] = ()) -> None:
+        index = os.environ.get(INDEX_VARIABLE)
+        self._matches = registered_sets()
+        self._prints = _index(index) if index else None
+        self._n, self._step = 0, 1
+        self._some: list[Item] = []
+        self._registered: Counter[str] = Counter()
+        self._printed: Counter[str] = Counter()
+        self.add(items)
+
+    def add(self, items: Sequence[Item]) -> None:
+        """Look at these items too."""
+        self._registered.update(self._matches(items))
+        if self._prints is not None:
+            for item in items:
+                found = self._prints.matches("\n".join((item.stem, *item.choices)), disguised=False)
+                self._printed.update({match.set_name for match in found if match.refuses})
+        self._some += items[-self._n % self._step :: self._step]
+        self._n += len(items)
+        while len(self._some) > MOST_READ:
+            self._some, self._step = self._some[::2], 2 * self._step
+
+    def registered(self) -> Iterator[Sign]:
+        """The sign of records that were once read as restricted."""
+        for name, n in self._registered.items():
+            if many(n, self._n):
+                yield Sign("S1", f"{n:,} of {self._n:,} records are registered as {name}")
+
+    def printed(self) -> Iterator[Sign]:
+        """The sign of fingerprints in the gate's index."""
+        for name, n in self._printed.items():
+            if many(n, self._n):
+                yield Sign("S3", f"{n:,} of {self._n:,} records match the fingerprints of {name}")
+
+    def lexical(self) -> Iterator[Sign]:
+        """The sign of words of the lexicon."""
+        terms, of = lexicon(), len(self._some)
+        texts = ("\n".join((item.stem, *item.choices)) for item in self._some)
+        n = sum(terms.named(streams(text)[0]) >= LEAST_TERMS for text in texts)
+        if n >= FEW and n >= LEXICON_SHARE * of:
+            yield Sign("S5", f"{n:,} of {of:,} records speak of controlled categories")
+
+
 def require_ordinary(
-    bench: Loaded, sources: Sequence[Source], adapter: str | None = None, names: Iterable[str] = ()
+    bench: Loaded,
+    sources: Sequence[Source],
+    adapter: str | None = None,
+    names: Iterable[str] = (),
+    seen: Seen | None = None,
 ) -> None:
     """Refuse a set that is recognised as a sensitive one. `names`: what it is called beside its files.
+
+    `seen`: all its items, where `bench` is only the last part of it.
 
     Raises:
         AuthorisationError: every sign that nobody vouches against.
     """
-    _refuse(bench.name, not_attested(recognised(bench, sources, names), bench, adapter))
+    _refuse(bench.name, not_attested(recognised(bench, sources, names, seen), bench, adapter))
 
 
 def require_ordinary_files(
@@ -107,15 +166,17 @@ def require_ordinary_files(
     """
     places = list(files)
     called = [*names, *(part for file in places for part in _names_of(file))]
-    raw = (data for file in places for data in _bytes(file))
-    _refuse(name, list(signs(Content(items, raw, called), restricted_manifests())))
+    inside = (one for file in places for one in _files(file))
+    _refuse(name, list(signs(Content(Seen(items), inside, called), restricted_manifests())))
 
 
-def recognised(bench: Loaded, sources: Sequence[Source], names: Iterable[str] = ()) -> list[Sign]:
-    """Every sign of sensitive content, also those that somebody vouches against."""
-    raw = (data for source in sources if source.path for data in _bytes(Path(source.path)))
+def recognised(
+    bench: Loaded, sources: Sequence[Source], names: Iterable[str] = (), seen: Seen | None = None
+) -> list[Sign]:
+    """Every sign of sensitive content, also those that somebody vouches against; `seen` as in `require_ordinary`."""
+    files = (file for source in sources if source.path for file in _files(Path(source.path)))
     called = [bench.name, *names, *(name for source in sources for name in _names(source))]
-    return list(signs(Content(bench.items, raw, called), restricted_manifests()))
+    return list(signs(Content(seen or Seen(bench.items), files, called), restricted_manifests()))
 
 
 def restricted_manifests() -> list[Manifest]:
@@ -140,12 +201,12 @@ def signs(content: Content, known: Sequence[Manifest]) -> Iterator[Sign]:
     Raises:
         AuthorisationError: the gate's index is named and cannot be asked.
     """
-    for raw in content.raw:
-        yield from _in_a_file(raw, known)
-    yield from _registered(content.items)
-    yield from _fingerprints(content.items)
+    for file in content.files:
+        yield from _in_a_file(file, known)
+    yield from content.items.registered()
+    yield from content.items.printed()
     yield from _named(content.names, known)
-    yield from _lexicon(content.items)
+    yield from content.items.lexical()
 
 
 def many(n: int, of: int) -> bool:
@@ -179,48 +240,36 @@ def _names_of(path: Path) -> list[str]:
     return [path.name, path.absolute().parent.name]
 
 
-def _bytes(place: Path) -> Iterator[bytes]:
-    """The files, one at a time. What was fetched from elsewhere is known by its name and its records alone."""
+def _files(place: Path) -> Iterator[Path]:
+    """The files of a source. What was fetched from elsewhere is known by its name and its records alone."""
     files = sorted([*place.glob("*.arrow"), *place.glob("*.parquet")]) if place.is_dir() else [place]
-    return (file.read_bytes() for file in files if file.is_file())
+    return (file for file in files if file.is_file())
 
 
-def _in_a_file(raw: bytes, known: Sequence[Manifest]) -> Iterator[Sign]:
-    digest = hashlib.sha256(raw).hexdigest()
-    for manifest in known:
-        if any(file.sha256 == digest for file in manifest.data.files):
-            yield Sign("S1", f"a file is registered as part of {manifest.id}")
+def _in_a_file(file: Path, known: Sequence[Manifest]) -> Iterator[Sign]:
     wanted = {digest: manifest.id for manifest in known for digest in manifest.canary_sha256}
-    tokens = {token.lower() for token in _TOKEN.findall(raw)} if wanted else set()
-    for name in sorted({wanted.get(hashlib.sha256(token).hexdigest(), "") for token in tokens} - {""}):
-        yield Sign("S2", f"holds the canary of {name}")
-    ends = raw[:_ENDS] + raw[-_ENDS:]
+    digest, canaries, line = hashlib.sha256(), set[str](), False
+    head = tail = b""
+    with file.open("rb") as stream:
+        while block := stream.read(_BLOCK):
+            digest.update(block)
+            head = head or block[:_ENDS]
+            # What stands across the end of a block is seen with the next one.
+            raw = tail[-_OVERLAP:] + block
+            tail = (tail + block)[-_ENDS:]
+            tokens = {token.lower() for token in _TOKEN.findall(raw)} if wanted else set()
+            canaries |= {wanted.get(hashlib.sha256(token).hexdigest(), "") for token in tokens}
+            line = line or ((b"anary" in raw or b"ANARY" in raw) and _CANARY.search(raw) is not None)
     for manifest in known:
-        if manifest.columns and all(name.encode() in ends for name in manifest.columns):
+        if any(one.sha256 == digest.hexdigest() for one in manifest.data.files):
+            yield Sign("S1", f"a file is registered as part of {manifest.id}")
+    for name in sorted(canaries - {""}):
+        yield Sign("S2", f"holds the canary of {name}")
+    for manifest in known:
+        if manifest.columns and all(name.encode() in head + tail for name in manifest.columns):
             yield Sign("S4", f"a file has the columns of {manifest.id}")
-    if (b"anary" in raw or b"ANARY" in raw) and _CANARY.search(raw):
+    if line:
         yield Sign("S2b", "holds the canary line of a benchmark that must not be republished")
-
-
-def _registered(items: Sequence[Item]) -> Iterator[Sign]:
-    for name, n in matches(items).items():
-        if many(n, len(items)):
-            yield Sign("S1", f"{n:,} of {len(items):,} records are registered as {name}")
-
-
-def _fingerprints(items: Sequence[Item]) -> Iterator[Sign]:
-    index = os.environ.get(INDEX_VARIABLE)
-    if not index:
-        return
-    prints = _index(index)
-    counts: dict[str, int] = {}
-    for item in items:
-        found = prints.matches("\n".join((item.stem, *item.choices)), disguised=False)
-        for name in {match.set_name for match in found if match.refuses}:
-            counts[name] = counts.get(name, 0) + 1
-    for name, n in counts.items():
-        if many(n, len(items)):
-            yield Sign("S3", f"{n:,} of {len(items):,} records match the fingerprints of {name}")
 
 
 def _index(place: str) -> Fingerprints:
@@ -258,11 +307,3 @@ def _named(names: Iterable[str], known: Sequence[Manifest]) -> Iterator[Sign]:
 
 def _within(name: list[str], words: list[str]) -> bool:
     return bool(name) and any(words[i : i + len(name)] == name for i in range(len(words) - len(name) + 1))
-
-
-def _lexicon(items: Sequence[Item]) -> Iterator[Sign]:
-    terms = lexicon()
-    some = items[:: -(-len(items) // MOST_READ)] if items else ()
-    n = sum(terms.named(streams("\n".join((item.stem, *item.choices)))[0]) >= LEAST_TERMS for item in some)
-    if n >= FEW and n >= LEXICON_SHARE * len(some):
-        yield Sign("S5", f"{n:,} of {len(some):,} records speak of controlled categories")
