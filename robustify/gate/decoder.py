@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from robustify.gate.apart import apart, token_ids
-from robustify.gate.encoded import runs, strings, text_of, unescaped, without_tags
+from robustify.gate.encoded import legacy, runs, strings, text_of, unescaped, without_tags
 from robustify.gate.rows import Lines
 from robustify.gate.unpack import (
     MOST_BYTES,
@@ -84,6 +84,8 @@ class Decoder:
         text = text_of(data) if kind in ("text", "pointer") else None
         if text is not None:
             yield from self._text(text, line, depth)
+            for form in legacy(data):
+                yield DecodedText(form, line, depth == 0, self._sources, raw=False)
             if kind == "pointer":
                 yield Undecoded("RBG505", line, "(a pointer to content elsewhere)")
             return

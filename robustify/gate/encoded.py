@@ -39,6 +39,27 @@ def text_of(data: bytes, *, certain: bool = False) -> str | None:
     return data.decode("latin-1") if text is None and not certain else text
 
 
+_LEGACY = (
+    "cp1251", "koi8_u", "cp866", "iso8859_5", "mac_cyrillic", "gb18030", "big5hkscs", "cp932", "euc_jp", "cp949", "johab",
+    "cp1253", "iso8859_7", "cp1255", "iso8859_8", "cp1256", "iso8859_6", "cp874", "cp1250", "iso8859_2", "cp1258", "cp857",
+)  # fmt: skip
+_SEVEN_BITS = {b"\x1b": ("iso2022_jp_2", "iso2022_kr"), b"~{": ("hz",)}
+"""Encodings of East Asia within ASCII, by a mark that such text holds."""
+_LOOKED_AT = 4000
+_FOREIGN = re.compile("[^\x00-\x7f]+")
+
+
+def legacy(data: bytes) -> Iterator[str]:
+    """Bytes that are no UTF-8 in every older encoding that gives mostly letters: which one was meant is not known."""
+    foreign = not data.isascii() and _as_text(data, "utf-8") is None
+    within = (name for mark, names in _SEVEN_BITS.items() if mark in data for name in names)
+    for name in _LEGACY if foreign else within:
+        text = _as_text(data, name)
+        letters = "".join(_FOREIGN.findall(text[: 8 * _LOOKED_AT]))[:_LOOKED_AT] if text is not None else ""
+        if text is not None and letters and 10 * sum(map(str.isalpha, letters)) >= 6 * len(letters):
+            yield text
+
+
 def _as_text(data: bytes, encoding: str) -> str | None:
     try:
         return data.decode(encoding)

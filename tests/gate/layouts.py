@@ -199,7 +199,6 @@ LAYOUTS: dict[str, Layout] = {
         lambda n, i, k: f"{i.stem}\n{options(i, '- {choice}' + chr(10))}Answer: {i.choices[i.key]}\n",
         sep="\n",
     ),
-    "ticked": each(lambda n, i, k: f"{i.stem}\n{options(i, '- [{mark}] {choice}' + chr(10))}", sep="\n"),
     "latex": each(
         lambda n, i, k: (
             f"\\question {i.stem}\n\\begin{{choices}}\n"
@@ -222,7 +221,6 @@ LAYOUTS: dict[str, Layout] = {
         source=LAYOUTS["python"](items, style).splitlines(keepends=True),
         outputs=[],
     ),
-    "gift": each(lambda n, i, k: f"::{n}:: {i.stem} {{\n{marked(i, '=', '~')}}}\n", sep="\n"),
     "aiken": each(
         lambda n, i, k: f"{i.stem}\n{options(i, '{letter}. {choice}' + chr(10))}ANSWER: {LETTERS[i.key]}\n",
         sep="\n",

@@ -8,7 +8,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 
-from robustify.gate.detect.records import Shaped
+from robustify.gate.detect.records import Shaped, n_words
 from robustify.gate.rows import Lines
 
 _STEM_WORDS = ("question", "stem", "mcq", "frage", "pregunta")
@@ -105,7 +105,7 @@ def _stems(text: str, low: str) -> list[tuple[int, int]]:
             named = _STEM_AT.match(text, end) if at == 0 or not text[at - 1].isalnum() else None
             value = _value(text, named) if named else ""
             least = 3 if named and text[named.end() - 1] in _QUOTES else 4
-            if named and len(_WORD.findall(value)) >= least and (word in _STEM_WORDS or "?" in value):
+            if named and _n_words(value) >= least and (word in _STEM_WORDS or "?" in value):
                 starts.setdefault(at, named.end())
             at = low.find(word, end)
     return sorted(starts.items())
@@ -118,9 +118,13 @@ def _many(text: str, after: int) -> tuple[int, int]:
         return 0, after
     n, at = 0, bracket + 1
     while match := _NEXT.match(text, at):
-        n += len(_WORD.findall(match[1])) >= 3
+        n += _n_words(match[1]) >= 3
         at = match.end()
     return n, at
+
+
+def _n_words(text: str) -> int:
+    return len(_WORD.findall(text)) + (0 if text.isascii() else n_words(text) - len(text.split()))
 
 
 def _begins(text: str, at: int) -> bool:

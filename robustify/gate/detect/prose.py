@@ -1,19 +1,19 @@
-"""Items in running text: a stem, then lettered, numbered, ticked or bare options, perhaps with the answer.
+"""Items in running text: a stem, then lettered, numbered or bare options, perhaps with the answer.
 
-Also the notations of quiz programs: GIFT (options in braces) and AIKEN (a line that says the letter). Clauses of
-licences and numbered steps have letters too; what tells them apart is a question, an answer, and short options.
+Clauses of licences and numbered steps have letters too; what tells them apart is a question, an answer, and short
+options.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 
-from robustify.gate.detect.records import Shaped
+from robustify.gate.detect.records import Shaped, n_words
 from robustify.gate.rows import Lines
 
 _LETTERS = (re.compile(r"B[).:\]]"), re.compile(r"b[).:\]]"))
 _NUMBERS = (re.compile(r"2[).:\]]"),)
 _ANSWER = re.compile(
-    r"\b(?:answers?|ans|correct|key|solution|antwort|respuesta|r[eé]ponse)\b[^\n\x0b]{0,24}?[:=\-–)\s*_\"']{1,8}[(\[*\"'`]{0,3}[A-Ja-j0-9]\b",
+    r"(?:答案|答え|解答|正解|정답|\bответ|\bתשובה|\bالإجابة|\bคำตอบ|\b(?:answers?|ans|correct|key|solution|antwort|respuesta|r[eé]ponse)\b)[^\n\x0b]{0,24}?[:=\-–)\s*_\"']{1,8}[(\[*\"'`]{0,3}[A-Ja-j0-9]\b",
     re.IGNORECASE,
 )
 _BREAKS = re.compile(r"[\n\x0b]")
@@ -27,10 +27,6 @@ _INDENT = 80
 _MOST_ANSWERS = 20_000
 """Lines of a text that are asked whether they say an answer: more are a table of something else."""
 _ANSWER_WORDS = ("nswer", "NSWER", "orrect", "ORRECT", "olution")
-_BRACED = re.compile(r"\{\s*[=~]")
-_LETTERED = re.compile(r"[^\W\d_]{2}.*\s|\s.*\w")
-_TICKED = ("[x]", "[X]", "(x)", "(X)", "✓", "✔")
-_TICKS = re.compile(r"[\[(][ xX✓✔][\])]")
 _PRONOUN = re.compile(
     r"\b(?:which|what|who|whom|whose|when|where|why|how|choose|select|following|complete|best)\b",
     re.IGNORECASE,
@@ -41,12 +37,7 @@ _ANSWER_LINE = re.compile(r"(?:correct\s+)?(?:answer|ans|solution|correct|key)\W
 def prose_items(text: str) -> Iterator[Shaped]:
     """The blocks of a text that are shaped like items, at the line of their first option."""
     marked = list(_marked(text, _LETTERS)) or list(_marked(text, _NUMBERS))
-    if marked:
-        yield from marked
-    else:
-        yield from _ticked(text)
-        yield from _bare(text)
-        yield from _gift(text)
+    yield from marked or _bare(text)
 
 
 def _marked(text: str, seconds: Sequence[re.Pattern[str]]) -> Iterator[Shaped]:
@@ -123,7 +114,7 @@ def _judged(text: str, places: list[int]) -> bool | None:
     upper, numbered = text[places[0]].isupper(), text[places[0]].isdigit()
     clauses = sum(_CLAUSE.search(option) is not None for option in options)
     long = sorted(len(option.split()) for option in options)[len(options) // 2] > 25
-    if 2 * clauses >= len(options) or long or len(stem.split()) < 3:
+    if 2 * clauses >= len(options) or long or n_words(stem) < 3:
         return None
     if numbered or not upper:
         shaped = asks and (answered or (not numbered and _PRONOUN.search(stem) is not None))
@@ -160,23 +151,6 @@ def _stem(text: str, at: int) -> str:
     return before[cut + 2 :] if cut >= 0 else before
 
 
-def _ticked(text: str) -> Iterator[Shaped]:
-    """A question over at least three tick boxes of which one is ticked."""
-    if "?" not in text or not any(mark in text for mark in _TICKED):
-        return
-    lines = text.split("\n")
-    end = 0
-    for i in [i for i, line in enumerate(lines) if "?" in line]:
-        if i < end or _TICKS.search(lines[i]):
-            continue
-        end = i + 1
-        while end < len(lines) and (_TICKS.search(lines[end]) or (end == i + 1 and not lines[end].strip())):
-            end += 1
-        marks = [match[0][1] for line in lines[i + 1 : end] if (match := _TICKS.search(line))]
-        if len(marks) >= 3 and sum(mark != " " for mark in marks) == 1:
-            yield Shaped(i + 1, True)
-
-
 def _bare(text: str) -> Iterator[Shaped]:
     """A question, at least three short lines, then a line that says the answer."""
     lines = Lines(text)
@@ -209,16 +183,3 @@ def _asked(above: str, answer_line: str) -> bool:
         return False
     answer = answer_line.split(":", 1)[-1].split("=", 1)[-1].strip(_LEADERS + ".").lower()
     return bool(answer) and any(answer == option.lower().rstrip(".") for option in options)
-
-
-def _gift(text: str) -> Iterator[Shaped]:
-    """A stem, then braces with a right option after `=` and wrong ones after `~`."""
-    if "~" not in text:
-        return
-    lines = Lines(text)
-    for at in [match.start() for match in _BRACED.finditer(text)]:
-        end = text.find("}", at, at + 3000)
-        options = re.split(r"[=~]", text[at + 1 : end]) if end >= 0 else []
-        asks = len(text[max(0, at - _LONGEST) : at].rpartition("\n\n")[2].split()) >= 3
-        if asks and len(options) >= 4 and all(_LETTERED.search(o) for o in options[1:]):
-            yield Shaped(lines.of(at), True)

@@ -39,6 +39,9 @@ _DETECTORS: tuple[tuple[str, Callable[[str], Iterator[Shaped]]], ...] = (
     ("RBG103", prose_items),
 )
 _MOST = 5000
+_PLAIN = {ord(wide): narrow for wide, narrow in zip("？؟：）（．，、　", "??:)(.,, ", strict=True)}
+"""Marks of other scripts; their letters A to J are read as the plain ones too."""
+_PLAIN |= {0xFF21 + i: chr(65 + i) for i in range(10)}
 Sighting = tuple[str, int, str]
 """The id of a rule, an offset, and what to say."""
 
@@ -76,12 +79,12 @@ class Shapes:
         """Count the shapes of one reading."""
         if reading.words:
             return
+        text = reading.text if reading.text.isascii() else reading.text.translate(_PLAIN)
         for rule, detector in _DETECTORS[-1:] if reading.joined else _DETECTORS:
             if detector is named_items and self._found.get((reading.source, rule)):
                 continue  # the parsed records are counted already, and better
             items = [
-                Shaped(reading.line_at(shaped.line), shaped.keyed)
-                for shaped in islice(detector(reading.text), _MOST)
+                Shaped(reading.line_at(shaped.line), shaped.keyed) for shaped in islice(detector(text), _MOST)
             ]
             if items and _weight(items) > _weight(self._found.get((reading.source, rule), [])):
                 self._found[reading.source, rule] = items
