@@ -115,6 +115,17 @@ def _letters(data: bytes) -> bytes:
     return bytes(re.sub(rb"[^A-Za-z]+", b"", data))
 
 
+_AROUND_TOKENS = re.compile(
+    rb"[\"'][^\"'\n]{0,40}[\"']\s*:|<[^<>\n]{0,200}>|\b(?:null|true|false|None|nan)\b"
+)
+
+
+def _tokens(data: bytes) -> bytes:
+    """Tokens in records and cells, one after the other: without names, tags and numbers, and nothing between letters."""
+    bare = _AROUND_TOKENS.sub(b"", data)
+    return _letters(bare) if bare != data else b""
+
+
 def _runs(pattern: "re.Pattern[bytes]", decode: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
     def undo(data: bytes) -> bytes:
         out = []
@@ -158,6 +169,7 @@ _UNDO: dict[str, Callable[[bytes], bytes]] = {
     "ROT13": lambda data: data.translate(_ROT13),
     "reversed": lambda data: data[::-1] + b"\n" + data.decode("utf-8", "ignore")[::-1].encode(),
     "letters alone": _letters,
+    "tokens": _tokens,
 }
 
 
@@ -239,6 +251,21 @@ _UNPACK: dict[str, Callable[[bytes], Iterator[bytes]]] = {
     "SQLite": _sqlite,
 }
 
+
+def _pieces(text: str, mark: str = " ") -> list[str]:
+    """The text as a tokenizer cuts it: words in fours, `mark` before each that follows a blank."""
+    words = text.split(" ")
+    return [
+        (mark if n and not i else "") + word[i : i + 4]
+        for n, word in enumerate(words)
+        for i in range(0, len(word), 4)
+    ]
+
+
+def _each(form: Callable[[int, str], str], text: str, sep: str = "", mark: str = " ") -> bytes:
+    return sep.join(form(i, piece) for i, piece in enumerate(_pieces(text, mark))).encode()
+
+
 ENCODERS: dict[str, Callable[[str], bytes]] = {
     "UTF-8": str.encode,
     "UTF-16LE": lambda t: t.encode("utf-16-le"),
@@ -269,6 +296,19 @@ ENCODERS: dict[str, Callable[[str], bytes]] = {
     "bz2": lambda t: b"junk" + bz2.compress(t.encode()),
     "xz": lambda t: b"junk" + lzma.compress(t.encode()),
     "base64 of gzip": lambda t: base64.b64encode(__import__("gzip").compress(t.encode())),
+    "token records": lambda t: json.dumps(
+        [{"token": p, "logprob": -0.25, "top": None} for p in _pieces(t)]
+    ).encode(),
+    "prompt_logprobs": lambda t: json.dumps(
+        [{str(i): {"logprob": -1.5, "rank": 2, "decoded_token": p}} for i, p in enumerate(_pieces(t))]
+    ).encode(),
+    "columns of tokens": lambda t: json.dumps({"token": dict(enumerate(_pieces(t, "Ġ")))}).encode(),
+    "token and number a line": lambda t: _each(lambda i, p: f"{p}\t-{i}.25\n", t),
+    "BPE": lambda t: _each(lambda i, p: p, t, " ", "Ġ"),
+    "WordPiece": lambda t: _each(lambda i, p: p if p[:1] == " " else f" ##{p}", t),
+    "table of a page": lambda t: _each(lambda i, p: f"<tr>\n<td>{p}</td>\n<td>{i}.5</td>\n</tr>\n", t),
+    "one token a cell": lambda t: _each(lambda i, p: f'"{p}"', t, ","),
+    "LaTeX table": lambda t: _each(lambda i, p: f"{i} & {p} & 0.5 \\\\\n", t),
     "pickle": lambda t: __import__("pickle").dumps({"a": [t]}),
 }
 """The disguises by which the search is tested; no part of the search itself."""

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tools.leak.encodings import ENCODERS
 from tools.leak.world import World
 
 Plant = Callable[[World, str], str]
@@ -164,12 +165,23 @@ def core(world: World, text: str) -> str:
     return _out(world, "core.1234", os.urandom(5000) + text.encode("utf-16-le") + os.urandom(5000))
 
 
+def log_probabilities(world: World, text: str) -> str:
+    """A record of log-probabilities by token."""
+    return _out(world, "plant-logprobs.json", ENCODERS["token records"](text))
+
+
+def table(world: World, text: str) -> str:
+    """A page with one token a cell."""
+    return _out(world, "plant-table.html", ENCODERS["table of a page"](text))
+
+
 PLANTS: dict[str, Plant] = {
     "log": log, "traceback": traceback, "terminal": terminal, "stderr of a child": child_stderr,
     "command line of a child": command_line, "text in a cache": cache_text, "SQLite free page": free_page,
     "token ids": token_ids, "token ids in JSON": token_list, "HTML comment": comment, "file name": file_name,
     "base64 in JSON": encoded, "pickle": pickled, "removed file": removed, "PNG metadata": picture,
     "unkeyed digest": digest, "core dump": core,
+    "log-probabilities": log_probabilities, "table of tokens": table,
 }  # fmt: skip
 
 
