@@ -223,11 +223,11 @@ def list_(template_dir: tuple[Path, ...], json_: bool) -> int:
 @TEMPLATE_DIR
 def show(template_id: str, template_dir: tuple[Path, ...]) -> int:
     """The files of one template, as they are."""
-    from robustify.freeform.judge.store import get_store, read
+    from robustify.freeform.judge.store import get_store, pack_text
 
     template = get_store(template_dir).get(template_id)
     for name in template.files:
-        click.echo(f"=== {name}\n{read(template.root, name).rstrip()}")
+        click.echo(f"=== {name}\n{pack_text(template.root, name).rstrip()}")
     return 0
 
 

@@ -20,7 +20,7 @@ from robustify.freeform.grade.quantities import whole_quantity
 from robustify.freeform.jsonl import appending, read_rows
 from robustify.freeform.judge.prompting import prompt_sha256, rendered, sealed_digest
 from robustify.freeform.judge.store import PromptTemplate, TemplateStore, get_store
-from robustify.freeform.schema import AnswerRow, FreeItem, Kind, answer_from, plain
+from robustify.freeform.schema import AnswerRow, FreeItem, Kind, answer_from
 from robustify.item import Item
 from robustify.judge.cloze import exclusion
 from robustify.redaction.silence import muted
@@ -160,7 +160,7 @@ def prompt_of(item: FreeItem, how: Generation, *, has_chat_template: bool = Fals
 def answer_key(item_id: str, model: str, prompt: str, params: Mapping[str, Any]) -> str:
     """The digest that identifies an answer."""
     return hashlib.sha256(
-        json.dumps([item_id, model, prompt, plain(params)], sort_keys=True).encode()
+        json.dumps([item_id, model, prompt, dict(params)], sort_keys=True).encode()
     ).hexdigest()
 
 

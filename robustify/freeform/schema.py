@@ -216,21 +216,12 @@ class GradeResult(KeptHere):
 
     def json(self) -> dict[str, Any]:
         """One line of a grades file."""
-        return {"schema": SCHEMA, **plain(asdict(self))}
-
-
-def plain(value: Any) -> Any:
-    """Tuples as lists and mappings as dicts, as JSON will give them back."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(inner) for inner in value]
-    return value
+        return {"schema": SCHEMA, **asdict(self)}
 
 
 def item_json(item: FreeItem) -> dict[str, Any]:
     """One line of a file of items."""
-    return dict(plain(asdict(item)))
+    return asdict(item)
 
 
 def item_from(row: Mapping[str, Any]) -> FreeItem:

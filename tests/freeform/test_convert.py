@@ -21,7 +21,6 @@ from robustify.freeform.schema import (
     answer_from,
     grade_from,
     item_from,
-    plain,
 )
 from robustify.item import Item
 
@@ -93,8 +92,8 @@ def test_rows_read_back_from_json() -> None:
         "i", "m", "nuggets", "nuggets/1", "scored", 1.0, "correct", "judge", "judge", "so", "so", ("f",), None, None,
         None, trace(), (NuggetGrade("n", "vital", "support"),), {"vital": 1.0}, "key", "sha", "g",
     )  # fmt: skip
-    assert item_from(json.loads(json.dumps(plain(asdict(item))))) == item
-    assert answer_from(json.loads(json.dumps(plain(asdict(answer))))) == answer
+    assert item_from(json.loads(json.dumps(asdict(item)))) == item
+    assert answer_from(json.loads(json.dumps(asdict(answer)))) == answer
     assert grade_from(json.loads(json.dumps(grade.json()))) == grade
     assert grade.json()["schema"] == SCHEMA
 

@@ -8,7 +8,7 @@ import pytest
 
 from bench import freeform as bench
 from robustify.cli.free import free
-from robustify.freeform.judge.store import get_store, read
+from robustify.freeform.judge.store import get_store, pack_text
 from tools.docs import freeform as docs_freeform
 
 PAGE = Path(__file__).parents[2] / "docs" / "freeform.md"
@@ -29,7 +29,7 @@ def test_the_appendix_holds_every_prompt() -> None:
     shown = docs_freeform.prompts()
     for template in get_store():
         for name in template.files:
-            assert read(template.root, name).rstrip() in shown
+            assert pack_text(template.root, name).rstrip() in shown
 
 
 def test_every_command_is_named() -> None:

@@ -19,7 +19,7 @@ from robustify.freeform.grade.graders import Grading, grade_answers
 from robustify.freeform.jsonl import read_rows
 from robustify.freeform.judge.judges import Call, Completion, HttpJudge
 from robustify.freeform.judge.prompting import Message
-from robustify.freeform.permit import cell, cells, prepared, released, share
+from robustify.freeform.permit import cell, cells, prepared, released_summary, share
 from robustify.freeform.questions import Generation, convert_item, prompt_of
 from robustify.freeform.report import markdown_page, summarise
 from robustify.freeform.schema import (
@@ -319,7 +319,7 @@ def test_a_released_summary_is_built_from_a_list_of_places() -> None:
     public = [replace(g, restricted=False, adapter="") for g in graded("a", 20, 40)]
     told = summarise([], public) | {"n_items": 40, "secret": 1}
     told["models"]["m"]["all"]["secret"] = 1
-    assert "secret" not in json.dumps(released(told, 10))
+    assert "secret" not in json.dumps(released_summary(told, 10))
 
 
 def test_rows_of_two_sets_are_refused(mock: Path) -> None:

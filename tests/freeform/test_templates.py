@@ -14,7 +14,7 @@ from robustify.errors import DataError, UsageError
 from robustify.freeform.judge.conversation import Shot, check_leak, pick_shots, read_shots, turns
 from robustify.freeform.judge.label_parse import FORMAT_TYPES, parse_labels_multi_format
 from robustify.freeform.judge.prompting import Message, prompt_sha256, rendered
-from robustify.freeform.judge.store import TemplateStore, get_store, read, read_pack
+from robustify.freeform.judge.store import TemplateStore, get_store, pack_text, read_pack
 from robustify.freeform.judge.verdicts import SUPPORT3
 from robustify.freeform.schema import FreeItem
 
@@ -186,7 +186,7 @@ def test_a_template_cannot_read_out_of_its_pack(tmp_path: Path) -> None:
     folder = pack(tmp_path / "mine")
     for name in ("../secret.j2", "/etc/hostname"):
         with pytest.raises(DataError):
-            read(folder, name)
+            pack_text(folder, name)
     (folder / "short.j2").write_text("{% block user %}{% include '../secret.j2' %}{% endblock %}")
     (template,) = read_pack(folder, "mine:")
     with pytest.raises(UsageError, match="TemplateNotFound"):

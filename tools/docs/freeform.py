@@ -76,7 +76,7 @@ def templates() -> str:
 
 def prompts() -> str:
     """Every file of every template, with the versions that use it and where its words come from."""
-    from robustify.freeform.judge.store import get_store, read
+    from robustify.freeform.judge.store import get_store, pack_text
 
     store = get_store()
     used: dict[str, list[str]] = {}
@@ -86,7 +86,7 @@ def prompts() -> str:
         for name in template.files:
             used.setdefault(name, []).append(template.id)
             sources.setdefault(name, template.source)
-            texts[name] = read(template.root, name)
+            texts[name] = pack_text(template.root, name)
     return "\n".join(
         f"### `{name}`\n\nUsed by {', '.join(f'`{i}`' for i in used[name])}. Words: {sources[name]}.\n\n"
         f"```jinja\n{texts[name].rstrip()}\n```\n"

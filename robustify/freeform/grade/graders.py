@@ -27,7 +27,7 @@ from robustify.freeform.judge.conversation import Judging, judged_reply, toleran
 from robustify.freeform.judge.judges import Judge
 from robustify.freeform.judge.prompting import sealed_digest
 from robustify.freeform.judge.verdicts import scale_of
-from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult, grade_from, plain
+from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult, grade_from
 
 Mode = Literal["deterministic", "auto", "judge", "both"]
 Plugin = Callable[[FreeItem, str, Judge | None], GradeResult]
@@ -259,12 +259,12 @@ def _about(rules: Grading, judge: Judge | None) -> str:
     how = {f.name: getattr(rules.judging, f.name) for f in fields(rules.judging) if f.name != "store"}
     how["shots"] = [asdict(shot) for shot in rules.judging.shots]
     asked = judge.name if judge is not None and rules.mode != "deterministic" else None
-    return json.dumps(plain([fixed, how, rules.templates(), asked, GRADERS]), sort_keys=True)
+    return json.dumps([fixed, how, rules.templates(), asked, dict(GRADERS)], sort_keys=True)
 
 
 def _key(item: FreeItem, row: AnswerRow, about: str) -> str:
     return _digest(
-        json.dumps([plain(asdict(item)), row.model, row.prompt_sha256, _digest(row.text), row.error, about])
+        json.dumps([asdict(item), row.model, row.prompt_sha256, _digest(row.text), row.error, about])
     )
 
 

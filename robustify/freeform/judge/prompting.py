@@ -17,7 +17,7 @@ import jinja2
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from robustify.errors import UsageError
-from robustify.freeform.judge.store import PromptTemplate, TemplateStore, get_store, read
+from robustify.freeform.judge.store import PromptTemplate, TemplateStore, get_store, pack_text
 from robustify.redaction.text import KeptHere
 
 LANGUAGES = {
@@ -122,7 +122,7 @@ def _domain(domain: object, store: TemplateStore | None) -> str:
         return ""
     name = str(domain)
     template = (store or get_store()).get(name if "/" in name else f"domain/{name}")
-    return read(template.root, template.files[0]).strip()
+    return pack_text(template.root, template.files[0]).strip()
 
 
 def _fencing(nonce: str) -> Callable[[str, object], str]:
@@ -150,7 +150,7 @@ def _numbered(texts: Sequence[str]) -> str:
 @lru_cache(maxsize=256)
 def _environment(template: PromptTemplate) -> jinja2.Environment:
     def load(name: str) -> str | None:
-        return read(template.root, name) if name in template.files else None
+        return pack_text(template.root, name) if name in template.files else None
 
     return ImmutableSandboxedEnvironment(
         loader=jinja2.FunctionLoader(load),

@@ -77,7 +77,7 @@ class PromptTemplate:
         Raises:
             DataError: one of them is missing.
         """
-        return digest(read(self.root, name) for name in self.files)
+        return digest(pack_text(self.root, name) for name in self.files)
 
 
 class TemplateStore:
@@ -140,7 +140,7 @@ def digest(contents: "Iterator[str] | Sequence[str]") -> str:
     return hashlib.sha256("\0".join(contents).encode()).hexdigest()
 
 
-def read(root: "Traversable", name: str) -> str:
+def pack_text(root: "Traversable", name: str) -> str:
     """A file of a pack.
 
     Raises:
