@@ -4,7 +4,8 @@ Every case is paired A B A B: lm-eval's `hf` at its best batch size of 8, 16 and
 score cache, the same float32 weights in memory on both sides, tokenisation included. Ratios are of neighbours, so
 that a machine which slows down slows both.
 
-`python -m bench.scoring [CASE...]` measures these cases only and leaves the others in the file as they were.
+`python -m bench.scoring [CASE...]` measures these cases only and leaves the others in the file as they were. The cases
+`size_*` are models of the Llama shape with random weights, of which the ratio must not fall as they grow.
 """
 
 import gc
@@ -13,15 +14,17 @@ import os
 import platform
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from bench.cases import CASES, Case
+from bench.cases import CASES, Case, arc, asked
 from bench.matrix import matrix_rate
 from bench.warm import warm
 from robustify.engines.local.engine import HF
@@ -35,6 +38,9 @@ PAIRS = 3
 BATCH_SIZES = (8, 16, 32)
 TRIED_ON = 40
 """Requests, spread over a case, on which lm-eval's batch sizes are compared."""
+SIZES = {"135m": (576, 1536, 30, 9, 3), "500m": (1280, 3584, 24, 20, 5), "1b": (2048, 8192, 16, 32, 8)}
+"""Width, width of the MLP, layers, heads and heads of keys; the vocabulary is SmolLM2's 49,152 tokens."""
+SIZED = replace(CASES[0], items=4, goal=1.0, requests=lambda: asked(arc(4), ("full", "cloze")))
 
 
 def main(wanted: Sequence[str]) -> int:
@@ -43,6 +49,7 @@ def main(wanted: Sequence[str]) -> int:
     todo: dict[str, Callable[[], dict[str, Any]]] = {"matrix_rate": lambda: matrix_rate(MODEL)}
     todo |= {case.name: lambda case=case: _measured(case) for case in CASES}
     todo |= {"warm": lambda: warm(MODEL)}
+    todo |= {f"size_{size}": lambda size=size: _sized(size) for size in SIZES}
     if unknown := set(wanted) - set(todo):
         print(f"unknown: {', '.join(sorted(unknown))}; expected some of {', '.join(todo)}", file=sys.stderr)
         return 2
@@ -70,15 +77,33 @@ def _machine() -> dict[str, Any]:
     }
 
 
-def _measured(case: Case) -> dict[str, Any]:
+def _sized(size: str) -> dict[str, Any]:
+    """A model of this size, made of random weights under SmolLM2's tokenizer, and gone afterwards."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig
+
+    width, mlp, layers, heads, keys = SIZES[size]
+    config = LlamaConfig(
+        vocab_size=49152, hidden_size=width, intermediate_size=mlp, num_hidden_layers=layers,
+        num_attention_heads=heads, num_key_value_heads=keys, tie_word_embeddings=True,
+    )  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        AutoTokenizer.from_pretrained(locate(MODEL, cache_folder())).save_pretrained(folder)
+        model = AutoModelForCausalLM.from_config(config)
+        n = sum(weight.numel() for weight in model.parameters())
+        model.save_pretrained(folder)
+        del model
+        return {"parameters": n, **_measured(SIZED, Path(folder))}
+
+
+def _measured(case: Case, folder: Path | None = None) -> dict[str, Any]:
     from lm_eval.models.huggingface import HFLM
 
     requests = case.requests()
-    folder = locate(MODEL, cache_folder())
+    folder = folder or locate(MODEL, cache_folder())
     peer = HFLM(str(folder), device="cpu", dtype="float32", batch_size=BATCH_SIZES[0])
     with HF(MODEL, folder) as engine:
         sizes = _best_batch_size(peer, requests)
-        engine.loglikelihoods(requests[:: len(requests) // TRIED_ON])
+        engine.loglikelihoods(requests[:: max(1, len(requests) // TRIED_ON)])
         pairs = []
         for _ in range(PAIRS):
             theirs, seconds_peer = _timed(lambda: _peer(peer, requests))

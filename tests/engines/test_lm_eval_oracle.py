@@ -4,7 +4,6 @@ The long proof takes 60 items, zero-shot and five-shot, minutes each, so that on
 """
 
 import gc
-import json
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
@@ -30,17 +29,16 @@ NEAR = 1e-3
 @pytest.fixture(scope="module")
 def asked(data: Path) -> list[tuple[int, Request]]:
     """(number of the asking, request): cloze and letters of real items, in their own order."""
-    found: list[tuple[int, Request]] = []
-    lines = (data / "arc" / "ARC-Challenge-Test.jsonl").read_text(encoding="utf-8").splitlines()
-    for i, line in enumerate(lines[:N_ITEMS]):
-        question = json.loads(line)["question"]
-        texts = [choice["text"] for choice in question["choices"]]
-        letters = "ABCDE"[: len(texts)]
-        shown = "".join(f"{letter}. {text}\n" for letter, text in zip(letters, texts, strict=True))
-        cloze, full = f"Question: {question['stem']}\nAnswer:", f"{question['stem']}\n{shown}Answer:"
-        found += [(2 * i, Request(cloze, f" {text}")) for text in texts]
-        found += [(2 * i + 1, Request(full, f" {letter}")) for letter in letters]
-    return found
+    return numbered(planned(data, N_ITEMS))
+
+
+def planned(data: Path, n: int, shots: int = 0) -> list[Planned]:
+    items = load(Source(path=str(data / "arc" / "ARC-Challenge-Test.jsonl"))).items[:n]
+    return plan(items, Asking(views=("full", "cloze"), orders=1, shots=shots))
+
+
+def numbered(askings: list[Planned]) -> list[tuple[int, Request]]:
+    return [(i, request) for i, asking in enumerate(askings) for request in asking.requests]
 
 
 @pytest.fixture(scope="module", params=["smollm2-135m", pytest.param("gemma3-270m", marks=pytest.mark.proof)])
@@ -73,15 +71,12 @@ def theirs(folder: Path, asked: list[tuple[int, Request]]) -> list[float]:
     return [total for total, _ in model.loglikelihood(instances, disable_tqdm=True)]
 
 
-@pytest.mark.slow
-def test_every_log_likelihood_is_theirs(pair: tuple[list[Any], list[float]]) -> None:
+def test_every_log_likelihood_and_pick_is_theirs(
+    pair: tuple[list[Any], list[float]], asked: list[tuple[int, Request]]
+) -> None:
     mine, reference = pair
     worst = max(abs(a.total - b) for a, b in zip(mine, reference, strict=True))
     assert worst <= NEAR, f"furthest apart: {worst:.2e} nats"
-
-
-def test_every_pick_is_theirs(pair: tuple[list[Any], list[float]], asked: list[tuple[int, Request]]) -> None:
-    mine, reference = pair
     for number, rows in groupby(range(len(asked)), key=lambda i: asked[i][0]):
         places = list(rows)
         picks = [max(places, key=lambda i: side[i]) for side in ([s.total for s in mine], reference)]
@@ -112,11 +107,11 @@ def test_every_token_is_theirs(name: str, asked: list[tuple[int, Request]]) -> N
         assert (list(mine.context), list(mine.continuation)) == (context, continuation)
 
 
-def accuracies(planned: list[Planned], totals: list[float]) -> dict[tuple[str, str], float]:
+def accuracies(askings: list[Planned], totals: list[float]) -> dict[tuple[str, str], float]:
     """lm-eval's `acc` (greatest sum) and `acc_norm` (greatest sum per character) of either view."""
     right: dict[tuple[str, str], list[bool]] = {}
     numbers = iter(totals)
-    for asking in planned:
+    for asking in askings:
         scores = [next(numbers) for _ in asking.requests]
         item, view = asking.item, asking.template.view
         lengths = [len(choice) for choice in item.choices]
@@ -135,10 +130,8 @@ def accuracies(planned: list[Planned], totals: list[float]) -> dict[tuple[str, s
 def test_sixty_items_are_scored_as_lm_eval_does(name: str, shots: int, data: Path) -> None:
     from robustify.engines.local.engine import HF
 
-    items = load(Source(path=str(data / "arc" / "ARC-Challenge-Test.jsonl"))).items[:N_PROOF]
-    planned = plan(items, Asking(views=("full", "cloze"), orders=1, shots=shots))
-    asked = [(i, request) for i, asking in enumerate(planned) for request in asking.requests]
-    folder = model_folder(name)
+    askings = planned(data, N_PROOF, shots)
+    asked, folder = numbered(askings), model_folder(name)
     with HF(name, folder) as engine:
         mine = [scored.total for scored in engine.loglikelihoods([request for _, request in asked])]
         assert engine.path == "trees"
@@ -146,5 +139,5 @@ def test_sixty_items_are_scored_as_lm_eval_does(name: str, shots: int, data: Pat
     reference = theirs(folder, asked)
     worst = max(abs(a - b) for a, b in zip(mine, reference, strict=True))
     assert worst <= NEAR, f"furthest apart: {worst:.2e} nats"
-    assert accuracies(planned, mine) == accuracies(planned, reference)
-    assert len(accuracies(planned, mine)) == 4
+    assert accuracies(askings, mine) == accuracies(askings, reference)
+    assert len(accuracies(askings, mine)) == 4

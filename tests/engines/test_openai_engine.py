@@ -265,18 +265,13 @@ def test_what_goes_wrong_later_ends_the_run_and_keeps_what_was_right(
         assert 0 < server.completions - before < 40
 
 
-def test_another_model_in_the_middle_is_refused(server: Stub, tmp_path: Path) -> None:
-    with OpenAIServer(model(server), tmp_path) as engine:
-        engine.fingerprint()
-        server.manner.says = "cheaper-model"
-        with pytest.raises(ModelError, match="answered as 'cheaper-model'"):
-            engine.loglikelihoods(REQUESTS)
-        with pytest.raises(ModelError, match="answered as 'cheaper-model'"):
-            engine.write(["hello"], max_tokens=3)
-
-
-@pytest.mark.parametrize("says", ["Question: the secret cat", "secret", "a" * 200, "cat\nblue"])
-def test_a_name_that_may_be_a_piece_of_a_prompt_is_not_shown(says: str, server: Stub, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "says", ["cheaper-model", "Question: the secret cat", "secret", "a" * 200, "cat\nblue"]
+)
+def test_another_model_is_refused_and_a_name_that_may_be_a_piece_of_a_prompt_is_not_shown(
+    says: str, server: Stub, tmp_path: Path
+) -> None:
+    shown = "'cheaper-model'" if says == "cheaper-model" else "a name that is not shown"
     with OpenAIServer(model(server), tmp_path) as engine:
         engine.fingerprint()
         engine.write(["hello"], max_tokens=3)
@@ -285,7 +280,7 @@ def test_a_name_that_may_be_a_piece_of_a_prompt_is_not_shown(says: str, server: 
             lambda: engine.loglikelihoods(REQUESTS[:4]),
             lambda: engine.write(["a secret"], max_tokens=3),
         ):
-            with pytest.raises(ModelError, match="answered as a name that is not shown") as e:
+            with pytest.raises(ModelError, match=f"answered as {shown}") as e:
                 ask()
             assert no_text(e.value)
             assert "aaa" not in str(e.value)

@@ -257,20 +257,6 @@ def test_a_model_for_which_trees_do_not_work_is_found_out(
     assert [f.total for f in found] == pytest.approx([r.total for r in right], abs=1e-4)
 
 
-def test_another_error_in_the_middle_is_not_hidden(
-    llama: Path, joined: FakeRay, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with ray_remote.open_remote(model_at(llama), llama, None) as engine:
-        engine.loglikelihoods(REQUESTS[:3])
-
-        def broken(*_: Any) -> Any:
-            raise RuntimeError("something else")
-
-        monkeypatch.setattr(tree.Trees, "_pass", broken)
-        with pytest.raises(RuntimeError, match="something else"):
-            engine.loglikelihoods(REQUESTS)
-
-
 def test_a_batch_that_does_not_fit_on_a_worker_is_halved(
     llama: Path, joined: FakeRay, monkeypatch: pytest.MonkeyPatch
 ) -> None:

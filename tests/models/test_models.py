@@ -304,18 +304,15 @@ def test_pickled_weights_are_refused(copied: Path, name: str) -> None:
     (copied / "model.safetensors").rename(copied / name)
     with pytest.raises(ModelError, match="pickled weights are never loaded; convert to safetensors"):
         locate(str(copied), copied)
+    for missing in (name, "config.json"):
+        (copied / missing).unlink()
+        with pytest.raises(ModelError, match="has no"):
+            locate(str(copied), copied)
 
 
 def test_a_model_that_brings_code_is_refused(copied: Path) -> None:
     spoil_config(copied, auto_map={"AutoModelForCausalLM": "modeling.Evil"})
     with pytest.raises(ModelError, match="custom code"):
-        locate(str(copied), copied)
-
-
-@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
-def test_a_folder_without_its_files_is_refused(copied: Path, name: str) -> None:
-    (copied / name).unlink()
-    with pytest.raises(ModelError, match="has no"):
         locate(str(copied), copied)
 
 
