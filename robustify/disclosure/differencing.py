@@ -14,7 +14,7 @@ The attacker is granted the counts of every part, and that the flags of shared i
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from robustify.disclosure.coarse import TopicBlock, available
 from robustify.errors import AuthorisationError, DataError
@@ -66,6 +66,14 @@ class Release:
     def n(self) -> int:
         """All items."""
         return sum(len(found) for cell in self.cells for found in cell.digests.values())
+
+    def under(self, other: Mapping[str, str], version: str) -> "Release":
+        """The same with these digests in the place of its own, where there are others; ids of this version."""
+        cells = (
+            Cell(cell.name, {v: tuple(other.get(d, d) for d in found) for v, found in cell.digests.items()})
+            for cell in self.cells
+        )
+        return replace(self, version=version, cells=tuple(cells))
 
     def places(self, verdict: str) -> dict[str, int]:
         """The cell of each digest where this release counts items of this verdict; else nothing.

@@ -14,7 +14,7 @@ import hmac
 import json
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -29,7 +29,7 @@ from robustify.item import Item
 from robustify.restricted.account import settings_folder, write_private
 from robustify.restricted.ids import PREFIX, item_id
 from robustify.restricted.secret_key import VARIABLE as KEY_VARIABLE
-from robustify.restricted.secret_key import evaluator_key, key_file_named
+from robustify.restricted.secret_key import evaluator_key, key_file_named, keys
 
 FORMAT = "robustify.ledger/1"
 ANCHOR_FORMAT = "robustify.ledger-length/1"
@@ -140,10 +140,42 @@ def read(key: Key, file: Path) -> Ledger:
     return Ledger(lines, tuple(_entry(n, row) for n, row in enumerate(rows[1:], start=1)))
 
 
-def record(key: Key, file: Path, release: Release, k: int, despite: str = "") -> Entry:
+def under_older_keys(items: Sequence[Item], key: Key) -> dict[str, dict[str, str]]:
+    """By the id of each other key that has a ledger: its digest of every item, and that of this key."""
+    own = [digest(key, item) for item in items]
+    return {
+        older.id: dict(zip((digest(older, item) for item in items), own, strict=True))
+        for older, file in keys()
+        if older.id != key.id and file is not None and _is_there(older, beside(file))
+    }
+
+
+def older_releases(digests: Mapping[str, Mapping[str, str]]) -> list[Release]:
+    """What was published under the other keys, with the digests of this one where an item is in both.
+
+    Raises:
+        AuthorisationError: as `read`, also for a ledger that was not there when the digests were made.
+    """
+    # Nobody without both keys intersects lists of two keys: they are of other versions. Counts are subtracted as any.
+    return [
+        entry.release.under(digests[older.id], f"{older.id} {entry.release.version}")
+        for older, file in keys()
+        if older.id in digests and file is not None
+        for entry in read(older, beside(file)).entries
+    ]
+
+
+def _is_there(key: Key, file: Path) -> bool:
+    return file.exists() or file.is_symlink() or _anchor(key)[0] > 0
+
+
+def record(
+    key: Key, file: Path, release: Release, k: int, despite: str = "", older: Sequence[Release] = ()
+) -> Entry:
     """Record a release before anything of it is written; one of the same content is not recorded again.
 
-    `despite`: a person's reason to publish what would be refused; it is recorded too.
+    `despite`: a person's reason to publish what would be refused; it is recorded too. `older`: what was published under
+    older keys (`older_releases`).
 
     Raises:
         AuthorisationError: with earlier releases it reveals too much (`differencing.revealed`); or as `read`.
@@ -157,7 +189,7 @@ def record(key: Key, file: Path, release: Release, k: int, despite: str = "") ->
         same = (one for one in ledger.entries if one.release.content == release.content)
         if (known := next(same, None)) is not None:
             return known
-        why = revealed(release, [one.release for one in ledger.entries], k)
+        why = revealed(release, [*older, *(one.release for one in ledger.entries)], k)
         if why is not None and not despite:
             raise AuthorisationError(
                 f"{release.dataset} {release.version}, {release.what}: beside earlier releases it {why}; publish what is "

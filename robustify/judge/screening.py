@@ -16,8 +16,7 @@ from robustify.judge.positions import favoured_place, position_share, row_groups
 from robustify.screen.chance import Chance
 from robustify.screen.consensus import d4_rule
 from robustify.screen.independence import agreement_intervals, independence, voter_agreement
-from robustify.screen.item_index import ItemIndex
-from robustify.screen.key_positions import Places, shares_by_options, where_keys_stand
+from robustify.screen.item_index import ItemIndex, Places, shares_by_options, where_keys_stand
 from robustify.screen.screen_rules import VIEW_OF, ScreenRules
 from robustify.screen.votes import PROBE, UNANSWERED, Votes, first_template
 from robustify.stats.decoys import Cut

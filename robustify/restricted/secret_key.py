@@ -57,7 +57,7 @@ def key_named(name: str) -> Key:
     Raises:
         AuthorisationError: as `evaluator_key`, also for a key on the ring; a ring that is no folder.
     """
-    return next((key for key, _ in _keys() if key.id == name), evaluator_key())
+    return next((key for key, _ in keys() if key.id == name), evaluator_key())
 
 
 def key_file_named(name: str) -> Path | None:
@@ -66,11 +66,15 @@ def key_file_named(name: str) -> Path | None:
     Raises:
         AuthorisationError: as `key_named`.
     """
-    return next((file for key, file in _keys() if key.id == name), None)
+    return next((file for key, file in keys() if key.id == name), None)
 
 
-def _keys() -> Iterator[tuple[Key, Path | None]]:
-    """The key in force, then those of the ring, each with its file; a file is opened when its turn comes."""
+def keys() -> Iterator[tuple[Key, Path | None]]:
+    """The key in force, then those of the ring, each with its file; a file is opened when its turn comes.
+
+    Raises:
+        AuthorisationError: as `key_named`.
+    """
     named = os.environ.get(FILE_VARIABLE)
     yield evaluator_key(), Path(named) if named else None
     ring = os.environ.get(RING)

@@ -13,7 +13,7 @@ from statistics import NormalDist
 import numpy as np
 
 from robustify.arrays import Bools, Floats, Ints
-from robustify.screen.key_positions import Places, key_shares
+from robustify.screen.item_index import Places, key_shares
 from robustify.stats.distributions import central, poisson_binomial, upper_tail
 from robustify.stats.intervals import (
     FEWEST_CLUSTERS,

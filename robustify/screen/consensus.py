@@ -15,8 +15,7 @@ from robustify.answers import Answers
 from robustify.arrays import Bools, Ints
 from robustify.errors import UsageError
 from robustify.screen.chance import Chance, chance, chance_by_place
-from robustify.screen.item_index import ItemIndex
-from robustify.screen.key_positions import where_keys_stand
+from robustify.screen.item_index import ItemIndex, where_keys_stand
 from robustify.screen.screen_rules import FDR, ScreenRules, require_voters, votes_needed
 from robustify.screen.votes import UNANSWERED, Flagging, Votes, cast_votes, models_asked
 

@@ -37,8 +37,7 @@ from robustify.baselines.linear_probes import TEMPLATE as HEAD_TEMPLATE
 from robustify.baselines.linear_probes import VIEW as HEAD
 from robustify.baselines.ngrams import LEAST, scorers
 from robustify.item import Item
-from robustify.screen.item_index import ItemIndex
-from robustify.screen.key_positions import key_shares
+from robustify.screen.item_index import ItemIndex, key_shares
 from robustify.screen.screen_rules import VIEW_OF, Mode, ScreenRules
 from robustify.screen.votes import (
     TIED,

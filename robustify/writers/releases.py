@@ -13,7 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from robustify.disclosure.differencing import SUMMARY, UNKNOWN, Cell, Release, as_one, cells_of, require_apart
-from robustify.disclosure.ledger import Entry, beside, content, digest, ledger_file, record
+from robustify.disclosure.ledger import (
+    Entry,
+    beside,
+    content,
+    digest,
+    ledger_file,
+    older_releases,
+    record,
+    under_older_keys,
+)
 from robustify.disclosure.release import Level, budgeted, cell_of, released_summary
 from robustify.disclosure.select import Tree
 from robustify.errors import AuthorisationError, DataError, GuardrailError, UsageError
@@ -40,14 +49,17 @@ def drafted(judgement: Judgement, asked: Asked, key: Key, k: int, signed: str) -
     summary = released(judgement, "published", k, signed)
     plan = budgeted(judgement.summary.tree(), "published", k)
     cells: tuple[Cell, ...] = ()
+    older: dict[str, dict[str, str]] = {}
     if plan.parts is not None and judgement.summary.screen is not None:
         assert asked.items is not None
         verdict = {v.item: v.verdict for v in judgement.verdicts}
         cells = cells_of(plan.parts, ((i.topic, verdict[i.id], digest(key, i)) for i in asked.items))
+        older = under_older_keys(asked.items, key)
     return {
         "format": DRAFT_FORMAT,
         "bits": plan.spending.spent if cells else 0.0,
         "cells": [asdict(cell) for cell in cells],
+        "older": older,
         "summary": without_nulls(summary.tree()),
     }
 
@@ -69,7 +81,7 @@ def published(run: Run, folder: Path, despite: str = "") -> Entry:
     manifest = {name: value for name, value in run.manifest.items() if name not in ("files", "mac")}
     with owner_only(), staged(folder) as place:
         print_level(place, read(draft["summary"]), provenance("published", manifest))
-        return _recorded(run, SUMMARY, tree, draft["bits"], cells, despite)
+        return _recorded(run, SUMMARY, tree, draft["bits"], cells, draft.get("older", {}), despite)
 
 
 def emitted(run: Run, name: str, level: str, previous: Sequence[Path] = (), despite: str = "") -> Split:
@@ -104,8 +116,9 @@ def emitted(run: Run, name: str, level: str, previous: Sequence[Path] = (), desp
     earlier = [read_split(path) for path in previous]
     require_apart(made, earlier, cell_of(run.manifest["release"]["min_cell"]))
     if level == "published":
-        cells = as_one(Cell(**cell) for cell in _draft(run)["cells"])
-        _recorded(run, name, sorted(cells[0].digests[name]), 0.0, cells, despite)
+        draft = _draft(run)
+        cells = as_one(Cell(**cell) for cell in draft["cells"])
+        _recorded(run, name, sorted(cells[0].digests[name]), 0.0, cells, draft.get("older", {}), despite)
     return made
 
 
@@ -143,12 +156,18 @@ def _draft(run: Run) -> Any:
 
 
 def _recorded(
-    run: Run, what: str, shown: object, bits: float, cells: tuple[Cell, ...], despite: str
+    run: Run,
+    what: str,
+    shown: object,
+    bits: float,
+    cells: tuple[Cell, ...],
+    digests: Mapping[str, Mapping[str, str]],
+    despite: str,
 ) -> Entry:
     key = key_named(run.manifest["key_id"])
-    about = run.manifest["adapter"]
+    about, k = run.manifest["adapter"], cell_of(run.manifest["release"]["min_cell"])
     release = Release(what, about["id"], about["version"], content(key, what, shown), bits, cells)
-    return record(key, ledger_file(key.id), release, cell_of(run.manifest["release"]["min_cell"]), despite)
+    return record(key, ledger_file(key.id), release, k, despite, older_releases(digests))
 
 
 def released(judgement: Judgement, level: Level, k: int, signed: str) -> Summary:

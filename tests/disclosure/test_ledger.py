@@ -15,6 +15,9 @@ from robustify.disclosure import ledger
 from robustify.disclosure.differencing import SUMMARY, Cell, Release, revealed
 from robustify.errors import AuthorisationError, UsageError
 from robustify.gate.key_file import Key
+from robustify.run import open_run
+from robustify.writers.releases import published
+from tests.support import restricted_run, restricted_set
 from tests.support.command import invoked
 from tests.support.restricted_set import SECRET, key_text
 
@@ -245,3 +248,36 @@ def test_a_key_in_a_variable_names_its_ledger(file: Path, monkeypatch: pytest.Mo
 def test_a_reason_is_one_line(file: Path, why: str) -> None:
     with pytest.raises(UsageError, match="--despite"):
         record(file, summary(ALL), why)
+
+
+def test_a_new_key_does_not_forget_what_was_published_under_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = restricted_run.prepare(tmp_path, monkeypatch, 60)
+    first = restricted_run.run(tmp_path, out / "first")
+    bits = published(first, tmp_path / "first").release.bits
+    assert bits > 0
+    ring, new = tmp_path / "ring", tmp_path / "new.key"
+    ring.mkdir(mode=0o700)
+    for end in ("", ".ledger"):
+        (tmp_path / "secret" / f"ids.key{end}").rename(ring / f"ids.key{end}")
+    assert invoked("key", "new", "-o", new).return_value == 0
+    monkeypatch.setenv("ROBUSTIFY_KEY_FILE", str(new))
+    monkeypatch.setenv("ROBUSTIFY_KEY_RING", str(ring))
+    # Orders go with the ids and so with the key: it is another result on the same items.
+    again = restricted_run.run(tmp_path, out / "again")
+    with pytest.raises(AuthorisationError, match="bit budget"):
+        published(again, tmp_path / "again")
+    assert published(open_run(first.folder), tmp_path / "first-again").number == 1
+    whole = restricted_set.items
+    monkeypatch.setattr(restricted_set, "items", lambda n, seed=2026: whole(60)[:n])
+    restricted_run.prepare(tmp_path / "less", monkeypatch, 59)
+    other = tmp_path / "other.key"
+    assert invoked("key", "new", "-o", other).return_value == 0
+    monkeypatch.setenv("ROBUSTIFY_KEY_FILE", str(other))
+    less = restricted_run.run(tmp_path, tmp_path / "less" / "out" / "run")
+    with pytest.raises(AuthorisationError, match=FEW):
+        published(less, tmp_path / "less-one")
+    monkeypatch.delenv("ROBUSTIFY_KEY_RING")
+    alone = restricted_run.run(tmp_path, tmp_path / "less" / "out" / "alone")
+    assert published(alone, tmp_path / "less-one").number == 1

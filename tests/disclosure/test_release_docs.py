@@ -53,6 +53,7 @@ def handed_over(source: Path, to: Path) -> None:
     to.chmod(0o600)
 
 
+@pytest.mark.slow
 def test_two_laboratories_follow_the_recipe_and_see_each_other_s_releases(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ from robustify.judge.screening import excess, expected, flagged_share, key_place
 from robustify.report.reasons import key_places_sentence, ordinal, screen_sentence
 from robustify.screen.chance import Chance, chance
 from robustify.screen.consensus import screen_chance
-from robustify.screen.key_positions import key_shares, where_keys_stand
+from robustify.screen.item_index import key_shares, where_keys_stand
 from robustify.summary.screened import OffPlace, Screen, ScreenByPlace
 from tests.support.fake_answers import Bench, bench, votes_of
 from tests.support.rules import unanimous

@@ -205,6 +205,7 @@ def reconstructed(found: list[Lab], whole: Lab) -> Any:
     return settled(together(told, len(flags)), flags)
 
 
+@pytest.mark.slow
 def test_three_releases_leave_every_item_open_because_the_ledger_refuses_two(
     tmp_path_factory: pytest.TempPathFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,7 +19,7 @@ from robustify.screen.independence import (
     independence,
     voter_agreement,
 )
-from robustify.screen.key_positions import where_keys_stand
+from robustify.screen.item_index import where_keys_stand
 from robustify.screen.screen_rules import ScreenRules
 from robustify.screen.votes import collect_votes
 from robustify.stats.tests import LEVEL, significantly_positive
