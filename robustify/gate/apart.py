@@ -33,7 +33,7 @@ _STRING = r"\"([^\"\\\n]*(?:\\.[^\"\\\n]*)*)\"|'([^'\\\n]*(?:\\.[^'\\\n]*)*)'"
 _PART = re.compile(r"([\[{(])|([\]})])|(?:" + _STRING + r")(\s{0,2}(?:=>|:))?")
 _SPACED = re.compile(r"[\"'] [^\W\d_]{1,20}[\"']")
 _LETTERS = re.compile(r"([\"']).\1,\s{0,2}([\"']).\2,")
-_DECIMAL = re.compile(r"\d\.\d")
+_DECIMAL = re.compile(r"\.(?<=\d\.)\d")
 _FIELD = re.compile(
     r"^[ \t-]*[\"']?([A-Za-z_][\w.]{0,30})[\"']?[ \t]?[:=][ \t]?([^\s:=][^\n]{0,40})$", re.MULTILINE
 )
@@ -249,7 +249,7 @@ _NAMED_IDS = re.compile(
 _NAME = re.compile(
     r"(?:^|[^a-z])(?:(?:input|prompt|token|output|encoded|target|label|completion)[_-]?)*\Z", re.IGNORECASE
 )
-_BARE_IDS = re.compile(r"\d{1,6}(?:[\s,]{1,80}\d{1,6}){39,}")
+_BARE_IDS = re.compile(r"\d{1,6}(?:[\s,]{1,80}\d{1,6}){39,}", re.ASCII)
 _MOST_ID = 400_000
 _SAMPLE = 4000
 
