@@ -6,7 +6,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c .c
 DEMO   := results/benign_demo
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-proof test-inspect check fix bench bench-demo calibrate leak-test clean
+.PHONY: help setup demo test test-slow test-proof test-inspect check fix bench bench-demo calibrate torture leak-test clean
 
 help: ## print the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -71,6 +71,9 @@ bench-demo: $(VENV)/.dev ## how long the demo takes, by step, on this machine; w
 
 leak-test: $(VENV)/.dev ## every command and fault with canaries planted, every byte searched: about 10 minutes; writes results/bench/leak.json
 	HF_HUB_OFFLINE=1 $(BIN)/python -m tools.leak
+
+torture: $(VENV)/.dev ## kills, changed inputs, pairs, odd surroundings in large numbers: about an hour; writes results/bench/torture.json
+	OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 $(BIN)/python -m bench.torture
 
 calibrate: $(VENV)/.dev ## intervals and tests on known truth: about an hour; writes results/calibration
 	$(BIN)/python -m bench.calibrate

@@ -1,0 +1,1 @@
+"""Faults and odd inputs in large numbers: `python -m bench.torture` (`make torture`) writes results/bench/torture.json."""

@@ -1,0 +1,135 @@
+"""`make torture`: kills, changed files, pairs and odd surroundings in large numbers; writes results/bench/torture.json.
+
+`--short` takes about a minute and writes nothing. `--again SEED KIND DRAW` runs one draw and shows what it says.
+"""
+
+import argparse
+import json
+import os
+import platform
+import sys
+import tempfile
+import time
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+
+from bench.torture.runs import killed_often, undisturbed
+from bench.torture.seeds import Seed, seeds
+from bench.torture.surroundings import COMMANDS, SURROUNDINGS, pairs, surrounded
+from bench.torture.trial import CODES, MEMORY, SECONDS, Fault, tried
+
+RESULTS = Path(__file__).parents[2] / "results" / "bench" / "torture.json"
+SLOWER = 20
+"""A command that loads torch is tried so many times less often."""
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """How many of each kind: kills, changes of bytes, changes of structure, pairs of runs."""
+
+    kills: int
+    bytes: int
+    structured: int
+    pairs: int
+
+
+FULL, SHORT = Amount(200, 5_000, 10_000, 20), Amount(0, 120, 240, 0)
+
+
+def draws(found: tuple[Seed, ...], total: int) -> list[tuple[Seed, int]]:
+    """`total` draws shared out over the seeds, fewer for those that load torch."""
+    shares = [1 / SLOWER if s.model else 1.0 for s in found]
+    counts = [max(1, round(total * share / sum(shares))) for share in shares]
+    return [(seed, draw) for seed, n in zip(found, counts, strict=True) for draw in range(n)]
+
+
+def _one(home: Path, kind: str, one: tuple[Seed, int]) -> Fault | None:
+    return tried(home, one[0], kind, one[1])
+
+
+def fuzzed(
+    home: Path, found: tuple[Seed, ...], amount: Amount, workers: int
+) -> tuple[dict[str, int], list[Fault]]:
+    """Every draw of both kinds: how many of each, and the faults."""
+    faults: list[Fault] = []
+    counts = {}
+    with ProcessPoolExecutor(workers, initializer=_imports) as pool:
+        for kind, total in (("bytes", amount.bytes), ("structured", amount.structured)):
+            todo = draws(found, total)
+            counts[kind] = len(todo)
+            faults += [f for f in pool.map(partial(_one, home, kind), todo, chunksize=8) if f]
+    return counts, faults
+
+
+def _imports() -> None:
+    """What every forked command would import again; not torch, whose threads do not survive a fork."""
+    import numpy
+    import pyarrow.parquet
+    import scipy.stats  # type: ignore[import-untyped]
+
+    import robustify.cli
+
+    del numpy, pyarrow, scipy, robustify
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.torture", description=__doc__)
+    parser.add_argument("--short", action="store_true")
+    parser.add_argument("--again", nargs=3, metavar=("SEED", "KIND", "DRAW"))
+    parser.add_argument("--workers", type=int, default=2)
+    given = parser.parse_args(arguments)
+    amount = SHORT if given.short else FULL
+    begin = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="torture-") as made:
+        folder = Path(made)
+        found = seeds(folder / "seeds", models=not given.short)
+        if given.again:
+            name, kind, draw = given.again
+            print(
+                tried(folder / "seeds", next(s for s in found if s.name == name), kind, int(draw))
+                or "every promise held"
+            )
+            return 0
+        counts, faults = fuzzed(folder / "seeds", found, amount, given.workers)
+        killed = 0
+        if not given.short:
+            n_around, more = surrounded(folder / "seeds", folder)
+            bench = undisturbed(folder / "runs")
+            killed = killed_often(bench, folder, amount.kills)
+            faults += [*more, *pairs(bench, folder, amount.pairs)]
+    for fault in faults:
+        print(fault, file=sys.stderr)
+    if given.short:
+        return int(bool(faults))
+    result = {
+        "commands": len(COMMANDS),
+        "documented_codes": sorted(CODES),
+        "faults": [asdict(f) for f in faults],
+        "faults_by_kind": dict(sorted(Counter(f.kind for f in faults).items())),
+        "kills": {"moments": amount.kills, "in_time": killed, "same_bytes_after_resume": True},
+        "limits": {"processor_seconds": SECONDS, "more_memory_mib": MEMORY >> 20},
+        "machine": {
+            "cores": os.cpu_count(),
+            "load_after": round(os.getloadavg()[0], 2),
+            "python": platform.python_version(),
+        },
+        "minutes": round((time.monotonic() - begin) / 60, 1),
+        "pairs": amount.pairs,
+        "seeds": [s.name for s in found],
+        "surroundings": {"names": [s.name for s in SURROUNDINGS], "tried": n_around},
+        "tried": counts,
+    }
+    RESULTS.write_text(json.dumps(result, indent=1, sort_keys=True) + "\n")
+    print(
+        json.dumps(
+            {k: result[k] for k in ("tried", "kills", "pairs", "surroundings", "faults_by_kind", "minutes")}
+        )
+    )
+    return int(bool(faults))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

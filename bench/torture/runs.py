@@ -1,0 +1,244 @@
+"""Whole runs as processes of their own, as a user starts them: killed, at the same time, in odd surroundings.
+
+A run that was broken and repeated must leave the folder, file by file and byte by byte, of a run that nobody disturbed.
+"""
+
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from robustify.engines.cache import FILE, Cache
+from robustify.item import Item
+from robustify.run import OUTSIDE_THE_CLAIM, write_items
+from tests.support.model_cache import tiny_llama
+
+REPOSITORY = Path(__file__).parents[2]
+CONFIG = """\
+name: tiny
+sensitivity: public
+data: items.jsonl
+models: [{name: tiny, model: model, max_batch_tokens: 64}]
+limits: {min_robust: 1}
+"""
+COLOURS = ("red", "green", "blue", "grey")
+GIVE_UP = 1200.0
+"""Seconds. Generous: other programs may take the machine."""
+IN_A_ROW = 3
+"""A run is killed at most so often before it may finish."""
+
+
+@dataclass(frozen=True, slots=True)
+class Undisturbed:
+    """A config with its items and model in `home`, and what an undisturbed run of it leaves: `files`, by name,
+    the number of scores it keeps, and when, in seconds from the start, the first is kept and the run ends."""
+
+    home: Path
+    files: Mapping[str, bytes]
+    rows: int
+    first: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What a process left behind."""
+
+    code: int
+    err: str
+
+
+def command(out: Path, cache: Path) -> list[str]:
+    return [
+        sys.executable, "-m", "robustify", "run", "c.yaml",
+        "--out", str(out), "--cache-dir", str(cache), "--no-progress",
+    ]  # fmt: skip
+
+
+def start(home: Path, arguments: list[str]) -> "subprocess.Popen[str]":
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(REPOSITORY),
+        "ROBUSTIFY_CACHE": str(home / "digests"),
+        "HF_HUB_OFFLINE": "1",
+        # One thread: two of these processes at once must not fight for the cores.
+        "OMP_NUM_THREADS": "1",
+    }
+    return subprocess.Popen(
+        arguments,
+        cwd=home,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=hears_interrupts,
+    )
+
+
+def hears_interrupts() -> None:
+    """A shell that runs the suite in the background has its children ignore Ctrl-C, and theirs."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def ended(process: "subprocess.Popen[str]") -> Ended:
+    try:
+        _, err = process.communicate(timeout=GIVE_UP)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        raise
+    return Ended(process.returncode, err)
+
+
+def run(home: Path, out: Path, cache: Path) -> Ended:
+    return ended(start(home, command(out, cache)))
+
+
+def finish(home: Path, out: Path, cache: Path) -> None:
+    told = run(home, out, cache)
+    assert told.code in (0, 7), told.err
+    assert "Traceback" not in told.err
+
+
+def held(out: Path) -> dict[str, bytes]:
+    """Every file of a folder, also hidden ones, without those that the claim leaves out."""
+    return {
+        str(p.relative_to(out)): p.read_bytes()
+        for p in sorted(out.rglob("*"))
+        if p.is_file() and p.name not in OUTSIDE_THE_CLAIM
+    }
+
+
+def assert_undisturbed(out: Path, bench: Undisturbed) -> None:
+    found = held(out)
+    assert sorted(found) == sorted(bench.files)
+    assert [name for name in found if found[name] != bench.files[name]] == []
+
+
+def rows(cache: Path) -> int:
+    """The scores that are kept, every one of them whole."""
+    if not (cache / FILE).is_file():
+        return 0
+    with Cache(cache) as scores:
+        told = scores.info(verify=True)
+    assert told.damaged == 0
+    assert not list(cache.glob("*.corrupt-*"))
+    return told.rows
+
+
+def kept_so_far(cache: Path) -> int:
+    """The scores that another process has committed; 0 where it has not begun."""
+    try:
+        db = sqlite3.connect(f"file:{cache / FILE}?mode=ro", uri=True, timeout=5)
+    except sqlite3.OperationalError:
+        return 0
+    try:
+        return int(db.execute("SELECT count(*) FROM score").fetchone()[0])
+    except sqlite3.OperationalError:
+        return 0
+    finally:
+        db.close()
+
+
+def wait_until(true: Callable[[], bool], process: "subprocess.Popen[str]") -> None:
+    stop = time.monotonic() + GIVE_UP
+    while not true():
+        assert process.poll() is None, "the process ended before it could be disturbed"
+        assert time.monotonic() < stop
+        time.sleep(0.005)
+
+
+def one_line(told: Ended) -> str:
+    lines = told.err.strip().split("\n")
+    assert len(lines) == 1, told.err
+    assert "Traceback" not in told.err
+    return lines[0]
+
+
+def made_up() -> list[Item]:
+    sums = [
+        Item(f"sum{i}", f"What is {i} and {i + 3}?", tuple(str(2 * i + d) for d in (3, 4, 6, 9)), 0, "sums")
+        for i in range(15)
+    ]
+    boxes = [
+        Item(f"box{i}", f"Which colour has box {i}?", tuple(f"{c} {i}" for c in COLOURS), i % 4, "boxes")
+        for i in range(15)
+    ]
+    return sums + boxes
+
+
+def home_of(folder: Path) -> Path:
+    """A config, its items and its model."""
+    folder.mkdir()
+    write_items(folder / "items.jsonl", made_up())
+    (folder / "c.yaml").write_text(CONFIG)
+    tiny_llama(folder / "model")
+    return folder
+
+
+def undisturbed(folder: Path) -> Undisturbed:
+    """A run in `folder` that nobody disturbs."""
+    home = home_of(folder)
+    out, cache = home / "undisturbed", home / "undisturbed-cache"
+    begun = time.monotonic()
+    process = start(home, command(out, cache))
+    wait_until(lambda: kept_so_far(cache) > 0, process)
+    first = time.monotonic() - begun
+    told = ended(process)
+    seconds = time.monotonic() - begun
+    assert told.code in (0, 7), told.err
+    files = held(out)
+    assert {"run.json", "summary.json", "answers.parquet", "report.html"} <= set(files)
+    return Undisturbed(home, files, rows(cache), first, seconds)
+
+
+def killed_at(bench: Undisturbed, moment: float, out: Path, cache: Path) -> bool:
+    """Start a run and kill it after `moment` seconds; whether it was still running then."""
+    process = start(bench.home, command(out, cache))
+    try:
+        told: Ended | None = Ended(*_waited(process, moment))
+    except subprocess.TimeoutExpired:
+        process.kill()
+        assert ended(process).code == -signal.SIGKILL
+        return True
+    assert told is not None
+    assert told.code in (0, 7), told.err
+    return False
+
+
+def _waited(process: "subprocess.Popen[str]", seconds: float) -> tuple[int, str]:
+    _, err = process.communicate(timeout=seconds)
+    return process.returncode, err
+
+
+def killed_often(bench: Undisturbed, folder: Path, times: int, seed: int = 0) -> int:
+    """Kill runs at `times` random moments, up to three times each, then let them finish; how many kills came in time.
+
+    Raises:
+        AssertionError: a run that was killed and repeated left other bytes, or lost scores.
+    """
+    chance = random.Random(seed)
+    # Two of three moments fall between the first score and the end, where there is something to lose.
+    moments = [chance.uniform(0, 1.1 * bench.seconds) for _ in range(times // 3)]
+    moments += [chance.uniform(0.95 * bench.first, 1.1 * bench.seconds) for _ in range(times - len(moments))]
+    chance.shuffle(moments)
+    n_killed = n_here = made = 0
+    for n, moment in enumerate(moments, start=1):
+        out, cache = folder / f"out-{made}", folder / f"cache-{made}"
+        killed = killed_at(bench, moment, out, cache)
+        n_killed, n_here = n_killed + killed, n_here + killed
+        assert rows(cache) <= bench.rows
+        if killed and n_here < IN_A_ROW and n < len(moments):
+            continue
+        if killed:
+            finish(bench.home, out, cache)
+        assert_undisturbed(out, bench)
+        assert rows(cache) == bench.rows
+        made, n_here = made + 1, 0
+    return n_killed

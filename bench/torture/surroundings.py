@@ -1,0 +1,163 @@
+"""Commands in odd surroundings (closed outputs, no home, odd locales, read-only folders, few files), and pairs of runs."""
+
+import os
+import random
+import resource
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.torture.runs import REPOSITORY, Undisturbed, assert_undisturbed, command, ended, rows, start
+from bench.torture.trial import CODES, Fault
+
+COMMANDS: Mapping[str, tuple[str, ...]] = {
+    "validate": ("validate", "items.jsonl"),
+    "heuristics": ("heuristics", "items.jsonl"),
+    "import": ("import", "samples_alpha.jsonl", "--data", "items.jsonl", "--name", "b", "-o", "out"),
+    "judge": ("judge", "run", "-o", "out"),
+    "check": ("check", "run", "--json"),
+    "compare": ("compare", "run", "other"),
+    "explain": ("explain", "run", "i0"),
+    "gate": ("gate", "notes.md"),
+    "help": ("--help",),
+}
+NOBODY = 65534
+
+
+@dataclass(frozen=True, slots=True)
+class Surrounding:
+    """How a command is started: a shell redirection, changes of the environment (None: removed), a step in the child."""
+
+    name: str
+    redirect: str = ""
+    environment: Mapping[str, str | None] = field(default_factory=dict)
+    before: Callable[[], None] | None = None
+    read_only: bool = False
+
+
+def _small_files() -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+
+
+def _few_files() -> None:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (24, 24))
+
+
+def _as_nobody() -> None:
+    # Root may write anywhere; permission is only refused to others.
+    if os.getuid() == 0:
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+
+
+SURROUNDINGS = (
+    Surrounding("stdout closed", ">&-"),
+    Surrounding("stdout full", ">/dev/full"),
+    Surrounding("stderr closed", "2>&-"),
+    Surrounding("stderr full", "2>/dev/full"),
+    Surrounding("both closed", ">&- 2>&-"),
+    Surrounding("stdin closed", "<&-"),
+    Surrounding("reader gone", "| true"),
+    Surrounding("no HOME", environment={"HOME": None}),
+    Surrounding("HOME missing", environment={"HOME": "/nonexistent/home"}),
+    Surrounding("no PATH", environment={"PATH": ""}),
+    Surrounding("TMPDIR missing", environment={"TMPDIR": "/nonexistent/tmp"}),
+    Surrounding("locale C", environment={"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}),
+    Surrounding("ascii output", environment={"PYTHONIOENCODING": "ascii:strict"}),
+    Surrounding("unknown locale", environment={"LC_ALL": "xx_YY.KOI8-R", "LANG": "xx"}),
+    Surrounding("Turkish", environment={"LC_ALL": "tr_TR.UTF-8"}),
+    Surrounding(
+        "odd terminal", environment={"COLUMNS": "0", "LINES": "-1", "TERM": "none", "FORCE_COLOR": "1"}
+    ),
+    Surrounding("odd time zone", environment={"TZ": "Nowhere/None"}),
+    Surrounding("files of 2,000 bytes", before=_small_files),
+    Surrounding("24 open files", before=_few_files),
+    Surrounding("read-only folder", before=_as_nobody, read_only=True),
+)
+
+
+def surrounded(home: Path, folder: Path) -> tuple[int, list[Fault]]:
+    """Every command in every surrounding, on a copy of the folder of seeds: how many were tried, and what was broken."""
+    faults = []
+    for at, (place, name) in enumerate((s, c) for s in SURROUNDINGS for c in COMMANDS):
+        here = folder / f"s{at}"
+        shutil.copytree(home, here)
+        if place.read_only:
+            for path in (here, *here.rglob("*")):
+                path.chmod(0o555 if path.is_dir() else 0o444)
+        code, said = _run(here, place, COMMANDS[name])
+        what = _broken(code, said)
+        if what:
+            faults.append(Fault(f"{name}, {place.name}", "surroundings", at, what))
+        for path in (here, *here.rglob("*")):
+            path.chmod(0o755 if path.is_dir() else 0o644)
+        shutil.rmtree(here)
+    return len(SURROUNDINGS) * len(COMMANDS), faults
+
+
+def _run(here: Path, place: Surrounding, arguments: tuple[str, ...]) -> tuple[int, str]:
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(REPOSITORY),
+        "ROBUSTIFY_CACHE": str(here / ".cache"),
+        "HF_HUB_OFFLINE": "1",
+        "OMP_NUM_THREADS": "1",
+    }
+    for name, value in place.environment.items():
+        if value is None:
+            environment.pop(name, None)
+        else:
+            environment[name] = value
+    words = " ".join((sys.executable, "-m", "robustify", *arguments))
+    script = f"set -o pipefail; {words} {place.redirect}"
+    done = subprocess.run(
+        ["/bin/bash", "-c", script],
+        cwd=here,
+        env=environment,
+        capture_output=True,
+        check=False,
+        preexec_fn=place.before,
+    )
+    return done.returncode, (done.stdout + done.stderr).decode(errors="replace")
+
+
+def _broken(code: int, said: str) -> str | None:
+    # bash reports a signal as 128 + n; 141 is the pipe's reader that went away, which every Unix tool shows.
+    if code not in CODES | {141}:
+        return f"exit {code}: {said.strip().splitlines()[-1][:200] if said.strip() else 'no message'}"
+    return "a traceback" if "Traceback (most recent call last)" in said else None
+
+
+def pairs(bench: Undisturbed, folder: Path, times: int, seed: int = 0) -> list[Fault]:
+    """Two runs at once, in turn with one cache and two folders, and on one folder: both end with the same bytes, or the
+    second is refused (exit 6) and the first is not disturbed."""
+    chance = random.Random(seed)
+    faults = []
+    for n in range(times):
+        cache = folder / f"pair-cache-{n}"
+        first = folder / f"pair-{n}-a"
+        second = first if n % 2 else folder / f"pair-{n}-b"
+        one = start(bench.home, command(first, cache))
+        time.sleep(chance.uniform(0, 0.5 * bench.seconds))
+        two = start(bench.home, command(second, cache))
+        ends = (ended(one), ended(two))
+        codes = {e.code for e in ends}
+        try:
+            assert codes <= ({0, 6, 7} if n % 2 else {0, 7}), (
+                f"exit {sorted(codes)}: {ends[0].err} {ends[1].err}"
+            )
+            assert codes & {0, 7}, f"exit {sorted(codes)}"
+            for out in {first, second}:
+                assert_undisturbed(out, bench)
+            assert rows(cache) == bench.rows
+        except AssertionError as error:
+            faults.append(
+                Fault(
+                    "two runs, one folder" if n % 2 else "two runs, one cache", "pairs", n, str(error)[:300]
+                )
+            )
+    return faults

@@ -1,0 +1,117 @@
+"""One command on one changed file, in a forked process with a limit on memory; what it left is judged."""
+
+import os
+import random
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.torture.mutate import bytewise, structured
+from bench.torture.seeds import Seed
+
+CODES = frozenset({0, 2, 3, 4, 5, 6, 7})
+"""Documented exit codes of a command that nobody interrupts; 1 is a bug."""
+SECONDS = 10.0
+"""Processor seconds that a command may take on a small file."""
+MEMORY = 2 << 30
+"""Bytes that a command may add to what the forking process holds (torch maps much more than it uses)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A promise that was broken: by which input, and how. `draw` gives the same input again."""
+
+    seed: str
+    kind: str
+    draw: int
+    what: str
+
+
+def changed(home: Path, seed: Seed, kind: str, draw: int) -> bytes:
+    """The changed file of this draw; the same for the same arguments."""
+    chance = random.Random(f"{seed.name} {kind} {draw}")
+    path = home / seed.file
+    return bytewise(path.read_bytes(), chance) if kind == "bytes" else structured(path, seed.form, chance)
+
+
+@contextmanager
+def _beside(home: Path, seed: Seed, data: bytes) -> Iterator[Path]:
+    """A copy of the folder in which the file is changed; everything else is linked, not copied."""
+    with tempfile.TemporaryDirectory(prefix="torture-") as made:
+        place = Path(made) / "home"
+        shutil.copytree(home, place, copy_function=os.link)
+        (place / seed.file).unlink()
+        (place / seed.file).write_bytes(data)
+        yield place
+
+
+def _child(place: Path, arguments: tuple[str, ...], log: Path) -> None:
+    """Run the command in this process, which ends with it."""
+    from robustify import cli
+
+    code = 1
+    try:
+        os.chdir(place)
+        os.environ.update(ROBUSTIFY_CACHE=str(place / ".cache"), HF_HUB_OFFLINE="1", OMP_NUM_THREADS="1")
+        to = os.open(log, os.O_WRONLY | os.O_CREAT)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.dup2(to, 1)
+        os.dup2(to, 2)
+        resource.setrlimit(resource.RLIMIT_CPU, (int(6 * SECONDS), int(6 * SECONDS) + 1))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_DATA, (4 * MEMORY, 4 * MEMORY))
+        sys.argv = ["robustify", *arguments]
+        cli.main()
+        code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def tried(home: Path, seed: Seed, kind: str, draw: int) -> Fault | None:
+    """What this draw broke; None where every promise held.
+
+    Promises: a documented exit code, never 1 and never a signal; no traceback; at most `SECONDS` of processor time and
+    `MEMORY` more than before; an error has a message.
+    """
+    try:
+        data = changed(home, seed, kind, draw)
+    except (ValueError, OverflowError, UnicodeError, TypeError):
+        return None  # the change itself cannot be written in this form
+    with _beside(home, seed, data) as place:
+        log = place.parent / "log"
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        child = os.fork()
+        if child == 0:
+            _child(place, seed.arguments, log)
+        _, status, used = os.wait4(child, 0)
+        said = log.read_bytes().decode(errors="replace") if log.exists() else ""
+    fault = _judged(status, used, said, before)
+    return fault and Fault(seed.name, kind, draw, fault)
+
+
+def _judged(status: int, used: resource.struct_rusage, said: str, before: int) -> str | None:
+    if os.WIFSIGNALED(status):
+        return f"ended by {signal.Signals(os.WTERMSIG(status)).name}"
+    code = os.WEXITSTATUS(status)
+    if code not in CODES:
+        return f"exit {code}: {said.strip().splitlines()[-1][:200] if said.strip() else 'no message'}"
+    if "Traceback (most recent call last)" in said:
+        return f"exit {code} with a traceback"
+    if code in (2, 3, 4, 5, 6) and not said.strip():
+        return f"exit {code} without a message"
+    if used.ru_utime + used.ru_stime > SECONDS:
+        return f"{used.ru_utime + used.ru_stime:.0f} processor seconds"
+    if (used.ru_maxrss - before) * 1024 > MEMORY:
+        return f"{(used.ru_maxrss - before) >> 10} MiB more memory"
+    return None
