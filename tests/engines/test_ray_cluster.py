@@ -18,7 +18,7 @@ from tests.support.model_cache import tiny_llama
 pytest.importorskip("torch", reason="the engine needs torch: the hf extra is not installed")
 pytest.importorskip("ray", reason="the ray extra is not installed")
 
-from tests.test_faults import ended, held, kept_so_far, made_up, rows, start, wait_until
+from bench.torture.runs import ended, held, kept_so_far, made_up, rows, start, wait_until
 
 REAL = """\
 name: tiny
