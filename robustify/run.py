@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from robustify import __version__
 from robustify.answers import Answers
@@ -146,6 +148,40 @@ class Run:
         ]
 
 
+class _Part(BaseModel):
+    model_config = ConfigDict(strict=True, extra="allow")
+
+
+class _Data(_Part):
+    n_items: int
+    layout: str
+    sha256: str | None = None
+    quarantined: list[dict[str, Any]] = Field(default_factory=list)
+
+
+class _Import(_Part):
+    formats: str
+
+
+class _Release(_Part):
+    levels: dict[str, str]
+    min_cell: int
+
+
+class _Manifest(_Part):
+    """The parts of `run.json` on which a command builds; a file edited by hand is refused where one is missing."""
+
+    format: int = Field(ge=FORMAT, le=FORMAT)
+    files: dict[str, str]
+    config: dict[str, Any]
+    models: dict[str, dict[str, Any]]
+    templates: dict[str, str]
+    data: _Data
+    signature: str
+    origin: _Import | None = Field(default=None, alias="import")
+    release: _Release | None = None
+
+
 def open_run(folder: Path) -> Run:
     """The run in this folder.
 
@@ -161,12 +197,12 @@ def open_run(folder: Path) -> Run:
             f"{folder}: holds no {MANIFEST}; expected a finished run (run `robustify CONFIG -o {folder}`)"
         )
     manifest = _read_json(folder / MANIFEST)
-    parts = {"files": dict, "config": dict, "models": dict, "data": dict, "signature": str}
-    whole = isinstance(manifest, dict) and all(isinstance(manifest.get(n), kind) for n, kind in parts.items())
-    if not whole or manifest.get("format") != FORMAT:
+    try:
+        _Manifest.model_validate(manifest)
+    except ValidationError:
         raise DataError(
-            f"{folder / MANIFEST}: no run of format {FORMAT}; expected one written by this version"
-        )
+            f"{folder / MANIFEST}: no run of format {FORMAT}; expected one as this version wrote it"
+        ) from None
     if marked(manifest):
         require_seal(folder, manifest)
     return Run(folder, manifest)
@@ -316,10 +352,15 @@ def versions() -> dict[str, str]:
     return found
 
 
+def _no_number(name: str) -> NoReturn:
+    # Python reads NaN and Infinity, which are no JSON and which robustify never writes.
+    raise ValueError(f"{name} is no JSON")
+
+
 def _read_json(path: Path) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_number)
+    except (OSError, ValueError, RecursionError):
         raise DataError(
             f"{path}: missing or no readable JSON; expected the file as robustify wrote it"
         ) from None

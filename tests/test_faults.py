@@ -20,7 +20,6 @@ from bench.torture.runs import (
     command,
     ended,
     finish,
-    held,
     kept_so_far,
     one_line,
     rows,
@@ -205,9 +204,9 @@ def test_other_weights_in_the_same_folder_are_asked_anew(bench: Undisturbed, tmp
     before, after = (json.loads((tmp_path / n / "run.json").read_bytes()) for n in ("before", "after"))
     assert before["models"]["tiny"]["weights"] != after["models"]["tiny"]["weights"]
     finish(home, tmp_path / "fresh", tmp_path / "fresh-cache")
-    assert held(tmp_path / "after") == held(tmp_path / "fresh")
-    assert held(tmp_path / "after")["answers.parquet"] != bench.files["answers.parquet"]
-    assert held(tmp_path / "before") == bench.files
+    assert files_of(tmp_path / "after") == files_of(tmp_path / "fresh")
+    assert files_of(tmp_path / "after")["answers.parquet"] != bench.files["answers.parquet"]
+    assert files_of(tmp_path / "before") == bench.files
 
 
 def test_weights_that_give_nan_are_one_line_that_names_the_model(bench: Undisturbed, tmp_path: Path) -> None:

@@ -154,6 +154,22 @@ def test_a_run_that_lacks_run_json_is_no_run(config: Config, tmp_path: Path) -> 
         open_run(tmp_path / "nowhere")
 
 
+@pytest.mark.parametrize("part", ["files", "config", "models", "templates", "data", "signature"])
+@pytest.mark.parametrize("value", [None, 3, float("nan"), [1]])
+def test_a_manifest_edited_by_hand_is_refused(
+    tmp_path_factory: pytest.TempPathFactory, part: str, value: object
+) -> None:
+    folder = tmp_path_factory.mktemp("run")
+    (folder / "run.json").write_text(
+        json.dumps(
+            {"format": 1, "files": {}, "config": {}, "models": {}, "templates": {}, "signature": "a",
+             "data": {"n_items": 1, "layout": "a"}} | {part: value}
+        )
+    )  # fmt: skip
+    with pytest.raises(DataError, match=r"run\.json: (no run of format 1|missing or no readable JSON)"):
+        open_run(folder)
+
+
 def _hold(
     folder: Path, ready: "multiprocessing.synchronize.Event", go: "multiprocessing.synchronize.Event"
 ) -> None:

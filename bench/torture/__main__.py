@@ -90,7 +90,7 @@ def main(arguments: list[str]) -> int:
             name, kind, draw = given.again
             print(
                 tried(folder / "seeds", next(s for s in found if s.name == name), kind, int(draw))
-                or "every promise held"
+                or "every promise was kept"
             )
             return 0
         counts, faults = fuzzed(folder / "seeds", found, amount, given.workers)

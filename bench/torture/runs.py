@@ -101,12 +101,12 @@ def run(home: Path, out: Path, cache: Path) -> Ended:
 
 
 def finish(home: Path, out: Path, cache: Path) -> None:
-    told = run(home, out, cache)
-    assert told.code in (0, 7), told.err
-    assert "Traceback" not in told.err
+    done = run(home, out, cache)
+    assert done.code in (0, 7), done.err
+    assert "Traceback" not in done.err
 
 
-def held(out: Path) -> dict[str, bytes]:
+def files_of(out: Path) -> dict[str, bytes]:
     """Every file of a folder, also hidden ones, without those that the claim leaves out."""
     return {
         str(p.relative_to(out)): p.read_bytes()
@@ -116,7 +116,7 @@ def held(out: Path) -> dict[str, bytes]:
 
 
 def assert_undisturbed(out: Path, bench: Undisturbed) -> None:
-    found = held(out)
+    found = files_of(out)
     assert sorted(found) == sorted(bench.files)
     assert [name for name in found if found[name] != bench.files[name]] == []
 
@@ -126,10 +126,10 @@ def rows(cache: Path) -> int:
     if not (cache / FILE).is_file():
         return 0
     with Cache(cache) as scores:
-        told = scores.info(verify=True)
-    assert told.damaged == 0
+        done = scores.info(verify=True)
+    assert done.damaged == 0
     assert not list(cache.glob("*.corrupt-*"))
-    return told.rows
+    return done.rows
 
 
 def kept_so_far(cache: Path) -> int:
@@ -154,10 +154,10 @@ def wait_until(true: Callable[[], bool], process: "subprocess.Popen[str]") -> No
         time.sleep(0.005)
 
 
-def one_line(told: Ended) -> str:
-    lines = told.err.strip().split("\n")
-    assert len(lines) == 1, told.err
-    assert "Traceback" not in told.err
+def one_line(done: Ended) -> str:
+    lines = done.err.strip().split("\n")
+    assert len(lines) == 1, done.err
+    assert "Traceback" not in done.err
     return lines[0]
 
 
@@ -190,10 +190,10 @@ def undisturbed(folder: Path) -> Undisturbed:
     process = start(home, command(out, cache))
     wait_until(lambda: kept_so_far(cache) > 0, process)
     first = time.monotonic() - begun
-    told = ended(process)
+    done = ended(process)
     seconds = time.monotonic() - begun
-    assert told.code in (0, 7), told.err
-    files = held(out)
+    assert done.code in (0, 7), done.err
+    files = files_of(out)
     assert {"run.json", "summary.json", "answers.parquet", "report.html"} <= set(files)
     return Undisturbed(home, files, rows(cache), first, seconds)
 
@@ -202,13 +202,13 @@ def killed_at(bench: Undisturbed, moment: float, out: Path, cache: Path) -> bool
     """Start a run and kill it after `moment` seconds; whether it was still running then."""
     process = start(bench.home, command(out, cache))
     try:
-        told: Ended | None = Ended(*_waited(process, moment))
+        done: Ended | None = Ended(*_waited(process, moment))
     except subprocess.TimeoutExpired:
         process.kill()
         assert ended(process).code == -signal.SIGKILL
         return True
-    assert told is not None
-    assert told.code in (0, 7), told.err
+    assert done is not None
+    assert done.code in (0, 7), done.err
     return False
 
 

@@ -87,21 +87,21 @@ def _items(home: Path) -> tuple[Seed, ...]:
 
 
 def _logs(home: Path) -> tuple[Seed, ...]:
-    held = boxes(12)
+    items = boxes(12)
     picks = [i % 4 for i in range(12)]
     for name in ("alpha", "beta"):
         rows = [
             lm_eval_row(i, at, s, hidden=True)
-            for at, (i, s) in enumerate(zip(held, scores_for(picks), strict=True))
+            for at, (i, s) in enumerate(zip(items, scores_for(picks), strict=True))
         ]
         jsonl(home / f"samples_{name}.jsonl", rows)
-    tree = inspect_tree([inspect_sample(i, "ABCD"[p]) for i, p in zip(held, picks, strict=True)])
+    tree = inspect_tree([inspect_sample(i, "ABCD"[p]) for i, p in zip(items, picks, strict=True)])
     (home / "inspect.json").write_text(json.dumps(tree))
     eval_zip(home / "inspect.eval", tree)
-    lighteval_parquet(home / "details_boxes.parquet", held, scores_for(picks), letters=True)
+    lighteval_parquet(home / "details_boxes.parquet", items, scores_for(picks), letters=True)
     table = ["model,view,item,k,key,pick"]
     table += [
-        f"m,choices_only,{i.id},4,{'ABCD'[i.key]},{'ABCD'[p]}" for i, p in zip(held, picks, strict=True)
+        f"m,choices_only,{i.id},4,{'ABCD'[i.key]},{'ABCD'[p]}" for i, p in zip(items, picks, strict=True)
     ]
     (home / "picks.csv").write_text("\n".join(table) + "\n")
     forms = {

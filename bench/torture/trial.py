@@ -79,7 +79,7 @@ def _child(place: Path, arguments: tuple[str, ...], log: Path) -> None:
 
 
 def tried(home: Path, seed: Seed, kind: str, draw: int) -> Fault | None:
-    """What this draw broke; None where every promise held.
+    """What this draw broke; None where every promise was kept.
 
     Promises: a documented exit code, never 1 and never a signal; no traceback; at most `SECONDS` of processor time and
     `MEMORY` more than before; an error has a message.

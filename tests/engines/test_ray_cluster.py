@@ -18,7 +18,7 @@ from tests.support.model_cache import tiny_llama
 pytest.importorskip("torch", reason="the engine needs torch: the hf extra is not installed")
 pytest.importorskip("ray", reason="the ray extra is not installed")
 
-from bench.torture.runs import ended, held, kept_so_far, made_up, rows, start, wait_until
+from bench.torture.runs import ended, files_of, kept_so_far, made_up, rows, start, wait_until
 
 REAL = """\
 name: tiny
@@ -50,7 +50,7 @@ def undisturbed(home: Path) -> dict[str, dict[str, bytes]]:
         told = ended(start(home, told_to_run(f"{name}.yaml", home / name, home / f"{name}-cache")))
         assert told.code in (0, 7), told.err
         assert "Traceback" not in told.err
-        found[name] = held(home / name)
+        found[name] = files_of(home / name)
     return found
 
 
@@ -82,7 +82,7 @@ def test_a_run_whose_worker_is_killed_leaves_the_same_bytes(
     os.kill(victims[0], signal.SIGKILL)
     told = ended(process)
     assert told.code in (0, 7), told.err
-    assert held(out) == undisturbed["workers"]
+    assert files_of(out) == undisturbed["workers"]
 
 
 @pytest.mark.proof
@@ -104,7 +104,7 @@ def test_a_killed_run_leaves_no_workers_and_goes_on_to_the_same_bytes(
     told = ended(start(home, told_to_run("workers.yaml", out, cache)))
     assert told.code in (0, 7), told.err
     assert rows(cache) > so_far > 100
-    assert held(out) == undisturbed["workers"]
+    assert files_of(out) == undisturbed["workers"]
 
 
 @pytest.mark.proof

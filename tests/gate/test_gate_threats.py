@@ -1,8 +1,11 @@
-"""The threat model names tests, and each of them is there; every abuse case has one."""
+"""The threat model and the page on reliability name tests, and each is there; every abuse case has one."""
 
 import ast
 import re
 from functools import cache
+from pathlib import Path
+
+import pytest
 
 from tests.gate.repo import ROOT
 
@@ -18,11 +21,13 @@ def functions(name: str) -> frozenset[str]:
     return frozenset(node.name for tree in trees for node in tree.body if isinstance(node, ast.FunctionDef))
 
 
-def test_every_test_that_the_threat_model_names_is_there() -> None:
-    named = NAMED.findall(PAGE.read_text(encoding="utf-8"))
-    assert len(named) > 60
+@pytest.mark.parametrize(("page", "least"), [(PAGE, 60), (PAGE.parent / "reliability.md", 20)])
+def test_every_test_that_a_page_names_is_there(page: Path, least: int) -> None:
+    text = page.read_text(encoding="utf-8")
+    named = NAMED.findall(text)
+    assert len(named) > least
     assert [f"{name}::{test}" for name, test in named if test not in functions(name)] == []
-    assert not re.search(r"::test_\w+(?!\w|`)", PAGE.read_text(encoding="utf-8")), "a name that is not read"
+    assert not re.search(r"::test_\w+(?!\w|`)", text), "a name that is not read"
 
 
 def test_every_abuse_case_has_a_test_that_holds_it() -> None:

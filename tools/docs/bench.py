@@ -225,3 +225,38 @@ def filter_redrawn() -> str:
 def _with_ends(rate: dict[str, Any]) -> str:
     low, high = rate["ci"]
     return f"{100 * rate['value']:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
+
+
+def bench_torture() -> str:
+    """What `make torture` tried and what broke."""
+    found = _read("torture.json")
+    if found is None:
+        return _absent("torture.json")
+    n_tried, kills, around = found["tried"], found["kills"], found["surroundings"]
+    by_kind = found["faults_by_kind"]
+    rows = [
+        [
+            "runs killed at a random moment, then repeated: same bytes",
+            f"{kills['in_time']:,} of {kills['moments']:,}",
+            "0",
+        ],
+        ["files with random bytes changed", f"{n_tried['bytes']:,}", str(by_kind.get("bytes", 0))],
+        [
+            "files of valid syntax with wrong types and values",
+            f"{n_tried['structured']:,}",
+            str(by_kind.get("structured", 0)),
+        ],
+        ["pairs of runs at once", f"{found['pairs']:,}", str(by_kind.get("pairs", 0))],
+        [
+            f"commands in {len(around['names'])} odd surroundings",
+            f"{around['tried']:,}",
+            str(by_kind.get("surroundings", 0)),
+        ],
+    ]
+    limits = found["limits"]
+    return (
+        _table("what was tried | times | promises broken", rows)
+        + f"\nOver {len(found['seeds'])} pairs of a command and a file it reads. Limits for each changed file: "
+        f"{limits['processor_seconds']:g} processor seconds, {limits['more_memory_mib']:,} MiB more memory. "
+        f"It took {found['minutes']:g} minutes; load at its end {found['load_after']:g}.\n"
+    )

@@ -24,6 +24,7 @@ from tools.docs.bench import (
     bench_judging,
     bench_profile,
     bench_scoring,
+    bench_torture,
     filter_power,
     filter_redrawn,
 )
@@ -147,6 +148,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "bench-growth": bench_growth,
     "bench-profile": bench_profile,
     "bench-judging": bench_judging,
+    "bench-torture": bench_torture,
     "filter-power": filter_power,
     "filter-redrawn": filter_redrawn,
     "validity-made": docs_validity.validity_made,
