@@ -19,6 +19,7 @@ from bench.torture.runs import (
     assert_undisturbed,
     command,
     ended,
+    files_of,
     finish,
     kept_so_far,
     one_line,

@@ -235,23 +235,14 @@ def bench_torture() -> str:
     n_tried, kills, around = found["tried"], found["kills"], found["surroundings"]
     by_kind = found["faults_by_kind"]
     rows = [
-        [
-            "runs killed at a random moment, then repeated: same bytes",
-            f"{kills['in_time']:,} of {kills['moments']:,}",
-            "0",
-        ],
-        ["files with random bytes changed", f"{n_tried['bytes']:,}", str(by_kind.get("bytes", 0))],
-        [
-            "files of valid syntax with wrong types and values",
-            f"{n_tried['structured']:,}",
-            str(by_kind.get("structured", 0)),
-        ],
-        ["pairs of runs at once", f"{found['pairs']:,}", str(by_kind.get("pairs", 0))],
-        [
-            f"commands in {len(around['names'])} odd surroundings",
-            f"{around['tried']:,}",
-            str(by_kind.get("surroundings", 0)),
-        ],
+        [what, f"{times:,}", str(broken)]
+        for what, times, broken in (
+            ("runs killed at random moments and repeated (same bytes)", kills["in_time"], 0),
+            ("files with random bytes changed", n_tried["bytes"], by_kind.get("bytes", 0)),
+            ("files of valid syntax with odd values", n_tried["structured"], by_kind.get("structured", 0)),
+            ("pairs of runs at once", found["pairs"], by_kind.get("pairs", 0)),
+            ("commands in odd surroundings", around["tried"], by_kind.get("surroundings", 0)),
+        )
     ]
     limits = found["limits"]
     return (
