@@ -29,7 +29,7 @@ from robustify.run import open_run
 from robustify.screen.consensus import SHORTCUT, outcome
 from robustify.screen.decoy_filter import flags
 from robustify.screen.item_index import ItemIndex, item_index
-from robustify.screen.ranking import Ranking, rank
+from robustify.screen.ranking import Ranker, Ranking
 from robustify.screen.screen_rules import ScreenRules
 from robustify.screen.votes import collect_votes
 from robustify.stats.intervals import rate
@@ -116,13 +116,13 @@ def _cued() -> Bools:
 
 def _demo() -> dict[str, object]:
     answers, items, index, kind = _run()
-    ranking = rank(answers, index, RULES, items)
+    ranking = Ranker(answers, index, items).rank(RULES)
     unanimous = outcome(collect_votes(answers, RULES, index.items), RULES) == SHORTCUT
     of = np.array([kind[item.id] for item in items])
     rules = {
         "fdr": flags(ranking, index.key, Q).outcome == SHORTCUT,
         "fdr_exact": flags(
-            rank(answers, index, RULES, items, vectors=False), index.key, Q, exact=True
+            Ranker(answers, index, items).rank(RULES, vectors=False), index.key, Q, exact=True
         ).outcome
         == SHORTCUT,
         "without_voters": flags(_text_only(items), index.key, Q).outcome == SHORTCUT,
@@ -144,9 +144,9 @@ def _without(kind: str) -> dict[str, object]:
     clean = ~_cued()
     left = np.array([name not in FEATURES_OF[kind] for name in features.NAMES * 2], dtype=np.float64)
     with patch("robustify.screen.ranking.matrix", lambda items: features.matrix(items) * left):
-        flagged = flags(rank(answers, index, RULES, items), index.key, Q).outcome == SHORTCUT
+        flagged = flags(Ranker(answers, index, items).rank(RULES), index.key, Q).outcome == SHORTCUT
         with _no_words():
-            listed = flags(rank(answers, index, RULES, items), index.key, Q).outcome == SHORTCUT
+            listed = flags(Ranker(answers, index, items).rank(RULES), index.key, Q).outcome == SHORTCUT
     return {
         "removed": _rate(flagged[here]),
         "clean_removed": _rate(flagged[clean]),
@@ -182,7 +182,7 @@ def _on(items: Sequence[Item], has: Bools, words: bool) -> Flagged:
 def _text_only(items: Sequence[Item]) -> Ranking:
     key, k = (np.array([getattr(i, what) for i in items], dtype=np.int64) for what in ("key", "k"))
     index = ItemIndex(tuple(i.id for i in items), key, k, np.zeros(0, dtype=np.int64))
-    return rank(Answers(SCHEMA.empty_table()), index, RULES, items)
+    return Ranker(Answers(SCHEMA.empty_table()), index, items).rank(RULES)
 
 
 @contextmanager
@@ -237,7 +237,7 @@ def _redrawn(cued: int, draws: int) -> dict[str, object]:
             real[rng.permutation(np.flatnonzero(_cued()))[:cued]] = True
             drawn = replace(index, key=np.where(real, index.key, rng.integers(0, index.k)))
             for name, exact in (("fdr", False), ("fdr_exact", True)):
-                ranking = rank(answers, drawn, RULES, items, vectors=not exact)
+                ranking = Ranker(answers, drawn, items).rank(RULES, vectors=not exact)
                 found = flags(ranking, drawn.key, Q, exact=exact)
                 flagged = found.outcome == SHORTCUT
                 shares[name].append(float((flagged & ~real).sum() / max(1, flagged.sum())))

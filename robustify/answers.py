@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -139,13 +140,59 @@ class Block:
 
     def where(self, mask: npt.NDArray[np.bool_]) -> "Block":
         """The rows where `mask` (r,) is true."""
+        if mask.all():
+            return self
         return Block(*(getattr(self, name)[mask] for name in self.__dataclass_fields__))
 
     def first(self) -> "Block":
         """Of each item only its first row: the plain asking."""
+        if (self.item[1:] > self.item[:-1]).all():
+            return self
         keep = np.zeros(len(self), dtype=bool)
         keep[np.unique(self.item, return_index=True)[1]] = True
         return self.where(keep)
+
+
+class _Rows(Block):
+    """Rows of a table, whose columns are read when they are asked for: most questions need few of them."""
+
+    @classmethod
+    def of(cls, table: pa.Table, item: Ints, rows: Ints | None, width: int | None = None) -> "_Rows":
+        """`rows` (r,) of the table, all where None; `item` (r,) as in `Block`; `width` is K where it is known."""
+        new = cls.__new__(cls)
+        new.__dict__.update(item=item, _table=table, _rows=rows, _width=width)
+        if width is None:
+            new.__dict__["_width"] = int(new.k.max(initial=0))
+        return new
+
+    def __getattr__(self, name: str) -> Floats | Ints:
+        if name not in self.__dataclass_fields__ or "_table" not in self.__dict__:
+            raise AttributeError(name)
+        column = self.__dict__["_table"]["order" if name == "k" else name]
+        rows, width = self.__dict__["_rows"], self.__dict__["_width"]
+        column = column if rows is None else column.take(pa.array(rows))
+        match name:
+            case "key" | "pick" | "tie":
+                values: Floats | Ints = _ints(column)
+            case "k":
+                values = _ints(pc.list_value_length(column))
+            case "correct":
+                values = np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+            case "order":
+                values = _padded(column, np.int64, width, fill=-1)
+            case _:
+                values = _padded(column, np.float64, width, fill=np.nan)
+        self.__dict__[name] = values
+        return values
+
+    def where(self, mask: npt.NDArray[np.bool_]) -> Block:
+        if mask.all() or "_table" not in self.__dict__:
+            return super().where(mask)
+        rows = np.flatnonzero(mask) if self.__dict__["_rows"] is None else self.__dict__["_rows"][mask]
+        part = _Rows.of(self.__dict__["_table"], self.item[mask], rows, self.__dict__["_width"])
+        known = self.__dict__.keys() & self.__dataclass_fields__.keys()
+        part.__dict__.update({name: self.__dict__[name][mask] for name in known})
+        return part
 
 
 class Answers:
@@ -178,7 +225,9 @@ class Answers:
             DataError: no Parquet file, a damaged one, or one whose columns are not those of `SCHEMA`.
         """
         try:
-            table = pq.read_table(path)
+            # The reader of one file: that of data sets imports far more.
+            with pq.ParquetFile(path) as file:
+                table = file.read(use_threads=False)
         except (pa.ArrowInvalid, OSError) as error:
             raise DataError(
                 f"{path}: no readable answer table ({type(error).__name__}); run the asking again"
@@ -210,7 +259,8 @@ class Answers:
         return _one(self.table["item"].dictionary_encode())
 
     @cached_property
-    def _item_of(self) -> Ints:
+    def item_of(self) -> Ints:
+        """Of each row its item, as an index of `items`, (rows,)."""
         return np.asarray(self._encoded.indices, dtype=np.int64)
 
     def askings(self) -> list[tuple[str, str, str]]:
@@ -247,23 +297,8 @@ class Answers:
         rows = np.sort(np.concatenate([np.empty(0, dtype=np.int64), *asked]))
         # Rows that follow one another are not copied.
         whole = len(rows) and rows[-1] - rows[0] + 1 == len(rows)
-        part = self.table.slice(int(rows[0]), len(rows)) if whole else self.table.take(pa.array(rows))
-        order, k = _padded(part["order"], fill=-1)
-        width = order.shape[1]
-        lists = {
-            c: _padded(part[c], fill=np.nan, width=width)[0]
-            for c in ("scores", "n_chars", "n_bytes", "n_tokens")
-        }
-        return Block(
-            item=self._item_of[rows],
-            key=_ints(part["key"]),
-            pick=_ints(part["pick"]),
-            correct=np.asarray(part["correct"].to_numpy(zero_copy_only=False), dtype=np.float64),
-            tie=_ints(part["tie"]),
-            k=k,
-            order=order.astype(np.int64),
-            **lists,
-        )
+        table = self.table.slice(int(rows[0]), len(rows)) if whole else self.table
+        return _Rows.of(table, self.item_of[rows], None if whole else rows)
 
 
 def _one(column: pa.ChunkedArray | pa.DictionaryArray) -> pa.DictionaryArray:
@@ -274,13 +309,13 @@ def _ints(column: pa.ChunkedArray) -> Ints:
     return np.asarray(pc.fill_null(column, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
-def _padded(column: pa.ChunkedArray, *, fill: float, width: int | None = None) -> tuple[Floats, Ints]:
-    lengths = _ints(pc.list_value_length(column))
-    lengths = np.maximum(lengths, 0)
-    widest = int(lengths.max(initial=0)) if width is None else max(width, int(lengths.max(initial=0)))
-    out = np.full((len(lengths), widest), fill, dtype=np.float64)
-    flat = np.asarray(pc.list_flatten(column).to_numpy(zero_copy_only=False), dtype=np.float64)
-    rows = np.repeat(np.arange(len(lengths)), lengths)
-    starts = np.repeat(np.cumsum(lengths) - lengths, lengths)
-    out[rows, np.arange(len(flat)) - starts] = flat
-    return out, lengths
+def _padded(column: pa.ChunkedArray, dtype: type, width: int, *, fill: float) -> npt.NDArray[Any]:
+    """Lists as rows (r, `width` or the longest), filled up."""
+    lengths = np.maximum(_ints(pc.list_value_length(column)), 0)
+    widest = max(width, int(lengths.max(initial=0)))
+    flat: npt.NDArray[Any] = np.asarray(pc.list_flatten(column).to_numpy(zero_copy_only=False), dtype=dtype)
+    if len(flat) == len(lengths) * widest:
+        return flat.reshape(len(lengths), widest)
+    out: npt.NDArray[Any] = np.full((len(lengths), widest), fill, dtype=dtype)
+    out[np.arange(widest) < lengths[:, None]] = flat
+    return out

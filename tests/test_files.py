@@ -6,6 +6,7 @@ import errno
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from robustify import files
 from robustify.files import neutral, original
 from robustify.report import render
 from robustify.run import Run
-from robustify.screen.consensus import Verdict
+from robustify.screen.consensus import Verdicts
 from robustify.summary.format_1 import read
 from robustify.writers.verdict_table import write_verdicts
 
@@ -41,7 +42,8 @@ def test_formula_like_ids_and_topics_are_quoted_in_verdicts_csv_and_read_back(tm
     plain = [formula for formula in FORMULAS if formula.isprintable()]
     topics = {f"{formula}#{i}": formula for i, formula in enumerate(plain)}
     path = tmp_path / "verdicts.csv"
-    write_verdicts(path, [Verdict(item, "robust", 0, 2, "0 of 2") for item in topics], {}, topics)
+    every = np.zeros(len(topics), dtype=np.int64)
+    write_verdicts(path, Verdicts(tuple(topics), (("robust", 0, 2, "0 of 2"),), every), {}, topics)
     with path.open(encoding="utf-8", newline="") as file:
         cells = [cell for row in csv.reader(file) for cell in row]
     assert not [cell for cell in cells if cell[:1] in tuple("=+-@\t\r\n\uff1d")]

@@ -19,7 +19,7 @@ from robustify.screen.chance import chance
 from robustify.screen.consensus import SHORTCUT
 from robustify.screen.decoy_filter import flags
 from robustify.screen.item_index import item_index
-from robustify.screen.ranking import rank
+from robustify.screen.ranking import Ranker
 from robustify.screen.screen_rules import ScreenRules
 from robustify.stats.intervals import wilson
 
@@ -91,7 +91,7 @@ def filtered(world: World, seed: int) -> Filtered:
     index = item_index(answers, answers.items)
     rules = ScreenRules(voters=world.sim.voter_names)
     items = drawn.items() if world.text else None
-    ranking = rank(answers, index, rules, items, groups=drawn.facts.groups)
+    ranking = Ranker(answers, index, items, groups=drawn.facts.groups).rank(rules)
     decision = flags(ranking, index.key, Q, exact=world.exact)
     flagged = decision.outcome == SHORTCUT
     clean = np.array([kind == "clean" for kind in drawn.kind])

@@ -7,7 +7,7 @@ items to fit on, and says so in the row.
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -118,18 +118,28 @@ def padded(x: Floats, there: Bools) -> Floats:
 
 
 def folds(items: Sequence[Item], settings: ProbeSettings) -> Ints:
-    """The fold of each item, (n,): a hash of the smallest id in its group of near-duplicates."""
-    group = near_duplicate_groups(items).tolist()
-    smallest: dict[int, str] = {}
-    for item, g in zip(items, group, strict=True):
-        smallest[g] = min(item.id, smallest.get(g, item.id))
-    return np.array([fold_of_name(smallest[g], settings) for g in group], dtype=np.int64)
+    """The fold of each item, (n,), the same for a group of near-duplicates."""
+    return group_folds([item.id for item in items], near_duplicate_groups(items), settings)
 
 
-def fold_of_name(name: str, settings: ProbeSettings) -> int:
-    """The fold of a group whose smallest id is `name`."""
-    digest = hashlib.sha256(f"fold/{settings.seed}/{name}".encode("utf-8", "surrogatepass")).digest()
-    return int.from_bytes(digest[:8], "big") % settings.folds
+def group_folds(names: Sequence[str], group: Ints, settings: ProbeSettings) -> Ints:
+    """The fold of each of these (n,): a hash of the smallest name in its group, `group` (n,) numbers."""
+    kinds, place = np.unique(group, return_inverse=True)
+    if len(kinds) == len(names):
+        return _hashed(names, settings)
+    smallest: list[str | None] = [None] * len(kinds)
+    for name, g in zip(names, place.tolist(), strict=True):
+        known = smallest[g]
+        smallest[g] = name if known is None else min(name, known)
+    return _hashed([name for name in smallest if name is not None], settings)[place]
+
+
+def _hashed(names: Iterable[str], settings: ProbeSettings) -> Ints:
+    start = f"fold/{settings.seed}/"
+    digests = [
+        hashlib.sha256(f"{start}{name}".encode("utf-8", "surrogatepass")).digest()[:8] for name in names
+    ]
+    return (np.frombuffer(b"".join(digests), dtype=">u8") % settings.folds).astype(np.int64)
 
 
 def near_duplicate_groups(items: Sequence[Item], threshold: float = NEAR) -> Ints:

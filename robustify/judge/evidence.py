@@ -7,6 +7,7 @@ scorer's W says of an item is measured on the items themselves: h(W), the share 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress
 
 import numpy as np
 
@@ -106,16 +107,24 @@ class Evidence:
         return np.asarray((self.pick >= 0) & (self.pick == self.key))
 
     @cached_property
+    def voter_set(self) -> Ints:
+        """The set of voters that picked the same option, as an index of `voter_sets`, (n,)."""
+        # A million items have a handful of them.
+        code = np.zeros(len(self.agree), dtype=np.int64)
+        for column in self.agree.T:
+            code = np.unique(code * 2 + column, return_inverse=True)[1]
+        return code
+
+    @cached_property
+    def voter_sets(self) -> tuple[tuple[str, ...], ...]:
+        """The distinct sets of voters that picked the same option."""
+        first = np.unique(self.voter_set, return_index=True)[1]
+        return tuple(tuple(compress(self.voters, row)) for row in self.agree[first].tolist())
+
+    @cached_property
     def picked_by(self) -> tuple[tuple[str, ...], ...]:
         """The voters that picked the same option, of each item."""
-        # A million items have a handful of sets of voters: each is made once.
-        kinds: dict[bytes, tuple[str, ...]] = {}
-        rows = list(map(bytes, np.packbits(self.agree, axis=1)))
-        for at, row in enumerate(rows):
-            if row not in kinds:
-                agrees = self.agree[at].tolist()
-                kinds[row] = tuple(v for v, same in zip(self.voters, agrees, strict=True) if same)
-        return tuple(map(kinds.__getitem__, rows))
+        return tuple(map(self.voter_sets.__getitem__, self.voter_set.tolist()))
 
     @cached_property
     def named(self) -> Ints:
@@ -141,8 +150,8 @@ class Evidence:
     @property
     def leading(self) -> tuple[CueCode, ...]:
         """The cue that is named first, of each item."""
-        first = self.named[:, 0].tolist()
-        return tuple("none" if at < 0 else self.cues[at] for at in first)
+        # The last one is that of -1.
+        return tuple(map((*self.cues, "none").__getitem__, self.named[:, 0].tolist()))
 
 
 def evidence(
@@ -185,9 +194,10 @@ def evidence(
 
 def cue_counts(found: Evidence, flagged: Bools) -> entries.CueCounts:
     """The flagged items (n,) by the cue that is named first, and those that most likely hold a shortcut."""
-    leading = np.array(found.leading, dtype=object)
+    leading, names = found.named[:, 0], (*found.cues, "none")
     among = flagged & (found.pick >= 0)
-    shares = {cue: rate((leading[among] == cue).astype(np.float64)) for cue in CUES}
+    codes = {cue: (at if at < len(found.cues) else NO_CUE) for at, cue in enumerate(names)}
+    shares = {cue: rate((leading[among] == codes[cue]).astype(np.float64)) for cue in CUES if cue in codes}
     shown = {cue: Quantity.of(share) for cue, share in shares.items() if share.value}
     likely = np.where(flagged, np.nan_to_num(found.shortcut, nan=-1.0), -1.0)
     order = np.lexsort((-np.nan_to_num(found.weight), -likely))[:LISTED].tolist()
@@ -195,7 +205,9 @@ def cue_counts(found: Evidence, flagged: Bools) -> entries.CueCounts:
         n=int(np.count_nonzero(among)),
         cues=dict(sorted(shown.items(), key=lambda one: -(one[1].value or 0.0))),
         likeliest=tuple(
-            entries.LikelyItem(item=found.items[at], p_shortcut=float(found.shortcut[at]), cue=leading[at])
+            entries.LikelyItem(
+                item=found.items[at], p_shortcut=float(found.shortcut[at]), cue=names[leading[at]]
+            )
             for at in order
             if likely[at] > 0
         ),

@@ -7,6 +7,7 @@ came from. What the answers do not hold is absent from the summary; nothing is a
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ from robustify.screen.consensus import (
     ROBUST,
     SHORTCUT,
     UNDECIDED,
-    Verdict,
+    Verdicts,
     could_be,
     outcome,
     screen_chance,
@@ -90,7 +91,7 @@ class Facts:
 class Judgement:
     """A verdict on every item, why items are no cloze, the summary, and of items that could be ranked the evidence."""
 
-    verdicts: tuple[Verdict, ...]
+    verdicts: Verdicts
     cloze_excluded: dict[str, str]
     summary: Summary
     evidence: Evidence | None = None
@@ -139,16 +140,14 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
     return Judgement(verdicts, out_of_cloze, whole, found)
 
 
-def _settled(code: Ints, verdicts: Sequence[Verdict], facts: Facts) -> tuple[Ints, tuple[Verdict, ...]]:
+def _settled(code: Ints, verdicts: Verdicts, facts: Facts) -> tuple[Ints, Verdicts]:
     """The outcomes, and no item robust whose key another item contradicts: one of the two is wrong."""
     disputed = {d["item"] for d in facts.defects if d["kind"] == "conflicting_key"}
-    open_ = np.array([v.item in disputed for v in verdicts], dtype=bool) & (code == ROBUST)
+    if not disputed:
+        return code, verdicts
+    open_ = np.array([name in disputed for name in verdicts.items], dtype=bool) & (code == ROBUST)
     reason = "conflicting_key: the same question and choices have another key elsewhere"
-    final = (
-        replace(v, verdict="undecided", reason=reason) if o else v
-        for v, o in zip(verdicts, open_, strict=True)
-    )
-    return np.where(open_, UNDECIDED, code), tuple(final)
+    return np.where(open_, UNDECIDED, code), verdicts.undecided(open_, reason)
 
 
 def _evidence(
@@ -222,20 +221,30 @@ def _parts(
     answers: Answers, index: ItemIndex, code: Ints, out_of_cloze: Mapping[str, str], facts: Facts
 ) -> Parts:
     longest = answers.block("heuristic", LONGEST).first()
-    _, topic = np.unique([facts.topics.get(name, "") for name in index.items], return_inverse=True)
     groups = None
     if facts.groups:
         names = [f"group/{facts.groups[i]}" if facts.groups.get(i) else f"item/{i}" for i in index.items]
-        groups = np.unique(names, return_inverse=True)[1].astype(np.int64)
+        groups = _codes(names)
     return Parts(
         shortcut=code == SHORTCUT,
         robust=code == ROBUST,
         cloze=np.array([name not in out_of_cloze for name in index.items], dtype=bool),
         longest=index.spread(longest, longest.correct),
-        topic=topic.astype(np.int64),
+        topic=_codes(_topic_of(index, facts)),
         groups=groups,
         k=index.k,
     )
+
+
+def _topic_of(index: ItemIndex, facts: Facts) -> list[str]:
+    """The topic of each item, "" where it has none."""
+    return list(map(facts.topics.get, index.items, repeat("")))
+
+
+def _codes(names: Sequence[str]) -> Ints:
+    """Each name as its place among the sorted distinct ones, (n,)."""
+    place = {name: i for i, name in enumerate(sorted(set(names)))}
+    return np.fromiter(map(place.__getitem__, names), np.int64, len(names))
 
 
 def _benchmark(
@@ -247,7 +256,7 @@ def _benchmark(
     items: Sequence[Item] | None,
     could: tuple[Bools, Bools],
 ) -> dict[str, Any]:
-    topic_of = [facts.topics.get(name, "") for name in index.items]
+    topic_of = _topic_of(index, facts)
     masks = {"all": np.ones(len(index), dtype=bool), "robust": parts.robust, "shortcut": parts.shortcut}
     n_shortcut, n_robust = int(parts.shortcut.sum()), int(parts.robust.sum())
     return {
@@ -311,7 +320,7 @@ def _filtered(
     parts: Parts,
     by_rank: DecoyFilter,
 ) -> dict[str, Any]:
-    topic_of = [facts.topics.get(name, "") or UNNAMED for name in index.items]
+    topic_of = [name or UNNAMED for name in _topic_of(index, facts)]
     chance = screen_chance(votes, rules.screen, parts.groups)
     cut = by_rank.decision(votes.voters, rules.screen).cut if rules.screen.criterion == FDR else None
     probe = FreshProbe(items, rules.probe)
@@ -322,5 +331,5 @@ def _filtered(
         ),
         "topics": topics(topic_of, parts.robust, parts.groups) if any(facts.topics.values()) else None,
         "residual": residual(answers, index, votes, rules.screen, probe, rules.limits.residual_margin),
-        "sensitivity": sensitivity(answers, index, compared, votes, probe, parts.groups),
+        "sensitivity": sensitivity(answers, index, compared, votes, probe, parts.groups, chance),
     }

@@ -11,6 +11,7 @@ from robustify.answers import Answers
 from robustify.arrays import Bools, Ints
 from robustify.judge.audit.fresh import FreshProbe
 from robustify.judge.screening import excess, expected, false_share, flagged_share
+from robustify.screen.chance import Chance
 from robustify.screen.consensus import SHORTCUT, outcome, screen_chance
 from robustify.screen.item_index import ItemIndex
 from robustify.screen.screen_rules import FDR, ScreenRules
@@ -36,6 +37,7 @@ def sensitivity(
     own: Votes,
     probe: FreshProbe,
     groups: Ints | None = None,
+    chance: Chance | None = None,
 ) -> tuple[RuleRow, ...]:
     """One row a rule: the run's own (`rules[0]`, with its votes `own`), its configured alternatives
     (`rules[1:]`), then every rule one change away that the answers support (`variants`).
@@ -43,13 +45,14 @@ def sensitivity(
     Two rules that come to the same for these voters (a majority of two is unanimity) have one row; a configured
     one is named in `same_as` of an earlier row that it equals. A rule whose voters were not asked has nulls. The
     probe is trained on what a rule leaves for own and configured rules only: `residual_probe` is null for the
-    others, as each training costs more than all the rest. `groups` (n,): items that are resampled together.
+    others, as each training costs more than all the rest. `groups` (n,): items that are resampled together; `chance`:
+    what chance explains of the run's own flags, where that is known already.
 
     Raises:
         UsageError: a criterion is for another number of voters.
     """
     run = Own(resolved(answers, rules[0]), own, outcome(own, rules[0]) == SHORTCUT, groups)
-    out = {rule_identity(answers, run.rule): _row("this run", run.rule, own, run, probe)}
+    out = {rule_identity(answers, run.rule): _row("this run", run.rule, own, run, probe, chance)}
     for given in rules[1:]:
         rule = resolved(answers, given)
         known = rule_identity(answers, rule)
@@ -99,9 +102,16 @@ def _cast(
         yield from ((rule, cast[rule.rotation]) for rule in turned)
 
 
-def _row(label: str, rule: ScreenRules, votes: Votes, own: Own, probe: FreshProbe | None) -> RuleRow:
+def _row(
+    label: str,
+    rule: ScreenRules,
+    votes: Votes,
+    own: Own,
+    probe: FreshProbe | None,
+    chance: Chance | None = None,
+) -> RuleRow:
     """`probe`: None for a rule that nobody configured."""
-    chance = screen_chance(votes, rule, own.groups)
+    chance = screen_chance(votes, rule, own.groups) if chance is None else chance
     left = None if probe is None else probe.audit(votes, rule)
     by = chance.by_place
     return RuleRow(

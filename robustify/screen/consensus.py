@@ -4,9 +4,11 @@ The same rule is also asked of every other option, as if that had been the key: 
 the null. An item whose outcome a missing answer could still change is undecided, never robust in silence.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeVar
+from functools import cached_property
+from typing import Literal, TypeVar, overload
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +39,41 @@ class Verdict:
     reason: str
 
 
+@dataclass(frozen=True, repr=False, eq=False)
+class Verdicts(Sequence[Verdict]):
+    """The verdicts on n items, in their order: `kinds` what stands beside an item's name, `which` (n,) one of them."""
+
+    items: tuple[str, ...]
+    kinds: tuple[tuple[Word, int, int, str], ...]
+    which: Ints
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @overload
+    def __getitem__(self, at: int) -> Verdict: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> "Verdicts": ...
+
+    def __getitem__(self, at: int | slice) -> "Verdict | Verdicts":
+        if isinstance(at, slice):
+            return Verdicts(self.items[at], self.kinds, self.which[at])
+        return Verdict(self.items[at], *self.kinds[self.which[at]])
+
+    def __iter__(self) -> Iterator[Verdict]:
+        for item, at in zip(self.items, self.which.tolist(), strict=True):
+            yield Verdict(item, *self.kinds[at])
+
+    def undecided(self, mask: Bools, reason: str) -> "Verdicts":
+        """The same, undecided for this reason where `mask` (n,) is true."""
+        kinds: list[tuple[Word, int, int, str]] = [
+            *self.kinds,
+            *(("undecided", votes, of, reason) for _, votes, of, _ in self.kinds),
+        ]
+        return Verdicts(self.items, tuple(kinds), np.where(mask, self.which + len(self.kinds), self.which))
+
+
 @dataclass(frozen=True)
 class _Count:
     """The rule asked of every option, as if that were the key.
@@ -52,7 +89,7 @@ class _Count:
     open: Bools
     voters: int
 
-    @property
+    @cached_property
     def weighed(self) -> Bools:
         """See the function of this name."""
         settled = ~(self.open & self.options).any(axis=1)
@@ -60,6 +97,14 @@ class _Count:
 
 
 def _count(votes: Votes, rules: ScreenRules) -> _Count:
+    """The rule asked once of each votes, however often it is needed."""
+    known = _COUNTS.setdefault(votes, {})
+    if rules not in known:
+        known[rules] = _counted(votes, rules)
+    return known[rules]
+
+
+def _counted(votes: Votes, rules: ScreenRules) -> _Count:
     n, m, width = votes.best.shape
     choice = votes.choice
     if rules.probe_vote == "with" and votes.probe is not None:
@@ -80,6 +125,9 @@ def _count(votes: Votes, rules: ScreenRules) -> _Count:
         flagged = np.asarray(right >= due)
         undecided = np.ones_like(flagged) if m == 0 else ~flagged & (right + missing[:, None] >= due)
     return _Count(right, missing, options < votes.k[:, None], flagged, undecided, m)
+
+
+_COUNTS: WeakKeyDictionary[Votes, dict[ScreenRules, _Count]] = WeakKeyDictionary()
 
 
 def would_flag(votes: Votes, rules: ScreenRules) -> Bools:
@@ -112,7 +160,7 @@ def _outcome(votes: Votes, count: _Count) -> Ints:
     return np.where(undecided, UNDECIDED, np.where(_at_key(count.flagged, votes.key), SHORTCUT, ROBUST))
 
 
-def screen_verdicts(votes: Votes, rules: ScreenRules) -> tuple[Verdict, ...]:
+def screen_verdicts(votes: Votes, rules: ScreenRules) -> Verdicts:
     """The verdict on each item, in the order of the votes.
 
     One more right vote never turns a shortcut into a robust item.
@@ -129,7 +177,7 @@ def screen_verdicts(votes: Votes, rules: ScreenRules) -> tuple[Verdict, ...]:
         c, n_right, missing = map(int, np.unravel_index(kind, shape))
         reason = _reason(c - 1, n_right, missing, count.voters, rules)
         parts.append((WORDS[c - 1], n_right, count.voters, reason))
-    return tuple(Verdict(item, *parts[i]) for item, i in zip(votes.items, which.tolist(), strict=True))
+    return Verdicts(votes.items, tuple(parts), which)
 
 
 def d4_rule(

@@ -15,7 +15,7 @@ from robustify.baselines.artifact_probe import ProbeSettings
 from robustify.item import Item
 from robustify.screen.consensus import ROBUST, SHORTCUT, UNDECIDED
 from robustify.screen.item_index import ItemIndex
-from robustify.screen.ranking import Ranking, rank
+from robustify.screen.ranking import Ranker, Ranking
 from robustify.screen.screen_rules import ScreenRules
 from robustify.screen.votes import Flagging, Votes
 from robustify.stats.decoys import (
@@ -91,24 +91,20 @@ class DecoyFilter:
         settings: ProbeSettings,
         groups: Mapping[str, str],
     ) -> None:
-        self._answers, self._index, self._own = answers, index, own
-        self._items, self._settings, self._groups = items, settings, groups
+        self._index, self._own = index, own
+        self._ranker = Ranker(answers, index, items, settings, groups)
+        self._most: tuple[str, ...] = ()
         self._rankings: dict[tuple[frozenset[str], bool], Ranking] = {}
         self._decisions: dict[tuple[frozenset[str], float, bool], Decision] = {}
+        self._flagged: dict[tuple[frozenset[str], float, bool], Flagging] = {}
 
     def ranking(self, voters: tuple[str, ...], *, vectors: bool = True) -> Ranking:
         """The ranking by these voters."""
         wanted = frozenset(voters), vectors
+        self._most = max(self._most, voters, key=len)
         if wanted not in self._rankings:
-            self._rankings[wanted] = rank(
-                self._answers,
-                self._index,
-                self._own.model_copy(update={"voters": voters}),
-                self._items,
-                self._settings,
-                groups=self._groups,
-                vectors=vectors,
-            )
+            rules = self._own.model_copy(update={"voters": voters})
+            self._rankings[wanted] = self._ranker.rank(rules, vectors=vectors)
         return self._rankings[wanted]
 
     def decision(self, voters: tuple[str, ...], rules: ScreenRules) -> Decision:
@@ -121,7 +117,16 @@ class DecoyFilter:
 
     def flagging(self, voters: tuple[str, ...], rules: ScreenRules) -> Flagging:
         """The same for every option, as if it were the key."""
+        wanted = frozenset(voters), rules.fdr, rules.fdr_exact
+        if wanted not in self._flagged:
+            self._flagged[wanted] = self._flagging(voters, rules)
+        return self._flagged[wanted]
+
+    def _flagging(self, voters: tuple[str, ...], rules: ScreenRules) -> Flagging:
         ranking, made = self.ranking(voters, vectors=not rules.fdr_exact), self.decision(voters, rules)
+        # Rankings without a voter were needed for this alone, and a million items take much room.
+        for one in [one for one in self._rankings if len(one[0]) < len(self._most)]:
+            del self._rankings[one]
         flagged = made.outcome == SHORTCUT
         leads = ranking.group == np.arange(len(flagged))
         above = flagged & leads

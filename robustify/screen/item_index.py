@@ -63,19 +63,18 @@ def item_index(answers: Answers, items_order: Sequence[str]) -> ItemIndex:
             twice.
     """
     items = tuple(items_order)
-    place = np.asarray(
-        pc.fill_null(
-            pc.index_in(pa.array(answers.items, pa.string()), value_set=pa.array(items, pa.string())), -1
-        ),
-        dtype=np.int64,
-    )
-    item = np.asarray(
-        pc.index_in(answers.table["item"], value_set=pa.array(answers.items, pa.string())), dtype=np.int64
-    )
+    if items == answers.items:
+        place = np.arange(len(items))
+    else:
+        there = pa.array(answers.items, pa.string())
+        found = pc.index_in(there, value_set=pa.array(items, pa.string()))
+        place = np.asarray(pc.fill_null(found, -1), dtype=np.int64)
+    item = answers.item_of
     at = place[item]
-    keys = np.asarray(answers.table["key"], dtype=np.int64)[at >= 0]
-    ks = np.asarray(pc.list_value_length(answers.table["order"]), dtype=np.int64)[at >= 0]
-    at = at[at >= 0]
+    known = at >= 0
+    keys = np.asarray(answers.table["key"], dtype=np.int64)[known]
+    ks = np.asarray(pc.list_value_length(answers.table["order"]), dtype=np.int64)[known]
+    at = at[known]
     key, k = np.full(len(items), -1), np.zeros(len(items), dtype=np.int64)
     key[at], k[at] = keys, ks
     wrong = np.flatnonzero((key[at] != keys) | (k[at] != ks) | (keys < 0) | (keys >= ks))

@@ -9,6 +9,7 @@ leaves them out).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -20,7 +21,7 @@ from robustify.baselines.artifact_probe import (
     FEWEST_TRAINING_ITEMS,
     SHRINKAGE,
     ProbeSettings,
-    fold_of_name,
+    group_folds,
     near_duplicate_groups,
     padded,
 )
@@ -38,7 +39,7 @@ from robustify.baselines.linear_probes import VIEW as HEAD
 from robustify.baselines.ngrams import LEAST, scorers
 from robustify.item import Item
 from robustify.screen.item_index import ItemIndex, key_shares
-from robustify.screen.screen_rules import VIEW_OF, Mode, ScreenRules
+from robustify.screen.screen_rules import VIEW_OF, Mode, ScreenRules, TextNorm
 from robustify.screen.votes import (
     TIED,
     UNANSWERED,
@@ -98,89 +99,192 @@ class Ranking:
         )
 
 
-def rank(
-    answers: Answers,
-    index: ItemIndex,
-    rules: ScreenRules,
-    items: Sequence[Item] | None = None,
-    settings: ProbeSettings | None = None,
-    *,
-    groups: Mapping[str, str] | None = None,
-    vectors: bool = True,
-) -> Ranking:
-    """Rank the items of `index` by what their options give away, keys of other folds known.
+@dataclass(frozen=True)
+class _Liking:
+    """What one voter likes in one mode: `values` (n, K) standardised within the item, 0 where it did not answer;
+    `answered` (n,); whether it answered by letter and saw places; whether it was asked at all.
+    """
+
+    values: Floats
+    answered: Bools
+    placed: bool
+    asked: bool
+
+
+class Ranker:
+    """Ranks the items of `index` by what their options give away, keys of other folds known.
 
     `items`: the same, in the same order, where their text is at hand; else only what voters answered counts, and
-    `groups` names passages by item. Voters are those of the rules, in both modes as far as they were asked; of
-    `vectors`, the linear probes of all models. An answer that is missing counts as no liking and leaves the item
-    incomplete. Fewer items than a fit needs are ranked by the sum of the voters' likings, and nothing is fitted.
+    `groups` names passages by item. What does not depend on who votes is made once: folds, fits on texts, likings.
     """
-    settings = settings or ProbeSettings()
-    if items is not None:
-        index = replace(index, k=np.array([item.k for item in items], dtype=np.int64))
-    there = np.arange(index.width) < index.k[:, None]
-    likings, complete, placed = _likings(answers, index, rules, there)
-    if vectors:
-        likings |= _of_vectors(answers, index, there)
-    together = _together(index, items, groups)
-    fold = _folds(index, together, settings)
-    known = (index.k > 0) & (index.key >= 0)
-    logits, parts, surface = _fitted(index, items, there, likings, fold, known)
-    heard = known & np.logical_or.reduce(
-        [np.zeros_like(known), *((part != 0).any(axis=1) for part in parts.values())]
-    )
-    log_p = np.where(heard[:, None], log_probabilities(logits, there), np.nan)
-    top, best = _top(log_p)
-    shares = key_shares(index.key, index.k, index.width) if placed and known.all() else None
-    null = 1 / np.maximum(index.k, 1)
-    if shares is not None:
-        null = np.where(top >= 0, shares[np.arange(len(top)), np.maximum(top, 0)], null)
-    return Ranking(
-        items=index.items,
-        log_p=log_p,
-        top=top,
-        weight=np.where(top >= 0, np.round(np.exp(best), 12), np.nan),
-        null=null,
-        group=_representatives(together, complete & (top >= 0)),
-        fold=fold,
-        complete=complete,
-        parts=parts,
-        surface=surface,
-    )
 
+    def __init__(
+        self,
+        answers: Answers,
+        index: ItemIndex,
+        items: Sequence[Item] | None = None,
+        settings: ProbeSettings | None = None,
+        groups: Mapping[str, str] | None = None,
+    ) -> None:
+        if items is not None:
+            index = replace(index, k=np.array([item.k for item in items], dtype=np.int64))
+        self._answers, self._index, self._items = answers, index, items
+        self._there = np.arange(index.width) < index.k[:, None]
+        self._known = (index.k > 0) & (index.key >= 0)
+        self._groups, self._settings = groups, settings or ProbeSettings()
+        self._heard: dict[tuple[str, str, str, TextNorm], _Liking] = {}
 
-def _likings(
-    answers: Answers, index: ItemIndex, rules: ScreenRules, there: Bools
-) -> tuple[dict[str, Floats], Bools, bool]:
-    """What voters like, one (n, K) a mode, whether all of them answered (n,), and whether one saw places.
+    def rank(self, rules: ScreenRules, *, vectors: bool = True) -> Ranking:
+        """The ranking by the rules' voters.
 
-    The mean over voters of the score standardised within the item (mean 0, deviation 1).
-    """
-    own = VIEW_OF[rules.mode]
-    template = rules.template or first_template(answers, own, rules.voters)
-    voters = rules.voters or (() if template is None else models_asked(answers, own, template))
-    complete, placed = np.ones(len(index), dtype=bool), False
-    found: dict[str, Floats] = {}
-    modes: tuple[Mode, ...] = ("text", "letter")
-    for mode in modes:
-        view = VIEW_OF[mode]
-        by = template if mode == rules.mode else first_template(answers, view, voters)
-        total, n = np.zeros(there.shape), np.zeros(len(index))
-        for name in voters if by is not None else ():
-            block = answers.block(view, name, by)
-            liking = _mean(
-                *preferences(block, mode, index, rules.norm if mode == rules.mode else "chars"), index
+        Voters are those of the rules, in both modes as far as they were asked; of `vectors`, the linear probes of all
+        models. An answer that is missing counts as no liking and leaves the item incomplete. Fewer items than a fit
+        needs are ranked by the sum of the voters' likings, and nothing is fitted.
+        """
+        index, there, known = self._index, self._there, self._known
+        likings, complete, placed = self._likings(rules)
+        if vectors:
+            likings |= self._vectors
+        logits, parts, surface = self._fitted(likings)
+        heard = known & np.logical_or.reduce(
+            [np.zeros_like(known), *((part != 0).any(axis=1) for part in parts.values())]
+        )
+        log_p = np.where(heard[:, None], log_probabilities(logits, there), np.nan)
+        top, best = _top(log_p)
+        shares = key_shares(index.key, index.k, index.width) if placed and known.all() else None
+        null = 1 / np.maximum(index.k, 1)
+        if shares is not None:
+            null = np.where(top >= 0, shares[np.arange(len(top)), np.maximum(top, 0)], null)
+        return Ranking(
+            items=index.items,
+            log_p=log_p,
+            top=top,
+            weight=np.where(top >= 0, np.round(np.exp(best), 12), np.nan),
+            null=null,
+            group=_representatives(self._together, complete & (top >= 0)),
+            fold=self._fold,
+            complete=complete,
+            parts=parts,
+            surface=surface,
+        )
+
+    @cached_property
+    def _together(self) -> Ints:
+        """For each item the index of the first of its near-duplicates and passage, (n,)."""
+        if self._items is not None:
+            return near_duplicate_groups(self._items)
+        names = self._index.items
+        if not self._groups:
+            return np.arange(len(names))
+        first: dict[str, int] = {}
+        of = map(self._groups.get, names)
+        return np.array([first.setdefault(g, i) if g else i for i, g in enumerate(of)], dtype=np.int64)
+
+    @cached_property
+    def _fold(self) -> Ints:
+        return group_folds(self._index.items, self._together, self._settings)
+
+    @cached_property
+    def _features(self) -> Floats | None:
+        """The features of the options' texts, (n, K, f)."""
+        return None if self._items is None else padded(matrix(self._items), self._there)
+
+    @cached_property
+    def _by_text(self) -> dict[str, Floats]:
+        """The logits of each fit on texts, (folds, n, K) each."""
+        if self._features is None:
+            return {}
+        index, there, known = self._index, self._there, self._known
+        fit = linear(self._features, index.key, there, SHRINKAGE, known)
+        found = {"surface": nested(fit, self._fold)}
+        for least, words in zip(LEAST, scorers(self._items or (), index.key, there, known), strict=True):
+            found[f"words {least}"] = nested(words, self._fold)
+        return found
+
+    @cached_property
+    def _surface(self) -> dict[int, Floats]:
+        """Of each fold the coefficients (f,) of the features, fitted on the other folds."""
+        index, x = self._index, self._features
+        assert x is not None
+        return {
+            f: coefficients(x, index.key, self._there, SHRINKAGE, (self._fold != f) & self._known)
+            for f in np.unique(self._fold).tolist()
+        }
+
+    @cached_property
+    def _vectors(self) -> dict[str, Floats]:
+        """The logits of each linear probe, (n, K); 0 where a model could not be asked."""
+        answers, index, found = self._answers, self._index, dict[str, Floats]()
+        for name in models_asked(answers, HEAD, HEAD_TEMPLATE):
+            if not name.endswith(CONTROL):
+                liking = _mean(*preferences(answers.block(HEAD, name, HEAD_TEMPLATE), "letter", index), index)
+                if not np.isnan(liking).all():
+                    found[f"vectors {name}"] = centred(np.nan_to_num(liking), self._there)
+        return found
+
+    def _likings(self, rules: ScreenRules) -> tuple[dict[str, Floats], Bools, bool]:
+        """What voters like, one (n, K) a mode, whether all of them answered (n,), and whether one saw places.
+
+        The mean over voters of the score standardised within the item (mean 0, deviation 1).
+        """
+        answers, index = self._answers, self._index
+        own = VIEW_OF[rules.mode]
+        template = rules.template or first_template(answers, own, rules.voters)
+        voters = rules.voters or (() if template is None else models_asked(answers, own, template))
+        complete, placed = np.ones(len(index), dtype=bool), False
+        found: dict[str, Floats] = {}
+        modes: tuple[Mode, ...] = ("text", "letter")
+        for mode in modes:
+            by = template if mode == rules.mode else first_template(answers, VIEW_OF[mode], voters)
+            total, n = np.zeros(self._there.shape), np.zeros(len(index))
+            if by is None:
+                continue
+            for name in voters:
+                liking = self._liking(mode, name, by, rules.norm if mode == rules.mode else "chars")
+                # A voter that was asked and answered nothing leaves every item incomplete.
+                complete &= liking.answered | (not liking.asked and mode != rules.mode)
+                if liking.answered.any():
+                    total += liking.values
+                    n += liking.answered
+                    placed |= liking.placed
+            if n.any():
+                found[f"{mode} votes"] = total / np.maximum(n, 1)[:, None]
+        return found, complete, placed
+
+    def _liking(self, mode: Mode, name: str, template: str, norm: TextNorm) -> _Liking:
+        asking = mode, name, template, norm
+        if asking not in self._heard:
+            block = self._answers.block(VIEW_OF[mode], name, template)
+            liking = _mean(*preferences(block, mode, self._index, norm), self._index)
+            answered = ~(np.isnan(liking) & self._there).any(axis=1) & (self._index.k > 0)
+            values = np.where(answered[:, None], _standardised(liking, self._there), 0.0)
+            placed = mode == "letter" and in_own_order(block)
+            self._heard[asking] = _Liking(values, answered, placed, len(block) > 0)
+        return self._heard[asking]
+
+    def _fitted(self, likings: Mapping[str, Floats]) -> tuple[Floats, dict[str, Floats], dict[str, Floats]]:
+        """The cross-fitted logits (n, K), what each part adds to them, and what each surface feature does."""
+        there, fold, known = self._there, self._fold, self._known
+        if not _enough(fold[known]) or (self._items is None and not likings):
+            parts = {_part(name): values for name, values in likings.items()}
+            return np.asarray(sum(parts.values(), np.zeros(there.shape))), parts, {}
+        columns = self._by_text | {name: values[None] for name, values in likings.items()}
+        x = self._features
+        parts = {_part(name): np.zeros(there.shape) for name in columns}
+        surface = {name: np.zeros(there.shape) for name in (NAMES if x is not None else ())}
+        for i, f in enumerate(np.unique(fold).tolist()):
+            mine, others = fold == f, (fold != f) & known
+            seen = {name: values[min(i, len(values) - 1)] for name, values in columns.items()}
+            gamma = coefficients(
+                np.stack(list(seen.values()), axis=-1), self._index.key, there, RIDGE, others
             )
-            answered = ~(np.isnan(liking) & there).any(axis=1) & (index.k > 0)
-            # A voter that was asked and answered nothing leaves every item incomplete.
-            complete &= answered | (len(block) == 0 and mode != rules.mode)
-            if answered.any():
-                total += np.where(answered[:, None], _standardised(liking, there), 0.0)
-                n += answered
-                placed |= mode == "letter" and in_own_order(block)
-        if n.any():
-            found[f"{mode} votes"] = total / np.maximum(n, 1)[:, None]
-    return found, complete, placed
+            for (name, values), weight in zip(seen.items(), gamma.tolist(), strict=True):
+                parts[_part(name)][mine] += centred(weight * values[mine], there[mine])
+            if x is not None:
+                added = x[mine] * (gamma[0] * self._surface[f])
+                for at, name in enumerate(NAMES):
+                    surface[name][mine] = added[:, :, at] + added[:, :, at + len(NAMES)]
+        return np.asarray(sum(parts.values(), np.zeros(there.shape))), parts, surface
 
 
 def _mean(at: Ints, liking: Floats, index: ItemIndex) -> Floats:
@@ -194,73 +298,6 @@ def _standardised(values: Floats, there: Bools) -> Floats:
     spread = np.sqrt((middle**2).sum(axis=1) / np.maximum(there.sum(axis=1), 1))
     alive = spread > _EQUAL
     return np.asarray(middle * (alive / np.where(alive, spread, 1.0))[:, None])
-
-
-def _of_vectors(answers: Answers, index: ItemIndex, there: Bools) -> dict[str, Floats]:
-    """The logits of each linear probe, (n, K); 0 where a model could not be asked."""
-    found: dict[str, Floats] = {}
-    for name in models_asked(answers, HEAD, HEAD_TEMPLATE):
-        if not name.endswith(CONTROL):
-            liking = _mean(*preferences(answers.block(HEAD, name, HEAD_TEMPLATE), "letter", index), index)
-            if not np.isnan(liking).all():
-                found[f"vectors {name}"] = centred(np.nan_to_num(liking), there)
-    return found
-
-
-def _together(index: ItemIndex, items: Sequence[Item] | None, groups: Mapping[str, str] | None) -> Ints:
-    """For each item the index of the first of its near-duplicates and passage, (n,)."""
-    if items is not None:
-        return near_duplicate_groups(items)
-    if not groups:
-        return np.arange(len(index))
-    first: dict[str, int] = {}
-    return np.array(
-        [first.setdefault(groups[name], i) if groups.get(name) else i for i, name in enumerate(index.items)],
-        dtype=np.int64,
-    )
-
-
-def _folds(index: ItemIndex, together: Ints, settings: ProbeSettings) -> Ints:
-    """The fold of each item, (n,): a hash of the smallest id of its group."""
-    smallest: dict[int, str] = {}
-    for name, g in zip(index.items, together.tolist(), strict=True):
-        smallest[g] = min(name, smallest.get(g, name))
-    of = {g: fold_of_name(name, settings) for g, name in smallest.items()}
-    return np.array([of[g] for g in together.tolist()], dtype=np.int64)
-
-
-def _fitted(
-    index: ItemIndex,
-    items: Sequence[Item] | None,
-    there: Bools,
-    likings: Mapping[str, Floats],
-    fold: Ints,
-    known: Bools,
-) -> tuple[Floats, dict[str, Floats], dict[str, Floats]]:
-    """The cross-fitted logits (n, K), what each part adds to them, and what each surface feature does."""
-    if not _enough(fold[known]) or (items is None and not likings):
-        parts = {_part(name): values for name, values in likings.items()}
-        return np.asarray(sum(parts.values(), np.zeros(there.shape))), parts, {}
-    x = None if items is None else padded(matrix(items), there)
-    columns: dict[str, Floats] = {}
-    if x is not None:
-        columns["surface"] = nested(linear(x, index.key, there, SHRINKAGE, known), fold)
-        for least, fit in zip(LEAST, scorers(items or (), index.key, there, known), strict=True):
-            columns[f"words {least}"] = nested(fit, fold)
-    columns |= {name: values[None] for name, values in likings.items()}
-    parts = {_part(name): np.zeros(there.shape) for name in columns}
-    surface = {name: np.zeros(there.shape) for name in (NAMES if x is not None else ())}
-    for i, f in enumerate(np.unique(fold).tolist()):
-        mine, others = fold == f, (fold != f) & known
-        seen = {name: values[min(i, len(values) - 1)] for name, values in columns.items()}
-        gamma = coefficients(np.stack(list(seen.values()), axis=-1), index.key, there, RIDGE, others)
-        for (name, values), weight in zip(seen.items(), gamma.tolist(), strict=True):
-            parts[_part(name)][mine] += centred(weight * values[mine], there[mine])
-        if x is not None:
-            added = x[mine] * (gamma[0] * coefficients(x, index.key, there, SHRINKAGE, others))
-            for at, name in enumerate(NAMES):
-                surface[name][mine] = added[:, :, at] + added[:, :, at + len(NAMES)]
-    return np.asarray(sum(parts.values(), np.zeros(there.shape))), parts, surface
 
 
 def _part(name: str) -> str:

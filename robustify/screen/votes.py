@@ -6,6 +6,7 @@ answered, or has a score that is no finite number, stays unanswered. Which votes
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import Literal
 
 import numpy as np
@@ -36,7 +37,7 @@ class Flagging:
     false_share: Rate
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Votes:
     """The votes of the screen, items by voters.
 
@@ -74,7 +75,7 @@ class Votes:
         """The votes on the items where `mask` (n,) is true; what `fdr` flags is known of all items only."""
         return replace(
             self,
-            items=tuple(name for name, kept in zip(self.items, mask.tolist(), strict=True) if kept),
+            items=tuple(compress(self.items, mask.tolist())),
             key=self.key[mask],
             k=self.k[mask],
             best=self.best[mask],

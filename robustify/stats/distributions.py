@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import gammaln, ndtr
 
 from robustify.arrays import Floats, Ints
-from robustify.stats.intervals import Interval
+from robustify.stats.intervals import Interval, coded
 
 LEAST_P = 1e-40
 """Tail probabilities are exact down to here; a smaller one is reported as this."""
@@ -29,7 +29,8 @@ def poisson_binomial(p: Floats) -> Floats:
     """
     if len(p) and not (float(p.min()) >= 0 and float(p.max()) <= 1):
         raise ValueError("chances outside [0, 1]")
-    values, counts = np.unique(p, return_counts=True)
+    values, place = coded(p)
+    counts = np.bincount(place)
     parts = [_binomial(int(n), float(q)) for q, n in zip(values, counts, strict=True) if q > 0]
     out = np.zeros(len(p) + 1)
     start, mass = total(parts)

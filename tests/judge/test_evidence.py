@@ -15,7 +15,7 @@ from robustify.judge.evidence import BY_LENGTH, CUE_OF, PART_OF, cue_counts, evi
 from robustify.judge.judgement import Facts, Rules, judge
 from robustify.screen.decoy_filter import Decision, flags
 from robustify.screen.item_index import item_index
-from robustify.screen.ranking import Ranking, rank
+from robustify.screen.ranking import Ranker, Ranking
 from robustify.screen.screen_rules import ScreenRules
 from robustify.screen.votes import Votes, cast_votes
 from robustify.stats.decoys import shortcut_probability
@@ -176,7 +176,7 @@ def test_ranking_and_votes_agree_on_the_items() -> None:
     b = bench(80, 2, s=0.4, seed=2)
     answers = Answers.of(rows(b))
     index, rules = item_index(answers, b.ids), ScreenRules(voters=b.voters)
-    ranking, votes = rank(answers, index, rules), cast_votes(answers, rules, index)
+    ranking, votes = Ranker(answers, index).rank(rules), cast_votes(answers, rules, index)
     found = evidence(ranking, flags(ranking, index.key, 0.1), votes)
     kept = found.hit[b.shortcut & (found.pick >= 0)]
     assert kept.mean() > 0.9

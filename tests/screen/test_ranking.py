@@ -14,7 +14,7 @@ from robustify.item import Item
 from robustify.screen.consensus import ROBUST, SHORTCUT, UNDECIDED
 from robustify.screen.decoy_filter import flags
 from robustify.screen.item_index import ItemIndex, item_index
-from robustify.screen.ranking import Ranking, rank
+from robustify.screen.ranking import Ranker, Ranking
 from robustify.screen.screen_rules import ScreenRules
 from tests.support.fake_answers import Bench, bench, items_of, rows, text_rows
 
@@ -26,7 +26,7 @@ def ranked(
 ) -> tuple[Ranking, ItemIndex]:
     answers = Answers.of(made or [*rows(b, rotations=False), *text_rows(b)])
     index = item_index(answers, b.ids)
-    return rank(answers, index, RULES, items), index
+    return Ranker(answers, index, items).rank(RULES), index
 
 
 def cued(n: int, share: float, seed: int = 0, k: int = 4) -> tuple[Bench, list[Item], Ints]:
@@ -173,7 +173,7 @@ def test_passages_are_known_without_text() -> None:
     b = bench(120, 2, s=0.3, seed=6)
     answers = Answers.of(rows(b, rotations=False))
     index = item_index(answers, b.ids)
-    ranking = rank(answers, index, RULES, groups={name: f"p{i // 3}" for i, name in enumerate(b.ids)})
+    ranking = Ranker(answers, index, groups={name: f"p{i // 3}" for i, name in enumerate(b.ids)}).rank(RULES)
     assert len(np.unique(ranking.group)) == 40
     assert all(len(np.unique(ranking.fold[i : i + 3])) == 1 for i in range(0, 120, 3))
 

@@ -116,7 +116,7 @@ def rules_of_thumb(
     answers: Answers, index: ItemIndex, kept: Kept, probe: FreshProbe, *, independent: bool
 ) -> Iterator[AuditorRates]:
     """Of the rules without a model the one that chance explains least on the items kept; its p is Holm's of all."""
-    if first_template(answers, HEURISTIC) is None or not kept.items:
+    if first_template(answers, HEURISTIC) is None or not len(kept.key):
         return
     judged = index.place >= 0
     keep = np.zeros(len(index.place), dtype=bool)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import compress
 
 import numpy as np
 
@@ -23,17 +24,22 @@ from robustify.screen.votes import Votes
 class Kept:
     """The items that rules keep and whose outcome depends on no missing answer: chance after selection is exact.
 
-    `mask` (all items,); of the n kept ones `key`, `k` (n,), and `would` (n, K): the options that as the key would
-    have removed them.
+    `mask` (all items,) of `all_items`; of the n kept ones `key`, `k` (n,), and `would` (n, K): the options that as the
+    key would have removed them.
     """
 
     mask: Bools
-    items: tuple[str, ...]
+    all_items: Sequence[str]
     key: Ints
     k: Ints
     would: Bools
 
-    @property
+    @cached_property
+    def items(self) -> tuple[str, ...]:
+        """Their n names."""
+        return tuple(compress(self.all_items, self.mask.tolist()))
+
+    @cached_property
     def open(self) -> Bools:
         """The options (n, K) that the selection left open."""
         return np.asarray(~self.would & (np.arange(self.would.shape[1]) < self.k[:, None]))
@@ -42,16 +48,14 @@ class Kept:
 def everything(items: Sequence[str], key: Ints, k: Ints) -> Kept:
     """All items that any row knows, as if they were kept and every option were open."""
     known = np.asarray(k > 0)
-    names = tuple(name for name, there in zip(items, known.tolist(), strict=True) if there)
-    none = np.zeros((len(names), int(k.max(initial=1))), dtype=bool)
-    return Kept(known, names, key[known], k[known], none)
+    none = np.zeros((int(np.count_nonzero(known)), int(k.max(initial=1))), dtype=bool)
+    return Kept(known, items, key[known], k[known], none)
 
 
 def kept_by(votes: Votes, rules: ScreenRules) -> Kept:
     """What these rules keep of these votes."""
     mask = np.asarray((outcome(votes, rules) == ROBUST) & weighed(votes, rules))
-    names = tuple(name for name, there in zip(votes.items, mask.tolist(), strict=True) if there)
-    return Kept(mask, names, votes.key[mask], votes.k[mask], would_flag(votes, rules)[mask])
+    return Kept(mask, votes.items, votes.key[mask], votes.k[mask], would_flag(votes, rules)[mask])
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,7 @@ class FreshProbe:
 
     def of(self, kept: Kept) -> AuditRate | None:
         """The same of items already picked out."""
-        if not kept.items or not all(name in self.place for name in kept.items):
+        if not self.items or not kept.items or not all(name in self.place for name in kept.items):
             return None
         mark = (kept.items, kept.open.tobytes())
         if mark not in self._seen:
@@ -95,8 +99,8 @@ class FreshProbe:
         """Of these items (n,) one of each group of near-duplicates: of those with most options closed by the selection,
         as their copies' keys are no such option either, the first in hash order. All where no text is known.
         """
-        if not all(name in self.place for name in kept.items):
-            return np.ones(len(kept.items), dtype=bool)
+        if not self.items or not all(name in self.place for name in kept.items):
+            return np.ones(len(kept.key), dtype=bool)
         place = np.array([self.place[name] for name in kept.items], dtype=np.int64)
         rank, duplicates, _ = (table[place] for table in self._order)
         order = np.lexsort((rank, -kept.would.sum(axis=1)))
