@@ -38,13 +38,19 @@ Watch = Callable[[str, int], AbstractContextManager[Progress]]
 """Called with a label and the number of requests; gives the progress to report to."""
 
 
+Early = Callable[[Answers], None]
+"""Called with the answers of rules and probe, while no model was asked yet."""
+
+
 def unwatched(_label: str, _total: int) -> AbstractContextManager[Progress]:
     """The watch of work that nobody looks at."""
     return nullcontext(no_progress)
 
 
-def robustify(config: Config, folder: Path, cache: Path, watch: Watch = unwatched) -> Run:
-    """Audit the benchmark that the config names, into this folder.
+def robustify(
+    config: Config, folder: Path, cache: Path, watch: Watch = unwatched, early: Early | None = None
+) -> Run:
+    """Audit the benchmark that the config names, into this folder; `early` is called for public sets alone.
 
     Raises:
         RobustifyError: as each step says; nothing in the folder changes unless the asking has ended.
@@ -55,7 +61,7 @@ def robustify(config: Config, folder: Path, cache: Path, watch: Watch = unwatche
         refuse_foreign(folder)
         with run_lock(folder):
             bench = load_bench(config, writer)
-            asked, spent = ask_models(config, bench, cache, watch, writer)
+            asked, spent = ask_models(config, bench, cache, watch, writer, early)
             run = writer.write(folder, asked, judged(config, asked))
             if not run.restricted:
                 log_spent(folder, spent)
@@ -144,7 +150,7 @@ def load_bench(config: Config, writer: RunWriter) -> Loaded:
 
 
 def ask_models(
-    config: Config, bench: Loaded, cache: Path, watch: Watch, writer: RunWriter
+    config: Config, bench: Loaded, cache: Path, watch: Watch, writer: RunWriter, early: Early | None = None
 ) -> tuple[Asked, list[Mapping[str, object]]]:
     """Heuristics and probe first, because they are free; then one model after the other.
 
@@ -153,6 +159,8 @@ def ask_models(
     """
     spent: list[Mapping[str, object]] = []
     tables = [guess(bench.items), Answers.of(probe(bench.items, config.probe))]
+    if early is not None and writer.access is None:
+        early(Answers.concat(tables))
     planned = plan(bench.items, config.asking)
     n_requests = sum(len(p.requests) for p in planned)
     fingerprints: dict[str, Mapping[str, str]] = {}

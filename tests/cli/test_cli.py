@@ -61,6 +61,12 @@ def test_a_run_prints_data_on_stdout_and_nothing_else(robustify, config: Path) -
     assert json.loads(ended.out)["summary"]["splits"]["shortcut"] == 4
 
 
+def test_rules_and_probe_are_shown_before_a_model_is_asked(robustify, config: Path) -> None:
+    ended = robustify(str(config), "-o", "out", "--progress")
+    assert ended.err.startswith("without any model (chance 25.0 %)"), ended.err
+    assert [line.split()[0] for line in ended.err.split("\n")[1:3]] == ["probe", "longest_answer"]
+
+
 def test_run_is_the_default_command_and_quiet_prints_nothing(robustify, config: Path) -> None:
     for args in (["run", str(config), "--output", "a", "-q"], [str(config), "-o", "b", "-q"]):
         ended = robustify(*args)

@@ -133,7 +133,7 @@ def demo() -> str:
     from tools.planted import compared
 
     summary = read(json.loads(DEMO.read_text(encoding="utf-8")))
-    lines = [*closing(summary, "results/benign_demo"), "", *compared(open_run(DEMO.parent))]
+    lines = [*closing(summary, "runs/benign_demo"), "", *compared(open_run(DEMO.parent))]
     return "```text\n" + "\n".join(lines) + "\n```\n"
 
 

@@ -5,6 +5,7 @@ Nothing is printed here that a later section does not show.
 
 from pathlib import PurePath
 
+from robustify.answers import Answers
 from robustify.report.blocks import (
     Banner,
     Bullets,
@@ -31,6 +32,8 @@ from robustify.report.format import (
     spaced,
 )
 from robustify.report.reasons import certificate_sentence, sentence
+from robustify.screen.votes import PROBE
+from robustify.stats.intervals import rate as interval_rate
 from robustify.summary.quantity import Quantity
 from robustify.summary.reason import OnePlace
 from robustify.summary.result import Certificate, Guardrail, Released, Residual, Summary
@@ -56,6 +59,8 @@ LEVELS = {
     "part": "for the evaluator's machine; of a part of the set (limit) nothing is for publication",
 }
 EXPECTED = "Expected by chance alone"
+SHOWN_EARLY = 4
+"""Lines of the probe and the best rules before models are asked."""
 
 
 def verdict(summary: Summary) -> tuple[str, Tone, str]:
@@ -242,6 +247,20 @@ def _value(x: float | str | None) -> Cell:
     if isinstance(x, int | float):
         return Cell(count(x) if float(x).is_integer() else f"{x:.3g}")
     return absent("none")
+
+
+def without_models(answers: Answers) -> list[str]:
+    """The first lines on the terminal, before a model is asked: chance, the probe, and the rules that score most."""
+    blocks = {name: answers.block(view, name) for view, name, _ in answers.askings()}
+    if not blocks:
+        return []
+    scores = {name: Quantity.of(interval_rate(block.correct)) for name, block in blocks.items()}
+    chance = max((1 / block.k).mean() for block in blocks.values())
+    best = sorted(scores, key=lambda name: (name != PROBE, -(scores[name].value or 0.0)))[:SHOWN_EARLY]
+    return [
+        f"without any model (chance {percent(float(chance))}); models are asked now:",
+        *(f"  {name:24} {rate(scores[name])}" for name in best),
+    ]
 
 
 def closing(summary: Summary, folder: str) -> list[str]:
