@@ -6,8 +6,8 @@ from collections.abc import Iterable
 import numpy as np
 from scipy.special import gammaln, ndtr
 
-from robustify.arrays import Floats, Ints
-from robustify.stats.intervals import Interval, coded
+from robustify.arrays import Floats, Ints, coded
+from robustify.stats.intervals import Interval
 
 LEAST_P = 1e-40
 """Tail probabilities are exact down to here; a smaller one is reported as this."""

@@ -9,17 +9,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 from scipy.special import betaincinv, stdtrit
 
-from robustify.arrays import Floats, Ints
+from robustify.arrays import Floats, Ints, coded
 
 Interval = tuple[float, float]
-T = TypeVar("T", np.float64, np.int64)
 
 FEWEST_CLUSTERS = 10
 """Below this many items (or groups of them) a bootstrap interval is too narrow to be shown."""
@@ -186,16 +182,6 @@ def _distinct(table: Floats) -> tuple[Floats, Ints]:
     first = np.empty(len(counts), dtype=np.int64)
     first[code[::-1]] = np.arange(len(code) - 1, -1, -1)
     return table[first], counts.astype(np.int64)
-
-
-def coded(values: npt.NDArray[T]) -> tuple[npt.NDArray[T], Ints]:
-    """As `np.unique(values, return_inverse=True)`, (n,): by hashing, which of few kinds is far faster than sorting."""
-    found = pa.array(values).dictionary_encode()
-    kinds = np.asarray(found.dictionary)
-    order = np.argsort(kinds, kind="stable")
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    return kinds[order], place[np.asarray(found.indices)]
 
 
 def percent(share: float) -> str:
