@@ -52,28 +52,21 @@ def run(
         robustify demo_benign.yaml --out results/demo
     """
     from robustify import config as configs
-    from robustify.answers import Answers
     from robustify.pipeline import robustify
     from robustify.report.reasons import guardrail_sentence
     from robustify.report.sections.headline import closing, without_models
-
-    shown = not quiet and (sys.stderr.isatty() if progress is None else progress)
-
-    def early(answers: Answers) -> None:
-        if shown:
-            click.echo("\n".join(map(printable, without_models(answers))), err=True)
 
     overrides = {**rule, **chosen(limit=limit)}
     settings = configs.with_models(configs.load(configs.find(config), overrides), models, device)
     if safe_demo:
         configs.require_public(settings)
     folder = out or Path("results") / settings.name
-    done = robustify(settings, folder, default_cache(cache_dir), watcher(shown), early)
-    summary = done.summary
+    shown = not quiet and (sys.stderr.isatty() if progress is None else progress)
+    early = (lambda found: click.echo("\n".join(without_models(found)), err=True)) if shown else None
+    summary = robustify(settings, folder, default_cache(cache_dir), watcher(shown), early).summary
     if json_:
-        click.echo(
-            json.dumps({"run": str(folder), "signature": summary.signature, "summary": summary.tree()})
-        )
+        tree = {"run": str(folder), "signature": summary.signature, "summary": summary.tree()}
+        click.echo(json.dumps(tree))
     elif not quiet:
         click.echo("\n".join(closing(summary, str(folder))))
     for g in summary.halting:
