@@ -15,7 +15,7 @@ from itertools import pairwise
 from robustify.gate.encoded import unescaped
 from robustify.gate.rows import html_rows
 
-LEAST = 6
+LEAST = 8
 """Strings from which a group is joined: fewer make no run of words."""
 LONGEST = 60
 """Characters of one token; what is longer is text and is read as it is."""
@@ -27,7 +27,6 @@ _PIECE = re.compile(r"[\s\"',\[\]]{1,20}##(?=\w)")
 _NUMBER = re.compile(r"(?<![^\W\d])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?![^\W\d])|\b(?:NaN|nan|None|null|inf)\b")
 _AROUND = re.compile(r"^(?:[ \t]{0,80}\"|[ \t]{0,80}[#>+*]{1,3} ?)|(?:\\n|\x0b|\r)?(?:\",?)?$", re.MULTILINE)
 """What a comment, a quotation or a notebook puts around a line."""
-_NO_BREAKS = {ord(c): None for c in "\t\n\r\x0b"}
 _BETWEEN = re.compile(r"[^\w\x0bĠ▁Ċ]+")
 _STRING = r"\"([^\"\\\n]*(?:\\.[^\"\\\n]*)*)\"|'([^'\\\n]*(?:\\.[^'\\\n]*)*)'"
 _PART = re.compile(r"([\[{(])|([\]})])|(?:" + _STRING + r")(\s{0,2}(?:=>|:))?")
@@ -39,10 +38,11 @@ _FIELD = re.compile(
 )
 _BYTES = re.compile(r"\[\s{0,80}(\d{1,3}(?:,\s{0,80}\d{1,3})*)\s{0,80}\]")
 _DIGITS = re.compile(r"\d+")
+_LETTER = re.compile(r"[^\W\d_]")
 _NO_LETTERS = bytes(b for b in range(128) if not chr(b).isalpha())
 _ENOUGH = 8
 """Tokens, numbers or marks in a text from which it may be a record of tokens."""
-_NEAR, _CLOSE = 2500, 400
+_NEAR, _CLOSE = 1200, 300
 """Characters within which they must be: in records, and in bare lists."""
 _BLOCK = 200_000
 """Strings that are grouped at a time."""
@@ -65,12 +65,12 @@ def apart(text: str, depth: int = 0) -> Iterator[Apart]:
         yield from _grouped(text, depth)
     if max(marks, numbers) >= 0:
         yield from _in_columns(text)
-    yield from _in_cells(text)
+    yield from _of_rows(row for _, row in html_rows(text))
     yield from _in_bytes(text)
     close = _dense(_DECIMAL, text, _CLOSE) if numbers >= 0 else -1
     if close >= 0 or _short_lines(text):
         words = _NUMBER.sub("", _AROUND.sub("", text))
-        yield max(close, 0), words.translate(_NO_BREAKS)
+        yield max(close, 0), "".join(words.replace("\t", "\n").splitlines())
         yield max(close, 0), words
 
 
@@ -135,7 +135,7 @@ def _grouped(text: str, depth: int) -> Iterator[Apart]:
         else:
             string = part[3] if part[3] is not None else part[4]
             if len(string) > LONGEST:
-                if depth < _DEEP and ("{" in string or "[" in string or "(" in string):
+                if depth < _DEEP and string.count("'") + string.count('"') >= _ENOUGH:
                     yield from ((part.start(), inner) for _, inner in apart(_plain(string), depth + 1))
                 continue
             group = ("a name", len(around)) if part[5] else (key, len(around))
@@ -182,27 +182,36 @@ def _plain(text: str) -> str:
 
 
 def _in_columns(text: str) -> Iterator[Apart]:
-    """The cells of each column of delimited rows, and of each long row; the values of each name of `name: value` lines."""
+    """The cells of delimited rows, and the values of each name of `name: value` lines."""
     lines = text.replace("\x0b", "\n").split("\n")
     for delimiter in _DELIMITERS:
         if text.count(delimiter) >= _ENOUGH:
-            yield from ((0, joined(cells)) for cells in _columns_of(lines, delimiter))
+            yield from _of_rows(row for row in _delimited(lines, delimiter) if len(row) >= 2)
     fields: dict[str, list[str]] = defaultdict(list)
     for field in _FIELD.finditer(text):
         fields[field[1]].append(field[2].strip("\"', "))
     yield from ((0, _plain(joined(values))) for values in fields.values() if _worded(values))
 
 
-def _in_cells(text: str) -> Iterator[Apart]:
-    """The same for the tables of a page, whose cells may lie on lines of their own."""
-    columns: dict[int, list[str]] = defaultdict(list)
-    for _, row in html_rows(text):
+def _delimited(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
+    csv.field_size_limit(1 << 27)
+    try:
+        for row in csv.reader(lines, delimiter=delimiter):
+            yield [cell.strip() for cell in row] if delimiter == "|" else row
+    except csv.Error:
+        return
+
+
+def _of_rows(rows: Iterable[Sequence[str]]) -> Iterator[Apart]:
+    """The cells of each column, joined, and of each long row."""
+    columns: dict[tuple[int, int], list[str]] = defaultdict(list)
+    for row in rows:
         if len(row) > _WIDE and _worded(row):
             yield 0, joined(row)
         elif len(row) <= _WIDE:
             for i, cell in enumerate(row):
                 if len(cell) <= LONGEST:
-                    columns[i].append(cell)
+                    columns[len(row), i].append(cell)
     yield from ((0, joined(cells)) for cells in columns.values() if _worded(cells))
 
 
@@ -219,22 +228,6 @@ def _in_bytes(text: str) -> Iterator[Apart]:
         yield first, read.decode("utf-8", "replace")
 
 
-def _columns_of(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
-    columns: dict[tuple[int, int], list[str]] = defaultdict(list)
-    csv.field_size_limit(1 << 27)
-    try:
-        for row in csv.reader(lines, delimiter=delimiter):
-            if len(row) > _WIDE and _worded(row):
-                yield row
-            elif 2 <= len(row) <= _WIDE:
-                for i, cell in enumerate(row):
-                    if len(cell) <= LONGEST:
-                        columns[len(row), i].append(cell.strip() if delimiter == "|" else cell)
-    except csv.Error:
-        return
-    yield from (cells for cells in columns.values() if _worded(cells))
-
-
 def _worded(cells: Sequence[str]) -> bool:
     """Whether there are enough cells and half of them are words and no numbers."""
     return len(cells) >= LEAST and 2 * sum(_NUMBER.sub("", cell).strip() != "" for cell in cells) >= len(
@@ -243,12 +236,13 @@ def _worded(cells: Sequence[str]) -> bool:
 
 
 _NAMED_IDS = re.compile(
-    r"(?:ids|tokens)[\"']?\s{0,3}[:=,]\s{0,3}(?:[a-z.]{1,20}\()?\s{0,3}[\[(]{1,3}\s{0,80}"
+    r"[\"']?\s{0,3}[:=,]\s{0,3}(?:[a-z.]{1,20}\()?\s{0,3}[\[(]{1,3}\s{0,80}"
     r"(\d{1,7}(?:[\s,]{1,80}\d{1,7}){15,})"
 )
 _NAME = re.compile(
     r"(?:^|[^a-z])(?:(?:input|prompt|token|output|encoded|target|label|completion)[_-]?)*\Z", re.IGNORECASE
 )
+_LONG_RUN = re.compile(r"\d[\d\s,]{119,}", re.ASCII)
 _BARE_IDS = re.compile(r"\d{1,6}(?:[\s,]{1,80}\d{1,6}){39,}", re.ASCII)
 _MOST_ID = 400_000
 _SAMPLE = 4000
@@ -256,15 +250,22 @@ _SAMPLE = 4000
 
 def token_ids(text: str) -> tuple[int, int] | None:
     """The offset and the number of the first long array of numbers that may be the tokens of a text."""
-    for found in _NAMED_IDS.finditer(text) if "ids" in text or "tokens" in text else ():
-        if _NAME.search(text, max(0, found.start() - 30), found.start()) and are_ids(
-            _ids(found[1]), named=True
-        ):
+    for at, end in ((at, at + len(name)) for name in ("ids", "tokens") for at in _places(text, name)):
+        found = _NAMED_IDS.match(text, end)
+        if found and _NAME.search(text, max(0, at - 30), at) and are_ids(_ids(found[1]), named=True):
             return found.start(1), len(_DIGITS.findall(found[1]))
-    for found in _BARE_IDS.finditer(text):
-        if are_ids(_ids(found[0]), named=False):
-            return found.start(), len(_DIGITS.findall(found[0]))
+    for run in _LONG_RUN.finditer(text):
+        for found in _BARE_IDS.finditer(run[0]):
+            if are_ids(_ids(found[0]), named=False):
+                return run.start() + found.start(), len(_DIGITS.findall(found[0]))
     return None
+
+
+def _places(text: str, word: str) -> Iterator[int]:
+    at = text.find(word)
+    while at >= 0:
+        yield at
+        at = text.find(word, at + 1)
 
 
 def _ids(run: str) -> list[int]:

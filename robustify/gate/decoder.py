@@ -25,6 +25,8 @@ from robustify.gate.unpack import (
 _ARMOUR = re.compile(r"^-----BEGIN (?:PGP MESSAGE|AGE ENCRYPTED FILE)-----\s*$", re.MULTILINE)
 NOISE = 4096
 """Bytes from which an encoded run that is neither text nor packed is refused: less is a digest or a certificate."""
+_ESCAPED = 16
+"""Escapes from which a record of tokens may be written in them."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -123,7 +125,7 @@ class Decoder:
         bare = without_tags(plain)
         if bare != plain:
             yield DecodedText(bare, line, exact, source, raw=False)
-        escaped = "&" in text or "\\t" in text
+        escaped = text.count("&") >= _ESCAPED or text.count("\\t") >= _ESCAPED
         forms = dict.fromkeys((text, plain if escaped else text, bare if bare != plain else text))
         for form in forms if self._joins else ():
             yield from self._apart(form, line, exact, source)
@@ -142,8 +144,10 @@ class Decoder:
     def _apart(self, text: str, line: int, exact: bool, source: int) -> Iterator[Decoded]:
         """Tokens of a text that lie apart, joined, and a long array of their ids."""
         lines = Lines(text)
-        for offset, joined in apart(text):
-            at = line + lines.of(offset) - 1 if exact else line
+        parts = list(apart(text))
+        if parts:
+            at = line + lines.of(min(offset for offset, _ in parts)) - 1 if exact else line
+            joined = "\n\n".join(dict.fromkeys(part for _, part in parts))
             yield DecodedText(joined, at, False, source, raw=False, joined=True)
         ids = token_ids(text)
         if ids is not None:

@@ -49,7 +49,7 @@ def test_tokens_of_every_family_are_joined_at_their_own_blanks(tokens: list[str]
 
 
 # One item in rows without names, or in columns, says too little.
-_NEED_COMPANY = {"json_values", "json_values_listed", "transposed_csv"}
+_NEED_COMPANY = {"json_values", "json_values_listed", "transposed_csv", "transposed_html"}
 
 
 @pytest.mark.parametrize("n", [60, 5, 1])

@@ -84,7 +84,9 @@ class Shapes:
             if detector is named_items and self._found.get((reading.source, rule)):
                 continue  # the parsed records are counted already, and better
             items = [
-                Shaped(reading.line_at(shaped.line), shaped.keyed) for shaped in islice(detector(text), _MOST)
+                Shaped(reading.line_at(shaped.line), shaped.keyed)
+                for shaped in islice(detector(text), _MOST)
+                if shaped.keyed or not reading.joined  # strings of a program make up lists by chance
             ]
             if items and _weight(items) > _weight(self._found.get((reading.source, rule), [])):
                 self._found[reading.source, rule] = items

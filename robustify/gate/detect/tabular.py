@@ -72,11 +72,6 @@ def _regular(text: str, head: Sequence[str], delimiter: str) -> bool:
         return True
     if shape_of(head[0].split(delimiter)).has_choices:
         return True
-    if (
-        delimiter == "\t"
-        and len(list(islice(filter(_tabbed, text.replace("\x0b", "\n").split("\n")), 2))) == 2
-    ):
-        return True
     quoted = _occurs(text, f'"{delimiter}', 4) and _occurs(text, '\n"', _LEAST_ROWS - 1)
     return quoted and _regular_rows(text[:_BEGINNING], delimiter)
 
@@ -95,11 +90,6 @@ def _regular_rows(text: str, delimiter: str) -> bool:
     """The same for rows whose quoted cells hold newlines."""
     sizes = [len(cells) for _, cells in islice(_rows(text, delimiter), _HEAD)]
     return len(sizes) >= _LEAST_ROWS and 2 * sum(size >= 4 for size in sizes) >= len(sizes)
-
-
-def _tabbed(line: str) -> bool:
-    """Whether a line is a row of cells, as the tables of a web page within another file leave them."""
-    return line.strip().count("\t") >= _PIPES - 1
 
 
 def _piped(line: str) -> bool:
@@ -177,6 +167,8 @@ def _turned(rows: Sequence[Row]) -> Iterator[Shaped]:
     shape = shape_of(names)
     if shape.has_choices and (shape.stem or (shape.weak_stem and shape.key)):
         line, cells = next((line, cells) for line, cells in rows if bare_name(cells[0]) in _STEMS)
+        if len(cells) <= _LEAST_ROWS:  # a glossary has such names too
+            return
         yield from (Shaped(line, shape.key) for cell in cells[1:] if n_words(cell) >= _LEAST_WORDS)
 
 
