@@ -22,7 +22,7 @@ from robustify.disclosure.coarse import (
     three_digits,
     withheld,
 )
-from robustify.disclosure.select import Measure, Tree
+from robustify.disclosure.select import NAME, Measure, Tree
 from robustify.judge.topics import topics
 from robustify.loaders import Loaded
 from robustify.stats.intervals import wilson
@@ -211,7 +211,10 @@ def unjudged(reasons: object) -> list[Tree]:
     return [
         row
         if row.get("code") == "trial_run"
-        else {name: row.get(name) for name in ("code", "voter", "place", "forced")}
+        else {
+            **{name: row.get(name) for name in ("code", "place", "forced")},
+            "voter": voter if isinstance(voter := row.get("voter"), str) and NAME.fullmatch(voter) else "a voter",
+        }
         for row in rows
         if row.get("code") in ("trial_run", "one_place")
     ]

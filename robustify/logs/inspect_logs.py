@@ -20,8 +20,9 @@ import pyarrow as pa
 from robustify.errors import DataError, ItemError, UsageError
 from robustify.loaders.json_rows import decode
 from robustify.loaders.layouts import item_table
-from robustify.loaders.rows import Cells, Fault, SourceRow, SourceTable, name_like, rows_or_faults
+from robustify.loaders.rows import Cells, Fault, SourceRow, SourceTable, rows_or_faults
 from robustify.logs.log import Log, LoggedItem, LogOptions, LogReply, logged_items, plain_model
+from robustify.logs.names import Name, as_label, as_name, listed, names_in, path_name
 from robustify.logs.prompts import assumed, place_named
 
 KIND = "inspect"
@@ -45,11 +46,14 @@ def read_eval_zip(path: Path) -> dict[str, Any]:
                 )
             samples = [n for n in names if n.startswith("samples/") and n.endswith(".json")]
             header = _tree(path.name, archive, "header.json")
-            return {**header, "samples": [_tree(path.name, archive, name) for name in samples]}
+            tree = {**_mapping(header), "samples": [_tree(path.name, archive, name) for name in samples]}
     except _DAMAGED as error:
         raise DataError(
             f"{path.name}: is cut off or damaged ({type(error).__name__}); expected a whole .eval file"
         ) from None
+    if not is_inspect(tree):
+        raise DataError(f"{path.name}: its header.json has no `eval` object; expected an Inspect log")
+    return tree
 
 
 def _tree(file: str, archive: zipfile.ZipFile, member: str) -> Any:
@@ -103,14 +107,14 @@ def read_inspect(path: Path, tree: Mapping[str, Any], sha256: str, options: LogO
         DataError: no multiple-choice task.
     """
     spec = tree["eval"]
-    task = str(spec.get("task") or path.stem).rsplit("/", 1)[-1]
+    task = as_name(str(spec.get("task") or "").rsplit("/", 1)[-1]) or path_name(path.stem)
     samples = _in_order(tree, spec)
     rows = tuple(SourceRow(at, at, sample) for at, sample in enumerate(samples, start=1))
     inner = item_table(path.name, SourceTable(rows, outer="inspect_log"))
-    names = {row.line: str(row.cells.get("id")) for row in rows}
-    items, faults = logged_items(path.name, inner, options, task, names)
+    names = {row.line: as_label(row.cells.get("id")) for row in rows}
+    items, faults, said = logged_items(path.name, inner, options, task, names)
     scorer = _scorer(path.name, samples, options.filter)
-    model = options.model or plain_model(str(spec.get("model") or "model"))
+    model = options.name or as_name(plain_model(str(spec.get("model") or ""))) or path_name("model")
     make = partial(LogReply, model=model, view=options.view or "full", template=KIND)
     made, wrong = rows_or_faults(
         ((row, items[row.line]) for row in rows if row.line in items),
@@ -125,17 +129,24 @@ def read_inspect(path: Path, tree: Mapping[str, Any], sha256: str, options: LogO
         replies=replies,
         faults=(*faults, *_unfinished(tree, len(samples)), *wrong),
         facts=_facts(tree, spec),
-        notes=tuple(_notes(options, replies, len(rows) - len(inner.rows))),
+        notes=(*said, *_notes(options, replies, len(rows) - len(inner.rows))),
     )
 
 
 def _in_order(tree: Mapping[str, Any], spec: Mapping[str, Any]) -> list[Cells]:
     """The samples in the order of their data set, not in that in which they were finished."""
-    dataset = spec.get("dataset")
-    ids = dataset.get("sample_ids") if isinstance(dataset, Mapping) else None
-    place = {str(name): at for at, name in enumerate(ids or [])}
-    samples = [_resolved(sample) for sample in tree["samples"] or [] if isinstance(sample, Mapping)]
+    ids = _list(_mapping(spec.get("dataset")).get("sample_ids"))
+    place = {str(name): at for at, name in enumerate(ids)}
+    samples = [_resolved(sample) for sample in _list(tree["samples"]) if isinstance(sample, Mapping)]
     return sorted(samples, key=lambda s: (place.get(str(s.get("id")), len(place)), _epoch(s)))
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
 def _epoch(sample: Cells) -> int:
@@ -165,10 +176,10 @@ def _put_back(value: object, apart: Mapping[str, Any]) -> object:
 
 
 def _unfinished(tree: Mapping[str, Any], n: int) -> list[Fault]:
-    results = tree.get("results")
-    total = results.get("total_samples") if isinstance(results, Mapping) else None
-    status = str(tree.get("status", "success"))
-    reasons = [] if status == "success" else [f"its run has the status {status}; expected success"]
+    total = _mapping(tree.get("results")).get("total_samples")
+    status = tree.get("status", "success")
+    shown = as_name(status) or "of no name"
+    reasons = [] if status == "success" else [f"its run has the status {shown}; expected success"]
     if isinstance(total, int) and total != n:
         reasons.append(f"{n} samples are logged of the {total} that its results count; expected them all")
     return [Fault(1, reason) for reason in reasons]
@@ -176,11 +187,14 @@ def _unfinished(tree: Mapping[str, Any], n: int) -> list[Fault]:
 
 def _scorer(file: str, samples: Sequence[Cells], wanted: str | None) -> str | None:
     scores = [sample.get("scores") for sample in samples]
-    names = list(dict.fromkeys(name for one in scores if isinstance(one, Mapping) for name in one))
+    said = [name for one in scores if isinstance(one, Mapping) for name in one]
+    names, known = list(dict.fromkeys(said)), names_in(said)
     if wanted is not None and wanted not in names:
-        raise UsageError(f"{file}: no scorer {wanted!r}; expected one of {', '.join(names) or 'none'}")
+        raise UsageError(f"{file}: no scorer {wanted!r}; expected one of {listed(names, known)}")
     if wanted is None and len(names) > 1 and "choice" not in names:
-        raise UsageError(f"{file}: is scored by {', '.join(names)}; expected one to be named: --filter NAME")
+        raise UsageError(
+            f"{file}: is scored by {listed(names, known)}; expected one to be named: --filter NAME"
+        )
     return wanted or ("choice" if "choice" in names else next(iter(names), None))
 
 
@@ -211,14 +225,12 @@ def _notes(options: LogOptions, replies: Sequence[LogReply], dropped: int) -> li
     return notes
 
 
-def _facts(tree: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, str]:
-    packages, config, plan = spec.get("packages"), spec.get("config"), tree.get("plan")
-    steps = plan.get("steps") if isinstance(plan, Mapping) else None
-    solvers = [str(s.get("solver")) for s in steps or [] if isinstance(s, Mapping)]
+def _facts(tree: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Name]:
+    steps = _list(_mapping(tree.get("plan")).get("steps"))
     facts = {
-        "inspect_ai": packages.get("inspect_ai") if isinstance(packages, Mapping) else None,
+        "inspect_ai": _mapping(spec.get("packages")).get("inspect_ai"),
         "task_version": spec.get("task_version"),
-        "epochs": config.get("epochs") if isinstance(config, Mapping) else None,
-        "solver": "+".join(solvers) or None,
+        "epochs": _mapping(spec.get("config")).get("epochs"),
+        "solver": "+".join(str(step.get("solver")) for step in steps if isinstance(step, Mapping)),
     }
-    return {name: str(value) for name, value in facts.items() if value is not None and name_like(str(value))}
+    return {fact: name for fact, said in facts.items() if (name := as_name(said)) is not None}

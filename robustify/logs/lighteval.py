@@ -17,6 +17,7 @@ from robustify.item import FEWEST, MOST
 from robustify.loaders.layouts import bare_stems
 from robustify.loaders.rows import Cells, RawItem, SourceTable, cell_value, has, rows_or_faults
 from robustify.logs.log import Log, LoggedItem, LogOptions, LogReply, plain_model
+from robustify.logs.names import Name, as_label, path_name
 from robustify.logs.prompts import are_letters, assumed
 from robustify.views import View
 
@@ -38,19 +39,19 @@ def read_lighteval(path: Path, table: SourceTable, sha256: str, options: LogOpti
     )
     bare = bare_stems([raw for _, (raw, _) in made])
     items = [
-        (row, LoggedItem(len(raw.choices), raw.stem, raw.choices, key=key, name=raw.id))
+        (row, LoggedItem(len(raw.choices), raw.stem, raw.choices, key=key, name=as_label(raw.id)))
         for (row, (_, key)), raw in zip(made, bare, strict=True)
     ]
     items.sort(key=lambda pair: _rank(pair[1].name))
     letters = sum(_by_letter(row.cells) for row, _ in items) * 2 >= len(items)
     view: View = options.view or ("full" if letters else "cloze")
-    make = partial(LogReply, model=options.model or _model(path), view=view, template=KIND)
+    make = partial(LogReply, model=options.name or _model(path), view=view, template=KIND)
     match = _NAME.fullmatch(path.stem)
     return Log(
         file=path.name,
         kind=KIND,
         sha256=sha256,
-        task=(match["task"] if match else path.stem).replace("|", "-"),
+        task=path_name(match["task"] if match else path.stem),
         replies=tuple(make(row.line, item=item, **_answer(row.cells, item)) for row, item in items),
         faults=(*table.faults, *faults),
         notes=(
@@ -100,11 +101,11 @@ def _by_letter(cells: Cells) -> bool:
     return isinstance(said, list) and are_letters([str(c) for c in said])
 
 
-def _model(path: Path) -> str:
+def _model(path: Path) -> Name:
     """`details/<owner>/<name>/<date>/details_...`: what stands between the first folder and the date."""
     parts = list(path.resolve().parts[:-2])
     after = parts[len(parts) - parts[::-1].index("details") :] if "details" in parts else parts[-1:]
-    return plain_model("/".join(after[-2:]))
+    return path_name(plain_model("/".join(after[-2:])))
 
 
 def _answer(cells: Cells, item: LoggedItem) -> dict[str, Any]:

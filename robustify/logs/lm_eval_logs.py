@@ -17,6 +17,7 @@ from robustify.loaders.layouts import item_table
 from robustify.loaders.rows import Cells, Fault, SourceRow, SourceTable, rows_or_faults
 from robustify.logs.lm_eval_results import LmEvalRun, find_run
 from robustify.logs.log import Log, LoggedItem, LogOptions, LogReply, logged_items
+from robustify.logs.names import as_label, listed, names_in
 from robustify.logs.prompts import Prompt, asked_as, mostly_letters, place_named
 from robustify.scoring import per_character
 from robustify.stats.ties import tied_best
@@ -37,22 +38,22 @@ def read_lm_eval(path: Path, table: SourceTable, sha256: str, options: LogOption
     run = find_run(path)
     rows, notes = _one_filter(path.name, table.rows, options.filter)
     first = _first_lines(rows)
-    names = {row.line: str(row.cells.get("doc_id")) for row in rows}
+    names = {row.line: as_label(row.cells.get("doc_id")) for row in rows}
     inner = item_table(path.name, replace(table, rows=rows))
-    by_line, faults = logged_items(path.name, inner, options, run.task, names)
+    by_line, faults, said = logged_items(path.name, inner, options, run.task, names)
     items = {line: by_line[first_line] for line, first_line in first.items() if first_line in by_line}
     lettered = mostly_letters(_written(row.cells) for row in rows)
     rows = tuple(row for row in rows if row.line in items)
     prompts = {row.line: _prompt(row.cells, items[row.line]) for row in rows}
     asked = [prompt for prompt in prompts.values() if prompt is not None]
     how = asked_as(path.name, KIND, asked, options)
-    make = partial(LogReply, model=options.model or run.model, view=how.view, template=how.template)
+    make = partial(LogReply, model=options.name or run.model, view=how.view, template=how.template)
     made, wrong = rows_or_faults(
         ((row, items[row.line]) for row in rows),
         lambda row, item: _reply(row, prompts[row.line], item, make, how.view in TEXT_VIEWS, lettered),
     )
     faults += [*wrong, *_contradictions(made), *_unfinished(run, len(set(first.values())))]
-    notes += _assumed(run, options, asked)
+    notes += said + _assumed(run, options, asked)
     return Log(
         file=path.name,
         kind=KIND,
@@ -70,13 +71,17 @@ def _one_filter(
     name: str, rows: Sequence[SourceRow], wanted: str | None
 ) -> tuple[tuple[SourceRow, ...], list[str]]:
     """The rows of one filter; lm-eval writes a row for each filter of a task."""
-    filters = list(dict.fromkeys(str(row.cells.get("filter", "none")) for row in rows))
+    said = [str(row.cells.get("filter", "none")) for row in rows]
+    filters, known = list(dict.fromkeys(said)), names_in(said)
     if wanted is not None and wanted not in filters:
-        raise UsageError(f"{name}: no filter {wanted!r}; expected one of {', '.join(filters)}")
+        raise UsageError(f"{name}: no filter {wanted!r}; expected one of {listed(filters, known)}")
     taken = wanted or filters[0]
-    kept = tuple(row for row in rows if str(row.cells.get("filter", "none")) == taken)
-    others = ", ".join(f for f in filters if f != taken)
-    return kept, [f"filter {taken} was taken, not {others} (--filter says otherwise)"] * bool(others)
+    kept = tuple(row for row, one in zip(rows, said, strict=True) if one == taken)
+    if len(filters) == 1:
+        return kept, []
+    others = listed((one for one in filters if one != taken), known)
+    shown = known.get(taken, "that of the first row")
+    return kept, [f"filter {shown} was taken, not {others} (--filter says otherwise)"]
 
 
 def _first_lines(rows: Sequence[SourceRow]) -> dict[int, int]:
@@ -248,7 +253,7 @@ def _float(value: object) -> float | None:
         return None
     try:
         return float(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 

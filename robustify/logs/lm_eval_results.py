@@ -11,21 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from robustify.logs.log import plain_model
+from robustify.logs.names import NOTHING, Name, as_name, path_name
 
 _LOGGED = re.compile(r"samples_(?P<task>.+?)(?:_(?P<date>\d{4}-\d\d-\d\dT[\d.:-]+))?")
-
-# A hash, a version, a name; never a path or a sentence.
-_PLAIN_VALUE = re.compile(r"[\w.+:-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
 class LmEvalRun:
     """`model` "" where nothing names it; `n` rows that the task has, None where that is not said."""
 
-    task: str
-    model: str = ""
+    task: Name
+    model: Name = NOTHING
     n: int | None = None
-    facts: Mapping[str, str] | None = None
+    facts: Mapping[str, Name] | None = None
 
 
 def find_run(path: Path) -> LmEvalRun:
@@ -34,13 +32,14 @@ def find_run(path: Path) -> LmEvalRun:
     task, date = (match["task"], match["date"]) if match else (path.stem, None)
     tree = _results(path.parent, task, date)
     if tree is None:
-        return LmEvalRun(task, plain_model(path.parent.name))
+        return LmEvalRun(path_name(task), path_name(plain_model(path.parent.name)))
     config = _mapping(tree.get("config"))
     counted = _mapping(_mapping(tree.get("n-samples")).get(task)).get("effective")
-    model = tree.get("model_name") or _pretrained(config.get("model_args")) or path.parent.name
+    model = tree.get("model_name") or _pretrained(config.get("model_args"))
+    named = as_name(plain_model(model)) if isinstance(model, str) else None
     return LmEvalRun(
-        task,
-        plain_model(str(model)),
+        path_name(task),
+        named or path_name(plain_model(path.parent.name)),
         counted if isinstance(counted, int) else None,
         _facts(tree, config, task),
     )
@@ -61,7 +60,7 @@ def _read(path: Path) -> Mapping[str, Any]:
         return {}
 
 
-def _facts(tree: Mapping[str, Any], config: Mapping[str, Any], task: str) -> dict[str, str]:
+def _facts(tree: Mapping[str, Any], config: Mapping[str, Any], task: str) -> dict[str, Name]:
     facts = {
         "lm_eval": tree.get("lm_eval_version"),
         "task_version": _mapping(tree.get("versions")).get(task),
@@ -73,7 +72,7 @@ def _facts(tree: Mapping[str, Any], config: Mapping[str, Any], task: str) -> dic
         "chat_template": str(tree.get("chat_template_sha") or "")[:16],
         "transformers": tree.get("transformers_version"),
     }
-    return {n: str(v) for n, v in facts.items() if v not in (None, "") and _PLAIN_VALUE.fullmatch(str(v))}
+    return {fact: name for fact, said in facts.items() if (name := as_name(said)) is not None}
 
 
 def _pretrained(arguments: object) -> str:

@@ -5,13 +5,14 @@ no text.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from robustify.loaders.answer_keys import key_index
 from robustify.loaders.layouts import groups, raw_items
 from robustify.loaders.loaded import FieldMap
 from robustify.loaders.rows import Fault, RawItem, SourceRow, SourceTable, rows_or_faults
+from robustify.logs.names import NOTHING, Name, as_label, said_name, topics_in
 from robustify.redaction.text import KeptHere
 from robustify.views import View
 
@@ -37,6 +38,11 @@ class LogOptions:
     skip_bad: bool = False
 
     @property
+    def name(self) -> Name | None:
+        """`model` as a name. Raises `UsageError` where it is none."""
+        return None if self.model is None else said_name(self.model)
+
+    @property
     def fields(self) -> FieldMap | None:
         """The same columns as the loaders take them, where any of them is part of an item."""
         said = {k: v for k, v in self.columns.items() if k in FieldMap.model_fields}
@@ -59,9 +65,9 @@ class LoggedItem(KeptHere):
     stem: str = ""
     choices: tuple[str, ...] = ()
     key: int | None = None
-    name: str = ""
-    id: str = ""
-    topic: str = ""
+    name: Name = NOTHING
+    id: Name = NOTHING
+    topic: Name = NOTHING
     group: str = ""
 
 
@@ -75,7 +81,7 @@ class LogReply(KeptHere):
     """
 
     line: int
-    model: str
+    model: Name
     view: View
     template: str
     item: LoggedItem
@@ -99,18 +105,18 @@ class Log(KeptHere):
     file: str
     kind: str
     sha256: str
-    task: str
+    task: Name
     replies: tuple[LogReply, ...]
     faults: tuple[Fault, ...] = ()
-    facts: Mapping[str, str] = field(default_factory=dict)
+    facts: Mapping[str, Name] = field(default_factory=dict)
     templates: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
 def logged_items(
-    file: str, table: SourceTable, options: LogOptions, task: str, names: Mapping[int, str]
-) -> tuple[dict[int, LoggedItem], list[Fault]]:
-    """By line the item that each row of an item table shows, read as a benchmark's file; and the other rows' faults.
+    file: str, table: SourceTable, options: LogOptions, task: Name, names: Mapping[int, Name]
+) -> tuple[dict[int, LoggedItem], list[Fault], list[str]]:
+    """By line the item that each row of an item table shows, read as a benchmark's file; the other rows' faults; notes.
 
     `names`: by line what the log calls the item.
 
@@ -119,18 +125,27 @@ def logged_items(
         UsageError: a mapped field that no row has.
     """
     if not table.rows:
-        return {}, list(table.faults)
+        return {}, list(table.faults), []
     raw = raw_items(file, table, None, options.fields)
+    topics = topics_in(it.topic for it in raw.raws)
 
     def item(row: SourceRow, read: tuple[RawItem, str]) -> LoggedItem:
         it, group = read
         key, name = key_index(it), names[row.line]
         group = it.group or group
-        return LoggedItem(len(it.choices), it.stem, it.choices, key, name, it.id, it.topic.strip(), group)
+        topic = topics.get(it.topic.strip(), NOTHING)
+        return LoggedItem(len(it.choices), it.stem, it.choices, key, name, as_label(it.id), topic, group)
 
     with_groups = zip(raw.raws, groups(raw.raws, task), strict=True)
     made, faults = rows_or_faults(zip(raw.rows, with_groups, strict=True), item)
-    return {row.line: item for row, item in made}, [*table.faults, *raw.faults, *faults]
+    notes = topic_notes((it.topic for it in raw.raws), topics)
+    return {row.line: item for row, item in made}, [*table.faults, *raw.faults, *faults], notes
+
+
+def topic_notes(said: Iterable[str], topics: Mapping[str, Name]) -> list[str]:
+    """A note where topics are no names, and were left out."""
+    strange = {text.strip() for text in said} - {"", *topics}
+    return [f"topics that are no names, or hardly two items each, left out: {len(strange)}"] * bool(strange)
 
 
 def plain_model(name: str) -> str:
@@ -151,7 +166,7 @@ def fingerprint(logs: Sequence[Log], model: str) -> dict[str, str]:
     """
     facts: dict[str, list[str]] = {}
     for log in logs:
-        own = {"engine": f"replay of {log.kind}", "model": model, **log.facts}
+        own: dict[str, str] = {"engine": f"replay of {log.kind}", "model": model, **log.facts}
         for key, value in {**own, "log": f"{log.file} {log.sha256}"}.items():
             facts.setdefault(key, []).append(value)
     return {key: together(list(dict.fromkeys(values))) for key, values in facts.items()}

@@ -14,6 +14,7 @@ from robustify.loaders.fields import choice_columns, usual_names
 from robustify.loaders.loaded import KeyKind
 from robustify.loaders.rows import SourceRow, SourceTable
 from robustify.logs.log import LogOptions
+from robustify.logs.names import NOTHING, Name, as_name, headings, listed, said_name
 from robustify.logs.prompts import mostly_letters
 
 # Each line: names that mean the same. A later line counts only where no name of an earlier one is there.
@@ -36,7 +37,6 @@ USUAL: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 PARTS = (*USUAL, "first", "key_is", "passage")
 _OF_A_MODEL = re.compile(r"(.+)_(?:picked|pick|predicted|prediction|pred)")
-_PLAIN = re.compile(r"#?[A-Za-z_][\w.\-@:/+]{0,60}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +48,11 @@ class PickColumns:
     what was taken for a model's picks by its cells alone.
     """
 
-    picks: Mapping[str, str]
+    picks: Mapping[Name, str]
     parts: Mapping[str, str]
     choices: str | tuple[str, ...] | None
-    scores: Mapping[str, tuple[str, ...]]
-    correct: Mapping[str, str]
+    scores: Mapping[Name, tuple[str, ...]]
+    correct: Mapping[Name, str]
     note: str = ""
 
 
@@ -162,19 +162,41 @@ def _usual(file: str, part: str, names: Sequence[str]) -> str | None:
 
 def _picks(
     file: str, rows: Sequence[SourceRow], said: str | None, free: Sequence[str]
-) -> tuple[dict[str, str], str]:
+) -> tuple[dict[Name, str], str]:
     """By model the column of its picks, and a note where the cells alone say so."""
     names = list(rows[0].cells)
     if said is not None and ("*" in said or "," in said):
-        return {_model_of(said, name): name for name in _expanded(said, names)}, ""
+        return _by_model(file, [(_model_of(said, name), name) for name in _expanded(said, names)], names), ""
     if said is not None:
-        return {"": said}, ""
-    named = {match[1]: name for name in free if (match := _OF_A_MODEL.fullmatch(name))}
+        return {NOTHING: said}, ""
+    named = [(match[1], name) for name in free if (match := _OF_A_MODEL.fullmatch(name))]
     if named:
-        return named, ""
+        return _by_model(file, named, names), ""
     lettered = [name for name in free if mostly_letters(row.cells.get(name) for row in rows)]
-    note = f"columns taken for models' picks, as most of their cells are letters: {', '.join(lettered)}"
-    return {name: name for name in lettered}, note if lettered else ""
+    if not lettered:
+        return {}, ""
+    picks = _by_model(file, [(name, name) for name in lettered], names)
+    return picks, f"columns taken for models' picks, as most of their cells are letters: {', '.join(picks)}"
+
+
+def _by_model(file: str, found: Sequence[tuple[str, str]], names: Sequence[str]) -> dict[Name, str]:
+    """By model its column, where what is in the head of the table are names.
+
+    Raises:
+        DataError: they may be text of an item.
+    """
+    known = headings(names)
+    models = {
+        name: column
+        for model, column in found
+        if (name := as_name(model) or (said_name(model) if column in known else None)) is not None
+    }
+    if len(models) < len(found) or not (known or all(model != column for model, column in found)):
+        raise DataError(
+            f"{file}: columns of picks without a model's name ({_shown(names)}); expected a header with a model's "
+            "name of one word over its picks"
+        )
+    return models
 
 
 def _model_of(said: str, column: str) -> str:
@@ -190,8 +212,7 @@ def _of(model: str, column: str) -> str:
 
 
 def _shown(names: Sequence[str]) -> str:
-    # Without a header the first record stands where the names should be, and that would be item text.
-    if not all(_PLAIN.fullmatch(name) for name in names):
+    known = headings(names)
+    if not known:
         return f"found columns: {len(names)} (names not shown: they may be text of an item)"
-    listed = ", ".join(names[:12])
-    return f"found the columns {listed}" + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+    return f"found the columns {listed(names, known, 12)}"

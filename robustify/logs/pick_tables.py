@@ -21,10 +21,10 @@ from robustify.loaders.rows import (
     cell_text,
     cell_value,
     json_kind,
-    name_like,
     rows_or_faults,
 )
-from robustify.logs.log import Log, LoggedItem, LogOptions, LogReply
+from robustify.logs.log import Log, LoggedItem, LogOptions, LogReply, topic_notes
+from robustify.logs.names import NOTHING, Name, as_label, listed, names_in, path_name, said_name, topics_in
 from robustify.logs.pick_columns import PickColumns, missing_column, pick_columns
 from robustify.logs.prompts import Naming, assumed, naming, whole_number
 from robustify.stats.ties import tied_best
@@ -47,7 +47,8 @@ LEAST = 1e-12
 class TableReading:
     """How one table is read: its columns, how they name a choice, and what no row says.
 
-    `k` and `view` stand where no column does; `words` gives the view of each word of the view column.
+    `k` and `view` stand where no column does; `words` gives the view of each word of the view column, `models` and
+    `topics` the names in those columns.
     `literals`: lists may be written out in a cell. `probable`: scores are probabilities.
     """
 
@@ -57,7 +58,9 @@ class TableReading:
     k: int | None
     view: View
     words: Mapping[str, View]
-    model: str | None
+    model: Name | None
+    models: Mapping[str, Name]
+    topics: Mapping[str, Name]
     literals: bool
     probable: bool
 
@@ -70,9 +73,9 @@ def read_picks(file: str, table: SourceTable, sha256: str, options: LogOptions) 
         UsageError: a mapped column that is not there, or a view other than the table's own.
     """
     columns = pick_columns(file, table, options)
-    if "" in columns.picks and "model" not in columns.parts and options.model is None:
+    if NOTHING in columns.picks and "model" not in columns.parts and options.model is None:
         raise missing_column(file, "model", list(table.rows[0].cells))
-    if "" not in columns.picks and options.model is not None:
+    if NOTHING not in columns.picks and options.model is not None:
         raise UsageError(f"{file}: has a column of picks for each model; leave {options.model}= out")
     if "key" not in columns.parts and not options.keyed:
         raise missing_column(file, "key", list(table.rows[0].cells))
@@ -85,7 +88,7 @@ def read_picks(file: str, table: SourceTable, sha256: str, options: LogOptions) 
         file=file,
         kind=KIND,
         sha256=sha256,
-        task=re.sub(r"\.[^.]*$", "", file),
+        task=path_name(re.sub(r"\.[^.]*$", "", file)),
         replies=tuple(reply for _, replies in made for reply in replies),
         faults=(*table.faults, *faults),
         notes=tuple(note for note in (columns.note, *notes) if note),
@@ -112,8 +115,41 @@ def _reading(
             f"{file}: scores above 0 that are no probabilities; expected log-probabilities (at most 0) or "
             "probabilities (0 to 1)"
         )
-    reading = TableReading(columns, by_key, by_pick, k, view, words, options.model, table.literals, probable)
-    return reading, [noted, counted]
+    models, said = _models(file, rows, columns), _column(rows, columns.parts.get("topic"))
+    topics = topics_in(said, each=len(models) or 1)
+    reading = TableReading(
+        columns, by_key, by_pick, k, view, words, options.name, models, topics, table.literals, probable
+    )
+    return reading, [noted, counted, *topic_notes(said, topics)]
+
+
+def _column(rows: Sequence[Cells], column: str | None) -> list[str]:
+    """The labels in a column, "" where a cell is none; none where the table has no such column."""
+    if column is None or column.startswith("="):
+        return [] if column is None else [column[1:]]
+    cells = (cells.get(column) for cells in rows)
+    return [str(cell) if isinstance(cell, str | int) else "" for cell in cells]
+
+
+def _models(file: str, rows: Sequence[Cells], columns: PickColumns) -> dict[str, Name]:
+    """The models that the rows name.
+
+    Raises:
+        DataError: what the column holds are no names.
+    """
+    column = columns.parts.get("model")
+    if NOTHING not in columns.picks or column is None:
+        return {}
+    if column.startswith("="):
+        return {column[1:].strip(): said_name(column[1:].strip())}
+    said = [text for text in map(str.strip, _column(rows, column)) if text]
+    models = names_in(said)
+    if said and not models:
+        raise DataError(
+            f"{file}: `{column}` holds no names of models: {len(set(said))} different texts in {len(said)} rows; "
+            "expected fewer models than rows of each (--map model=NAME, or MODEL=FILE)"
+        )
+    return models
 
 
 def _furthest(file: str, keys: Sequence[int | None], picks: Sequence[int | None]) -> int:
@@ -140,19 +176,19 @@ def _views(
         return options.view or "full", {}, "" if options.view else assumed("full")
     said = {column[1:]} if column.startswith("=") else {str(cells.get(column)) for cells in rows}
     words = {word: WORDS[plain] for word in said if (plain := re.sub(r"[- ]", "_", word).casefold()) in WORDS}
-    strange = sorted(said - set(words))
+    strange, words_known = sorted(said - set(words)), names_in(_column(rows, column))
     if strange and (len(said) > 1 or options.view is None):
-        listed = ", ".join(strange[:5]) if all(map(name_like, strange)) else f"{len(strange)} words"
         raise DataError(
-            f"{file}: column `{column}` holds {listed}; expected {', '.join(VIEWS)}: split the table by view and "
+            f"{file}: column `{column}` holds {listed(strange, words_known, 5)}; expected "
+            f"{', '.join(VIEWS)}: split the table by view and "
             "say which is which (choices_only:FILE, full:FILE)"
         )
     if strange:
         return options.view or "full", dict.fromkeys(strange, options.view or "full"), ""
     if options.view is not None and set(words.values()) != {options.view}:
         raise UsageError(f"{file}: says itself how it was asked (`{column}`); leave the view out")
-    listed = ", ".join(f"{w!r} as {v}" for w, v in sorted(words.items()) if w != v)
-    return "full", words, f"`{column}` says the view: {listed}" if listed else ""
+    read_as = ", ".join(f"{w!r} as {v}" for w, v in sorted(words.items()) if w != v)
+    return "full", words, f"`{column}` says the view: {read_as}" if read_as else ""
 
 
 def _key(cells: Cells, columns: PickColumns) -> object:
@@ -171,11 +207,11 @@ def _replies(
     word = _said(cells, columns.parts.get("view"))
     view = reading.words.get(word, reading.view)
     for name, column in columns.picks.items():
-        model = name or reading.model or _said(cells, columns.parts.get("model")).strip()
+        model = name or reading.model or reading.models.get(_said(cells, columns.parts.get("model")).strip())
         if not model:
-            raise ItemError("no model is named; expected whose pick it is")
+            raise ItemError("no model is named, or by no name; expected whose pick it is")
         rows_so_far[model, view] += 1
-        named = item if item.name else replace(item, name=f"#{rows_so_far[model, view]}")
+        named = item if item.name else replace(item, name=as_label(f"#{rows_so_far[model, view]}"))
         pick = reading.picks.place(cells.get(column), item.k, item.choices)
         scores = _scores(cells, columns.scores.get(name, ()), item.k, reading.probable)
         _require_agreement(cells, columns.correct.get(name), item, pick, scores)
@@ -197,15 +233,21 @@ def _item(cells: Cells, reading: TableReading) -> LoggedItem:
         key = reading.keys.place(said, k, choices)
         if key is None:
             raise ItemError(f"key is {json_kind(said)} that names none of {k} choices, or several")
-    name, topic = (cell_label(cells, c) if (c := parts.get(p)) else "" for p in ("id", "topic"))
+    name = as_label(cell_label(cells, parts.get("id")))
+    topic = reading.topics.get(_said_label(cells, parts.get("topic")), NOTHING)
     stem = cell_text(cells, parts["stem"]) if "stem" in parts and choices else ""
-    return LoggedItem(k, stem, choices, key, name, id=name, topic=topic.strip())
+    return LoggedItem(k, stem, choices, key, name, id=name, topic=topic)
 
 
 def _said(cells: Cells, column: str | None) -> str:
     if column is None:
         return ""
     return column[1:] if column.startswith("=") else str(cell_value(cells, column))
+
+
+def _said_label(cells: Cells, column: str | None) -> str:
+    label = column[1:] if column is not None and column.startswith("=") else cell_label(cells, column)
+    return label.strip()
 
 
 def _numbers(cells: Cells, names: Sequence[str]) -> list[float]:
@@ -218,7 +260,7 @@ def _numbers(cells: Cells, names: Sequence[str]) -> list[float]:
 def _number(value: object) -> float | None:
     try:
         number = float(value) if isinstance(value, str | int | float) else math.nan
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return number if math.isfinite(number) else None
 

@@ -16,6 +16,7 @@ from robustify.errors import DataError, UsageError
 from robustify.item import Item
 from robustify.loaders import Loaded
 from robustify.logs import Log, LogOptions, LogPath, fingerprint, gather, mapping, read_logs
+from robustify.logs.names import listed, said_name
 from robustify.logs.prompts import BLIND
 from robustify.orders import own
 from robustify.views import View
@@ -117,13 +118,14 @@ def _read(model: ReplayModel) -> list[Log]:
 def _of_one(log: Log, model: ReplayModel) -> Log:
     """The log with the replies of this model alone, under the config's name for it; its own is a fact."""
     names = list(dict.fromkeys(reply.model for reply in log.replies))
-    wanted = model.model or (names[0] if len(names) == 1 else model.name)
+    wanted = said_name(model.model) if model.model else names[0] if len(names) == 1 else said_name(model.name)
     if names and wanted not in names:
-        listed = ", ".join(names[:10])
+        shown = listed(names, {name: name for name in names})
         raise DataError(
-            f"{log.file}: holds no model {wanted!r}; expected one of {listed} (models: model: NAME)"
+            f"{log.file}: holds no model {wanted!r}; expected one of {shown} (models: model: NAME)"
         )
-    replies = tuple(replace(reply, model=model.name) for reply in log.replies if reply.model == wanted)
+    own_name = said_name(model.name)
+    replies = tuple(replace(reply, model=own_name) for reply in log.replies if reply.model == wanted)
     return replace(log, replies=replies, facts={**log.facts, "model": wanted})
 
 

@@ -1,18 +1,21 @@
 """What holds sensitive text: a process that is offline and dumps nothing, and a folder that its owner alone reads.
 
 The process is set up before the engines are imported, because the libraries read these variables once, when they are
-loaded. Refused are folders that others may enter, that git would take up, or that a web server shows.
+loaded. Refused are folders that others may enter or replace, that a version control or a synchronising program would take
+up, or that a web server shows.
 """
 
 import contextlib
 import ctypes
 import os
+import re
 import resource
+import secrets
 import shutil
 import stat
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from robustify.errors import AuthorisationError, ResourceError
@@ -39,6 +42,23 @@ restricted run, and of its children."""
 TEMPORARY = ".run-tmp-"
 """Begins the name of the folder, in the run's own, where everything temporary lies and nothing stays."""
 _PR_GET_DUMPABLE, _PR_SET_DUMPABLE = 3, 4
+_OTHER_VERSION_CONTROL = (".hg", ".svn", ".jj", ".bzr", "_darcs", ".fslckout", "_FOSSIL_", "CVS")
+_SYNCHRONISED = re.compile(
+    r"dropbox( \(.*\))?|onedrive( ?- ?.*)?|google ?drive.*|my drive|icloud ?drive|mobile documents|com~apple~clouddocs"
+    r"|cloudstorage|nextcloud\d*|owncloud\d*|seafile|syncthing|pcloud ?drive|box sync|megasync.*|synologydrive"
+    r"|proton ?drive|tresorit( drive)?",
+    re.IGNORECASE,
+)
+"""Names of folders that programs copy to other machines."""
+_SYNC_MARKS = re.compile(
+    r"\.dropbox(\.cache|\.device)?|\.stfolder|\.stignore|\.stversions|\.?_?\.?sync_[0-9a-f]+\.db|\.(owncloud|nextcloud)sync\.log"
+    r"|\.tmp\.drive(download|upload)|\.849C9593-D756-4E56-8D6E-42412F2A707B|\.SynologyWorkingDirectory|\.seafile-data"
+    r"|\.icloud|\.csync_journal.*",
+    re.IGNORECASE,
+)
+"""Files and folders that such programs leave in the folders that they copy."""
+_MOST_ASKED = 50
+"""So many of the files that are in a folder are asked about; one that is not ignored is enough."""
 _WEB_ROOTS = ("public_html", "htdocs", "wwwroot", "webroot", "docroot")
 _WEB_FOLDERS = (Path("/var/www"), Path("/srv/http"), Path("/srv/www"), Path("/usr/share/nginx"))
 
@@ -124,12 +144,14 @@ def _dumpable(value: int) -> int:
     return before
 
 
-def require_private(folder: Path) -> None:
+def require_private(folder: Path, names: Sequence[str] = ("run.json",)) -> None:
     """Refuse a folder for a restricted set's results that is not private; nothing is made or changed.
 
+    `names`: of the files that will be written there.
+
     Raises:
-        AuthorisationError: a link, no folder, others may enter it, inside a work tree that does not ignore it, or
-            on a web root.
+        AuthorisationError: a link, no folder, others may enter or replace it, inside a work tree that does not ignore
+            all that is written there, synchronised with other machines, or on a web root.
     """
     shown = f"{str(folder)!a}"
     if folder.is_symlink():
@@ -137,14 +159,43 @@ def require_private(folder: Path) -> None:
     if folder.exists():
         _require_mine(folder, shown)
     place = folder.resolve()
-    if _on_the_web(place):
-        raise AuthorisationError(f"{shown}: lies on a web root; expected a private folder elsewhere (-o DIR)")
+    for fault in (_replaceable(folder, place), _taken_up(place)):
+        if fault:
+            raise AuthorisationError(f"{shown}: {fault}; expected a private folder elsewhere (-o DIR)")
     tree = work_tree(place)
-    if tree is not None and not _ignored(tree, place):
+    if tree is not None and not _ignored(tree, place, names):
         raise AuthorisationError(
             f"{shown}: lies inside a git work tree that does not ignore it, one `git add` away from a commit; "
-            "expected a folder elsewhere (-o DIR), or an entry in .gitignore"
+            "expected a folder elsewhere (-o DIR), or an entry for the whole folder in .gitignore"
         )
+
+
+def _replaceable(folder: Path, place: Path) -> str:
+    """Whether anybody may put another folder in the place of this one or of one above it, on the way there too."""
+    for above in dict.fromkeys([*folder.absolute().parents, *place.parents]):
+        with contextlib.suppress(OSError):
+            mode = above.stat().st_mode
+            if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+                return f"lies below a folder of mode {stat.S_IMODE(mode):04o}, where anybody may replace it"
+    return ""
+
+
+def _taken_up(place: Path) -> str:
+    """By what, besides git, the files of a folder would be copied or shown elsewhere."""
+    if _on_the_web(place):
+        return "lies on a web root"
+    if any(_SYNCHRONISED.fullmatch(part) for part in place.parts):
+        return "lies in a folder that is synchronised with other machines"
+    for above in (place, *place.parents):
+        try:
+            names = os.listdir(above)
+        except OSError:
+            continue
+        if kind := next((name for name in _OTHER_VERSION_CONTROL if name in names), None):
+            return f"lies inside a work tree of another version control ({kind})"
+        if any(_SYNC_MARKS.fullmatch(name) for name in names):
+            return "lies in a folder that is synchronised with other machines"
+    return ""
 
 
 def _require_mine(folder: Path, shown: str) -> None:
@@ -167,18 +218,31 @@ def _on_the_web(place: Path) -> bool:
     return below or any(part.lower() in _WEB_ROOTS for part in place.parts)
 
 
-def _ignored(tree: Path, place: Path) -> bool:
-    """Whether git would leave out a file in this folder; where git cannot be asked, it would not."""
+def _ignored(tree: Path, place: Path, names: Sequence[str]) -> bool:
+    """Whether git would leave out every file in this folder, whatever its name; where git cannot be asked, it would not.
+
+    Asked are the files that will be written, those that are there, and a name that no pattern of endings knows.
+    """
+    there = sorted(os.listdir(place))[:_MOST_ASKED] if place.is_dir() else []
+    unknown = f"r{secrets.token_hex(8)}"
+    for name in dict.fromkeys([unknown, f"{unknown}/{unknown}", *names, *there]):
+        if _git(tree, "check-ignore", "--quiet", "--", str(place / name)) is None:
+            return False
+    return _git(tree, "ls-files", "-z", "--", str(place)) == b""
+
+
+def _git(tree: Path, *asked: str) -> bytes | None:
+    """What git says, with the hooks and programs of a repository switched off; None where it fails or says no."""
     command = ["git", "-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "-C", str(tree)]
     clean = {n: value for n, value in os.environ.items() if not n.startswith("GIT_") and n not in SECRETS}
     try:
         done = subprocess.run(
-            [*command, "check-ignore", "--quiet", "--", str(place / "run.json")],
+            [*command, *asked],
             env={**clean, "GIT_CONFIG_NOSYSTEM": "1", "GIT_OPTIONAL_LOCKS": "0"},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=20,
         )
     except (OSError, subprocess.SubprocessError):
-        return False
-    return done.returncode == 0
+        return None
+    return done.stdout if done.returncode == 0 else None

@@ -89,7 +89,7 @@ def write_copy(path: Path, chosen: Iterable[Item]) -> None:
         UsageError: the file is there already.
         ResourceError: it cannot be written.
     """
-    require_private(path.absolute().parent)
+    require_private(path.absolute().parent, [path.name])
     rows = (
         {"sensitivity": "restricted", "id": i.id, "stem": i.stem, "choices": list(i.choices), "key": i.key,
          "topic": i.topic} | ({"group": i.group} if i.group else {})

@@ -41,12 +41,14 @@ GROUP_NAMES = {
 }  # fmt: skip
 
 
-def read(tree: Mapping[str, Any]) -> Summary:
+def read(tree: object) -> Summary:
     """The summary in a tree of `summary.json`.
 
     Raises:
         DataError: another format, or a tree that is no summary.
     """
+    if not isinstance(tree, Mapping):
+        raise DataError(f"summary.json: a {type(tree).__name__}; expected an object of format 1 or {FORMAT}")
     try:
         match tree.get("format"):
             case 1:
