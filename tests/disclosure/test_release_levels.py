@@ -26,7 +26,7 @@ from robustify.disclosure.coarse import (
     three_digits,
 )
 from robustify.disclosure.release import PRINTED, budgeted, cost, released_summary, released_tree
-from robustify.disclosure.remade import FEATURE_CLASSES, REMADE
+from robustify.disclosure.remade import FEATURE_CLASSES, REMADE, unjudged
 from robustify.disclosure.select import places_in
 from robustify.errors import AuthorisationError
 from robustify.report import render
@@ -382,3 +382,11 @@ def test_the_report_of_a_release_has_whole_percents_and_says_what_is_not_shown(
     assert not re.search(r"\d\.\d+ (%|points)", text)
     assert re.search(r"\b\d+ % \(n = \d+, \d+ to \d+\)", text)
     assert "Keys may well be spread evenly" in text or "not spread evenly" in text
+
+
+@pytest.mark.parametrize("name", ["Which zanzibar lies in the box?", "x" * 81, "a\u202eb", ""])
+def test_a_voter_s_name_that_is_no_name_is_not_released(name: str) -> None:
+    reason = {"code": "one_place", "voter": name, "place": 0, "picked": 0.95, "n": 40, "forced": True}
+    (shown,) = unjudged([reason])
+    assert shown == {"code": "one_place", "voter": "a voter", "place": 0, "forced": True}
+    assert unjudged([{**reason, "voter": "m-1"}])[0]["voter"] == "m-1"

@@ -291,19 +291,6 @@ def test_where_git_cannot_be_asked_a_work_tree_is_not_private(
         ask(mock)
 
 
-@pytest.mark.parametrize("name", ["public_html", "htdocs", "WWWROOT"])
-def test_a_web_root_is_not_private(tmp_path: Path, name: str) -> None:
-    with pytest.raises(AuthorisationError, match="web root"):
-        require_private(tmp_path / name / "run")
-
-
-def test_somebody_else_s_folder_is_not_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-    tmp_path.chmod(0o700)
-    with pytest.raises(AuthorisationError, match="belongs to user"):
-        require_private(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [("egress", ["evil.example"]), ("min_cell", 5), ("title", "Another title"), ("version", "2")],
