@@ -213,11 +213,16 @@ def unjudged(reasons: object) -> list[Tree]:
         if row.get("code") == "trial_run"
         else {
             **{name: row.get(name) for name in ("code", "place", "forced")},
-            "voter": voter if isinstance(voter := row.get("voter"), str) and NAME.fullmatch(voter) else "a voter",
+            "voter": _name(row.get("voter")),
         }
         for row in rows
         if row.get("code") in ("trial_run", "one_place")
     ]
+
+
+def _name(voter: object) -> str:
+    """A voter's name; what is none stays inside."""
+    return voter if isinstance(voter, str) and NAME.fullmatch(voter) else "a voter"
 
 
 def failed(checks: Sequence[Mapping[str, object]]) -> list[Tree]:
