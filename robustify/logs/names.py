@@ -82,6 +82,18 @@ def headings(columns: Sequence[str]) -> dict[str, Name]:
     return names if all(column in names for column in columns) else {}
 
 
+def columns_of(found: Iterable[tuple[str, str]], columns: Sequence[str]) -> dict[Name, str] | None:
+    """By model its column, of (model, column) pairs; None where a model's name may be text of an item."""
+    known = headings(columns)
+    out: dict[Name, str] = {}
+    for model, column in found:
+        name = as_name(model) if known or model != column else None
+        if name is None and not (column in known and _few_words(model)):
+            return None
+        out[name or Name(model)] = column
+    return out
+
+
 def listed(said: Iterable[str], known: Mapping[str, Name], most: int = _LISTED) -> str:
     """The names among these, for a message; of what is no name only how many there are."""
     every = list(dict.fromkeys(said))

@@ -14,7 +14,7 @@ from robustify.loaders.fields import choice_columns, usual_names
 from robustify.loaders.loaded import KeyKind
 from robustify.loaders.rows import SourceRow, SourceTable
 from robustify.logs.log import LogOptions
-from robustify.logs.names import NOTHING, Name, as_name, headings, listed, said_name
+from robustify.logs.names import NOTHING, Name, columns_of, headings, listed
 from robustify.logs.prompts import mostly_letters
 
 # Each line: names that mean the same. A later line counts only where no name of an earlier one is there.
@@ -36,7 +36,7 @@ USUAL: dict[str, tuple[tuple[str, ...], ...]] = {
     "topic": (("topic",), ("subject",), ("category", "bank")),
 }
 PARTS = (*USUAL, "first", "key_is", "passage")
-_OF_A_MODEL = re.compile(r"(.+)_(?:picked|pick|predicted|prediction|pred)")
+_OF_A_MODEL = "*_picked,*_pick,*_predicted,*_prediction,*_pred"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +148,7 @@ def _choices(said: str | None, names: Sequence[str]) -> str | tuple[str, ...] | 
     if said is not None:
         return tuple(said.split(",")) if "," in said else said
     series = choice_columns(names)
-    only = series[0] if len(series) == 1 else None
-    return next(iter(usual_names(names, USUAL["choices"])), only)
+    return next(iter(usual_names(names, USUAL["choices"])), series[0] if len(series) == 1 else None)
 
 
 def _usual(file: str, part: str, names: Sequence[str]) -> str | None:
@@ -165,12 +164,10 @@ def _picks(
 ) -> tuple[dict[Name, str], str]:
     """By model the column of its picks, and a note where the cells alone say so."""
     names = list(rows[0].cells)
-    if said is not None and ("*" in said or "," in said):
-        return _by_model(file, [(_model_of(said, name), name) for name in _expanded(said, names)], names), ""
-    if said is not None:
+    if said is not None and not {"*", ","} & set(said):
         return {NOTHING: said}, ""
-    named = [(match[1], name) for name in free if (match := _OF_A_MODEL.fullmatch(name))]
-    if named:
+    patterns, among = (said, names) if said is not None else (_OF_A_MODEL, free)
+    if named := [(_model_of(patterns, name), name) for name in _expanded(patterns, among)]:
         return _by_model(file, named, names), ""
     lettered = [name for name in free if mostly_letters(row.cells.get(name) for row in rows)]
     if not lettered:
@@ -180,23 +177,9 @@ def _picks(
 
 
 def _by_model(file: str, found: Sequence[tuple[str, str]], names: Sequence[str]) -> dict[Name, str]:
-    """By model its column, where what is in the head of the table are names.
-
-    Raises:
-        DataError: they may be text of an item.
-    """
-    known = headings(names)
-    models = {
-        name: column
-        for model, column in found
-        if (name := as_name(model) or (said_name(model) if column in known else None)) is not None
-    }
-    if len(models) < len(found) or not (known or all(model != column for model, column in found)):
-        raise DataError(
-            f"{file}: columns of picks without a model's name ({_shown(names)}); expected a header with a model's "
-            "name of one word over its picks"
-        )
-    return models
+    if (models := columns_of(found, names)) is not None:
+        return models
+    raise DataError(f"{file}: no model's name over a column of picks; {_shown(names)}; expected a word each")
 
 
 def _model_of(said: str, column: str) -> str:
@@ -212,7 +195,6 @@ def _of(model: str, column: str) -> str:
 
 
 def _shown(names: Sequence[str]) -> str:
-    known = headings(names)
-    if not known:
-        return f"found columns: {len(names)} (names not shown: they may be text of an item)"
-    return f"found the columns {listed(names, known, 12)}"
+    if known := headings(names):
+        return f"found the columns {listed(names, known, 12)}"
+    return f"found columns: {len(names)} (names not shown: they may be text of an item)"
