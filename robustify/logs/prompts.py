@@ -30,13 +30,11 @@ def place_named(said: object, k: int, choices: Sequence[str] = (), *, lettered: 
 
     `lettered`: replies are letters, so that "C" is the third choice even where another one's text is "C".
     """
-    if not isinstance(said, str) or not said.strip():
-        return None
-    text = said.strip()
+    text = said.strip() if isinstance(said, str) else ""
     place = letter_index(text)
     by_letter = [place] if place is not None and place < k else []
     by_text = [j for j, choice in enumerate(choices) if unspaced(choice) == unspaced(text)]
-    named = (by_letter or by_text) if lettered else (by_text or by_letter)
+    named = ((by_letter or by_text) if lettered else (by_text or by_letter)) if text else []
     return named[0] if len(named) == 1 else None
 
 
@@ -51,8 +49,7 @@ def are_letters(texts: Sequence[str]) -> bool:
     bare = [text.strip().strip("().:").strip() for text in texts]
     if bare[:1] not in ([], ["A"], ["1"]):
         return False
-    numbers = [str(n) for n in range(1, len(bare) + 1)]
-    return bare in (list(ascii_uppercase[: len(bare)]), numbers)
+    return bare in (list(ascii_uppercase[: len(bare)]), [str(n) for n in range(1, len(bare) + 1)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +77,10 @@ def naming(file: str, keys: Sequence[object], picks: Sequence[object], first: st
     if first not in ("", "=0", "=1"):
         raise UsageError(f"--map first={first}: expected first==0 or first==1")
     forms = [_form(cells) for cells in (keys, picks)]
+    pairs = [(cell, form) for cells, form in zip((keys, picks), forms, strict=True) for cell in cells]
     numbers = {
-        number
-        for cells, form in zip((keys, picks), forms, strict=True)
-        for cell in cells
-        if (number := whole_number(cell)) is not None and (form == "number" or not isinstance(cell, str))
-    }
+        whole_number(cell) for cell, form in pairs if form == "number" or not isinstance(cell, str)
+    } - {None}
     if not first and numbers and 0 not in numbers:
         raise DataError(
             f"{file}: keys and picks are whole numbers and never 0, so that they may count from 0 or from 1; "
@@ -174,10 +169,9 @@ def asked_as(file: str, kind: str, prompts: Sequence[Prompt], options: LogOption
     by_letter = sum(prompt.by_letter for prompt in seen) * 2 >= len(seen)
     view: View = "full" if by_letter or not seen else "cloze"
     said = assumed(view)
-    doubt = (
-        "; its prompts do not show the question: if so, say choices_only" if seen and not with_stem else ""
-    )
-    return AskedAs(view, kind, note=said + doubt)
+    if seen and not with_stem:
+        said += "; its prompts do not show the question: if so, say choices_only"
+    return AskedAs(view, kind, note=said)
 
 
 def assumed(view: View) -> str:
@@ -186,10 +180,9 @@ def assumed(view: View) -> str:
 
 
 def _ours(prompts: Sequence[Prompt]) -> AskedAs | None:
-    for view in OURS:
-        for name in names(view):
-            if prompts and all(_is_template(prompt, view, name) for prompt in prompts):
-                return AskedAs(view, name, template(view, name).digest)
+    for view, name in [(one, name) for one in OURS for name in names(one)]:
+        if prompts and all(_is_template(prompt, view, name) for prompt in prompts):
+            return AskedAs(view, name, template(view, name).digest)
     return None
 
 
