@@ -330,7 +330,7 @@ def read_items(path: Path) -> Iterator[Item]:
                 row.get("topic", ""),
                 row.get("group", ""),
             )
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise DataError(
                 f"{path.name}:{n}: no item of a run; expected the file as robustify wrote it"
             ) from None
