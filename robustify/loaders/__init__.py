@@ -1,7 +1,6 @@
 """A benchmark file -> items. Layouts are recognised by content; what cannot be an item is refused by line."""
 
-from robustify.loaders.assemble import load, load_many
-from robustify.loaders.large import parts
+from robustify.loaders.assemble import load, load_many, parts
 from robustify.loaders.loaded import Defect, FieldMap, Loaded, Quarantined, Source
 from robustify.loaders.survey import Survey, describe
 

@@ -1,23 +1,40 @@
 """Loads a benchmark: rows -> layout -> items, with every fault of a file reported at once.
 
-A row that cannot be an item refuses the file, or is set aside under `skip_bad`; none is mended in silence.
+A row that cannot be an item refuses the file, or is set aside under `skip_bad`; none is mended in silence. A large file
+of JSON Lines can be read a part at a time, each as a file of its own is, under the layout of the first one.
 """
 
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from robustify.errors import DataError, UsageError
+from robustify.files import open_regular
 from robustify.item import Item
 from robustify.loaders.answer_keys import key_form, key_index
-from robustify.loaders.layouts import BY_FIELDS, RawItems, field_map, groups, item_table, raw_items
+from robustify.loaders.json_rows import line_rows, one_a_line
+from robustify.loaders.layouts import (
+    BY_FIELDS,
+    RawItems,
+    Whole,
+    chosen_layout,
+    field_map,
+    groups,
+    is_lm_eval,
+    item_table,
+    raw_items,
+    read_rows,
+)
 from robustify.loaders.loaded import FieldMap, Loaded, Quarantined, Recognised, Source
-from robustify.loaders.open_file import Opened, open_parts, open_rows
+from robustify.loaders.open_file import HEAD, Opened, open_parts, open_rows, require_pinned
 from robustify.loaders.rows import Fault, RawItem, SourceRow, SourceTable, rows_or_faults
 from robustify.loaders.survey import find_defects
 
+PART = 16 << 20
+"""Bytes of a part, up to the end of its last line."""
 _SPLIT_SUFFIX = re.compile(r"_(test|dev|val|validation|train)$")
 
 
@@ -28,7 +45,7 @@ def load(source: Source) -> Loaded:
         UsageError: no such path, a folder without data, an unknown layout or mapped field.
         DataError: no known layout, a wrong digest, or rows that cannot be items (all of them in one error).
     """
-    return _load(source, item_base(source))
+    return _load(source, _base(source))
 
 
 def load_many(sources: Sequence[Source]) -> Loaded:
@@ -44,11 +61,11 @@ def load_many(sources: Sequence[Source]) -> Loaded:
         raise UsageError("no files; expected at least one")
     if len(sources) == 1:
         return load(sources[0])
-    bases = Counter(map(item_base, sources))
+    bases = Counter(map(_base, sources))
     parts: list[Loaded] = []
     faults: list[str] = []
     for source in sources:
-        base = item_base(source)
+        base = _base(source)
         try:
             parts.append(_load(source, base if bases[base] == 1 else f"{_distinction(source)}-{base}"))
         except DataError as error:
@@ -85,14 +102,14 @@ def _load(source: Source, base: str) -> Loaded:
     path, opened = _opened(source)
     table = item_table(path.name, opened.table)
     if not table.rows:
-        raise refused(path.name, table.faults)
+        raise _refused(path.name, table.faults)
     raw = raw_items(path.name, table, source.layout, source.fields)
     layout = f"{table.outer}/{raw.layout}" if table.outer else raw.layout
-    read = recognised(path.name, table, raw, layout, source)
-    items, lines, wrong = made_items(raw, source, base, {})
+    read = _recognised(path.name, table, raw, layout, source)
+    items, lines, wrong = _items(raw, source, base, {})
     faults = sorted([*table.faults, *raw.faults, *wrong], key=lambda fault: fault.line)
     if faults and (not source.skip_bad or not items):
-        raise refused(path.name, faults)
+        raise _refused(path.name, faults)
     files = (path.name,) * len(items)
     return Loaded(
         name=source.name or (path.stem if source.hub is None else base),
@@ -119,7 +136,7 @@ def _opened(source: Source) -> tuple[Path, Opened]:
     return files[0], open_parts(files[0].name, files, source.sha256)
 
 
-def recognised(name: str, table: SourceTable, raw: RawItems, layout: str, source: Source) -> Recognised:
+def _recognised(name: str, table: SourceTable, raw: RawItems, layout: str, source: Source) -> Recognised:
     """How this table was read."""
     by_fields = raw.layout in BY_FIELDS
     fields = field_map(name, table, source.fields or FieldMap()) if by_fields else FieldMap()
@@ -127,21 +144,21 @@ def recognised(name: str, table: SourceTable, raw: RawItems, layout: str, source
     return Recognised(name, layout, parts, dict(Counter(map(key_form, raw.raws))))
 
 
-def refused(name: str, faults: Sequence[Fault]) -> DataError:
+def _refused(name: str, faults: Sequence[Fault]) -> DataError:
     """All faults of the file of this name in one error."""
     if not faults:
         return DataError(f"{name}: no rows; expected items")
     return DataError.gather([f"{name}:{fault.line}: {fault.reason}" for fault in faults])
 
 
-def made_items(
+def _items(
     raw: RawItems, source: Source, base: str, ids: dict[int, int]
 ) -> tuple[list[Item], list[int], list[Fault]]:
     """The items, their lines, and why the other rows are none.
 
     `base` begins the ids that are made; `ids` are the lines of earlier items by the hash of their id, and of these too.
     """
-    own = (source.config or item_base(source)) if raw.layout == "mmlu_csv" else ""
+    own = (source.config or _base(source)) if raw.layout == "mmlu_csv" else ""
 
     def item(row: SourceRow, read: tuple[RawItem, str]) -> Item:
         it, group = read
@@ -169,7 +186,7 @@ def _repeated(items: Sequence[Item]) -> list[tuple[int, int]]:
     return [(first[item.id], at) for at, item in enumerate(items) if first.setdefault(item.id, at) != at]
 
 
-def item_base(source: Source) -> str:
+def _base(source: Source) -> str:
     """What made ids begin with: the file's name without its split, or the Hub dataset's and its config's."""
     if source.hub is not None:
         return _slug("-".join(part for part in (source.hub.split("/")[1], source.config) if part))
@@ -187,3 +204,73 @@ def _folder(source: Source) -> str:
 
 def _slug(name: str) -> str:
     return re.sub(r"[^\w.-]+", "-", name).strip("-")
+
+
+def parts(
+    source: Source, progress: Callable[[int], None] = lambda _: None, size: int | None = None
+) -> Iterator[Loaded]:
+    """The benchmark in parts of about `size` bytes (`PART`); `progress` hears how many bytes each is.
+
+    The defects of parts are not looked for (`Survey` does). `sha256` and `recognised` are of all that was read so far,
+    so that those of the last part are the file's.
+
+    Raises:
+        UsageError, DataError: as `load`; where rows cannot be items, once the whole file is read.
+    """
+    size = size or PART
+    if not _many_lines(source, size):
+        yield load(source)
+        return
+    path, base = Path(source.path), _base(source)
+    digest, whole, ids, forms = hashlib.sha256(), Whole(), dict[int, int](), Counter[str]()
+    faults: list[Fault] = []
+    layout, read, line, place, good = None, None, 1, 1, 0
+    with open_regular(path, follow=True) as file:
+        while lines := file.readlines(size):
+            data = b"".join(lines)
+            digest.update(data)
+            # Bytes that are not UTF-8 survive as lone surrogates, so that every bad line can be named.
+            text = data.decode("utf-8-sig" if line == 1 else "utf-8", errors="surrogateescape")
+            table = line_rows(text, line, place)
+            layout = layout or chosen_layout(path.name, table, source.layout, source.fields)
+            raw = read_rows(table, *layout)
+            whole.add(raw.raws)
+            read = read or _recognised(path.name, table, raw, raw.layout, source)
+            forms.update(map(key_form, raw.raws))
+            items, places, wrong = _items(raw, source, base, ids)
+            new = sorted([*table.faults, *raw.faults, *wrong], key=lambda fault: fault.line)
+            faults += new
+            good += len(items)
+            line, place = line + len(lines), place + len(table.rows) + len(table.faults)
+            progress(len(data))
+            if source.skip_bad or not faults:
+                yield Loaded(
+                    name=source.name or path.stem,
+                    layout=raw.layout,
+                    items=tuple(items),
+                    lines=tuple(places),
+                    defects=(),
+                    quarantined=tuple(Quarantined(fault.line, fault.reason, path.name) for fault in new),
+                    sha256=digest.hexdigest(),
+                    path=str(path),
+                    files=(path.name,) * len(items),
+                    recognised=(replace(read, key_forms=dict(forms)),),
+                )
+    whole.require(path.name)
+    require_pinned(path.name, digest.hexdigest(), source.sha256)
+    if faults and (not source.skip_bad or not good):
+        raise _refused(path.name, faults)
+
+
+def _many_lines(source: Source, size: int) -> bool:
+    """Whether a source is a file of more than `size` bytes of which each line is an item of its own."""
+    path = Path(source.path)
+    if source.hub is not None or not path.is_file() or path.stat().st_size <= size:
+        return False
+    with open_regular(path, follow=True) as file:
+        head = [*file.readlines(HEAD), file.readline()]
+    text = b"".join(head).decode("utf-8-sig", errors="surrogateescape").strip()
+    if not text.startswith("{") or not one_a_line(text) or sum(map(bool, map(bytes.strip, head))) < 2:
+        return False
+    rows = line_rows(text).rows
+    return bool(rows) and not any(is_lm_eval(row.cells) for row in rows)

@@ -10,7 +10,7 @@ import pytest
 from robustify.cli import options
 from robustify.cli.data import surveyed
 from robustify.errors import DataError
-from robustify.loaders import Source, Survey, describe, large, load, parts
+from robustify.loaders import Source, Survey, assemble, describe, load, parts
 from tests.support.command import invoked
 
 ROW = {"stem": "Which lamp is number {}?", "choices": ["red", "green", "blue"], "key": 1, "topic": "lamps"}
@@ -134,7 +134,7 @@ def test_validate_says_the_same_in_parts_and_shows_progress(
 ) -> None:
     path = written(tmp_path, SETS["with other keys"])
     whole = json.loads(invoked("validate", path, "--json").output)
-    monkeypatch.setattr(large, "PART", 500)
+    monkeypatch.setattr(assemble, "PART", 500)
     monkeypatch.setattr(options, "EVERY_SECONDS", 0)
     assert surveyed(str(path), skip_bad=False) == whole
     lines = capsys.readouterr().err.strip().split("\n")
