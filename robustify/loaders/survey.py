@@ -129,7 +129,11 @@ class Survey:
                 f"every key is at position {next(iter(self._keys))}: position heuristics mean nothing on this order of "
                 "the choices, and a screen that keeps this order would see the key's place"
             )
-        if self.n >= FEWEST_WITHOUT_FIRST and 0 not in self._keys and any(_numbered(one) for one in read):
+        if (
+            self.n >= FEWEST_WITHOUT_FIRST
+            and 0 not in self._keys
+            and any("number from 0" in one.key_forms for one in read)
+        ):
             yield (
                 "no key is 0: if the file counts its choices from 1, every key is read one choice too late; say "
                 "`fields: {key_is: number}`, or `fields: {key_is: index}` if it counts from 0"
@@ -191,10 +195,6 @@ def _written_oddly(item: Item) -> Iterator[str]:
 
 def _has_entity(text: str) -> bool:
     return any(name.startswith("#") or f"{name};" in html5 for name in _ENTITY.findall(text))
-
-
-def _numbered(read: Recognised) -> bool:
-    return "number from 0" in read.key_forms
 
 
 def _sorted(counts: Mapping[int, int]) -> dict[str, int]:
