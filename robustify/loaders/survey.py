@@ -150,15 +150,13 @@ _ODD = {
 
 def find_defects(items: Sequence[Item], lines: Sequence[int], files: Sequence[str]) -> tuple[Defect, ...]:
     """All defects of these items, as `Survey.defects`."""
-    survey = Survey()
-    survey.add(items, lines, files)
+    (survey := Survey()).add(items, lines, files)
     return survey.defects
 
 
 def describe(loaded: Loaded) -> dict[str, object]:
     """A loaded benchmark in counts, as `Survey.description`."""
-    survey = Survey()
-    survey.add(loaded.items, loaded.lines, loaded.files)
+    (survey := Survey()).add(loaded.items, loaded.lines, loaded.files)
     return survey.description(
         loaded.name, loaded.layout, loaded.sha256, loaded.quarantined, loaded.recognised
     )
