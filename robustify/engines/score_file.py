@@ -1,8 +1,7 @@
 """The SQLite file of the score cache: opened, found damaged, set aside, and begun anew with the rows that can be read.
 
-SQLite's pages have no checksum. A page that was overwritten is an error where it is read, and after it every run would
-end in this error. So the file is renamed, and what can be read of it is copied: rows up to the first damaged page and,
-from behind, down to the last one.
+SQLite's pages have no checksum: a page that was overwritten is an error in every run that reads it. So the file is
+renamed, and what can be read is copied: rows up to the first damaged page and, from behind, down to the last one.
 """
 
 import contextlib
