@@ -18,9 +18,9 @@ from pathlib import Path
 
 from robustify.errors import AuthorisationError, DataError, UsageError
 from robustify.gate.fingerprints import COVER, SPAN, Tables, Tagger, write_index
-from robustify.gate.folding import kept_words
 from robustify.gate.key_file import Key, load_key
 from robustify.gate.policy import shown
+from robustify.gate.reading.folding import kept_words
 from robustify.gate.sources import read_regular
 
 WHOLE_STEM = 4

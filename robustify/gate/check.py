@@ -18,14 +18,14 @@ from itertools import compress, count
 from operator import ne
 from typing import Literal
 
-from robustify.gate.decoder import DecodedText, Decoder, Undecoded
 from robustify.gate.detect.structure import LEAST_TERMS, Shapes, holds_split, lexicon, states
 from robustify.gate.fingerprints import Fingerprints, Match
-from robustify.gate.folding import streams
 from robustify.gate.key_file import Key, keys_in
 from robustify.gate.policy import BY_ID, VARIABLE, GateFinding, Policy, digests_of
+from robustify.gate.reading.decoder import DecodedText, Decoder, Undecoded
+from robustify.gate.reading.folding import streams
+from robustify.gate.reading.unpack import MOST_BYTES, ColumnNames
 from robustify.gate.sources import Blob
-from robustify.gate.unpack import MOST_BYTES, ColumnNames
 
 Demo = Literal["off", "on", "ignored"]
 """What became of SAFE_DEMO."""

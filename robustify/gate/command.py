@@ -26,7 +26,7 @@ from robustify.gate.policy import (
     MOST_DAYS,
     NAME,
     RULES,
-    Entry,
+    AllowEntry,
     Policy,
     digests_of,
     explanation,
@@ -304,7 +304,7 @@ def _allow(asked: Namespace, prints: Fingerprints | None, today: date) -> int:
         new = {(content.path, rule, digest) for rule in rules}
         # An entry for an earlier content stays in force: that content stays in the history.
         entries = [e for e in entries if e.expires >= today and (e.path, e.rule, e.sha256) not in new]
-        entries += [Entry(content.path, rule, digest, asked.reason, asked.by, expires) for rule in rules]
+        entries += [AllowEntry(content.path, rule, digest, asked.reason, asked.by, expires) for rule in rules]
         print(f"{shown(content.path)}: {', '.join(rules) if rules else 'nothing to allow'}")
     try:
         place.write_text(Policy(tuple(entries), old.demo).as_json(), encoding="utf-8")

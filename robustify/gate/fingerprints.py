@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from robustify.errors import DataError, ResourceError
-from robustify.gate.folding import Stream, joined_letters, streams
 from robustify.gate.key_file import Key
+from robustify.gate.reading.folding import Stream, joined_letters, streams
 from robustify.gate.sources import read_regular
 
 MAGIC = b"RBGIX\x02\r\n"

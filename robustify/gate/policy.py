@@ -144,7 +144,7 @@ def shown(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class AllowEntry:
     """One content that one rule may pass, at one path, until a day."""
 
     path: str
@@ -172,7 +172,7 @@ class DemoPath:
 class Policy:
     """What a policy file says."""
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[AllowEntry, ...] = ()
     demo: tuple[DemoPath, ...] = ()
 
     def allows(self, finding: GateFinding, digests: Collection[str], today: date) -> bool:
@@ -196,7 +196,7 @@ class Policy:
         return "{\n" + ",\n".join(f'"{name}": {text}' for name, text in parts.items()) + "\n}\n"
 
 
-def _rows(rows: Iterable[Entry | DemoPath]) -> str:
+def _rows(rows: Iterable[AllowEntry | DemoPath]) -> str:
     lines = [json.dumps(asdict(row), default=str) for row in rows]
     return "[\n  " + ",\n  ".join(lines) + "\n]" if lines else "[]"
 
@@ -250,7 +250,9 @@ def parse_policy(text: str, where: str, today: date) -> Policy:
             f'{where}: expected an object with "format": "{FORMAT}", "allow" and "safe_demo_paths" only'
         )
     faults: list[str] = []
-    entries = [_entry(row, at, today, faults) for at, row in _rows_of(tree, "allow", Entry, where, faults)]
+    entries = [
+        _entry(row, at, today, faults) for at, row in _rows_of(tree, "allow", AllowEntry, where, faults)
+    ]
     demo = [_demo(row, at, faults) for at, row in _rows_of(tree, "safe_demo_paths", DemoPath, where, faults)]
     if faults:
         raise DataError.gather(faults)
@@ -271,7 +273,7 @@ def _rows_of(
             faults.append(f"{where}: {name}[{i}]: expected the texts {', '.join(names)}")
 
 
-def _entry(row: dict[str, str], where: str, today: date, faults: list[str]) -> Entry:
+def _entry(row: dict[str, str], where: str, today: date, faults: list[str]) -> AllowEntry:
     rule = BY_ID.get(row["rule"])
     try:
         expires = date.fromisoformat(row["expires"])
@@ -284,7 +286,7 @@ def _entry(row: dict[str, str], where: str, today: date, faults: list[str]) -> E
         faults.append(f"{where}: expires more than {MOST_DAYS} days from today; look at it again sooner")
     if len(row["sha256"]) != 64 or set(row["sha256"]) - set("0123456789abcdef"):
         faults.append(f"{where}: sha256 is no digest; expected 64 hexadecimal digits")
-    return Entry(row["path"], row["rule"], row["sha256"], row["reason"], row["by"], expires)
+    return AllowEntry(row["path"], row["rule"], row["sha256"], row["reason"], row["by"], expires)
 
 
 def _demo(row: dict[str, str], where: str, faults: list[str]) -> DemoPath:

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from robustify.errors import DataError, UsageError
 from robustify.gate.git import NO_COMMIT, Ref, Repository, TreeEntry, work_tree
-from robustify.gate.policy import NAME, Entry, Policy, parse_policy, shown
-from robustify.gate.unpack import MOST_BYTES, SUBMODULE
+from robustify.gate.policy import NAME, AllowEntry, Policy, parse_policy, shown
+from robustify.gate.reading.unpack import MOST_BYTES, SUBMODULE
 
 _SCISSORS = re.compile(rb"^\S{1,4} -{20,} >8 -{20,}\r?\n((?:[^\w\s].*\n?)*)(?=diff --git |\Z)", re.M)
 """Git's scissors line and the comment below it, where nothing follows but the diff that `git commit -v` shows. A line
@@ -313,7 +313,7 @@ def _policy_between(
     policy, old = _policy_at(repository, upper), _entries_at(repository, lower)
     if policy_from == "head" or old.issuperset(policy.entries):
         return policy, ()
-    apart: set[Entry] = set()
+    apart: set[AllowEntry] = set()
     for commit in repository.listed(upper, *([f"^{lower}"] if lower else []), path=NAME):
         if {entry.path for entry in repository.changed([commit])} == {NAME}:
             apart |= _entries_at(repository, commit) - _entries_at(repository, repository.parent(commit))
@@ -330,7 +330,7 @@ def _policy_between(
     return Policy(kept, policy.demo), tuple(notes)
 
 
-def _entries_at(repository: Repository, commit: str | None) -> frozenset[Entry]:
+def _entries_at(repository: Repository, commit: str | None) -> frozenset[AllowEntry]:
     """The entries of a commit's policy; none where there is no such commit, or no policy that can be trusted."""
     try:
         return frozenset(_policy_at(repository, commit).entries) if commit else frozenset()

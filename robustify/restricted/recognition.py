@@ -18,8 +18,8 @@ from typing import Literal
 from robustify.errors import AuthorisationError, DataError
 from robustify.gate.detect.structure import LEAST_TERMS, lexicon
 from robustify.gate.fingerprints import Fingerprints, read_index
-from robustify.gate.folding import streams
 from robustify.gate.key_file import load_key
+from robustify.gate.reading.folding import streams
 from robustify.item import Item
 from robustify.loaders import Loaded, Source
 from robustify.restricted.account import registered_sets

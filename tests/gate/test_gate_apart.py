@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from robustify.gate.apart import joined, token_ids
+from robustify.gate.reading.apart import joined, token_ids
 from tests.gate.artefacts import LOG_PROBABILITIES, TABLES, ends, pieces, scored, word_piece
 from tests.gate.corpus import CARRIERS, Made, made, whole
 from tests.gate.layouts import STRUCTURE

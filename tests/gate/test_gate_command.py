@@ -129,7 +129,7 @@ def test_an_argument_that_is_text_is_not_repeated(capsys: pytest.CaptureFixture[
 def test_an_unexpected_error_ends_with_1_and_no_value(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def broken(*_: object) -> None:
+    def broken(*_: object, reviewed: bool) -> None:
         raise ValueError(ITEMS)
 
     Path("a.md").write_text("harmless")

@@ -11,7 +11,7 @@ from robustify.errors import DataError
 from robustify.gate.build import build_index, read_texts
 from robustify.gate.check import changed, scan
 from robustify.gate.fingerprints import COVER, HINT, Fingerprints, read_index, write_index
-from robustify.gate.folding import kept_words, streams
+from robustify.gate.reading.folding import kept_words, streams
 from tests.gate.corpus import CARRIERS, DISGUISES, EDITS, FORMS, GOALS, made, whole
 from tests.gate.sets import KEY, key, mock_items, mock_prints, mock_tables, opened, rules_of
 

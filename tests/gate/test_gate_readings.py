@@ -21,11 +21,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robustify.gate.check import scan
-from robustify.gate.decoder import DecodedText, Decoder, Undecoded
-from robustify.gate.encoded import text_of, unescaped, without_tags
 from robustify.gate.policy import GateFinding
-from robustify.gate.rows import Lines
-from robustify.gate.unpack import MOST_BYTES, MOST_DEPTH, file_kind
+from robustify.gate.reading.cells import Lines
+from robustify.gate.reading.decoder import DecodedText, Decoder, Undecoded
+from robustify.gate.reading.encoded import text_of, unescaped, without_tags
+from robustify.gate.reading.unpack import MOST_BYTES, MOST_DEPTH, file_kind
 from tests.gate.corpus import LETTERS, Made, made, whole, zipped
 from tests.gate.repo import ROOT
 from tests.gate.sets import mock_items, mock_prints, rules_of, written

@@ -11,8 +11,8 @@ import pytest
 from robustify.gate.check import scan
 from robustify.gate.detect.structure import LEXICON_FILE, lexicon
 from robustify.gate.fingerprints import Fingerprints
-from robustify.gate.folding import streams
 from robustify.gate.policy import RULES, explanation
+from robustify.gate.reading.folding import streams
 from tests.gate.cases import HITS, MISSES, REGISTERED
 from tests.gate.corpus import Made, made, notebook, output
 from tests.gate.layouts import KEY_STYLES, LAYOUTS, STRUCTURE

@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 
 from robustify.gate.detect.records import Shaped, n_words
-from robustify.gate.rows import Lines
+from robustify.gate.reading.cells import Lines
 
 _STEM_WORDS = ("question", "stem", "mcq", "frage", "pregunta")
 _WEAK_WORDS = ("query", "problem", "prompt")

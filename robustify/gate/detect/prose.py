@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from robustify.gate.detect.records import Shaped, n_words
-from robustify.gate.rows import Lines
+from robustify.gate.reading.cells import Lines
 
 _LETTERS = (re.compile(r"B[).:\]]"), re.compile(r"b[).:\]]"))
 _NUMBERS = (re.compile(r"2[).:\]]"),)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from robustify.gate.rows import Lines
+from robustify.gate.reading.cells import Lines
 
 STEMS = frozenset(
     {

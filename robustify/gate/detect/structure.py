@@ -19,13 +19,13 @@ from functools import cache
 from itertools import islice
 from pathlib import Path
 
-from robustify.gate.decoder import DecodedText
 from robustify.gate.detect.named import named_items
 from robustify.gate.detect.prose import prose_items
 from robustify.gate.detect.records import Shaped, json_items, shape_of
 from robustify.gate.detect.tabular import table_items
-from robustify.gate.folding import Stream, streams
-from robustify.gate.unpack import ColumnNames
+from robustify.gate.reading.decoder import DecodedText
+from robustify.gate.reading.folding import Stream, streams
+from robustify.gate.reading.unpack import ColumnNames
 
 ENOUGH = 3
 """Shapes without a key that refuse a file."""

@@ -13,7 +13,7 @@ from typing import Literal
 
 from robustify.gate.detect.records import STEMS, WEAK_STEMS, Shaped, n_words, shape_of
 from robustify.gate.detect.records import bare as bare_name
-from robustify.gate.rows import Lines, Row, aligned, html_rows, latex_rows
+from robustify.gate.reading.cells import Lines, Row, aligned, html_rows, latex_rows
 
 _DELIMITERS = (",", "\t", ";", "|")
 _HEAD = 40

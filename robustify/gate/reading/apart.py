@@ -12,8 +12,8 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from robustify.gate.encoded import unescaped
-from robustify.gate.rows import html_rows
+from robustify.gate.reading.cells import html_rows
+from robustify.gate.reading.encoded import unescaped
 
 LEAST = 8
 """Strings from which a group is joined: fewer make no run of words."""

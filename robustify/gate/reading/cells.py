@@ -1,6 +1,6 @@
 """Rows of cells, as text holds them: HTML tables, LaTeX tables and columns of blanks, each row with its line.
 
-Delimited files and the tuples of SQL are in `detect/tabular.py`.
+Delimited files and the tuples of SQL are in `gate/detect/tabular.py`.
 """
 
 import re

@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from robustify.gate.apart import apart, token_ids
-from robustify.gate.encoded import legacy, runs, strings, text_of, unescaped, without_tags
-from robustify.gate.rows import Lines
-from robustify.gate.unpack import (
+from robustify.gate.reading.apart import apart, token_ids
+from robustify.gate.reading.cells import Lines
+from robustify.gate.reading.encoded import legacy, runs, strings, text_of, unescaped, without_tags
+from robustify.gate.reading.unpack import (
     MOST_BYTES,
     MOST_DEPTH,
     PACKED,
