@@ -265,10 +265,14 @@ def parts(
 def _many_lines(source: Source, size: int) -> bool:
     """Whether a source is a file of more than `size` bytes of which each line is an item of its own."""
     path = Path(source.path)
-    if source.hub is not None or not path.is_file() or path.stat().st_size <= size:
+    try:
+        if source.hub is not None or not path.is_file() or path.stat().st_size <= size:
+            return False
+        with open_regular(path, follow=True) as file:
+            head = [*file.readlines(HEAD), file.readline()]
+    except OSError:
+        # `load` says why it cannot be opened.
         return False
-    with open_regular(path, follow=True) as file:
-        head = [*file.readlines(HEAD), file.readline()]
     text = b"".join(head).decode("utf-8-sig", errors="surrogateescape").strip()
     if not text.startswith("{") or not one_a_line(text) or sum(map(bool, map(bytes.strip, head))) < 2:
         return False

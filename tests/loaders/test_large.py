@@ -9,7 +9,7 @@ import pytest
 
 from robustify.cli import options
 from robustify.cli.data import surveyed
-from robustify.errors import DataError
+from robustify.errors import DataError, UsageError
 from robustify.loaders import Source, Survey, assemble, describe, load, parts
 from tests.support.command import invoked
 
@@ -141,3 +141,7 @@ def test_validate_says_the_same_in_parts_and_shows_progress(
     assert len(lines) > 5
     size = path.stat().st_size
     assert f"{size:,} of {size:,} bytes read" in lines[-1]
+
+
+def test_a_path_that_cannot_be_opened_is_refused_as_any_other() -> None:
+    assert isinstance(invoked("validate", f"{'a' * 300}.jsonl").exception, UsageError)
