@@ -142,6 +142,8 @@ def _code(error: BaseException) -> int:
             return _printed(
                 [f"the disk is full ({error.strerror}); free space and run the same command again"], 6
             )
+        case OSError(errno=errno.ENAMETOOLONG):
+            return _printed(["a path is too long for this system; expected a shorter one"], 2)
         case OSError(errno=errno.EIO):
             return _printed(["a disk failed (input/output error); run the same command on another one"], 6)
         case MemoryError():

@@ -17,7 +17,14 @@ if TYPE_CHECKING:
     from robustify.loaders import Loaded, Quarantined
     from robustify.writers import RunWriter
 
-DATA = click.argument("data", metavar="DATA|CONFIG")
+
+def _given(_context: click.Context, _argument: click.Parameter, data: str) -> str:
+    if not data:
+        raise click.BadParameter("is empty; expected a file of items or a config")
+    return data
+
+
+DATA = click.argument("data", metavar="DATA|CONFIG", callback=_given)
 SKIP_BAD = click.option(
     "--skip-bad", is_flag=True, help="Set rows that cannot be items aside instead of refusing the file."
 )

@@ -141,9 +141,10 @@ def make_key(out: Path, json_: bool) -> int:
     if json_:
         click.echo(json.dumps({"key_id": made.id, "file": str(out)}))
         return 0
-    click.echo(f"{out}: key {made.id}, mode 0600")
+    file = printable(str(out))
+    click.echo(f"{file}: key {made.id}, mode 0600")
     click.echo(
-        f"Use it: export {FILE_VARIABLE}={out}\n"
+        f"Use it: export {FILE_VARIABLE}={file}\n"
         "Keep a copy where you keep other secrets: without it no list of ids that it made can be opened again.\n"
         "The gate takes a key of its own: make a second one and name it in ROBUSTIFY_GATE_KEY_FILE."
     )
