@@ -67,6 +67,11 @@ class Release:
         """All items."""
         return sum(len(found) for cell in self.cells for found in cell.digests.values())
 
+    def is_again(self, new: "Release") -> bool:
+        """Whether `new` publishes the same. The ids of a list are others in another set or version."""
+        named = new.what == SUMMARY or (self.dataset, self.version) == (new.dataset, new.version)
+        return named and self.content == new.content
+
     def under(self, other: Mapping[str, str], version: str) -> "Release":
         """The same with these digests in the place of its own, where there are others; ids of this version."""
         cells = (

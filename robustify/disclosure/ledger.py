@@ -186,7 +186,7 @@ def record(
         raise UsageError(f"--despite: expected a reason in one line of at most {LONGEST_REASON} characters")
     with _writing(file):
         ledger = read(key, file)
-        same = (one for one in ledger.entries if one.release.content == release.content)
+        same = (one for one in ledger.entries if one.release.is_again(release))
         if (known := next(same, None)) is not None:
             return known
         why = revealed(release, [*older, *(one.release for one in ledger.entries)], k)

@@ -141,6 +141,14 @@ def test_releases_are_appended_and_the_same_content_is_recorded_once(file: Path)
     assert record(file, summary(range(200, 260)), "no reason was needed").despite == ""
 
 
+def test_a_list_of_another_version_has_other_ids_and_is_recorded(file: Path) -> None:
+    first, again = (record(file, listed("robust", ALL, version=version)) for version in "12")
+    assert (first.number, again.number) == (1, 2)
+    one_less = listed("robust", ALL, lambda i: third(i) or i == 31, "2")
+    with pytest.raises(AuthorisationError, match="fewer than 10 ids"):
+        record(file, replace(one_less, content="another"))
+
+
 def test_two_at_once_lose_nothing(file: Path) -> None:
     releases = [summary(range(1000 * n, 1000 * n + 40)) for n in range(1, 7)]
     threads = [threading.Thread(target=record, args=(file, one)) for one in releases]
