@@ -14,7 +14,7 @@ import hmac
 import json
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -150,19 +150,28 @@ def under_older_keys(items: Sequence[Item], key: Key) -> dict[str, dict[str, str
     }
 
 
-def older_releases(digests: Mapping[str, Mapping[str, str]]) -> list[Release]:
-    """What was published under the other keys, with the digests of this one where an item is in both.
+def older_releases(key: Key, digests: Mapping[str, Mapping[str, str]]) -> list[Release]:
+    """What was published under other keys than this one, with the digests of this one where an item is in both.
 
     Raises:
-        AuthorisationError: as `read`, also for a ledger that was not there when the digests were made.
+        AuthorisationError: as `read`, also for a ledger that was not there when the digests were made, and for one of
+            which they were not made: a run that was made before cannot be compared with it.
     """
-    # Nobody without both keys intersects lists of two keys: they are of other versions. Counts are subtracted as any.
-    return [
-        entry.release.under(digests[older.id], f"{older.id} {entry.release.version}")
-        for older, file in keys()
-        if older.id in digests and file is not None
-        for entry in read(older, beside(file)).entries
-    ]
+    found: list[Release] = []
+    for older, file in keys():
+        if older.id == key.id or file is None or not (older.id in digests or _is_there(older, beside(file))):
+            continue
+        entries = read(older, beside(file)).entries
+        if entries and older.id not in digests:
+            raise AuthorisationError(
+                f"key {older.id}: {len(entries)} releases are in its ledger, and this run was made without it; expected "
+                "one that can be compared: run the same command again"
+            )
+        # Nobody without both keys intersects lists of two keys: they are of other versions. Counts are subtracted as any.
+        found += [
+            one.release.under(digests[older.id], f"{older.id} {one.release.version}") for one in entries
+        ]
+    return found
 
 
 def _is_there(key: Key, file: Path) -> bool:
@@ -170,12 +179,17 @@ def _is_there(key: Key, file: Path) -> bool:
 
 
 def record(
-    key: Key, file: Path, release: Release, k: int, despite: str = "", older: Sequence[Release] = ()
+    key: Key,
+    file: Path,
+    release: Release,
+    k: int,
+    despite: str = "",
+    older: Callable[[], Sequence[Release]] = list,
 ) -> Entry:
     """Record a release before anything of it is written; one of the same content is not recorded again.
 
     `despite`: a person's reason to publish what would be refused; it is recorded too. `older`: what was published under
-    older keys (`older_releases`).
+    other keys (`older_releases`); it is not asked of what is known.
 
     Raises:
         AuthorisationError: with earlier releases it reveals too much (`differencing.revealed`); or as `read`.
@@ -189,7 +203,7 @@ def record(
         same = (one for one in ledger.entries if one.release.is_again(release))
         if (known := next(same, None)) is not None:
             return known
-        why = revealed(release, [*older, *(one.release for one in ledger.entries)], k)
+        why = revealed(release, [*older(), *(one.release for one in ledger.entries)], k)
         if why is not None and not despite:
             raise AuthorisationError(
                 f"{release.dataset} {release.version}, {release.what}: beside earlier releases it {why}; publish what is "

@@ -167,7 +167,7 @@ def _recorded(
     key = key_named(run.manifest["key_id"])
     about, k = run.manifest["adapter"], cell_of(run.manifest["release"]["min_cell"])
     release = Release(what, about["id"], about["version"], content(key, what, shown), bits, cells)
-    return record(key, ledger_file(key.id), release, k, despite, older_releases(digests))
+    return record(key, ledger_file(key.id), release, k, despite, lambda: older_releases(key, digests))
 
 
 def released(judgement: Judgement, level: Level, k: int, signed: str) -> Summary:

@@ -289,3 +289,21 @@ def test_a_new_key_does_not_forget_what_was_published_under_the_old_one(
     monkeypatch.delenv("ROBUSTIFY_KEY_RING")
     alone = restricted_run.run(tmp_path, tmp_path / "less" / "out" / "alone")
     assert published(alone, tmp_path / "less-one").number == 1
+
+
+def test_a_run_made_before_another_key_had_releases_is_not_published_beside_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = restricted_run.prepare(tmp_path, monkeypatch, 60)
+    first = restricted_run.run(tmp_path, out / "first")
+    ring, new = tmp_path / "ring", tmp_path / "new.key"
+    ring.mkdir(mode=0o700)
+    for end in ("", ".ledger"):
+        (tmp_path / "secret" / f"ids.key{end}").rename(ring / f"ids.key{end}")
+    invoked("key", "new", "-o", new)
+    monkeypatch.setenv("ROBUSTIFY_KEY_FILE", str(new))
+    monkeypatch.setenv("ROBUSTIFY_KEY_RING", str(ring))
+    published(restricted_run.run(tmp_path, out / "second"), tmp_path / "second")
+    with pytest.raises(AuthorisationError, match="run the same command again"):
+        published(open_run(first.folder), tmp_path / "first")
+    assert not (tmp_path / "first").exists()
