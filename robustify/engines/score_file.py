@@ -39,12 +39,13 @@ def opened(path: Path, *, private: bool) -> sqlite3.Connection:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        there = path.stat().st_ino if path.exists() else None
         try:
             return _connected(path, private=private)
         except DAMAGE as error:
             if isinstance(error, sqlite3.OperationalError) and "decode" not in str(error):
                 raise
-            return begun_anew(path, None, private=private)
+            return begun_anew(path, there, private=private)
     except (OSError, *DAMAGE) as error:
         raise ResourceError(f"{path}: cannot be opened ({error!a}); choose another --cache-dir") from None
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from robustify.engines import score_file
 from robustify.engines.cache import FILE, Cache, KeptScores
 from robustify.engines.plan import Encoded
 from robustify.engines.protocols import Logprob
@@ -178,6 +179,29 @@ def test_of_two_runs_that_find_the_damage_the_second_takes_the_file_of_the_first
         for cache in (one, two):
             assert KeptScores(cache, {}, "m").keep(MANY) == MANY
             assert KeptScores(cache, {}, "m").known(MANY) == MANY
+    assert not (tmp_path / f"{FILE}.corrupt-2").exists()
+
+
+def test_of_two_runs_that_open_a_damaged_file_the_second_takes_the_file_of_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / FILE).write_bytes(b"no database at all" * 99)
+    connected, others = score_file._connected, list[Cache | None]()
+
+    def late(path: Path, *, private: bool) -> sqlite3.Connection:
+        if not others:
+            others.append(None)
+            others.append(Cache(tmp_path))
+            raise sqlite3.DatabaseError
+        return connected(path, private=private)
+
+    monkeypatch.setattr(score_file, "_connected", late)
+    with Cache(tmp_path) as cache:
+        other = others[1]
+        assert other is not None
+        with other:
+            KeptScores(other, {}, "m").keep(MANY)
+        assert KeptScores(cache, {}, "m").known(MANY) == MANY
     assert not (tmp_path / f"{FILE}.corrupt-2").exists()
 
 
