@@ -117,6 +117,10 @@ def emitted(run: Run, name: str, level: str, previous: Sequence[Path] = (), desp
     require_apart(made, earlier, cell_of(run.manifest["release"]["min_cell"]))
     if level == "published":
         draft = _draft(run)
+        if not draft["cells"]:
+            raise DataError(
+                f"{run.folder}: has too few items for a publication; its lists are for the evaluator alone"
+            )
         cells = as_one(Cell(**cell) for cell in draft["cells"])
         _recorded(run, name, sorted(cells[0].digests[name]), 0.0, cells, draft.get("older", {}), despite)
     return made

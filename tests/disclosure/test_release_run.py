@@ -382,6 +382,17 @@ def test_lm_eval_is_refused_where_it_would_write_texts_down(argv: list[str], ref
         require_silence(argv)
 
 
+def test_lists_of_a_set_too_small_for_a_publication_are_for_the_evaluator_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = restricted_run.prepare(tmp_path, monkeypatch, 28)
+    loose = {"min_items": 1, "min_robust": 1, "max_unanswered": 1, "max_ties": 1, "max_undecided": 1}
+    run = restricted_run.run(tmp_path, out / "run", restricted_run.config(limits=loose))
+    assert emitted(run, "robust", "evaluator").ids
+    with pytest.raises(DataError, match="too few items for a publication"):
+        emitted(run, "robust", "published")
+
+
 def test_nothing_of_a_part_of_the_set_is_for_publication(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
