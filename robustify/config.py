@@ -102,7 +102,7 @@ class Config(BaseModel):
     def _one_mode(cls, tree: Any) -> Any:
         """`asking.mode` is the mode of every screen that names none."""
         match tree:
-            case {"asking": {"mode": mode}}:
+            case {"asking": {"mode": mode}} if isinstance(tree.get("alternatives") or [], list | tuple):
                 rules = tree.get("screen", {}), *(tree.get("alternatives") or ())
                 first, *others = [{"mode": mode, **r} if isinstance(r, Mapping) else r for r in rules]
                 return {**tree, "screen": first, "alternatives": others}

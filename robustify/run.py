@@ -152,11 +152,21 @@ class _Part(BaseModel):
     model_config = ConfigDict(strict=True, extra="allow")
 
 
+class _Defect(_Part):
+    kind: str
+    item: str
+
+
+class _Settings(_Part):
+    name: str
+
+
 class _Data(_Part):
     n_items: int
     layout: str
     sha256: str | None = None
     quarantined: list[dict[str, Any]] = Field(default_factory=list)
+    defects: list[_Defect] = Field(default_factory=list)
 
 
 class _Import(_Part):
@@ -173,7 +183,7 @@ class _Manifest(_Part):
 
     format: int = Field(ge=FORMAT, le=FORMAT)
     files: dict[str, str]
-    config: dict[str, Any]
+    config: _Settings
     models: dict[str, dict[str, Any]]
     templates: dict[str, str]
     data: _Data

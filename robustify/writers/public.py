@@ -28,6 +28,7 @@ from robustify.run import (
     EVIDENCE,
     FORMAT,
     FREE,
+    MANIFEST,
     Run,
     open_run,
     replacing,
@@ -184,9 +185,13 @@ def asked_again(run: Run, config: Config) -> Asked:
     """What a run holds of its own asking.
 
     Raises:
-        DataError: its split files do not hold all of its items.
+        DataError: its split files do not hold all of its items, or `run.json` not all that is known of them.
     """
     data = run.manifest["data"]
+    if missing := [name for name in ("sha256", "defects", "quarantined") if name not in data]:
+        raise DataError(
+            f"{run.folder / MANIFEST}: data without {missing[0]}; expected the file as robustify wrote it"
+        )
     items = run.items
     if items is not None and len(items) != data["n_items"]:
         raise DataError(
@@ -271,9 +276,10 @@ def _screened(config: Config, asked: Asked) -> str:
         words = screen.template or next((t for v, _, t in asked.answers.askings() if v == view), None)
         digest = asked.templates.get(f"{view}/{words}", "")
         return "none" if words is None else f"{words}{'@' * bool(digest)}{digest[:8]}/as-logged"
-    words = screen.template or (
-        asking.letter_templates[0] if screen.mode == "letter" else asking.text_template
-    )
+    asked_by = asking.letter_templates if screen.mode == "letter" else (asking.text_template,)
+    words = screen.template or next(iter(asked_by), None)
+    if words is None:
+        return "none"
     orders = f"{asking.rotations}-rotations" if screen.mode == "letter" else "own-order"
     return f"{words}@{template(view, words).digest[:8]}/{orders}"
 

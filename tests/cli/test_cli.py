@@ -157,6 +157,27 @@ def test_check_exits_7_when_a_guardrail_says_no(robustify, config: Path) -> None
     assert any("FORCED" in p.read_text() for p in Path("tasks").rglob("*.yaml"))
 
 
+@pytest.mark.parametrize(
+    ("part", "name"), [("data", "defects"), ("data", "quarantined"), ("data", "sha256"), ("config", "name")]
+)
+def test_a_manifest_that_lacks_a_part_is_refused(robustify, config: Path, part: str, name: str) -> None:
+    robustify(str(config), "-o", "out", "-q")
+    tree = json.loads(Path("out/run.json").read_text())
+    del tree[part][name]
+    Path("out/run.json").write_text(json.dumps(tree))
+    assert robustify("judge", "out", "-o", "again").code == 3
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [("{asking: {mode: text}, alternatives: 7}", 2), ("{asking: {letter_templates: []}}", 0)],
+)
+def test_settings_of_another_shape_are_no_bug(robustify, items: Path, said: str, code: int) -> None:
+    base = f"{{name: t, sensitivity: public, data: {items.name}, models: [], {said[1:]}"
+    Path("c.yaml").write_text(base)
+    assert robustify("c.yaml", "-o", "out").code == code
+
+
 def test_check_finds_a_changed_file(robustify, config: Path) -> None:
     robustify(str(config), "-o", "out", "-q")
     with Path("out/verdicts.csv").open("a") as file:
