@@ -210,14 +210,14 @@ def grade(
         robustify free grade free/answers.jsonl --items free/items.jsonl -o free/grades.jsonl
     """
     from robustify.freeform.grade.graders import grade_answers
-    from robustify.freeform.jsonl import read_rows
+    from robustify.freeform.jsonl import read_jsonl
     from robustify.freeform.permit import permitted
     from robustify.freeform.report import summarise, unscored_in
     from robustify.freeform.schema import answer_from
     from robustify.freeform.session import RECORD, open_judge, refuse_self_judging
 
     items = read_free_items(items_file)
-    rows = [row for path in answers for row in read_rows(path, answer_from)]
+    rows = [row for path in answers for row in read_jsonl(path, answer_from)]
     watch = watcher(sys.stderr.isatty() and not json_)
     record = out.with_name(RECORD)
     with permitted(items, [items_file, *answers], out.absolute().parent) as permit:

@@ -133,19 +133,19 @@ def grading(command: F) -> Callable[..., object]:
 
 def read_free_items(path: Path) -> "list[FreeItem]":
     """The items of a file."""
-    from robustify.freeform.jsonl import read_rows
+    from robustify.freeform.jsonl import read_jsonl
     from robustify.freeform.schema import item_from
 
-    return read_rows(path, item_from)
+    return read_jsonl(path, item_from)
 
 
 def read_grades(paths: tuple[Path, ...]) -> "list[GradeResult]":
     """The grades of these files, each answer once."""
     from robustify.freeform.grade.graders import refuse_twice_graded
-    from robustify.freeform.jsonl import read_rows
+    from robustify.freeform.jsonl import read_jsonl
     from robustify.freeform.schema import grade_from
 
-    grades = [grade for path in paths for grade in read_rows(path, grade_from)]
+    grades = [grade for path in paths for grade in read_jsonl(path, grade_from)]
     refuse_twice_graded(grades)
     return grades
 
@@ -153,9 +153,9 @@ def read_grades(paths: tuple[Path, ...]) -> "list[GradeResult]":
 def read_human_labels(path: Path | None) -> "list[HumanLabel]":
     """The labels of people in a file; none without one."""
     from robustify.freeform.human import human_from
-    from robustify.freeform.jsonl import read_rows
+    from robustify.freeform.jsonl import read_jsonl
 
-    return read_rows(path, human_from) if path else []
+    return read_jsonl(path, human_from) if path else []
 
 
 def print_(result: Mapping[str, Any], json_: bool, lines: list[str]) -> None:

@@ -273,7 +273,7 @@ def compare(
     from robustify.files import write_json
     from robustify.freeform.grade.graders import Grading
     from robustify.freeform.human import compare_templates
-    from robustify.freeform.jsonl import read_rows
+    from robustify.freeform.jsonl import read_jsonl
     from robustify.freeform.permit import permitted
     from robustify.freeform.schema import answer_from
     from robustify.freeform.session import RECORD, open_judge
@@ -289,7 +289,7 @@ def compare(
                 )
             rules = Grading(judging=asking.how(items))
             result = compare_templates(
-                items, read_rows(answers_file, answer_from), ids, judge, labels, rules, asking.seed
+                items, read_jsonl(answers_file, answer_from), ids, judge, labels, rules, asking.seed
             )
         result = permit.result(result)
         write_json(out, result)

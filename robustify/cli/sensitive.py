@@ -188,14 +188,14 @@ def ledger(file: Path | None, begins: bool, json_: bool) -> int:
     Example:
         robustify key ledger
     """
-    from robustify.disclosure.ledger import begin, beside, ledger_file, read, shown
+    from robustify.disclosure.ledger import begin, beside, entry_rows, ledger_file, read_ledger
     from robustify.restricted.secret_key import evaluator_key
 
     key_ = evaluator_key(None if file is None else str(file))
     place = ledger_file(key_.id) if file is None else beside(file)
     if begins:
         begin(key_, place)
-    rows = shown(read(key_, place).entries)
+    rows = entry_rows(read_ledger(key_, place).entries)
     if json_:
         click.echo(json.dumps({"key_id": key_.id, "ledger": str(place), "releases": rows}))
         return 0

@@ -26,7 +26,7 @@ UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class VerdictCell:
     """Items that a release counts together: keyed digests by verdict."""
 
     name: str
@@ -50,7 +50,7 @@ class Release:
     version: str
     content: str
     bits: float
-    cells: tuple[Cell, ...]
+    cells: tuple[VerdictCell, ...]
 
     @property
     def verdicts(self) -> dict[str, str]:
@@ -75,7 +75,9 @@ class Release:
     def under(self, other: Mapping[str, str], version: str) -> "Release":
         """The same with these digests in the place of its own, where there are others; ids of this version."""
         cells = (
-            Cell(cell.name, {v: tuple(other.get(d, d) for d in found) for v, found in cell.digests.items()})
+            VerdictCell(
+                cell.name, {v: tuple(other.get(d, d) for d in found) for v, found in cell.digests.items()}
+            )
             for cell in self.cells
         )
         return replace(self, version=version, cells=tuple(cells))
@@ -94,7 +96,7 @@ def _totals(what: str) -> tuple[str, ...]:
     return ("shortcut",) if what == SUMMARY else ()
 
 
-def cells_of(parts: Sequence[TopicBlock], rows: Iterable[tuple[str, str, str]]) -> tuple[Cell, ...]:
+def cells_of(parts: Sequence[TopicBlock], rows: Iterable[tuple[str, str, str]]) -> tuple[VerdictCell, ...]:
     """The cells of a summary that shows these topics, from (topic, verdict, digest) of every item."""
     block = {topic: i for i, part in enumerate(parts) for topic in part.topics}
     found: list[dict[str, list[str]]] = [defaultdict(list) for _ in parts]
@@ -103,7 +105,7 @@ def cells_of(parts: Sequence[TopicBlock], rows: Iterable[tuple[str, str, str]]) 
     return tuple(_cell(part.name, one) for part, one in zip(parts, found, strict=True))
 
 
-def as_one(cells: Iterable[Cell]) -> tuple[Cell, ...]:
+def as_one(cells: Iterable[VerdictCell]) -> tuple[VerdictCell, ...]:
     """All cells as one: what a list counts."""
     found: dict[str, list[str]] = defaultdict(list)
     for cell in cells:
@@ -112,8 +114,8 @@ def as_one(cells: Iterable[Cell]) -> tuple[Cell, ...]:
     return (_cell("all", found),)
 
 
-def _cell(name: str, found: Mapping[str, Iterable[str]]) -> Cell:
-    return Cell(name, {verdict: tuple(sorted(digests)) for verdict, digests in sorted(found.items())})
+def _cell(name: str, found: Mapping[str, Iterable[str]]) -> VerdictCell:
+    return VerdictCell(name, {verdict: tuple(sorted(digests)) for verdict, digests in sorted(found.items())})
 
 
 def revealed(new: Release, earlier: Sequence[Release], k: int) -> str | None:

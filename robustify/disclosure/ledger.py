@@ -20,7 +20,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from robustify.disclosure.differencing import Cell, Release, revealed
+from robustify.disclosure.differencing import Release, VerdictCell, revealed
 from robustify.errors import AuthorisationError, ResourceError, UsageError
 from robustify.files import locked, open_regular, read_expected, write_atomic
 from robustify.gate.git import work_tree
@@ -112,7 +112,7 @@ def begin(key: Key, file: Path) -> None:
         )
 
 
-def read(key: Key, file: Path) -> Ledger:
+def read_ledger(key: Key, file: Path) -> Ledger:
     """The ledger of this key, every line checked.
 
     Raises:
@@ -161,7 +161,7 @@ def older_releases(key: Key, digests: Mapping[str, Mapping[str, str]]) -> list[R
     for older, file in keys():
         if older.id == key.id or file is None or not (older.id in digests or _is_there(older, beside(file))):
             continue
-        entries = read(older, beside(file)).entries
+        entries = read_ledger(older, beside(file)).entries
         if entries and older.id not in digests:
             raise AuthorisationError(
                 f"key {older.id}: {len(entries)} releases are in its ledger, and this run was made without it; expected "
@@ -199,7 +199,7 @@ def record(
     if len(despite) > LONGEST_REASON or not despite.isprintable():
         raise UsageError(f"--despite: expected a reason in one line of at most {LONGEST_REASON} characters")
     with _writing(file):
-        ledger = read(key, file)
+        ledger = read_ledger(key, file)
         same = (one for one in ledger.entries if one.release.is_again(release))
         if (known := next(same, None)) is not None:
             return known
@@ -283,7 +283,7 @@ def _entry(number: int, row: Any) -> Entry:
     """An entry of a line whose seal is whole."""
     release = row["release"]
     cells = tuple(
-        Cell(cell["name"], {verdict: tuple(found) for verdict, found in cell["digests"].items()})
+        VerdictCell(cell["name"], {verdict: tuple(found) for verdict, found in cell["digests"].items()})
         for cell in release["cells"]
     )
     return Entry(number, row["at"], Release(**{**release, "cells": cells}), row["despite"])
@@ -326,7 +326,7 @@ def _anchor(key: Key) -> tuple[int, str]:
         ) from None
 
 
-def shown(entries: Sequence[Entry]) -> list[dict[str, Any]]:
+def entry_rows(entries: Sequence[Entry]) -> list[dict[str, Any]]:
     """Counts and bits of each release, and nothing else."""
     return [
         {

@@ -25,7 +25,7 @@ from robustify.engines import score_file
 from robustify.engines.plan import Encoded
 from robustify.engines.protocols import Closing, Logprob
 from robustify.engines.recipe import near
-from robustify.engines.score_file import DAMAGE, counted, looked_up, write
+from robustify.engines.score_file import DAMAGE, looked_up, row_counts, write
 from robustify.errors import ModelError, ResourceError
 from robustify.views import Request
 
@@ -139,14 +139,14 @@ class Cache(Closing):
         """How much the cache holds; `verify` checks the file, which is set aside where it is damaged, and every row."""
         if verify and score_file.is_damaged(self._db):
             self._begin_anew()
-        rows, damaged = self._done(lambda db: counted(db, verify=verify))
+        rows, damaged = self._done(lambda db: row_counts(db, verify=verify))
         return Info(str(self.file), rows, self.file.stat().st_size, damaged)
 
     def clear(self) -> int:
         """Forget everything, also damaged files that were set aside; the number of rows that were there, 0 where the
         file cannot be read any more."""
         try:
-            n, _ = counted(self._db, verify=False)
+            n, _ = row_counts(self._db, verify=False)
             with self._db:
                 self._db.execute("DELETE FROM score")
                 self._db.execute("DELETE FROM alias")

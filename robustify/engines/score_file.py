@@ -149,7 +149,7 @@ def write(db: sqlite3.Connection, table: str, rows: Mapping[bytes, bytes]) -> No
     )
 
 
-def counted(db: sqlite3.Connection, *, verify: bool) -> tuple[int, int | None]:
+def row_counts(db: sqlite3.Connection, *, verify: bool) -> tuple[int, int | None]:
     """How many scores there are and, where they are read to verify them, how many are damaged."""
     n = int(db.execute("SELECT count(*) FROM score").fetchone()[0])
     return n, sum(not is_whole(row) for row in db.execute("SELECT * FROM score")) if verify else None

@@ -17,7 +17,7 @@ T = TypeVar("T")
 Append = Callable[[Mapping[str, Any]], None]
 
 
-def read_rows(path: Path, kind: Callable[[Mapping[str, Any]], T]) -> list[T]:
+def read_jsonl(path: Path, kind: Callable[[Mapping[str, Any]], T]) -> list[T]:
     """Every row of a file, each passed to `kind`; all faults at once.
 
     Raises:

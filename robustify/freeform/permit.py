@@ -180,7 +180,7 @@ def few_rate(node: Mapping[str, Any], k: int) -> dict[str, Any]:
     return plain_rate(node, k)
 
 
-def released_summary(summary: Mapping[str, Any], k: int) -> dict[str, Any]:
+def summary_to_show(summary: Mapping[str, Any], k: int) -> dict[str, Any]:
     """The summary of `report.summarise`, as far as it may be shown of a restricted set."""
     models = {name: _model(entry, k) for name, entry in summary["models"].items()}
     hidden = {name for name, entry in models.items() if entry["all"]["accuracy"]["value"] is None}

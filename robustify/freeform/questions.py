@@ -17,7 +17,7 @@ from robustify.engines.protocols import Progress, Reply, Writer, no_progress
 from robustify.errors import AuthorisationError, DataError, UsageError
 from robustify.freeform.answer_text import split_reasoning
 from robustify.freeform.grade.quantities import whole_quantity
-from robustify.freeform.jsonl import appending, read_rows
+from robustify.freeform.jsonl import appending, read_jsonl
 from robustify.freeform.judge.prompting import prompt_sha256, rendered, sealed_digest
 from robustify.freeform.judge.store import PromptTemplate, TemplateStore, get_store
 from robustify.freeform.schema import AnswerRow, FreeItem, Kind, answer_from
@@ -182,7 +182,7 @@ def generate(
     chat = bool(getattr(writer, "has_chat_template", False))
     prompts = [(i, *_sealed(i, how, chat)) for i in items if not i.excluded_reason]
     keys = [answer_key(item.id, writer.name, sha256, how.params) for item, _, sha256 in prompts]
-    known = {_key(row): row for row in read_rows(path, answer_from)} if path.is_file() else {}
+    known = {_key(row): row for row in read_jsonl(path, answer_from)} if path.is_file() else {}
     left = [place for place, key in enumerate(keys) if key not in known]
     progress(len(prompts) - len(left))
     with appending(path, private=private) as append:

@@ -1,7 +1,7 @@
 """What grades say: as one summary and one page, and as rows beside the other scores of a run.
 
 The page prints counts, rates and names of models and templates, never text of an item or an answer. What of a
-restricted set is shown is decided in `permit.released_summary`. Grades are matched to a run's items by id and by content.
+restricted set is shown is decided in `permit.summary_to_show`. Grades are matched to a run's items by id and by content.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ import numpy as np
 from robustify.errors import AuthorisationError, DataError, UsageError
 from robustify.freeform.human import UNCALIBRATED, HumanLabel, calibrate
 from robustify.freeform.metrics import against_base, aggregate, credit_of
-from robustify.freeform.permit import MIN_CELL, released_summary
+from robustify.freeform.permit import MIN_CELL, summary_to_show
 from robustify.freeform.schema import FreeItem, GradeResult
 from robustify.item import Item
 from robustify.judge.free_response import FreeGrades, FreeRow
@@ -34,7 +34,7 @@ def summarise(
     base: str | None = None,
     min_cell: int = MIN_CELL,
 ) -> dict[str, Any]:
-    """The numbers of a free-response evaluation; of a restricted set those that `released_summary` shows, by `min_cell`.
+    """The numbers of a free-response evaluation; of a restricted set those that `summary_to_show` shows, by `min_cell`.
 
     `{"format", "restricted", "n_items", "models": {MODEL: {"kinds": {KIND: ...}, "all": ..., "judges", "templates",
     "self_judging"}}, "calibration", "against_base"}`, each part as `metrics.aggregate` gives it. `all` is the mean over
@@ -53,7 +53,7 @@ def summarise(
         "calibration": calibrate(grades, labels, seed) if labels else {"status": UNCALIBRATED},
         "against_base": None if base is None else against_base(grades, base),
     }
-    return released_summary(summary, min_cell) if restricted else summary
+    return summary_to_show(summary, min_cell) if restricted else summary
 
 
 def _model(grades: Sequence[GradeResult], seed: int, truncated_as_wrong: bool) -> dict[str, Any]:

@@ -21,8 +21,8 @@ from robustify.errors import DataError, ItemError, UsageError
 from robustify.loaders.json_rows import decode
 from robustify.loaders.layouts import item_table
 from robustify.loaders.rows import Cells, Fault, SourceRow, SourceTable, rows_or_faults
+from robustify.logs.checked_names import Name, as_label, as_name, listed, names_in, path_name
 from robustify.logs.log import Log, LoggedItem, LogOptions, LogReply, logged_items, plain_model
-from robustify.logs.names import Name, as_label, as_name, listed, names_in, path_name
 from robustify.logs.prompts import assumed, place_named
 
 KIND = "inspect"

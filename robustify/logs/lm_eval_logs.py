@@ -15,9 +15,9 @@ from robustify.errors import ItemError, UsageError
 from robustify.item import unspaced
 from robustify.loaders.layouts import item_table
 from robustify.loaders.rows import Cells, Fault, SourceRow, SourceTable, rows_or_faults
+from robustify.logs.checked_names import as_label, listed, names_in
 from robustify.logs.lm_eval_results import LmEvalRun, find_run
 from robustify.logs.log import Log, LoggedItem, LogOptions, LogReply, logged_items
-from robustify.logs.names import as_label, listed, names_in
 from robustify.logs.prompts import Prompt, asked_as, mostly_letters, place_named
 from robustify.scoring import per_character
 from robustify.stats.ties import tied_best

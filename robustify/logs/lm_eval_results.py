@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from robustify.logs.checked_names import NOTHING, Name, as_name, path_name
 from robustify.logs.log import plain_model
-from robustify.logs.names import NOTHING, Name, as_name, path_name
 
 _LOGGED = re.compile(r"samples_(?P<task>.+?)(?:_(?P<date>\d{4}-\d\d-\d\dT[\d.:-]+))?")
 

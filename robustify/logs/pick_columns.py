@@ -13,8 +13,8 @@ from robustify.errors import DataError, UsageError
 from robustify.loaders.fields import choice_columns, usual_names
 from robustify.loaders.loaded import KeyKind
 from robustify.loaders.rows import SourceRow, SourceTable
+from robustify.logs.checked_names import NOTHING, Name, columns_of, headings, listed
 from robustify.logs.log import LogOptions
-from robustify.logs.names import NOTHING, Name, columns_of, headings, listed
 from robustify.logs.prompts import mostly_letters
 
 # Each line: names that mean the same. A later line counts only where no name of an earlier one is there.

@@ -23,8 +23,17 @@ from robustify.loaders.rows import (
     json_kind,
     rows_or_faults,
 )
+from robustify.logs.checked_names import (
+    NOTHING,
+    Name,
+    as_label,
+    listed,
+    names_in,
+    path_name,
+    said_name,
+    topics_in,
+)
 from robustify.logs.log import Log, LoggedItem, LogOptions, LogReply, topic_notes
-from robustify.logs.names import NOTHING, Name, as_label, listed, names_in, path_name, said_name, topics_in
 from robustify.logs.pick_columns import PickColumns, missing_column, pick_columns
 from robustify.logs.prompts import Naming, assumed, naming, whole_number
 from robustify.stats.ties import tied_best

@@ -16,7 +16,7 @@ from robustify.errors import DataError, UsageError
 from robustify.item import Item
 from robustify.loaders import Loaded
 from robustify.logs import Log, LogOptions, LogPath, fingerprint, gather, mapping, read_logs
-from robustify.logs.names import listed, said_name
+from robustify.logs.checked_names import listed, said_name
 from robustify.logs.prompts import BLIND
 from robustify.orders import own
 from robustify.views import View

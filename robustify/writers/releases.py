@@ -12,7 +12,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from robustify.disclosure.differencing import SUMMARY, UNKNOWN, Cell, Release, as_one, cells_of, require_apart
+from robustify.disclosure.differencing import (
+    SUMMARY,
+    UNKNOWN,
+    Release,
+    VerdictCell,
+    as_one,
+    cells_of,
+    require_apart,
+)
 from robustify.disclosure.ledger import (
     Entry,
     beside,
@@ -48,7 +56,7 @@ def drafted(judgement: Judgement, asked: Asked, key: Key, k: int, signed: str) -
     """What may be published, and of which items: keyed digests by the cells in which a release counts them."""
     summary = released(judgement, "published", k, signed)
     plan = budgeted(judgement.summary.tree(), "published", k)
-    cells: tuple[Cell, ...] = ()
+    cells: tuple[VerdictCell, ...] = ()
     older: dict[str, dict[str, str]] = {}
     if plan.parts is not None and judgement.summary.screen is not None:
         assert asked.items is not None
@@ -77,7 +85,7 @@ def published(run: Run, folder: Path, despite: str = "") -> Entry:
     """
     draft = _draft(run)
     tree = {name: value for name, value in draft["summary"].items() if name != "signature"}
-    cells = tuple(Cell(**cell) for cell in draft["cells"])
+    cells = tuple(VerdictCell(**cell) for cell in draft["cells"])
     manifest = {name: value for name, value in run.manifest.items() if name not in ("files", "mac")}
     with owner_only(), staged(folder) as place:
         print_level(place, read(draft["summary"]), provenance("published", manifest))
@@ -121,7 +129,7 @@ def emitted(run: Run, name: str, level: str, previous: Sequence[Path] = (), desp
             raise DataError(
                 f"{run.folder}: has too few items for a publication; its lists are for the evaluator alone"
             )
-        cells = as_one(Cell(**cell) for cell in draft["cells"])
+        cells = as_one(VerdictCell(**cell) for cell in draft["cells"])
         _recorded(run, name, sorted(cells[0].digests[name]), 0.0, cells, draft.get("older", {}), despite)
     return made
 
@@ -138,7 +146,7 @@ def record_rekeyed(
     found: dict[str, list[str]] = {split.name: [], UNKNOWN: []}
     for item in items:
         found[split.name if item.id in listed else UNKNOWN].append(digest(key, item))
-    cells = as_one([Cell("all", {verdict: tuple(digests) for verdict, digests in found.items()})])
+    cells = as_one([VerdictCell("all", {verdict: tuple(digests) for verdict, digests in found.items()})])
     named = content(key, split.name, sorted(found[split.name]))
     release = Release(split.name, split.dataset, split.version, named, 0.0, cells)
     return record(key, beside(key_file), release, k, despite)
@@ -164,7 +172,7 @@ def _recorded(
     what: str,
     shown: object,
     bits: float,
-    cells: tuple[Cell, ...],
+    cells: tuple[VerdictCell, ...],
     digests: Mapping[str, Mapping[str, str]],
     despite: str,
 ) -> Entry:

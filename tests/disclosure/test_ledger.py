@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from robustify.disclosure import ledger
-from robustify.disclosure.differencing import SUMMARY, Cell, Release, revealed
+from robustify.disclosure.differencing import SUMMARY, Release, VerdictCell, revealed
 from robustify.errors import AuthorisationError, UsageError
 from robustify.gate.key_file import Key
 from robustify.run import open_run
@@ -29,9 +29,9 @@ def names(items: Iterable[int]) -> tuple[str, ...]:
     return tuple(f"d{i:04d}" for i in items)
 
 
-def cell(name: str, items: Iterable[int], flagged: Callable[[int], bool]) -> Cell:
+def cell(name: str, items: Iterable[int], flagged: Callable[[int], bool]) -> VerdictCell:
     found = list(items)
-    return Cell(name, {"robust": names(i for i in found if not flagged(i)),
+    return VerdictCell(name, {"robust": names(i for i in found if not flagged(i)),
                        "shortcut": names(i for i in found if flagged(i))})  # fmt: skip
 
 
@@ -133,7 +133,7 @@ def test_releases_are_appended_and_the_same_content_is_recorded_once(file: Path)
     forced = record(file, summary(ALL, bits=40), "agreed with the board")
     assert (first.number, forced.number, forced.despite) == (1, 2, "agreed with the board")
     assert file.read_text("ascii").startswith(before)
-    assert [one.release for one in ledger.read(KEY, file).entries] == [
+    assert [one.release for one in ledger.read_ledger(KEY, file).entries] == [
         summary(ALL, bits=30),
         summary(ALL, bits=40),
     ]
@@ -156,7 +156,7 @@ def test_two_at_once_lose_nothing(file: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    entries = ledger.read(KEY, file).entries
+    entries = ledger.read_ledger(KEY, file).entries
     assert sorted(one.release.content for one in entries) == sorted(one.content for one in releases)
     assert [one.number for one in entries] == [1, 2, 3, 4, 5, 6]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from robustify.errors import DataError
-from robustify.freeform.jsonl import appending, read_rows, write_rows
+from robustify.freeform.jsonl import appending, read_jsonl, write_rows
 from robustify.freeform.questions import convert_item, exclusions, route
 from robustify.freeform.schema import (
     SCHEMA,
@@ -139,20 +139,20 @@ def test_rows_are_appended_after_what_a_kill_left(tmp_path: Path, left: str, kep
         append({"n": 1})
     with open(path, "a", encoding="utf-8") as file:
         file.write(left)
-    assert [row["n"] for row in read_rows(path, dict)] == kept
+    assert [row["n"] for row in read_jsonl(path, dict)] == kept
     with appending(path) as append:
         append({"n": 3, "text": "ü\ud800"})
-    assert [row["n"] for row in read_rows(path, dict)] == [*kept, 3]
+    assert [row["n"] for row in read_jsonl(path, dict)] == [*kept, 3]
 
 
 def test_a_damaged_line_refuses_the_file_and_names_every_fault(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text('{"n": 1}\nsecret words\n[1]\n{"n": 2}\n', encoding="utf-8")
     with pytest.raises(DataError) as caught:
-        read_rows(path, dict)
+        read_jsonl(path, dict)
     assert [line.split(": ")[0] for line in caught.value.lines] == ["rows.jsonl:2", "rows.jsonl:3"]
     assert "secret" not in str(caught.value)
     with pytest.raises(DataError, match="cannot be read"):
-        read_rows(tmp_path / "absent.jsonl", dict)
+        read_jsonl(tmp_path / "absent.jsonl", dict)
     write_rows(path, [{"n": 5}])
-    assert read_rows(path, dict) == [{"n": 5}]
+    assert read_jsonl(path, dict) == [{"n": 5}]

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from robustify.cli.free import free
 from robustify.freeform.grade.graders import Grading, grade_answers
 from robustify.freeform.human import UNCALIBRATED
-from robustify.freeform.jsonl import read_rows, write_rows
+from robustify.freeform.jsonl import read_jsonl, write_rows
 from robustify.freeform.judge.judges import recording, replaying
 from robustify.freeform.judge.prompting import Message
 from robustify.freeform.questions import Generation, convert_item, exclusions, generate
@@ -108,14 +108,14 @@ def test_a_real_server_answers_and_judges_through_the_commands(tmp_path: Path) -
     with serving(tmp_path) as url:
         at = ("--base-url", url, "-m", "smollm2", "--max-tokens", 24)
         assert run("generate", items, *at, "-o", answers)["n"] == N
-        rows = read_rows(answers, answer_from)
+        rows = read_jsonl(answers, answer_from)
         # A judge of this size rambles: some answers show that it is asked, and all would take minutes.
         write_rows(some := tmp_path / "some.jsonl", [asdict(row) for row in rows[:JUDGED]])
         judge = ("--judge", url, "--judge-model", "smollm2", "--max-unscored", 1, "--retries", 0)
         told = run("grade", some, "--items", items, "-o", grades, *judge)
     assert {row.finish_reason for row in rows} <= {"stop", "length"}
     assert all(row.text.strip() for row in rows)
-    held = read_rows(grades, grade_from)
+    held = read_jsonl(grades, grade_from)
     assert len(held) == JUDGED
     # So small a judge is often unreadable: that is an error of the instrument and no wrong answer.
     assert {g.status for g in held} <= {"scored", "no_answer", "truncated", "grader_error"}

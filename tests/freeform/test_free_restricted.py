@@ -16,10 +16,10 @@ import pytest
 from robustify.errors import DataError
 from robustify.freeform.grade import graders
 from robustify.freeform.grade.graders import Grading, grade_answers
-from robustify.freeform.jsonl import read_rows
+from robustify.freeform.jsonl import read_jsonl
 from robustify.freeform.judge.judges import Call, Completion, HttpJudge
 from robustify.freeform.judge.prompting import Message
-from robustify.freeform.permit import cell, cells, prepared, released_summary, share
+from robustify.freeform.permit import cell, cells, prepared, share, summary_to_show
 from robustify.freeform.questions import Generation, convert_item, prompt_of
 from robustify.freeform.report import markdown_page, summarise
 from robustify.freeform.schema import (
@@ -117,10 +117,10 @@ def test_what_is_written_is_private_and_grades_hold_no_text_and_no_plain_digest(
 
 def test_the_digests_in_grades_and_answers_cannot_be_made_without_the_key(mock: Path) -> None:
     path, answers = answered(mock)
-    rows, held = read_rows(answers, answer_from), read_rows(path, item_from)
+    rows, held = read_jsonl(answers, answer_from), read_jsonl(path, item_from)
     grades = path.with_name("grades.jsonl")
     run("grade", answers, "--items", path, "-o", grades, *JUDGE)
-    found = read_rows(grades, grade_from)
+    found = read_jsonl(grades, grade_from)
     plain = {prompt_of(item, Generation())[1] for item in held}
     texts = {row.text for row in rows} | {"", '{"verdict": "incorrect"}'}
     plain |= {hashlib.sha256(text.encode()).hexdigest() for text in texts}
@@ -266,7 +266,7 @@ def test_a_killed_run_goes_on_and_nothing_is_graded_twice(mock: Path) -> None:
     whole = grades.read_text()
     run("grade", answers, "--items", path, "-o", grades, *JUDGE)
     assert grades.read_text() == whole
-    assert {row.adapter for row in read_rows(grades, grade_from)} == {ADAPTER}
+    assert {row.adapter for row in read_jsonl(grades, grade_from)} == {ADAPTER}
     assert evaluator_key().derived("free") != evaluator_key().derived("ids")
 
 
@@ -315,11 +315,11 @@ def test_a_withheld_rate_is_not_found_from_what_stands_beside_it() -> None:
     assert "18" not in markdown_page(told)
 
 
-def test_a_released_summary_is_built_from_a_list_of_places() -> None:
+def test_a_summary_to_show_is_built_from_a_list_of_places() -> None:
     public = [replace(g, restricted=False, adapter="") for g in graded("a", 20, 40)]
     told = summarise([], public) | {"n_items": 40, "secret": 1}
     told["models"]["m"]["all"]["secret"] = 1
-    assert "secret" not in json.dumps(released_summary(told, 10))
+    assert "secret" not in json.dumps(summary_to_show(told, 10))
 
 
 def test_rows_of_two_sets_are_refused(mock: Path) -> None:

@@ -22,7 +22,7 @@ from robustify.freeform.answer_text import shown_answer
 from robustify.freeform.grade.choice import find_choice, find_explanation
 from robustify.freeform.grade.nuggets import NUGGETS, grade_nuggets
 from robustify.freeform.grade.numeric import NumericRule, Percent, find_numeric, rivals_of, written
-from robustify.freeform.jsonl import appending, read_rows, write_rows
+from robustify.freeform.jsonl import appending, read_jsonl, write_rows
 from robustify.freeform.judge.conversation import Judging, judged_reply, tolerance_percent
 from robustify.freeform.judge.judges import Judge
 from robustify.freeform.judge.prompting import sealed_digest
@@ -194,7 +194,7 @@ def grade_answers(
     rows = list(answers)
     _check(rows, by_id)
     plugin = _plugin(rules.grader) if rules.grader else None
-    earlier = read_rows(path, grade_from) if path.is_file() else []
+    earlier = read_jsonl(path, grade_from) if path.is_file() else []
     known = {g.key: g for g in earlier if g.error_type not in PASSING}
     about = _about(rules, judge)
     private = any(item.restricted for item in items)

@@ -18,7 +18,7 @@ from robustify.engines.openai.client import Client, Refusal, Unreachable, count_
 from robustify.engines.protocols import Reply, Writer, finish_reason_of
 from robustify.engines.settings import OpenAIModel, host_of
 from robustify.errors import AuthorisationError, DataError, ModelError
-from robustify.freeform.jsonl import Append, appending, read_rows
+from robustify.freeform.jsonl import Append, appending, read_jsonl
 from robustify.freeform.judge.prompting import Message, prompt_sha256
 from robustify.freeform.schema import ErrorType
 from robustify.redaction.silence import muted
@@ -102,7 +102,7 @@ class RecordedJudge:
     ) -> None:
         self._judge, self._append = judge, append
         self._record = record.name if record is not None else "no record"
-        rows = read_rows(record, _recorded) if record is not None and record.is_file() else []
+        rows = read_jsonl(record, _recorded) if record is not None and record.is_file() else []
         self._known = {row["key"]: row["completion"] for row in rows}
         models = sorted({row["model"] for row in rows})
         if judge is None and not name and len(models) != 1:
