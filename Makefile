@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c .c
 DEMO   := runs/benign_demo
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-proof test-inspect check fix bench bench-demo calibrate torture leak-test clean
+.PHONY: help setup demo test test-slow test-proof test-inspect check fix bench bench-demo calibrate dist torture leak-test clean
 
 help: ## print the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -72,6 +72,9 @@ bench-demo: $(VENV)/.dev ## how long the demo takes, by step, on this machine; w
 
 leak-test: $(VENV)/.dev ## every command and fault with canaries planted, every byte searched: about 10 minutes; writes results/bench/leak.json
 	HF_HUB_OFFLINE=1 $(BIN)/python -m tools.leak
+
+dist: $(VENV)/.dev ## a wheel built twice, installed by hashes on every Python that is here; writes results/bench/dist.json
+	$(BIN)/python -m tools.dist
 
 torture: $(VENV)/.dev ## kills, changed inputs, pairs, odd surroundings in large numbers: about an hour; writes results/bench/torture.json
 	OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 $(BIN)/python -m bench.torture
