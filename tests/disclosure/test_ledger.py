@@ -258,6 +258,7 @@ def test_a_reason_is_one_line(file: Path, why: str) -> None:
         record(file, summary(ALL), why)
 
 
+@pytest.mark.slow
 def test_a_new_key_does_not_forget_what_was_published_under_the_old_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -267,6 +267,7 @@ def with_cross_references(monkeypatch: pytest.MonkeyPatch, n: int) -> list[str]:
     return [row["question"] for row in items(80)[:n]]
 
 
+@pytest.mark.slow
 def test_what_cannot_be_asked_as_cloze_is_told_by_no_list_and_by_no_subtraction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -309,6 +310,7 @@ def whole_numbers(node: object) -> list[int]:
     return []
 
 
+@pytest.mark.slow
 def test_enough_items_that_cannot_be_asked_as_cloze_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -318,6 +320,7 @@ def test_enough_items_that_cannot_be_asked_as_cloze_are_counted(
     assert sum(run.summary.tree()["splits"]["cloze_excluded"].values()) == 12
 
 
+@pytest.mark.slow
 def test_of_a_replayed_log_only_the_format_and_a_keyed_digest_are_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

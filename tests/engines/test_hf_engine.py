@@ -115,6 +115,7 @@ def forwards(engine: HF, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int
 # the numbers
 
 
+@pytest.mark.slow
 def test_a_number_is_the_sum_over_the_continuation_s_own_tokens(engine: HF, llama: Path) -> None:
     pairs = encode(Transformers(AutoTokenizer.from_pretrained(llama)), REQUESTS)
     scored = engine.loglikelihoods(REQUESTS)
@@ -122,6 +123,7 @@ def test_a_number_is_the_sum_over_the_continuation_s_own_tokens(engine: HF, llam
     assert [s.n_tokens for s in scored] == [len(pair.continuation) for pair in pairs]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "section"), [(64, 1), (64, 2), (64, 64), (100, 64), (4096, 64)])
 def test_the_size_of_batches_and_sections_changes_nothing(llama: Path, size: int, section: int) -> None:
     requests = [*REQUESTS, *LONG]
@@ -186,6 +188,7 @@ def test_a_path_that_is_wrong_for_prefixes_too_ends_in_rows(
         assert engine.path == "rows"
 
 
+@pytest.mark.slow
 def test_rows_longer_than_the_window_are_tried_by_themselves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

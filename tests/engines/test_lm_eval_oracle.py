@@ -71,6 +71,7 @@ def theirs(folder: Path, asked: list[tuple[int, Request]]) -> list[float]:
     return [total for total, _ in model.loglikelihood(instances, disable_tqdm=True)]
 
 
+@pytest.mark.slow
 def test_every_log_likelihood_and_pick_is_theirs(
     pair: tuple[list[Any], list[float]], asked: list[tuple[int, Request]]
 ) -> None:

@@ -197,6 +197,7 @@ def test_another_model_seed_or_option_is_another_file(llama: Path, tmp_path: Pat
     assert len(list((tmp_path / "vectors").iterdir())) == 7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "damage", [lambda raw: raw[:-1], lambda raw: raw[:200] + b"\0" + raw[201:], lambda _: b""]
 )
@@ -236,6 +237,7 @@ def test_a_cache_that_cannot_be_written_costs_time_only(
 # what is refused
 
 
+@pytest.mark.slow
 def test_an_item_with_an_empty_choice_is_unanswered(llama: Path, tmp_path: Path) -> None:
     items = items_of(60)
     items[3] = replace(items[3], choices=("red", " ", "blue"), key=0)

@@ -172,5 +172,5 @@ def test_a_head_cannot_end_its_comment() -> None:
 
 def test_every_way_out_is_a_command() -> None:
     export = cli.commands["export"]
-    assert set(export.commands) == {"lm-eval", "inspect", "hf", "instruct"}  # type: ignore[attr-defined]
+    assert set(export.commands) == {"lm-eval", "inspect", "hf", "instruct", "published"}  # type: ignore[attr-defined]
     assert {e.__name__.removeprefix("export_") for e in EXPORTS} == {"lm_eval", "inspect", "hf", "instruct"}

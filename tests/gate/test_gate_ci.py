@@ -90,6 +90,7 @@ def test_the_step_scans_the_tree_of_an_archive_without_git(origin: Repo) -> None
     assert "notes:1: RBG301" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("named", [True, False], ids=["base", "no_base"])
 def test_no_commit_approves_itself_in_the_step(origin: Repo, named: bool) -> None:
     """An entry counts where the base has it or a commit wrote it that changes nothing else."""

@@ -213,6 +213,7 @@ def removed(won: Floats, robust: Bools, topic: Any = None, **more: Any) -> dict[
     return found
 
 
+@pytest.mark.slow
 def test_the_percentile_is_even_and_p_holds_its_level_when_items_are_removed_at_random() -> None:
     rng = np.random.default_rng(5)
     topic = np.repeat([0, 1, 2, 3], [10, 90, 150, 250])

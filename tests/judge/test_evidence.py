@@ -148,6 +148,7 @@ def test_flagged_items_are_counted_by_their_first_cue(votes: Votes) -> None:
     assert all(row.item in np.array(votes.items)[votes.key == 1].tolist() for row in listed)
 
 
+@pytest.mark.slow
 def test_judging_gives_evidence_under_every_rule_and_without_text_no_cue_of_the_text() -> None:
     b = bench(120, 2, s=0.3, agree=0.3, seed=5)
     items = items_of(b, cue=True)

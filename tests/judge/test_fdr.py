@@ -40,6 +40,7 @@ def cued() -> tuple[Bench, Judgement]:
     return b, judged(b, FDR)
 
 
+@pytest.mark.slow
 def test_shortcuts_are_flagged_and_few_others(cued: tuple[Bench, Judgement]) -> None:
     b, found = cued
     flagged = np.array([v.verdict == "shortcut" for v in found.verdicts])
@@ -145,6 +146,7 @@ def test_followers_do_not_count_as_chance() -> None:
     assert screen.false_share == screen.cut.false_share
 
 
+@pytest.mark.slow
 def test_where_nothing_is_flagged_no_rate_is_bounded() -> None:
     screen = judged(bench(300, 2, s=0.0, agree=0.2, seed=5), FDR, cue=False).summary.screen
     assert screen is not None

@@ -220,6 +220,7 @@ def test_what_the_screen_s_voters_did_is_told(judgement: Judgement) -> None:
     assert tree(judgement, "permutation", "by_model", "v0", "orders") >= 2
 
 
+@pytest.mark.slow
 def test_the_same_answers_give_the_same_judgement(
     gamed: tuple[Bench, list[Item], Answers], judgement: Judgement
 ) -> None:
@@ -268,6 +269,7 @@ def test_an_import_without_items_is_judged_by_its_rows(gamed: tuple[Bench, list[
     assert tree(found, "screen", "flagged", "n") == 240
 
 
+@pytest.mark.slow
 def test_rows_of_items_that_are_not_judged_do_not_count(gamed: tuple[Bench, list[Item], Answers]) -> None:
     _, items, answers = gamed
     part = judge(answers, facts(items), Rules(LETTER), items[100:200])
@@ -277,6 +279,7 @@ def test_rows_of_items_that_are_not_judged_do_not_count(gamed: tuple[Bench, list
     assert tree(part, "accuracy", "v0", "full", "all", "n") == 100
 
 
+@pytest.mark.slow
 def test_an_item_whose_key_another_contradicts_is_not_robust(
     gamed: tuple[Bench, list[Item], Answers], judgement: Judgement
 ) -> None:
@@ -293,6 +296,7 @@ def test_an_item_whose_key_another_contradicts_is_not_robust(
     ]
 
 
+@pytest.mark.slow
 def test_an_unanswered_item_is_undecided_and_counted(gamed: tuple[Bench, list[Item], Answers]) -> None:
     b, items, _ = gamed
     picks = b.picks.copy()
@@ -347,6 +351,7 @@ def test_items_whose_key_was_changed_since_are_refused(gamed: tuple[Bench, list[
         judge(answers, facts(items), Rules(LETTER), moved)
 
 
+@pytest.mark.slow
 def test_cloze_settings_decide_what_cloze_counts(gamed: tuple[Bench, list[Item], Answers]) -> None:
     _, items, answers = gamed
     strict = judge(answers, facts(items), Rules(LETTER, cloze=ClozeSettings(profile="strict")), items)
@@ -414,6 +419,7 @@ def test_on_a_large_clean_benchmark_an_outsider_finds_nothing() -> None:
     assert alone["reasons"][0]["code"] == "no_independent_auditor"
 
 
+@pytest.mark.slow
 def test_the_fresh_probe_finds_the_cue_that_the_voters_did_not_see() -> None:
     b = bench(300, 2, s=0.4, agree=0.2, seed=6)
     blind = bench(300, 2, s=0.0, agree=0.2, seed=7)
@@ -425,6 +431,7 @@ def test_the_fresh_probe_finds_the_cue_that_the_voters_did_not_see() -> None:
     assert found["reasons"][0]["auditor"] == "probe"
 
 
+@pytest.mark.slow
 def test_a_probe_that_voted_is_no_outsider(gamed: tuple[Bench, list[Item], Answers]) -> None:
     _, items, answers = gamed
     rules = Rules(LETTER.model_copy(update={"probe_vote": "with"}))
@@ -590,6 +597,7 @@ def _width(ci: list[float]) -> float:
     return ci[1] - ci[0]
 
 
+@pytest.mark.slow
 def test_heuristics_on_what_was_kept_are_held_to_the_luck_that_the_filter_left() -> None:
     rng = np.random.default_rng(12)
     k = np.full(400, 4)
@@ -608,6 +616,7 @@ def test_heuristics_on_what_was_kept_are_held_to_the_luck_that_the_filter_left()
     assert tree(found, "heuristics", "all", "shortest_answer", "expected") == pytest.approx(0.25)
 
 
+@pytest.mark.slow
 def test_limits_reach_the_audit(gamed: tuple[Bench, list[Item], Answers]) -> None:
     _, items, answers = gamed
     found = judge(

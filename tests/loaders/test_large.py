@@ -114,6 +114,7 @@ def test_other_files_are_one_part(tmp_path: Path) -> None:
         assert len([*parts(Source(path=str(tmp_path / name)), size=300)]) == 1
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_text(tmp_path: Path) -> None:
     peaks = []
     for words in (200, 1000):

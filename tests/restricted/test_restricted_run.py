@@ -53,6 +53,7 @@ def test_no_text_and_no_plain_id_is_written_anywhere(mock: Path) -> None:
     assert holds(mock / "data", found) == ["mock/items.jsonl"]
 
 
+@pytest.mark.slow
 def test_the_same_run_gives_the_same_bytes(mock: Path) -> None:
     for name in ("a", "b"):
         restricted_run.run(mock, mock / "out" / name)

@@ -112,6 +112,7 @@ def varied(rates: tuple[float, ...], seed: int) -> tuple[Bench, Chance]:
     return b, measure(b)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rates", [(0.4, 0.1, 0, 0, 0), (0, 0, 0, 0.1, 0.4)], ids=["few options", "many"])
 def test_shortcuts_that_go_with_the_number_of_options_bias_neither_rate(rates: tuple[float, ...]) -> None:
     """Ratio of sums gave 7.0 % or 11.6 % for these 10 %; the mean of the items' ratios gives 10 %."""

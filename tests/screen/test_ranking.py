@@ -189,6 +189,7 @@ def test_voters_who_see_places_are_compared_with_where_keys_stand() -> None:
     assert turned.null == pytest.approx(np.full(300, 0.25))
 
 
+@pytest.mark.slow
 def test_the_exact_rule_flags_less_and_says_what() -> None:
     b, items, has = cued(600, 0.5)
     ranking, index = ranked(b, items)
