@@ -2,8 +2,8 @@
 
 `python -m tools.dist` builds two wheels and compares them, installs `.ci/requirements.lock` by its hashes and the wheel
 into a new environment for each Python from 3.10 to 3.13, and runs commands there. It writes results/bench/dist.json and
-the bill of materials results/bench/sbom.json (CycloneDX 1.6) from the lock file. `--lock` resolves the lock file anew (needs
-`uv`). Advisories are asked with `pip-audit`; where its service cannot be reached, the result says so.
+the bill of materials results/bench/sbom.json (CycloneDX 1.6) from the lock file. `--lock` resolves that anew (needs `uv`).
+Advisories are asked with `pip-audit`; where its service cannot be reached, the result says so.
 """
 
 import hashlib
