@@ -181,7 +181,10 @@ def audited() -> str:
     skipped = sum("skip_reason" in one for one in found)
     if skipped == len(found):
         return "not asked: its service knows none of the packages from here"
-    return f"{sum(len(one.get('vulns', ())) for one in found)} advisories for {len(found) - skipped} of {len(found)} packages"
+    n_known = len(found) - skipped
+    return (
+        f"{sum(len(one.get('vulns', ())) for one in found)} advisories for {n_known} of {len(found)} packages"
+    )
 
 
 def main(arguments: Sequence[str]) -> int:
