@@ -123,3 +123,15 @@ def test_the_finding_names_the_line_where_the_record_begins() -> None:
     item = mock_items()[3]
     text = "A note.\n\n" + "\n".join(json.dumps({"token": p, "logprob": n}) for p, n in scored(item.stem))
     assert "RBG301" in rules_of(text, mock_prints())
+
+
+@pytest.mark.parametrize("numbers_first", [False, True])
+def test_names_of_tokens_and_their_numbers_may_lie_apart_amid_code(numbers_first: bool) -> None:
+    """Only the text around numbers that stand close together is read, and it is read far enough."""
+    words = whole(mock_items()[9]).split()
+    tokens = "tokens = [\n" + "".join(f"    {word!r},\n" for word in words) + "]\n"
+    numbers = "numbers = [\n" + "    -0.25,\n" * len(words) + "]\n"
+    code = "def run(self, step):\n    return self.steps[step]\n" * 1500
+    between = "x = step\n" * 1000
+    parts = [numbers, between, tokens] if numbers_first else [tokens, between, numbers]
+    assert "RBG301" in rules_of(code + "".join(parts) + code, mock_prints())

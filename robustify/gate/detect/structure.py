@@ -42,6 +42,7 @@ _MOST = 5000
 _PLAIN = {ord(wide): narrow for wide, narrow in zip("？؟：）（．，、　", "??:)(.,, ", strict=True)}
 """Marks of other scripts; their letters A to J are read as the plain ones too."""
 _PLAIN |= {0xFF21 + i: chr(65 + i) for i in range(10)}
+_WIDE = re.compile(f"[{''.join(map(chr, _PLAIN))}]")
 Sighting = tuple[str, int, str]
 """The id of a rule, an offset, and what to say."""
 
@@ -79,7 +80,9 @@ class Shapes:
         """Count the shapes of one reading."""
         if reading.words:
             return
-        text = reading.text if reading.text.isascii() else reading.text.translate(_PLAIN)
+        text = reading.text
+        if not text.isascii() and _WIDE.search(text):  # the map alone costs a hundred times as much
+            text = text.translate(_PLAIN)
         for rule, detector in _DETECTORS[-1:] if reading.joined else _DETECTORS:
             if detector is named_items and self._found.get((reading.source, rule)):
                 continue  # the parsed records are counted already, and better

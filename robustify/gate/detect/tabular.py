@@ -21,6 +21,8 @@ _BEGINNING = 30000
 _PIPES = 4
 _LETTERS = frozenset("ABCDEFGHIJabcdefghij")
 _INSERT = re.compile(r"insert\s+into\s+[^\s(]{1,120}\s*(?:\(([^()]{3,600})\))?\s*values\b", re.IGNORECASE)
+_INTO = tuple(re.compile(verb + r"\s+[Ii][Nn][Tt][Oo]\s") for verb in ("nsert", "NSERT"))
+"""How it begins, found fast: the patterns begin with letters."""
 _TUPLE = re.compile(
     r"[\s,]{0,200}\(((?:\s*(?:N?'(?:[^']|'')*'|\"[^\"]*\"|[\w.+-]+)\s*,){3,30}\s*(?:'(?:[^']|'')*'|\"[^\"]*\"|[\w.+-]+)\s*)\)"
 )
@@ -34,8 +36,8 @@ _FEW_ROWS = 40
 
 def table_items(text: str) -> Iterator[Shaped]:
     """The rows of a text that are shaped like items, at their lines."""
-    inserts = ("nsert" in text or "NSERT" in text) and ("alues" in text or "ALUES" in text)
-    if inserts and _INSERT.search(text):
+    values = "alues" in text or "ALUES" in text
+    if values and any(into.search(text) for into in _INTO) and _INSERT.search(text):
         yield from _judged(_inserted(text))
         return
     for found in (_judged(_bare(html_rows(text))), _judged(_bare(latex_rows(text))), _aligned(text)):

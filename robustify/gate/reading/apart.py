@@ -8,9 +8,9 @@ because the vocabulary is not; they are reported.
 
 import csv
 import re
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from robustify.gate.reading.cells import html_rows
 from robustify.gate.reading.encoded import unescaped
@@ -19,19 +19,22 @@ LEAST = 8
 """Strings from which a group is joined: fewer make no run of words."""
 LONGEST = 60
 """Characters of one token; what is longer is text and is read as it is."""
+Span = tuple[int, int]
 Apart = tuple[int, str]
 """The offset where joined text begins, and the text."""
 _MARKS = {"Ġ": " ", "▁": " ", "Ċ": "\x0b", "</w>": " "}
 _MARK = re.compile("|".join(_MARKS))
 _PIECE = re.compile(r"[\s\"',\[\]]{1,20}##(?=\w)")
 _NUMBER = re.compile(r"(?<![^\W\d])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?![^\W\d])|\b(?:NaN|nan|None|null|inf)\b")
-_AROUND = re.compile(r"^(?:[ \t]{0,80}\"|[ \t]{0,80}[#>+*]{1,3} ?)|(?:\\n|\x0b|\r)?(?:\",?)?$", re.MULTILINE)
+_BEFORE = re.compile(r"\n(?:[ \t]{0,80}\"|[ \t]{0,80}[#>+*]{1,3} ?)")
+_BEHIND = re.compile(r"(?:(?:\\n|\x0b|\r)(?:\",?)?|\",?)(?=\n)")
 """What a comment, a quotation or a notebook puts around a line."""
 _BETWEEN = re.compile(r"[^\w\x0bĠ▁Ċ]+")
 _STRING = r"\"([^\"\\\n]*(?:\\.[^\"\\\n]*)*)\"|'([^'\\\n]*(?:\\.[^'\\\n]*)*)'"
 _PART = re.compile(r"([\[{(])|([\]})])|(?:" + _STRING + r")(\s{0,2}(?:=>|:))?")
-_SPACED = re.compile(r"[\"'] [^\W\d_]{1,20}[\"']")
-_LETTERS = re.compile(r"([\"']).\1,\s{0,2}([\"']).\2,")
+# One pattern for each quote: a search whose pattern begins with a letter is four times as fast.
+_SPACED = tuple(re.compile(quote + r" [^\W\d_]{1,20}[\"']") for quote in "\"'")
+_LETTERS = tuple(re.compile(f"{quote},(?<={quote}.{quote},)" + r"\s{0,2}([\"']).\1,") for quote in "\"'")
 _DECIMAL = re.compile(r"\.(?<=\d\.)\d")
 _FIELD = re.compile(
     r"^[ \t-]*[\"']?([A-Za-z_][\w.]{0,30})[\"']?[ \t]?[:=][ \t]?([^\s:=][^\n]{0,40})$", re.MULTILINE
@@ -44,6 +47,8 @@ _ENOUGH = 8
 """Tokens, numbers or marks in a text from which it may be a record of tokens."""
 _NEAR, _CLOSE = 1200, 300
 """Characters within which they must be: in records, and in bare lists."""
+_FAR = 20_000
+"""Characters around such a place in which quoted strings are read: names, tokens and numbers may be lists apart."""
 _BLOCK = 200_000
 """Strings that are grouped at a time."""
 _DEEP = 3
@@ -54,22 +59,26 @@ _DELIMITERS = ("\t", ",", ";", "|")
 
 def apart(text: str, depth: int = 0) -> Iterator[Apart]:
     """Every text that lies apart in a text, joined."""
-    marks = _dense(_MARK, text, _NEAR) if any(mark in text for mark in _MARKS) else -1
+    marked = _dense(_places_of(text, _MARK), _NEAR) if any(mark in text for mark in _MARKS) else []
+    numbered = _dense(_places_of(text, _DECIMAL), _NEAR)
+    marks, numbers = _first(marked), _first(numbered)
     if marks >= 0:
         yield marks, _unmarked(_BETWEEN.sub("", _NUMBER.sub("", text.replace("</w>", "▁"))))
-    pieces = _dense(_PIECE, text, _NEAR) if "##" in text else -1
-    if pieces >= 0:
-        yield pieces, _PIECE.sub("", text)
-    numbers = _dense(_DECIMAL, text, _NEAR)
-    if max(marks, pieces, numbers) >= 0 or text.lstrip("\ufeff \t\r\n")[:1] in ("[", "{") or _spaced(text):
-        yield from _grouped(text, depth)
-    if max(marks, numbers) >= 0:
-        yield from _in_columns(text)
+    pieced = _dense(_places_of(text, _PIECE), _NEAR) if "##" in text else []
+    if pieced:
+        yield pieced[0][0], _PIECE.sub("", text)
+    if text.lstrip("\ufeff \t\r\n")[:1] in ("[", "{") or _spaced(text):
+        yield from _grouped(text, [(0, len(text))], depth)
+    elif marked or pieced or numbered:
+        yield from _grouped(text, _around(text, sorted(marked + pieced + numbered), _FAR), depth)
+    if marked or numbered:
+        near = _around(text, sorted(marked + numbered), _NEAR)
+        yield from _in_columns("\n".join(text[begin:end] for begin, end in near))
     yield from _of_rows(row for _, row in html_rows(text))
     yield from _in_bytes(text)
-    close = _dense(_DECIMAL, text, _CLOSE) if numbers >= 0 else -1
+    close = _first(_dense(_places_of(text, _DECIMAL), _CLOSE)) if numbers >= 0 else -1
     if close >= 0 or _short_lines(text):
-        words = _NUMBER.sub("", _AROUND.sub("", text))
+        words = _NUMBER.sub("", _BEHIND.sub("", _BEFORE.sub("\n", f"\n{text}\n"))[1:-1])
         yield max(close, 0), "".join(words.replace("\t", "\n").splitlines())
         yield max(close, 0), words
 
@@ -90,18 +99,41 @@ def _unmarked(text: str) -> str:
     return _MARK.sub(lambda mark: _MARKS[mark[0]], text)
 
 
-def _dense(pattern: re.Pattern[str], text: str, within: int) -> int:
-    """Where the first run of matches begins that lie close together, eight within so many characters; else -1."""
-    last: deque[int] = deque(maxlen=_ENOUGH)
-    for found in pattern.finditer(text):
-        last.append(found.start())
-        if len(last) == _ENOUGH and last[-1] - last[0] <= within:
-            return last[0]
-    return -1
+def _places_of(text: str, *patterns: re.Pattern[str]) -> list[int]:
+    """The offsets where one of the patterns matches, in order."""
+    found = [match.start() for pattern in patterns for match in pattern.finditer(text)]
+    return sorted(found) if len(patterns) > 1 else found
+
+
+def _dense(places: Sequence[int], within: int) -> list[Span]:
+    """Where places lie close together, eight within so many characters: from the first to the last of each run."""
+    ends = zip(places, places[_ENOUGH - 1 :], strict=False)
+    return [(first, last) for first, last in ends if last - first <= within]
+
+
+def _first(spans: Sequence[Span]) -> int:
+    return spans[0][0] if spans else -1
+
+
+def _around(text: str, spans: Iterable[Span], near: int) -> list[Span]:
+    """Where the lines begin and end that lie around spans (in order), so many characters before and behind them."""
+    wide: list[Span] = []
+    for first, last in spans:
+        joins = wide and first - near <= wide[-1][1]
+        wide.append((wide.pop()[0] if joins else max(0, first - near), last + near))
+    out: list[Span] = []
+    done = 0
+    for first, last in wide:
+        if last >= done:
+            begin = max(text.rfind("\n", done, max(done, first)) + 1, done)
+            end = text.find("\n", last)
+            out.append((begin, end if end >= 0 else len(text)))
+            done = out[-1][1] + 1
+    return out
 
 
 def _spaced(text: str) -> bool:
-    return max(_dense(_SPACED, text, _CLOSE), _dense(_LETTERS, text, _CLOSE)) >= 0
+    return any(_dense(_places_of(text, *patterns), _CLOSE) for patterns in (_SPACED, _LETTERS))
 
 
 def _short_lines(text: str) -> bool:
@@ -114,20 +146,21 @@ Value = tuple[str, int, int, int]
 """A string, the number of the bracket around it, that of the bracket around this one, and its place in its bracket."""
 
 
-def _grouped(text: str, depth: int) -> Iterator[Apart]:
-    """Quoted strings by name and depth, joined; a long string that holds such records is read in its turn."""
+def _grouped(text: str, spans: Sequence[Span], depth: int) -> Iterator[Apart]:
+    """Quoted strings within spans by name and depth, joined; a long one that holds such records is read in its turn."""
     groups: dict[tuple[str, int], list[Value]] = defaultdict(list)
     begins: dict[tuple[str, int], int] = {}
     around = [0, 0]
     places = [0, 0]
     key, opened, n = "", 0, 0
-    for part in _PART.finditer(text):
-        if part[1]:
+    for part in chain.from_iterable(_PART.finditer(text, begin, end) for begin, end in spans):
+        kind = part.lastindex
+        if kind == 1:
             opened += 1
             around.append(opened)
             places.append(0)
             key = ""
-        elif part[2]:
+        elif kind == 2:
             if len(around) > 2:
                 around.pop()
                 places.pop()
@@ -138,10 +171,10 @@ def _grouped(text: str, depth: int) -> Iterator[Apart]:
                 if depth < _DEEP and string.count("'") + string.count('"') >= _ENOUGH:
                     yield from ((part.start(), inner) for _, inner in apart(_plain(string), depth + 1))
                 continue
-            group = ("a name", len(around)) if part[5] else (key, len(around))
+            group = ("a name" if kind == 5 else key, len(around))
             begins.setdefault(group, part.start())
             groups[group].append((string, around[-1], around[-2], places[-1]))
-            if part[5]:
+            if kind == 5:
                 key = "" if string.isdigit() else ": " + string
             else:
                 places[-1] += 1
@@ -230,9 +263,10 @@ def _in_bytes(text: str) -> Iterator[Apart]:
 
 def _worded(cells: Sequence[str]) -> bool:
     """Whether there are enough cells and half of them are words and no numbers."""
-    return len(cells) >= LEAST and 2 * sum(_NUMBER.sub("", cell).strip() != "" for cell in cells) >= len(
-        cells
-    )
+    if len(cells) < LEAST:
+        return False
+    words = _NUMBER.sub("", "\0".join(cells)).split("\0")
+    return 2 * sum(map(bool, map(str.strip, words))) >= len(cells)
 
 
 _NAMED_IDS = re.compile(
@@ -243,6 +277,9 @@ _NAME = re.compile(
     r"(?:^|[^a-z])(?:(?:input|prompt|token|output|encoded|target|label|completion)[_-]?)*\Z", re.IGNORECASE
 )
 _LONG_RUN = re.compile(r"\d[\d\s,]{119,}", re.ASCII)
+_STEP = 8
+_THINNED = re.compile(r"[\d\s,]{15}", re.ASCII)
+"""What every eighth character of such a run shows."""
 _BARE_IDS = re.compile(r"\d{1,6}(?:[\s,]{1,80}\d{1,6}){39,}", re.ASCII)
 _MOST_ID = 400_000
 _SAMPLE = 4000
@@ -254,7 +291,7 @@ def token_ids(text: str) -> tuple[int, int] | None:
         found = _NAMED_IDS.match(text, end)
         if found and _NAME.search(text, max(0, at - 30), at) and are_ids(_ids(found[1]), named=True):
             return found.start(1), len(_DIGITS.findall(found[1]))
-    for run in _LONG_RUN.finditer(text):
+    for run in _LONG_RUN.finditer(text) if _THINNED.search(text[::_STEP]) else ():
         for found in _BARE_IDS.finditer(run[0]):
             if are_ids(_ids(found[0]), named=False):
                 return run.start() + found.start(), len(_DIGITS.findall(found[0]))

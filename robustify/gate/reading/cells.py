@@ -111,7 +111,9 @@ def aligned(text: str) -> Iterator[tuple[list[str], list[Row]]]:
 
 def _headings(text: str) -> list[re.Match[str]]:
     found = {}
-    for word in (case for name in _WORDS for case in (name, name.capitalize(), name.upper())):
+    low = text.lower()
+    names = [name for name in _WORDS if name in low]
+    for word in (case for name in names for case in (name, name.capitalize(), name.upper())):
         at = text.find(word)
         while at >= 0:
             before = text[at - 1 : at] if at else "\n"
