@@ -80,8 +80,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--short", action="store_true")
     parser.add_argument("--again", nargs=3, metavar=("SEED", "KIND", "DRAW"))
     parser.add_argument("--workers", type=int, default=2)
+    for name, n in asdict(FULL).items():
+        parser.add_argument(f"--{name}", type=int, default=n)
     given = parser.parse_args(arguments)
-    amount = SHORT if given.short else FULL
+    amount = SHORT if given.short else Amount(given.kills, given.bytes, given.structured, given.pairs)
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="torture-") as made:
         folder = Path(made)
