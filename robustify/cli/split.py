@@ -131,7 +131,7 @@ def verify(file: Path, data: str, json_: bool) -> int:
 def rekey(file: Path, data: str, out: Path, new_key_file: Path | None, despite: str) -> int:
     """Write SPLIT anew under another key; it takes the data, because an HMAC cannot be converted.
 
-    The ledger of the new key records it first.
+    The ledger of the old key must hold it, and that of the new key records it first.
 
     A key that leaked has opened its splits: a new key does not take that back.
 
@@ -143,7 +143,7 @@ def rekey(file: Path, data: str, out: Path, new_key_file: Path | None, despite: 
     from robustify.restricted.ids import read_split, rekeyed
     from robustify.restricted.loader import items, open_for, write_private_text
     from robustify.restricted.secret_key import evaluator_key
-    from robustify.writers.releases import record_rekeyed
+    from robustify.writers.releases import record_rekeyed, require_published
 
     place = str(new_key_file) if new_key_file is not None else os.environ.get(NEW_KEY)
     if not place:
@@ -156,7 +156,10 @@ def rekey(file: Path, data: str, out: Path, new_key_file: Path | None, despite: 
             f"the new key is the old one ({new.id}); expected another: robustify key new"
         )
     under_new = items(access, new)
-    made = rekeyed(given, items(access), under_new, new.id)
+    before = items(access)
+    if not despite:
+        require_published(given, before)
+    made = rekeyed(given, before, under_new, new.id)
     record_rekeyed(made, under_new, new, Path(place), access.manifest.min_cell, despite)
     write_private_text(out, made.text)
     click.echo(

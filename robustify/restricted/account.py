@@ -22,7 +22,7 @@ from typing import Any
 
 from robustify import __version__
 from robustify.errors import AuthorisationError, ItemError, ResourceError, UsageError
-from robustify.files import read_expected, write_atomic
+from robustify.files import locked, read_expected, write_atomic
 from robustify.item import Item
 from robustify.restricted.adapters import Adapter
 from robustify.restricted.ids import PREFIX, item_id
@@ -145,11 +145,21 @@ def register_items(name: str, items: Sequence[Item]) -> None:
         ResourceError: the file cannot be written.
         AuthorisationError: the file that is there is damaged.
     """
-    record = _registered() or {"format": REGISTERED_FORMAT, "secret": secrets.token_hex(32), "sets": {}}
-    known = set(record["sets"].get(name, ()))
-    now = known | _digests(bytes.fromhex(record["secret"]), items)
-    if now != known:
-        write_private(registered(), {**record, "sets": {**record["sets"], name: sorted(now)}})
+    place = registered()
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with locked(place.with_name(f"{place.name}.lock"), wait=True):
+            record = _registered() or {
+                "format": REGISTERED_FORMAT,
+                "secret": secrets.token_hex(32),
+                "sets": {},
+            }
+            known = set(record["sets"].get(name, ()))
+            now = known | _digests(bytes.fromhex(record["secret"]), items)
+            if now != known:
+                write_private(place, {**record, "sets": {**record["sets"], name: sorted(now)}})
+    except OSError as error:
+        raise ResourceError(f"{place}: cannot be written ({error.strerror})") from None
 
 
 def registered_sets() -> Callable[[Sequence[Item]], dict[str, int]]:

@@ -28,6 +28,7 @@ from robustify.disclosure.ledger import (
     digest,
     ledger_file,
     older_releases,
+    read_ledger,
     record,
     under_older_keys,
 )
@@ -132,6 +133,23 @@ def emitted(run: Run, name: str, level: str, previous: Sequence[Path] = (), desp
         cells = as_one(VerdictCell(**cell) for cell in draft["cells"])
         _recorded(run, name, sorted(cells[0].digests[name]), 0.0, cells, draft.get("older", {}), despite)
     return made
+
+
+def require_published(split: Split, items: Sequence[Item]) -> None:
+    """Refuse to publish a list under another key that its own key's ledger does not hold; `items` are all of the set.
+
+    Raises:
+        AuthorisationError: it is not there, so nothing compared it with earlier releases; or as `ledger.read_ledger`.
+    """
+    key = key_named(split.key_id)
+    listed = set(split.ids)
+    named = content(key, split.name, sorted(digest(key, item) for item in items if item.id in listed))
+    release = Release(split.name, split.dataset, split.version, named, 0.0, ())
+    if not any(one.release.is_again(release) for one in read_ledger(key, ledger_file(key.id)).entries):
+        raise AuthorisationError(
+            f"{split.dataset} {split.version}, split {split.name}: is not in the ledger of key {key.id}; publish it under "
+            "that key first (robustify split emit), or give a reason: --despite WHY"
+        )
 
 
 def record_rekeyed(

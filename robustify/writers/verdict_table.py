@@ -81,8 +81,9 @@ def _cell(text: str) -> str:
 
 def _row(cells: Iterable[str]) -> str:
     out = io.StringIO()
-    csv.writer(out, lineterminator="").writerow(cells)
-    return out.getvalue()
+    # Without a line end here, Python 3.11 leaves one inside a cell unquoted.
+    csv.writer(out, lineterminator="\n").writerow(cells)
+    return out.getvalue()[:-1]
 
 
 def _evidence_cells(found: Evidence) -> list[Iterable[str]]:

@@ -324,6 +324,13 @@ def test_rekeying_takes_a_key_file_and_the_data(
         refusal(*common, "--new-key-file", restricted_run.environment(base)["ROBUSTIFY_KEY_FILE"]).exit_code
         == 4
     )
+    whole = json.loads(emitted.read_text("utf-8"))
+    unpublished = mine / "less.json"
+    unpublished.write_text(json.dumps(whole | {"ids": whole["ids"][12:], "n": len(whole["ids"]) - 12}))
+    not_there = refusal("rekey", unpublished, *common[2:], "--new-key-file", new)
+    assert not_there.exit_code == 4
+    assert "is not in the ledger of key" in str(not_there)
+    assert not out.exists()
     assert call(*common, "--new-key-file", new).return_value == 0
     old, made = read_split(emitted), read_split(out)
     assert len(made.ids) == len(old.ids)
