@@ -94,7 +94,8 @@ def test_modules_stay_small() -> None:
     lengths = {name: len(p.read_text(encoding="utf-8").splitlines()) for name, p in MODULES.items()}
     long = {name: n for name, n in lengths.items() if n > 400}
     assert not long, f"over 400 lines: {long}"
-    assert sorted(lengths.values())[len(lengths) // 2] <= 200
+    # A module has one idea in 100 to 300 lines; neighbours under that are merged.
+    assert sorted(lengths.values())[len(lengths) // 2] <= 225
 
 
 def test_no_model_code_is_trusted_and_no_pickle_is_loaded() -> None:
