@@ -122,13 +122,13 @@ def test_an_interrupted_run_says_so_in_one_line_and_goes_on(bench: Undisturbed, 
 FULL = """\
 import sys
 from robustify import cli
-from robustify.engines import cache
-connected, pages = cache._connected, sys.argv.pop(1)
+from robustify.engines import score_file
+connected, pages = score_file._connected, sys.argv.pop(1)
 def small(path, **how):
     db = connected(path, **how)
     db.execute(f"PRAGMA max_page_count={pages}")
     return db
-cache._connected = small
+score_file._connected = small
 cli.main()
 """
 
