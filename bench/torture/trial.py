@@ -64,7 +64,7 @@ def _child(place: Path, arguments: tuple[str, ...], log: Path) -> None:
         os.dup2(nothing, 0)
         os.dup2(to, 1)
         os.dup2(to, 2)
-        # Whoever forked may have put other objects there (pytest does).
+        # The forking process may have put other objects there (pytest does).
         sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w")
         resource.setrlimit(resource.RLIMIT_CPU, (int(6 * SECONDS), int(6 * SECONDS) + 1))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
