@@ -95,7 +95,7 @@ def test_the_step_scans_the_tree_of_an_archive_without_git(origin: Repo) -> None
 def test_no_commit_approves_itself_in_the_step(origin: Repo, named: bool) -> None:
     """An entry counts where the base has it or a commit wrote it that changes nothing else."""
     start = origin.commit("Begin", notes="harmless")
-    env = {"GATE_BASE": start} if named else {}
+    env = {"GATE_BASE": start} if named else {"GATE_REVIEWED": ""}
     files = {"items.jsonl": HARMLESS, NAME: policy(allow=[entry("items.jsonl", HARMLESS)])}
     origin.commit("Items with their entry", **files)
     done = step(origin, **env)
@@ -110,7 +110,7 @@ def test_no_commit_approves_itself_in_the_step(origin: Repo, named: bool) -> Non
     assert "1 entries of the allow list are newer than the base" in done.stderr
     assert step(origin, GATE_POLICY="base", **env).returncode == 4
     later = origin.commit("Go on", notes="harmless too")
-    assert step(origin, GATE_POLICY="base", **({"GATE_BASE": later} if named else {})).returncode == 0
+    assert step(origin, GATE_POLICY="base", **({"GATE_BASE": later} if named else env)).returncode == 0
 
 
 def test_a_reviewed_history_refuses_only_what_no_entry_lifts(origin: Repo) -> None:
@@ -118,13 +118,17 @@ def test_a_reviewed_history_refuses_only_what_no_entry_lifts(origin: Repo) -> No
     origin.git("rm", "-q", "items.jsonl")
     reviewed = origin.commit("Remove it")
     origin.commit(notes="harmless")
-    assert step(origin).returncode == 4
+    assert step(origin, GATE_REVIEWED="").returncode == 4
     assert step(origin, GATE_REVIEWED=reviewed).returncode == 0
+    # The reviewed commit of this repository is not in that history: only the newest commit is looked at for shapes.
+    assert step(origin).returncode == 0
     origin.commit("Again", **{"items.jsonl": HARMLESS + " "})
     assert step(origin, GATE_REVIEWED=reviewed).returncode == 4
     origin.git("reset", "-q", "--hard", "HEAD^")
     leaked = origin.commit(notes=LEAK)
     assert step(origin, GATE_REVIEWED=leaked).returncode == 4
+    origin.commit(notes="harmless again")
+    assert step(origin).returncode == 4
 
 
 def test_ci_runs_the_step_first() -> None:
