@@ -105,6 +105,7 @@ def main(arguments: list[str]) -> int:
     for fault in faults:
         print(fault, file=sys.stderr)
     if given.short:
+        print(json.dumps(counts))
         return int(bool(faults))
     result = {
         "commands": len(COMMANDS),

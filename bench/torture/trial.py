@@ -92,7 +92,8 @@ def tried(home: Path, seed: Seed, kind: str, draw: int) -> Fault | None:
         return None  # the change itself cannot be written in this form
     with _beside(home, seed, data) as place:
         log = place.parent / "log"
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        # What the child begins with: the pages of now, not the most that this process ever had.
+        before = int(Path("/proc/self/statm").read_text().split()[1]) * (resource.getpagesize() >> 10)
         child = os.fork()
         if child == 0:
             _child(place, seed.arguments, log)
