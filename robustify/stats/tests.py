@@ -77,6 +77,13 @@ def minimum_detectable_difference(n: int, p0: float, level: float = 0.95, power:
     return high
 
 
+def items_to_detect(p0: float, rise: float, level: float = 0.95, power: float = 0.8) -> int:
+    """The items on which this rise above p0 is significant with this power; the converse of the function above."""
+    p1 = min(1.0, p0 + rise)
+    z, beta = _NORMAL.inv_cdf(0.5 + level / 2), _NORMAL.inv_cdf(power)
+    return math.ceil(((z * math.sqrt(p0 * (1 - p0)) + beta * math.sqrt(p1 * (1 - p1))) / rise) ** 2)
+
+
 _Z = _NORMAL.inv_cdf(0.975)
 
 

@@ -12,7 +12,13 @@ from scipy import stats as scipy_stats
 from robustify.stats.agreement import fleiss_kappa
 from robustify.stats.distributions import central, poisson_binomial, removal, total, upper_tail
 from robustify.stats.intervals import Rate, bootstrap, clopper_pearson, effective_size, rate, wilson
-from robustify.stats.tests import benjamini_hochberg, holm, mcnemar_exact, minimum_detectable_difference
+from robustify.stats.tests import (
+    benjamini_hochberg,
+    holm,
+    items_to_detect,
+    mcnemar_exact,
+    minimum_detectable_difference,
+)
 from robustify.stats.ties import tied_best
 
 COUNTS = st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
@@ -153,6 +159,7 @@ def test_the_detectable_difference_is_detected_four_times_in_five() -> None:
     x = rng.binomial(360, 0.25 + d, size=20_000)
     seen = x / 360 - 0.25 > 1.96 * math.sqrt(0.25 * 0.75 / 360)
     assert seen.mean() == pytest.approx(0.8, abs=0.03)
+    assert items_to_detect(0.25, d) == 360
     assert math.isnan(minimum_detectable_difference(1, 0.5))
     assert minimum_detectable_difference(10_000, 0.25) < minimum_detectable_difference(100, 0.25)
 

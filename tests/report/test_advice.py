@@ -1,0 +1,190 @@
+"""What to do now: each rule fires on its case and is silent elsewhere, its number is in the summary, its words are few."""
+
+import json
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from robustify.disclosure.release import released_summary
+from robustify.report.advice import (
+    CUE_MENDS,
+    MOST,
+    MOST_WORDS,
+    SOURCES,
+    Code,
+    Recommendation,
+    by_chance,
+    recommendations,
+    verdict_line,
+)
+from robustify.summary.format_1 import read
+from robustify.summary.result import Summary
+
+ROOT = Path(__file__).parents[2]
+DEMO: dict[str, Any] = json.loads((ROOT / "results/benign_demo/summary.json").read_text("utf-8"))
+Edits = dict[str, object]
+CERTIFIED: Edits = {"certificate/verdict": "certified", "certificate/reasons": []}
+REFUSED: Edits = {"certificate/verdict": "not certified", "certificate/reasons": []}
+TRIAL: Edits = {
+    "certificate/verdict": "not judged",
+    "certificate/reasons": [{"code": "trial_run", "n": 12, "least": 30, "part": False}],
+}
+PART: Edits = {**TRIAL, "certificate/reasons": [{"code": "trial_run", "n": 100, "least": 30, "part": True}]}
+LETTERS: Edits = {
+    "certificate/verdict": "not judged",
+    "certificate/reasons": [{"code": "one_place", "voter": "m", "place": 0}],
+}
+NONE_FLAGGED: Edits = {
+    "splits/shortcut": 0,
+    "splits/robust": 360,
+    "screen/flagged/value": 0.0,
+    "evidence/cues": {},
+}
+FEW_FLAGGED: Edits = {"splits/shortcut": 9, "splits/robust": 351, "screen/flagged/value": 0.025}
+BY_CHANCE: Edits = {
+    "screen/cut": None,
+    "screen/excess_over_chance/p": 0.4,
+    "screen/excess_over_chance/ci": [-0.01, 0.03],
+}
+UNSCREENED: Edits = {"screen": None, "splits": None}
+NO_LENGTH_LEFT: Edits = {
+    f"accuracy/{m}/cloze_chars/heuristic_gap/ci": [-0.05, 0.05] for m in ("smollm2-135m", "gemma3-270m")
+}
+HALTED: Edits = {"guardrails/0/passed": False}
+RATE = {"value": 0.1, "n": 360, "ci": [0.07, 0.14]}
+QUIET: Edits = {"evidence": None, "heuristics": None, "label_noise": None, "residual/margin": None, **REFUSED}
+"""Of what comes before the later rules, one is left."""
+
+
+def edited(*edits: Edits) -> Summary:
+    """The demo's summary with other values at these places."""
+    tree = json.loads(json.dumps(DEMO))
+    for place, value in (pair for one in edits for pair in one.items()):
+        *path, last = place.split("/")
+        node = tree
+        for name in path:
+            node = node[int(name)] if isinstance(node, list) else node[name]
+        node[int(last) if isinstance(node, list) else last] = value
+    return read(tree)
+
+
+def found(code: str, *edits: Edits) -> list[Recommendation]:
+    return [one for one in recommendations(edited(*edits)) if one.code == code]
+
+
+CASES: dict[str, tuple[Edits, int | None, str, Edits]] = {
+    "run_whole": (TRIAL, 360, "", {}),
+    "ask_by_text": (LETTERS, None, "", TRIAL),
+    "mend_guardrail": (HALTED, None, "", {}),
+    "use_robust": ({}, 242, "verdict=robust", HALTED),
+    "keep": ({**NONE_FLAGGED, **CERTIFIED}, 360, "", NONE_FLAGGED),
+    "mend_cue": ({}, 34, "verdict=shortcut&cue=length", {"evidence/cues": {}}),
+    "mend_rule": ({"evidence": None}, None, "", {}),
+    "audit": ({}, None, "", CERTIFIED),
+    "screen_again": (REFUSED, None, "", {}),
+    "ask_more": ({}, 550, "", CERTIFIED),
+    "cloze": ({**NO_LENGTH_LEFT, **REFUSED}, 360, "", REFUSED),
+    "review_keys": ({**QUIET, "label_noise": DEMO["label_noise"]}, 89, "", {**QUIET}),
+    "mend_defects": (
+        {**QUIET, "benchmark/defects": {"empty_choice": {"n": 3}, "blank_stem": {"n": 0}}}, 3, "", QUIET,
+    ),
+    "shuffle_keys": ({**QUIET, "benchmark/key_places/p": 0.001}, None, "", QUIET),
+    "replace_seen": ({**QUIET, "contamination": {"overlap": {"found": RATE}}}, 36, "", QUIET),
+    "ask_again": ({**QUIET, "screen/unanswered": 7}, 7, "verdict=undecided", QUIET),
+}  # fmt: skip
+"""Of each code: what makes its rule speak, of how many items, with which filters, and what makes it silent."""
+
+
+def test_every_rule_has_its_case_and_its_source() -> None:
+    assert set(CASES) == set(SOURCES) == set(get_args(Code))
+
+
+@pytest.mark.parametrize("code", CASES)
+def test_a_rule_speaks_in_its_case_and_is_silent_in_another(code: str) -> None:
+    edits, n, filters, silent = CASES[code]
+    one = found(code, edits)[0]
+    assert (one.n, one.filters) == (n, filters)
+    assert found(code, silent) == []
+    assert n is None or code in ("run_whole", "ask_more", "keep", "use_robust") or str(n) in one.action
+    assert 3 <= len(one.action.split()) <= MOST_WORDS
+    tree: Any = edited(edits).tree()
+    for step in one.place.split("."):
+        assert step in tree, one.place
+        tree = tree[step]
+    named = one.source.split(":")[0]
+    assert (ROOT / named).is_file() if named.startswith("docs/") else "(20" in named or "arXiv" in named
+
+
+def test_the_demo_gets_five_lines_of_advice_and_each_leads_somewhere() -> None:
+    given = recommendations(edited())
+    assert [one.code for one in given] == ["use_robust", "mend_cue", "mend_cue", "audit", "ask_more"]
+    assert len(given) == MOST
+    assert [one.n for one in given[1:3]] == [34, 25]
+    assert given[0].link(explorer=True) == "explorer.html#verdict=robust"
+    assert given[0].link(explorer=False) == "#scores"
+    assert given[3].link(explorer=True) == "#residual"
+    for cue in CUE_MENDS:
+        assert found("mend_cue", {"evidence/cues": {cue: {"value": 1 / 118, "n": 118}}})[0].n == 1
+
+
+@pytest.mark.parametrize(
+    ("edits", "opening", "counted"),
+    [
+        ({}, "Do not trust the full score", "118 of 360"),
+        (CERTIFIED, "Do not trust the full score", "118 of 360"),
+        (REFUSED, "Do not trust it", "118 of 360"),
+        (FEW_FLAGGED, "Trust it with care", "9 of 360"),
+        ({**FEW_FLAGGED, **CERTIFIED}, "Trust it with care", "9 of 360"),
+        (BY_CHANCE, "Nothing certain", "118 of 360"),
+        (NONE_FLAGGED, "No item was found", ""),
+        ({**NONE_FLAGGED, **CERTIFIED}, "Trust it", ""),
+        ({**NONE_FLAGGED, **REFUSED}, "Do not trust it", ""),
+        ({**NONE_FLAGGED, "certificate": None}, "No item was found", ""),
+        (TRIAL, "A trial run", "12 items"),
+        (PART, "A trial run", "part"),
+        (LETTERS, "Not judged", ""),
+        (UNSCREENED, "Not settled", ""),
+        ({**UNSCREENED, **CERTIFIED}, "Trust what was kept", ""),
+        ({**UNSCREENED, **REFUSED}, "Do not trust it", ""),
+        ({**UNSCREENED, "certificate": None}, "No verdict", ""),
+        ({"splits": None}, "Do not trust the full score", "118 of 360"),
+    ],
+)  # fmt: skip
+def test_the_verdict_is_one_line_that_says_whether_to_trust_and_how_many_are_bad(
+    edits: Edits, opening: str, counted: str
+) -> None:
+    line = verdict_line(edited(edits))
+    assert line.startswith(opening)
+    assert counted in line
+    assert len(line.split()) <= 20
+    assert line.endswith(".")
+
+
+@pytest.mark.parametrize("level", ["evaluator", "published"])
+def test_a_release_is_advised_by_what_it_shows_alone(level: Any) -> None:
+    shown = released_summary(edited(), level, 10)
+    assert verdict_line(shown).startswith("Do not trust the full score: 118 of 360 items")
+    given = recommendations(shown)
+    assert not {one.code for one in given} & {"mend_cue"}
+    assert all(one.link(explorer=False).startswith("#") for one in given)
+    tiny = released_summary(edited({"splits/shortcut": 2, "splits/robust": 358}), level, 10)
+    assert tiny.release is not None
+    assert tiny.release.too_small
+    assert "Nothing can be shown" in verdict_line(tiny)
+
+
+def test_chance_is_what_the_cut_says_else_what_latent_shortcuts_leave() -> None:
+    screen = edited().screen
+    assert screen is not None
+    by_cut = by_chance(screen)
+    assert by_cut is not None
+    assert by_cut.value == DEMO["screen"]["cut"]["false_share"]["value"]
+    latent = by_chance(screen.model_copy(update={"cut": None, "false_share": None}))
+    assert latent is not None
+    assert latent.value == pytest.approx(1 - DEMO["screen"]["latent_shortcut_rate"]["value"] * 360 / 118)
+
+
+def test_a_summary_that_lacks_all_gives_a_line_and_no_advice() -> None:
+    assert recommendations(Summary()) == ()
+    assert verdict_line(Summary()).startswith("No verdict")
