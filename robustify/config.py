@@ -95,6 +95,8 @@ class Config(BaseModel):
     contamination: ContaminationSettings | None = None
     limits: Limits = Limits()
     limit: int | None = Field(default=None, ge=1, strict=True)
+    explore: bool = True
+    """Whether a public run gets explorer.html, which holds the text of its items."""
     notes: tuple[str, ...] = ()
 
     @model_validator(mode="before")

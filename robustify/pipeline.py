@@ -28,7 +28,7 @@ from robustify.ngrams.overlap import Overlap, overlap
 from robustify.ngrams.text_files import require_files
 from robustify.report import write_report
 from robustify.restricted.access import authorised, require_inside
-from robustify.run import FREE, SPLIT_FILES, Run, open_run, refuse_foreign, replacing, run_lock
+from robustify.run import EXPLORER, FREE, SPLIT_FILES, Run, open_run, refuse_foreign, replacing, run_lock
 from robustify.screen.screen_rules import same_model
 from robustify.writers import RunWriter
 from robustify.writers.public import Asked, PublicWriter, asked_again, data_tree, facts, print_run, rules
@@ -265,7 +265,10 @@ def rejudge(run: Run, overrides: Mapping[str, object], folder: Path) -> Run:
     tree = json.loads(json.dumps(run.manifest["config"]))
     for dotted, value in overrides.items():
         section, _, name = dotted.partition(".")
-        tree.setdefault(section, {})[name] = value
+        if name:
+            tree.setdefault(section, {})[name] = value
+        else:
+            tree[section] = value
     config = parse(tree, "run.json config")
     asked = asked_again(run, config)
     with run_lock(folder):
@@ -297,7 +300,8 @@ def reprint(run: Run) -> Run:
         run_lock(run.folder),
         replacing(run.folder, _without_files(run), beside=run.manifest["files"]) as place,
     ):
-        write_report(place, run.summary, {**_without_files(run), "notes": notes})
+        beside = {"notes": notes, "explorer": EXPLORER in run.manifest["files"]}
+        write_report(place, run.summary, {**_without_files(run), **beside})
     return open_run(run.folder)
 
 

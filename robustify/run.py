@@ -44,6 +44,8 @@ FREE = "free.json"
 """Grades of answers in free words that were put beside a run."""
 EVIDENCE = "evidence.jsonl"
 """Why each item of a public run is flagged, or is not."""
+EXPLORER = "explorer.html"
+"""Every item of a public run with its evidence, to be looked through in a browser."""
 VERDICTS = "verdicts.csv"
 OUTSIDE_THE_CLAIM = ("run.log", ".run.lock", _WRITING)
 SPLIT_FILES = ("robust.jsonl", "shortcut.jsonl", "undecided.jsonl")

@@ -22,6 +22,7 @@ from tests.support.fake_scorer import FakeScorer, finds, likes_the_letter
 FILES = {
     "answers.parquet", "verdicts.csv", "robust.jsonl", "shortcut.jsonl", "undecided.jsonl", "cloze.jsonl",
     "quarantine.jsonl", "evidence.jsonl", "summary.json", "report.html", "report.md",
+    "explorer.html",
 }  # fmt: skip
 
 

@@ -82,9 +82,10 @@ class Evidence:
 
     `key`, `pick` (n,): the option picked without the question, -1 none and -2 a tie. `weight` (n,): W, the scorer's
     probability of its pick; `chance` (n,) that of an item without a shortcut; `posterior` (n,): h(W), at least
-    `chance`; `shortcut` (n,): P(shortcut | hit), NaN where the pick is not the key. `agree` (n, m): voters that
-    picked the same option. `carried` (n, c): what each cue adds to the pick's logit over the mean of the options,
-    and `features` (n,) each surface feature by itself; NaN without a pick. `group` (n,) as in the ranking.
+    `chance`; `shortcut` (n,): P(shortcut | hit), NaN where the pick is not the key. `choice` (n, m): the option that
+    each voter picked, -1 no answer and -2 no single one. `carried` (n, c): what each cue adds to the pick's logit over
+    the mean of the options, and `features` (n,) each surface feature by itself; NaN without a pick. `group` (n,) as in
+    the ranking.
     """
 
     items: tuple[str, ...]
@@ -95,7 +96,7 @@ class Evidence:
     posterior: Floats
     shortcut: Floats
     voters: tuple[str, ...]
-    agree: Bools
+    choice: Ints
     cues: tuple[CueCode, ...]
     carried: Floats
     features: Mapping[str, Floats]
@@ -105,6 +106,11 @@ class Evidence:
     def hit(self) -> Bools:
         """Where the pick is the key, (n,)."""
         return np.asarray((self.pick >= 0) & (self.pick == self.key))
+
+    @cached_property
+    def agree(self) -> Bools:
+        """Voters that picked the same option, (n, m)."""
+        return np.asarray((self.pick >= 0)[:, None] & (self.choice == self.pick[:, None]))
 
     @cached_property
     def voter_set(self) -> Ints:
@@ -184,7 +190,7 @@ def evidence(
         posterior=decision.posterior,
         shortcut=np.where(decision.hit, decision.shortcut, np.nan),
         voters=votes.voters,
-        agree=(pick >= 0)[:, None] & (votes.choice == pick[:, None]),
+        choice=votes.choice,
         cues=cues,
         carried=carried,
         features=features,

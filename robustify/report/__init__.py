@@ -28,7 +28,8 @@ def render(summary: Summary, provenance: Mapping[str, object]) -> dict[str, str]
     """The report's files by their path in the run's folder; the same input gives the same text.
 
     `provenance` may hold versions, models (name to fingerprint), templates (name to sha256), config, data,
-    seed, signature and notes. Whatever the summary or the provenance lacks is said to be absent.
+    seed, signature, notes, and as `explorer` whether the run has one. Whatever the summary or the provenance lacks is
+    said to be absent.
     """
     with as_released(summary.release is not None):
         page = content(summary, provenance)

@@ -1,10 +1,11 @@
 """The evidence on one item at a time: the rows of `evidence.jsonl`, and `robustify explain`.
 
-Both hold words of the item and are made for public sets alone; the judge's part of them are codes and numbers.
+Both hold words of the item and are made for public sets alone; the judge's part of them are codes and numbers. The
+explorer prints the same rows with the same `TEMPLATES`.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -16,33 +17,72 @@ from robustify.errors import AuthorisationError, DataError, UsageError
 from robustify.item import Item
 from robustify.judge.evidence import Evidence
 from robustify.report.cue_sentences import LABELS, cue_sentence
-from robustify.report.format import percent, plain, signed
+from robustify.report.format import count, percent, plain, signed, spaced
+from robustify.report.mends import mends
 from robustify.run import EVIDENCE, VERDICTS, Run, read_items
 from robustify.screen.consensus import Verdict
 from robustify.summary.screened import CueCode
 
 Row = dict[str, Any]
 _DIGITS = 4
-_LEAST_FEATURE = 0.05
-"""A feature that adds less to a logit is not listed."""
-_LISTED, _WHOLE = 3, 1000
+LEAST_SHOWN = 0.05
+"""What adds less to a logit is not listed."""
+_LISTED, _WHOLE, _MOST_ALIKE = 3, 1000, 10
+TEMPLATES = {
+    "no_pick": "Without the question no option is preferred to all others.",
+    "key": "Picked without the question: {option}, the key.",
+    "not_key": "Picked without the question: {option}, not the key.",
+    "by_place": "Picked without the question: {option}, which its place alone gives away.",
+    "p_shortcut": "Probability that a shortcut gave it away: {p}.",
+    "scorer": "The scorer gives its pick {weight}; of items with such a pick {posterior} are hits, without any shortcut "
+    "{chance}.",
+    "silent": "No single pick: {voters}.",
+    "cues": "What carried the pick, as added to its logit:",
+    "no_cue": "No cue speaks for it.",
+    "features": "Of it, single features:",
+    "alike": "Near-duplicates, or items of the same passage: {items}.",
+    "alone": "No near-duplicate.",
+    "cloze": "Can be asked without its options (cloze).",
+    "no_cloze": "Cannot be asked without its options (cloze): {why}.",
+    "mend": "Suggested mend:",
+    "no_mend": "Nothing to mend.",
+}
+"""Sentences on an item, in a terminal and in the explorer alike."""
+NO_CLOZE = {
+    "cross_reference": "an option speaks of the others",
+    "stem_refers_to_choices": "the question speaks of its options",
+    "incomplete_stem": "the question is no whole sentence",
+    "negative_stem": "the question asks for what is not so",
+    "long_answer": "an option is too long",
+    "empty_choice": "an option is empty",
+    "repeated_key_text": "another option has the key's text",
+    "labelled": "it is labelled so",
+}
 
 
 def evidence_rows(found: Evidence, verdicts: Sequence[Verdict], items: Sequence[Item]) -> Iterator[Row]:
     """One row an item, in the order asked.
 
-    `pick`: the option picked without the question, `weight` W, `chance` c, `posterior` h(W), `p_shortcut` of a hit,
-    `voters` that picked the same option; `cues` are those named, the first first, with what each `adds` to the pick's
-    logit and what it `says`; `adds` are all cues, `features` the surface features among them, `words` those that
-    stand in keys more often, or less, than expected.
+    `votes`: the option that each voter picked without the question, null for none or several alike; `alike` the item
+    that stands for its near-duplicates and passage, absent where it is alone; `pick`: the option picked without the
+    question, `weight` W, `chance` c, `posterior` h(W), `p_shortcut` of a hit, `voters` that picked the same option;
+    `cues` are those named, the first first, with what each `adds` to the pick's logit and what it `says`; `adds` are all
+    cues, `features` the surface features among them, `words` those that stand in keys more often, or less, than expected.
     """
     names, adds = list(found.features), _rounded(found.carried)
     features = _rounded(np.stack([found.features[name] for name in names], axis=1)) if names else None
     numbers = list(map(_rounded, (found.weight, found.chance, found.posterior, found.shortcut)))
     words = KeyWords(items, found.group) if "words" in found.cues else None
-    pick, named = found.pick.tolist(), found.named.tolist()
+    pick, named, choice = found.pick.tolist(), found.named.tolist(), found.choice.tolist()
+    group, sizes = found.group.tolist(), np.bincount(found.group).tolist()
     for at, verdict in enumerate(verdicts):
-        row: Row = {"item": verdict.item, "verdict": verdict.verdict, "key": int(found.key[at]), "pick": None}
+        row: Row = {"item": verdict.item, "verdict": verdict.verdict, "key": int(found.key[at])}
+        row["votes"] = {
+            voter: (own if own >= 0 else None) for voter, own in zip(found.voters, choice[at], strict=True)
+        }
+        if sizes[group[at]] > 1:
+            row["alike"] = found.items[group[at]]
+        row["pick"] = None
         if pick[at] >= 0:
             row["pick"] = pick[at]
             row |= zip(("weight", "chance", "posterior", "p_shortcut"), (x[at] for x in numbers), strict=True)
@@ -55,7 +95,7 @@ def evidence_rows(found: Evidence, verdicts: Sequence[Verdict], items: Sequence[
                 row["features"] = {
                     name: value
                     for name, value in zip(names, features[at], strict=True)
-                    if abs(value) >= _LEAST_FEATURE
+                    if abs(value) >= LEAST_SHOWN
                 }
         yield row
 
@@ -81,6 +121,34 @@ def _rounded(values: Floats) -> list[Any]:
     return out.tolist()  # type: ignore[no-any-return]
 
 
+def pick_sentence(row: Row) -> str:
+    """The name of the template that says what was picked without the question."""
+    if row["pick"] is None:
+        return "no_pick"
+    # Rows of verdicts.csv have no key; a hit is there what has a probability of a shortcut.
+    hit = row["pick"] == row["key"] if "key" in row else row["p_shortcut"] is not None
+    if not hit and row["posterior"] is None:
+        return "by_place"
+    return "key" if hit else "not_key"
+
+
+def carried(row: Row) -> list[tuple[CueCode, float | None, str]]:
+    """The cues of an item with what each adds and says: those that are named, then all others that are listed."""
+    named = {cue["cue"]: cue for cue in row.get("cues", ())}
+    others = {cue: adds for cue, adds in row.get("adds", {}).items() if abs(adds) >= LEAST_SHOWN}
+    return [(code, cue.get("adds"), cue.get("says", "")) for code, cue in named.items()] + [
+        (code, adds, "")
+        for code, adds in sorted(others.items(), key=lambda one: -one[1])
+        if code not in named
+    ]
+
+
+def row_mends(row: Row, reason: str, choices: Sequence[str], *, cloze: bool) -> tuple[str, ...]:
+    """The mends of an item, by the cues that are named for its key."""
+    cues = [cue["cue"] for cue in row.get("cues", ())] if row["pick"] == row["key"] else []
+    return mends(row["verdict"], reason, cues, choices, row["key"], cloze=cloze)
+
+
 def explained(run: Run, name: str) -> tuple[Row, list[str]]:
     """The evidence on one item of a public run, with its text: as a tree for JSON, and as lines for a terminal.
 
@@ -94,14 +162,22 @@ def explained(run: Run, name: str) -> tuple[Row, list[str]]:
     if run.restricted:
         raise AuthorisationError(f"{run.folder}: is a restricted run, which holds nothing of a single item")
     source = EVIDENCE if EVIDENCE in run.manifest["files"] else VERDICTS
-    run.require_unchanged(source)
-    row = _found(run, list(_rows(run)) if source == EVIDENCE else list(_short_rows(run)), name)
+    run.require_unchanged(source, VERDICTS)
+    rows = list(_rows(run)) if source == EVIDENCE else list(_short_rows(run))
+    row = _found(run, rows, name)
+    cells = next(c for c in run.verdict_rows() if c["item"] == row["item"])
+    row |= {"topic": cells["topic"], "reason": cells["reason"]}
+    if "alike" in row:
+        group = row["alike"]
+        row["alike"] = [r["item"] for r in rows if r.get("alike") == group and r["item"] != row["item"]]
     split = f"{row['verdict']}.jsonl"
     if split in run.manifest["files"]:
         run.require_unchanged(split)
         item = next((i for i in read_items(run.folder / split) if i.id == row["item"]), None)
         if item is not None:
-            row |= {"topic": item.topic, "stem": item.stem, "choices": list(item.choices)}
+            why = cells["cloze_excluded"] or None
+            row |= {"stem": item.stem, "choices": list(item.choices), "cloze_excluded": why}
+            row["mends"] = list(row_mends(row, row["reason"], item.choices, cloze=why is None))
     return row, list(_lines(row))
 
 
@@ -140,41 +216,67 @@ def _found(run: Run, rows: Sequence[Row], name: str) -> Row:
 
 
 def _lines(row: Row) -> Iterator[str]:
-    key, pick = row.get("key"), row["pick"]
-    yield f"{plain(row['item'])}: {row['verdict']}"
+    yield f"{plain(row['item'])}: {row['verdict']} ({row['reason']})"
+    if row["topic"]:
+        yield f"Topic: {plain(row['topic'])}"
     if "stem" in row:
         yield f"  {plain(row['stem'], _WHOLE)}"
     for place, choice in enumerate(row.get("choices", ())):
-        marks = [word for word, at in (("key", key), ("picked", pick)) if at == place]
-        yield f"  {place}  {plain(choice, _WHOLE)}{'  <- ' + ', '.join(marks) if marks else ''}"
+        by = [plain(voter) for voter, own in _votes(row).items() if own == place]
+        marks = [*(word for word, at in (("key", row["key"]), ("scorer", row["pick"])) if at == place), *by]
+        yield f"  {letter(place)}  {plain(choice, _WHOLE)}{'  <- ' + ', '.join(marks) if marks else ''}"
+    silent = [plain(voter) for voter, own in row.get("votes", {}).items() if own is None]
+    if silent:
+        yield _filled("silent", voters=", ".join(silent))
+    yield from _of_pick(row)
+    if "stem" in row:
+        yield from _of_item(row)
+
+
+def _of_pick(row: Row) -> Iterator[str]:
+    pick = row["pick"]
+    yield _filled(pick_sentence(row), option="" if pick is None else letter(pick))
     if pick is None:
-        yield "Without the question no option is preferred to all others."
         return
-    yield f"Picked without the question: option {pick} (counted from 0), {_whether(row)}."
     if row["p_shortcut"] is not None:
-        yield f"Probability that a shortcut gave it away: {percent(row['p_shortcut'])}."
+        yield _filled("p_shortcut", p=percent(row["p_shortcut"]))
     if row["posterior"] is not None:
-        yield (
-            f"The scorer gives its pick {percent(row['weight'])}; of items with such a pick {percent(row['posterior'])} "
-            f"are hits, without any shortcut {percent(row['chance'])}."
-        )
-    voters = ", ".join(map(plain, row["voters"])) or "none of the voters"
-    yield f"The same option was picked by: {voters}."
-    yield "What carried it, as added to its logit:" if row["cues"] else "No cue speaks for it."
-    for cue in row["cues"]:
-        adds = f"  {_signed(cue['adds'])}" if "adds" in cue else ""
-        yield f"{adds}  {LABELS[cue['cue']]}{': ' + cue['says'] if 'says' in cue else ''}"
-    against = [(adds, cue) for cue, adds in row.get("adds", {}).items() if adds <= -_LEAST_FEATURE]
-    for adds, cue in sorted(against)[:_LISTED]:
-        yield f"  {_signed(adds)}  {LABELS[cue]}, against it"
+        yield _filled("scorer", **{n: percent(row[n]) for n in ("weight", "posterior", "chance")})
+    if "votes" not in row:
+        yield f"The same option was picked by: {', '.join(map(plain, row['voters'])) or 'none of the voters'}."
+    cues = carried(row)
+    yield TEMPLATES["cues" if cues else "no_cue"]
+    for code, adds, says in cues:
+        yield f"{'' if adds is None else f'  {_signed(adds)}'}  {LABELS[code]}{': ' * bool(says)}{says}"
+    features = sorted(row.get("features", {}).items(), key=lambda one: -one[1])
+    if features:
+        yield TEMPLATES["features"]
+        yield from (f"  {_signed(adds)}  {spaced(name)}" for name, adds in features)
 
 
-def _whether(row: Row) -> str:
-    # Rows of verdicts.csv have no key; a hit is there what has a probability of a shortcut.
-    hit = row["pick"] == row["key"] if "key" in row else row["p_shortcut"] is not None
-    if not hit and row["posterior"] is None:
-        return "which its place alone gives away"
-    return "the key" if hit else "not the key"
+def _of_item(row: Row) -> Iterator[str]:
+    alike = row.get("alike", [])
+    more = [f"{count(len(alike) - _MOST_ALIKE)} more"] if len(alike) > _MOST_ALIKE else []
+    names = ", ".join([*map(plain, alike[:_MOST_ALIKE]), *more])
+    yield _filled("alike", items=names) if alike else TEMPLATES["alone"]
+    why = row["cloze_excluded"]
+    yield TEMPLATES["cloze"] if why is None else _filled("no_cloze", why=NO_CLOZE.get(why, spaced(why)))
+    yield TEMPLATES["mend" if row["mends"] else "no_mend"]
+    yield from (f"  {mend}" for mend in row["mends"])
+
+
+def _votes(row: Row) -> Mapping[str, int | None]:
+    """What each voter picked; of a run of an earlier version those alone that picked the same option."""
+    return row["votes"] if "votes" in row else dict.fromkeys(row.get("voters", ()), row["pick"])
+
+
+def _filled(name: str, **words: str) -> str:
+    return TEMPLATES[name].format(**words)
+
+
+def letter(place: int) -> str:
+    """How an option is called where an item is shown to a reader."""
+    return chr(ord("A") + place)
 
 
 def _signed(x: float) -> str:

@@ -22,10 +22,12 @@ from robustify.loaders import Loaded, Quarantined, describe, load_many
 from robustify.ngrams.overlap import Overlap
 from robustify.report import write_report
 from robustify.report.explaining import evidence_rows
+from robustify.report.explorer import write_explorer
 from robustify.restricted.access import Access
 from robustify.restricted.recognition import require_ordinary
 from robustify.run import (
     EVIDENCE,
+    EXPLORER,
     FORMAT,
     FREE,
     MANIFEST,
@@ -115,6 +117,15 @@ def print_run(folder: Path, config: Config, asked: Asked, judgement: Judgement) 
         )
         if judgement.evidence is not None and asked.items is not None:
             write_lines(place / EVIDENCE, evidence_rows(judgement.evidence, judgement.verdicts, asked.items))
+            if config.explore:
+                write_explorer(
+                    place / EXPLORER,
+                    place / EVIDENCE,
+                    config.name,
+                    asked.items,
+                    judgement.verdicts,
+                    judgement.cloze_excluded,
+                )
         write_quarantine(place / "quarantine.jsonl", [Quarantined(**q) for q in asked.data["quarantined"]])
         if asked.items is not None:
             for name, items in splits(asked.items, judgement).items():
@@ -122,7 +133,8 @@ def print_run(folder: Path, config: Config, asked: Asked, judgement: Judgement) 
         if asked.facts.free is not None:
             write_json(place / FREE, asked.facts.free.json())
         write_json(place / "summary.json", summary.tree())
-        write_report(place, summary, {**manifest, "notes": list(config.notes)})
+        beside = {"notes": list(config.notes), "explorer": (place / EXPLORER).is_file()}
+        write_report(place, summary, {**manifest, **beside})
         if not halted and asked.items is not None:
             write_tasks(place / "lm_eval_tasks", config.name, signature=manifest["signature"])
     return open_run(folder)

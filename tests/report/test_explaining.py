@@ -13,7 +13,7 @@ from robustify.errors import AuthorisationError, DataError, UsageError
 from robustify.files import sha256
 from robustify.pipeline import rejudge
 from robustify.report.explaining import explained
-from robustify.run import EVIDENCE, Run, open_run
+from robustify.run import EVIDENCE, EXPLORER, Run, open_run
 from robustify.summary.screened import CUES
 from tests.support import exported_run, restricted_run
 from tests.support.restricted_set import canaries, items
@@ -93,6 +93,8 @@ def test_one_item_is_explained_by_its_id_or_the_beginning_of_it(run: Run) -> Non
     tree, lines = explained(run, "i5")
     assert (tree["item"], tree["verdict"], tree["pick"]) == ("i5", "shortcut", tree["key"])
     assert tree["voters"] == ["one", "two"]
+    assert tree["votes"] == {"one": tree["key"], "two": tree["key"]}
+    assert (tree["cloze_excluded"], bool(tree["mends"])) == (None, True)
     assert tree["stem"] in "\n".join(lines)
     with pytest.raises(UsageError):
         explained(run, "i")
@@ -134,7 +136,8 @@ def test_a_restricted_run_has_no_evidence_and_explains_nothing(
         monkeypatch.setenv(name, value)
     folder = base / "out" / "run"
     files = restricted_run.files(folder)
-    assert not [name for name in files if EVIDENCE in name or name.endswith((".csv", ".jsonl"))]
+    assert not [name for name in files if EVIDENCE in name or name.endswith((".csv", ".jsonl", EXPLORER))]
+    assert b"explorer" not in files["report.html"]
     summaries = json.loads(files["summary.json"]), json.loads(files["release.json"])["summary"]
     assert [tree.get("evidence") for tree in summaries] == [None, None]
     words = [word.encode() for word in canaries(items(200))]

@@ -19,6 +19,7 @@ from robustify import pipeline
 from robustify.errors import AuthorisationError, DataError, RequestError, ResourceError
 from robustify.restricted.confinement import OFFLINE, TEMPORARY, confined
 from robustify.restricted.secret_key import evaluator_key
+from robustify.run import EXPLORER
 from tests.support import restricted_run
 from tests.support.command import invoked
 from tests.support.restricted_set import ADAPTER, SECRET, accept, canaries, items, key_text, write_set
@@ -312,6 +313,14 @@ def test_safe_demo_runs_public_sets_only(mock: Path) -> None:
     done = invoked(mock / "mock.yaml", "--safe-demo", "-o", mock / "out" / "run")
     assert isinstance(done.exception, AuthorisationError)
     assert not (mock / "out" / "run").exists()
+
+
+def test_no_config_gives_a_restricted_run_a_page_of_items(mock: Path) -> None:
+    run = restricted_run.run(mock, mock / "out" / "run", restricted_run.config(explore=True))
+    assert [name for name in written(run.folder) if EXPLORER in name] == []
+    assert "explore" not in run.manifest["config"]
+    page = (run.folder / "report.html").read_text("utf-8")
+    assert EXPLORER not in page
 
 
 def test_there_is_no_option_for_rows_of_single_items(mock: Path) -> None:

@@ -175,6 +175,11 @@ def table(world: World, text: str) -> str:
     return _out(world, "plant-table.html", ENCODERS["table of a page"](text))
 
 
+def explorer(world: World, _text: str) -> str:
+    """A page of items in the folder of a restricted run, even one that shows none."""
+    return _out(world, "explorer.html", b"<p>0 items</p>")
+
+
 PLANTS: dict[str, Plant] = {
     "log": log, "traceback": traceback, "terminal": terminal, "stderr of a child": child_stderr,
     "command line of a child": command_line, "text in a cache": cache_text, "SQLite free page": free_page,
@@ -182,6 +187,7 @@ PLANTS: dict[str, Plant] = {
     "base64 in JSON": encoded, "pickle": pickled, "removed file": removed, "PNG metadata": picture,
     "unkeyed digest": digest, "core dump": core,
     "log-probabilities": log_probabilities, "table of tokens": table,
+    "explorer": explorer,
 }  # fmt: skip
 
 
@@ -198,5 +204,5 @@ def clear(world: World) -> None:
     for path in sorted(world.root.rglob("*plant*")):
         path.unlink()
     for path in (world.root / "cwd" / "out").glob("*"):
-        if path.name.startswith(("core.", "qx")):
+        if path.name.startswith(("core.", "qx", "explorer")):
             path.unlink()

@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from robustify.run import EXPLORER
 from tools.leak.planting import Planted, plant
 from tools.leak.search import Hit, Search, vocabulary
 
@@ -153,18 +154,28 @@ class World:
         yield "names", "\n".join(names).encode("utf-8", "surrogateescape"), self.all_secrets
 
     def _search(self, name: str) -> Search:
-        public = name.startswith("cwd/public/") and name.endswith(_SPLITS) and not _is_claim(name)
+        shows_items = name.endswith((*_SPLITS, f"/{EXPLORER}")) and not _is_claim(name)
+        public = name.startswith("cwd/public/") and shows_items
         removed = name.startswith("spy/removed/")
         # Temporary split files of a public run are removed too; whose a removed file was is not known.
         return self.restricted_secrets if public or removed else self.all_secrets
 
     def hits(self) -> list[Hit]:
-        """Every find, anywhere."""
-        return [hit for name, data, search in self.streams() for hit in search.hits(name, data)]
+        """Every find, anywhere; a page of items outside of public runs is one whatever it says."""
+        return [
+            hit
+            for name, data, search in self.streams()
+            for hit in (*search.hits(name, data), *_misplaced(name))
+        ]
 
     def inputs(self) -> str:
         """A digest of all that was planted: no command may change it."""
         return tree_digest(self.root / "in")
+
+
+def _misplaced(name: str) -> list[Hit]:
+    misplaced = Path(name).name == EXPLORER and not name.startswith("cwd/public/")
+    return [Hit(name, "name", "explorer")] if misplaced else []
 
 
 def _is_claim(name: str) -> bool:

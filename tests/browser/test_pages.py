@@ -1,0 +1,52 @@
+"""Both pages of a run in a browser: silent, without a request, accessible, in both themes, on a phone and in print."""
+
+from typing import Any
+
+import pytest
+
+from robustify.run import EXPLORER, Run
+from tests.browser.conftest import AXE, PHONE, Open
+
+PAGES = ("report.html", EXPLORER, f"{EXPLORER}#verdict=shortcut&item=i5")
+SETTINGS: dict[str, dict[str, Any]] = {
+    "light": {"color_scheme": "light"}, "dark": {"color_scheme": "dark"}, "phone": PHONE,
+}  # fmt: skip
+
+
+def opened(run: Run, open_page: Open, name: str, **settings: Any) -> Any:
+    file, _, hash_ = name.partition("#")
+    return open_page(run.folder / file, hash_ and f"#{hash_}", **settings)
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+@pytest.mark.parametrize("name", PAGES)
+def test_axe_finds_no_violation(run: Run, open_page: Open, name: str, settings: str) -> None:
+    if not AXE.is_file():
+        pytest.skip("needs axe-core: npm install --prefix .axe axe-core")
+    # The pages' policy lets no foreign script in, so that the test's own has to pass it by.
+    page = opened(run, open_page, name, bypass_csp=True, **SETTINGS[settings])
+    page.evaluate(AXE.read_text("utf-8"))
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+    assert [(one["id"], [node["target"] for node in one["nodes"]]) for one in found] == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_both_themes_change_ground_and_ink(run: Run, open_page: Open, name: str) -> None:
+    seen = set()
+    for theme in ("light", "dark"):
+        page = opened(run, open_page, name, color_scheme=theme)
+        style = "getComputedStyle(document.documentElement)"
+        seen.add((page.evaluate(f"{style}.backgroundColor"), page.evaluate(f"{style}.color")))
+    assert len(seen) == 2
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_nothing_is_wider_than_a_phone(run: Run, open_page: Open, name: str) -> None:
+    page = opened(run, open_page, name, **PHONE)
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["viewport"]["width"]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_it_prints(run: Run, open_page: Open, name: str) -> None:
+    page = opened(run, open_page, name)
+    assert page.pdf().startswith(b"%PDF")

@@ -1,0 +1,146 @@
+"""The page of items without a browser: what it holds, what it cannot hold, and who never gets one."""
+
+import hashlib
+import json
+from base64 import b64encode
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from robustify.pipeline import rejudge, reprint
+from robustify.report.explaining import explained
+from robustify.report.explorer import island as islands
+from robustify.report.explorer import page, read_island
+from robustify.run import EXPLORER, Run
+from tests.support import exported_run
+from tests.support.explorer_islands import TRIES, hostile_island, large_island
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return exported_run.made_run(tmp_path_factory.mktemp("explorer"))
+
+
+def tree_of(run: Run) -> dict[str, Any]:
+    return read_island((run.folder / EXPLORER).read_text("utf-8"))
+
+
+def rows(tree: dict[str, Any]) -> list[dict[str, Any]]:
+    return [dict(zip(tree["fields"], row, strict=True)) for row in tree["rows"]]
+
+
+class Parts(HTMLParser):
+    """The elements of a page with what stands in them, as a browser tells them apart."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.within: dict[str, list[str]] = {"style": [], "script": []}
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        if self.tags and self.cdata_elem in self.within:
+            self.within[self.cdata_elem].append(data)
+
+
+def test_every_item_is_there_with_its_text_verdict_and_evidence(run: Run) -> None:
+    assert EXPLORER in run.manifest["files"]
+    tree = tree_of(run)
+    items = run.items
+    assert items is not None
+    assert [row["id"] for row in rows(tree)] == [item.id for item in items]
+    assert sum(tree["counts"].values()) == len(items)
+    pools = tree["pools"]
+    for row, item in zip(rows(tree), items, strict=True):
+        assert (row["stem"], tuple(row["choices"]), row["key"]) == (item.stem, item.choices, item.key)
+        assert pools["verdict"][row["verdict"]] == run.verdicts[item.id]
+        assert pools["topic"][row["topic"]] == item.topic
+        said, _ = explained(run, item.id)
+        assert [pools["text"][text] for text in row["mends"]] == said["mends"]
+        assert dict(zip(tree["voters"], row["votes"], strict=True)) == said["votes"]
+        assert [pools["text"][text] for _, _, text in row["cues"] if text >= 0] == [
+            cue["says"] for cue in said.get("cues", ())
+        ]
+        assert [row["shortcut"], row["weight"]] == [
+            None if said.get(name) is None else pytest.approx(1000 * said[name], abs=0.51)
+            for name in ("p_shortcut", "weight")
+        ]
+
+
+def test_nothing_of_an_item_is_markup_and_nothing_is_asked_for() -> None:
+    text = page(hostile_island())
+    found = Parts(text)
+    assert [attributes.get("type") for tag, attributes in found.tags if tag == "script"] == [
+        "application/json",
+        None,
+    ]
+    assert not [tag for tag, attributes in found.tags if tag in ("img", "b") or "src" in attributes]
+    assert {row["stem"] for row in rows(json.loads(found.within["script"][0]))} == {
+        try_.replace("\u2028", " ").replace("\u202e", "\\u202e").replace("\ud800", "\\ud800")
+        for try_ in TRIES
+    }
+    text.encode("utf-8")
+    for name in (
+        "http:",
+        "https:",
+        "//cdn",
+        "url(",
+        "@import",
+        "innerHTML",
+        "outerHTML",
+        "insertAdjacent",
+        "eval(",
+    ):
+        assert name not in found.within["script"][1] + found.within["style"][0], name
+
+
+def test_the_policy_allows_this_style_and_this_script_alone() -> None:
+    found = Parts(page(large_island(3)))
+    policy = next(a["content"] for tag, a in found.tags if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy is not None
+    assert "default-src 'none'" in policy
+    assert "require-trusted-types-for 'script'" in policy
+    assert "unsafe" not in policy
+    for kind, body in (("style", found.within["style"][0]), ("script", found.within["script"][1])):
+        digest = b64encode(hashlib.sha256(body.encode()).digest()).decode()
+        assert f"{kind}-src 'sha256-{digest}';" in policy
+    assert not [
+        tag for tag, attributes in found.tags if any(a.startswith("on") or a == "style" for a in attributes)
+    ]
+
+
+def test_five_thousand_items_are_at_most_three_megabytes() -> None:
+    assert len(page(large_island(5000)).encode()) <= 3_000_000
+
+
+def test_of_too_many_items_the_flagged_ones_are_shown_and_all_are_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(islands, "MOST_ITEMS", 50)
+    tree = large_island(90)
+    verdicts = [tree["pools"]["verdict"][row["verdict"]] for row in rows(tree)]
+    assert (verdicts.count("shortcut"), verdicts.count("robust")) == (30, 20)
+    assert tree["counts"] == {"shortcut": 30, "undecided": 0, "robust": 60}
+    assert [row["id"] for row in rows(tree)] == sorted(row["id"] for row in rows(tree))
+
+
+def test_a_run_has_no_explorer_where_its_config_says_so_or_its_text_is_not_known(
+    run: Run, tmp_path: Path
+) -> None:
+    assert EXPLORER not in rejudge(run, {"explore": False}, tmp_path / "without").manifest["files"]
+    assert EXPLORER not in exported_run.made_run(tmp_path / "bare", text=False).manifest["files"]
+
+
+def test_judging_again_writes_it_anew_and_printing_again_leaves_it(run: Run, tmp_path: Path) -> None:
+    other = rejudge(run, {"screen.criterion": "1-of-2"}, tmp_path / "other")
+    assert tree_of(other)["counts"] == {
+        word: list(other.verdicts.values()).count(word) for word in tree_of(other)["counts"]
+    }
+    before = (other.folder / EXPLORER).read_bytes()
+    assert reprint(other).changed() == []
+    assert (other.folder / EXPLORER).read_bytes() == before

@@ -1,0 +1,97 @@
+"""The pictures of the README: the first screen and the explorer of a run, made by Chromium: writes docs/img.
+
+`python -m tools.shots [RUN] [-o DIR]`. Needs playwright and Chromium on the path (Debian: `apt-get install chromium`);
+a run without an explorer is judged again beside it first.
+"""
+
+import argparse
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from robustify.errors import UsageError
+from robustify.pipeline import rejudge
+from robustify.run import EXPLORER, open_run
+
+ROOT = Path(__file__).parents[1]
+DESK, PHONE = (1280, 800), (390, 844)
+OPENED = f"{EXPLORER}#verdict=shortcut&item="
+ITEM = "history-01"
+SHOTS: dict[str, tuple[str, tuple[int, int], str]] = {
+    "first-screen": ("report.html", DESK, "light"),
+    "first-screen-dark": ("report.html", DESK, "dark"),
+    "first-screen-phone": ("report.html", PHONE, "light"),
+    "explorer": (OPENED + ITEM, DESK, "light"),
+    "explorer-dark": (OPENED + ITEM, DESK, "dark"),
+    "explorer-list": (EXPLORER, DESK, "light"),
+    "explorer-phone": (OPENED + ITEM, PHONE, "light"),
+}
+"""By name the page, the size of the window and the theme."""
+
+
+def chromium() -> str | None:
+    """The browser's program, if it is on the path."""
+    return shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+@contextmanager
+def launched() -> Iterator[Any]:
+    """A browser without a window.
+
+    Raises:
+        UsageError: there is no Chromium, or no playwright to drive it.
+    """
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        raise UsageError("playwright: is not installed; expected it (pip install playwright)") from None
+    program = chromium()
+    if program is None:
+        raise UsageError("chromium: not on the path; expected it (Debian: apt-get install chromium)")
+    with sync_playwright() as started:
+        # Chromium refuses its own sandbox to root, as which containers run.
+        browser = started.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+def taken(run: Path, out: Path) -> list[Path]:
+    """The pictures of a run's pages, written into `out`."""
+    out.mkdir(parents=True, exist_ok=True)
+    written = []
+    with launched() as browser:
+        for name, (where, (width, height), theme) in SHOTS.items():
+            page = browser.new_page(
+                viewport={"width": width, "height": height}, color_scheme=theme, is_mobile=width < 600
+            )
+            file, _, hash_ = where.partition("#")
+            page.goto((run / file).resolve().as_uri() + (f"#{hash_}" if hash_ else ""))
+            page.screenshot(path=str(out / f"{name}.png"))
+            page.close()
+            written.append(out / f"{name}.png")
+    return written
+
+
+def main(arguments: list[str]) -> int:
+    """Take all pictures; without an argument of the demo's run."""
+    parser = argparse.ArgumentParser(prog="python -m tools.shots", description=__doc__)
+    parser.add_argument("run", nargs="?", type=Path, default=ROOT / "results" / "benign_demo")
+    parser.add_argument("-o", dest="out", type=Path, default=ROOT / "docs" / "img")
+    asked = parser.parse_args(arguments)
+    run = open_run(asked.run)
+    with tempfile.TemporaryDirectory() as folder:
+        if EXPLORER not in run.manifest["files"]:
+            run = rejudge(run, {"alternatives": []}, Path(folder) / "run")
+        for path in taken(run.folder, asked.out):
+            print(path)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
