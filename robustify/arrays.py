@@ -4,7 +4,6 @@ from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -14,6 +13,8 @@ T = TypeVar("T", np.float64, np.int64)
 
 def coded(values: npt.NDArray[T]) -> tuple[npt.NDArray[T], Ints]:
     """As `np.unique(values, return_inverse=True)`, (n,): by hashing, which of few kinds is far faster than sorting."""
+    import pyarrow as pa  # only what needs it pays for the import
+
     found = pa.array(values).dictionary_encode()
     kinds = np.asarray(found.dictionary)
     order = np.argsort(kinds, kind="stable")

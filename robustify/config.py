@@ -4,11 +4,9 @@ A config is YAML. It may extend another one, name data relative to itself or und
 and is checked whole: every fault is reported at once, with its path and never with its value.
 """
 
-import difflib
 import os
 import re
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -37,6 +35,8 @@ from robustify.redaction import firewall
 from robustify.restricted import adapters
 from robustify.screen.screen_rules import ScreenRules
 from robustify.settings_files import MOST_YAML, faults, read_yaml
+from robustify.settings_files import find as find
+from robustify.settings_files import shipped as shipped
 
 MOST_EXTENDED = 32
 """Files that one config is made of, counted as often as they are named."""
@@ -137,45 +137,11 @@ class Config(BaseModel):
         return tuple(m.name for m in self.models if m.role == "voter")
 
 
-def find(name: str) -> Path:
-    """The config file of this name: a path, or the name of a config that ships with the package.
-
-    Raises:
-        UsageError: neither; the shipped configs are listed, with the nearest one as a suggestion.
-    """
-    path = Path(name)
-    # Of os.path, because a name that is too long for any file is no error there.
-    if os.path.isfile(name):
-        return path
-    if os.path.isdir(name):
-        raise UsageError(f"{name}: is a folder; expected a config (a YAML file)")
-    known = {p.name: p for p in sorted(shipped().glob("*.yaml"))}
-    for candidate in (name, f"{name}.yaml"):
-        if candidate in known:
-            return known[candidate]
-    near = difflib.get_close_matches(path.name, known, n=1)
-    hint = f" (did you mean {near[0]}?)" if near else ""
-    raise UsageError(f"{name}: no such config{hint}; expected a YAML file or one of {', '.join(known)}")
-
-
-def is_shipped(name: str) -> bool:
-    """Whether a bare name, with or without its ending, is that of a config that ships with the package."""
-    return not os.path.exists(name) and bool(
-        {name, f"{name}.yaml"} & {p.name for p in shipped().glob("*.yaml")}
-    )
-
-
 def skipping_bad(config: Config) -> Config:
     """The config with rows that cannot be items set aside instead of refusing the file."""
     return config.model_copy(
         update={"data": tuple(s.model_copy(update={"skip_bad": True}) for s in config.data)}
     )
-
-
-def shipped() -> Path:
-    """The folder of the configs that ship with the package."""
-    packed = Path(str(files("robustify"))) / "configs"
-    return packed if packed.is_dir() else packed.parent.parent / "configs"
 
 
 def load(path: Path, overrides: Mapping[str, object] | None = None) -> Config:

@@ -19,6 +19,7 @@ from robustify.engines import check_model, open_scorer
 from robustify.engines.protocols import Metered, Progress, no_progress
 from robustify.engines.settings import HFModel
 from robustify.errors import AuthorisationError, ResourceError, UsageError
+from robustify.forecast import Forecast, forecast, megabytes
 from robustify.judge.cloze import read_labels
 from robustify.judge.free_response import FreeGrades
 from robustify.judge.judgement import Judgement, judge
@@ -40,6 +41,8 @@ Watch = Callable[[str, int], AbstractContextManager[Progress]]
 
 Early = Callable[[Answers], None]
 """Called with the answers of rules and probe, while no model was asked yet."""
+Before = Callable[[Forecast], None]
+"""Called with what asking will take, before anything is asked."""
 
 
 def unwatched(_label: str, _total: int) -> AbstractContextManager[Progress]:
@@ -48,24 +51,58 @@ def unwatched(_label: str, _total: int) -> AbstractContextManager[Progress]:
 
 
 def robustify(
-    config: Config, folder: Path, cache: Path, watch: Watch = unwatched, early: Early | None = None
+    config: Config,
+    folder: Path,
+    cache: Path,
+    watch: Watch = unwatched,
+    early: Early | None = None,
+    before: Before | None = None,
 ) -> Run:
     """Audit the benchmark that the config names, into this folder; `early` is called for public sets alone.
+
+    The settings are looked at first, then the data, then the models: the cheapest to mend first.
 
     Raises:
         RobustifyError: as each step says; nothing in the folder changes unless the asking has ended.
     """
     writer = writer_for(config, folder)
     with writer.inside(folder):
-        foresee(config, cache)
+        require_settings(config)
         refuse_foreign(folder)
+        bench = load_bench(config, writer)
+        require_models(config, cache)
+        if before is not None:
+            before(_forecast(config, bench, cache))
         with run_lock(folder):
-            bench = load_bench(config, writer)
             asked, spent = ask_models(config, bench, cache, watch, writer, early)
             run = writer.write(folder, asked, judged(config, asked))
             if not run.restricted:
                 log_spent(folder, spent)
             return run
+
+
+def foretold(config: Config, folder: Path, cache: Path) -> Forecast:
+    """What a run of this config would take; nothing is asked and nothing is written. Models need not be here.
+
+    Raises:
+        RobustifyError: as `robustify` before its first asking, but for models that are not fetched yet.
+    """
+    writer = writer_for(config, folder)
+    with writer.inside(folder):
+        require_settings(config)
+        refuse_foreign(folder)
+        bench = load_bench(config, writer)
+        here = [m for m in config.models if isinstance(m, ReplayModel) or not megabytes(m.reference, cache)]
+        require_models(config.model_copy(update={"models": tuple(here)}), cache)
+        return _forecast(config, bench, cache)
+
+
+def _forecast(config: Config, bench: Loaded, cache: Path) -> Forecast:
+    heads = config.heads.models
+    restricted = config.sensitivity == "restricted"
+    return forecast(
+        config.name, bench.items, config.asking, config.models, heads, cache, restricted=restricted
+    )
 
 
 def writer_for(config: Config, folder: Path | None = None) -> RunWriter:
@@ -87,17 +124,14 @@ def judged(config: Config, asked: Asked) -> Judgement:
     return judge(asked.answers, asked.facts, rules(config), asked.items)
 
 
-def foresee(config: Config, cache: Path) -> None:
-    """Find before the first asking what would be refused after the last one.
+def require_settings(config: Config) -> None:
+    """Find before anything is read what the settings alone would have refused after the last asking.
 
     Raises:
-        UsageError: a template, voter or model that is not there, or models of which none votes.
-        ModelError: a model's files are missing or damaged.
+        UsageError: a template or voter that is not there, or models of which none votes.
     """
-    templates = config.asking.templates()
-    asked = {t.name for t in templates if t.view in ("choices_only", "choices_only_text")}
+    asked = _screened_templates(config)
     names = {m.name for m in config.models}
-    asks = any(not isinstance(m, ReplayModel) and m.role == "voter" for m in config.models)
     replays = any(isinstance(m, ReplayModel) for m in config.models)
     for screen in (config.screen, *config.alternatives):
         if screen.template is not None and screen.template not in asked and not replays:
@@ -119,13 +153,27 @@ def foresee(config: Config, cache: Path) -> None:
             f"heads.models: {headless[0]} is no model that is run here; expected one of "
             f"{', '.join(sorted(_in_reach(config))) or 'models with engine hf'}"
         )
+
+
+def _screened_templates(config: Config) -> set[str]:
+    return {t.name for t in config.asking.templates() if t.view in ("choices_only", "choices_only_text")}
+
+
+def require_models(config: Config, cache: Path) -> None:
+    """Find before the first asking which model cannot be asked.
+
+    Raises:
+        UsageError: a model that is not there, or one model under two names.
+        ModelError: a model's files are missing or damaged.
+    """
+    asks = any(not isinstance(m, ReplayModel) and m.role == "voter" for m in config.models)
     digests: dict[str, Mapping[str, str]] = {}
     for model in config.models:
         match model:
             case ReplayModel():
-                check_logs(model, asked if asks else ())
+                check_logs(model, _screened_templates(config) if asks else ())
             case _:
-                digests[model.name] = check_model(model, cache, templates) or {}
+                digests[model.name] = check_model(model, cache, config.asking.templates()) or {}
     refuse_twins(config, digests)
 
 
@@ -175,8 +223,8 @@ def ask_models(
             case _:
                 with (
                     writer.asking(),
+                    watch(f"loading {model.name}", n_requests) as progress,
                     open_scorer(model, cache, seal=writer.cache_key) as scorer,
-                    watch(model.name, n_requests) as progress,
                 ):
                     tables.append(Answers.of(ask(planned, scorer, progress)))
                     fingerprints[model.name] = scorer.fingerprint()
@@ -223,7 +271,7 @@ def ask_heads(config: Config, bench: Loaded, cache: Path, watch: Watch, *, keep:
     models = _in_reach(config)
     n = sum(item.k for item in bench.items) * (2 if config.heads.control else 1)
     for name in config.heads.models:
-        with watch(f"{name}, vectors", n) as progress:
+        with watch(f"loading {name}, vectors", n) as progress:
             yield Answers.of(
                 linear_probe_answers(bench.items, models[name], cache, config.heads, progress, keep=keep)
             )

@@ -5,13 +5,15 @@ Scores are those of the continuation alone: nothing here ever sees the probabili
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from robustify.answers import Block
 from robustify.arrays import Bools, Floats, Ints
 from robustify.stats.ties import RELATIVE_TIE
+
+if TYPE_CHECKING:
+    from robustify.answers import Block
 
 Norm = Literal["chars", "tokens", "bytes", "sum", "pmi"]
 NORMS: tuple[Norm, ...] = ("chars", "tokens", "bytes", "sum", "pmi")
@@ -19,7 +21,7 @@ BY_TEXT = ("choices_only_text", "full_text", "cloze")
 """The views in which each choice's own text is scored."""
 
 
-def normalised(block: Block, norm: Norm, unconditional: Block | None = None) -> Floats:
+def normalised(block: "Block", norm: Norm, unconditional: "Block | None" = None) -> Floats:
     """The scores by which choices are compared, (r, K), NaN where something needed is absent.
 
     `chars` divides by code points (lm-eval's acc_norm), `bytes` by UTF-8 bytes, `tokens` by tokens; `sum`
@@ -39,7 +41,7 @@ def normalised(block: Block, norm: Norm, unconditional: Block | None = None) -> 
             return _pmi(block, unconditional)
 
 
-def as_compared(block: Block, view: str) -> Block:
+def as_compared(block: "Block", view: str) -> "Block":
     """The block with the scores by which its choices were compared: of views by text those per character."""
     return replace(block, scores=normalised(block, "chars")) if view in BY_TEXT else block
 
@@ -53,7 +55,7 @@ def _per(scores: Floats, lengths: Floats) -> Floats:
     return np.asarray(scores / np.where(lengths > 0, lengths, np.nan))
 
 
-def _pmi(block: Block, unconditional: Block | None) -> Floats:
+def _pmi(block: "Block", unconditional: "Block | None") -> Floats:
     out: Floats = np.full(block.scores.shape, np.nan)
     if unconditional is None or not len(unconditional) or not len(block):
         return out

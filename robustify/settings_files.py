@@ -1,11 +1,15 @@
-"""Settings in YAML: one strict loader, and the faults of a pydantic model in words.
+"""Settings in YAML: where configs lie, one strict loader, and the faults of a pydantic model in words.
 
-No value of a file is shown in an error: somebody may have pasted a question into it.
+No value of a file is shown in an error: somebody may have pasted a question into it. Nor is a word of pydantic's: a
+reader of a config knows keys, texts and numbers, and no library.
 """
 
 import difflib
+import os
 import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
 from typing import Any, get_args
 
 import yaml
@@ -19,8 +23,53 @@ MOST_YAML = 1 << 18
 """No file of YAML is larger: PyYAML reads about a megabyte in ten seconds."""
 MOST_DEEP = 20
 MOST_FAULTS = 20
+_SHAPE = re.compile(r"str|int|float|bool|(?:tuple|list|dict|literal)\[.*|constrained-.*")
+"""What pydantic adds to the place of a value that may have several shapes."""
 _FIXED = re.compile(r"[\w ,<>':-]{1,80}")
 """What PyYAML says of a syntax error where it repeats no more than a mark of the file."""
+
+
+def is_config(name: str) -> bool:
+    """Whether a name on the command line is that of a config: a YAML file, or one that ships with the package."""
+    if name.endswith((".yaml", ".yml")):
+        return True
+    return not os.path.exists(name) and f"{name}.yaml" in _known()
+
+
+def find(name: str) -> Path:
+    """The config file of this name: a path, or the name of a config that ships with the package.
+
+    Raises:
+        UsageError: neither; for a bare name with the nearest one that ships as a suggestion.
+    """
+    # Of os.path, because a name that is too long for any file is no error there.
+    if os.path.isfile(name):
+        return Path(name)
+    if os.path.isdir(name):
+        raise UsageError(f"{name}: is a folder; expected a config (a YAML file) or a file of items")
+    known = _known()
+    for candidate in (name, f"{name}.yaml"):
+        if candidate in known:
+            return known[candidate]
+    if os.path.basename(name) != name or os.path.splitext(name)[1] not in ("", ".yaml", ".yml"):
+        raise UsageError(f"{name}: no such file; expected a config (a YAML file) or a file of items")
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = (
+        f"did you mean {near[0]}?"
+        if near
+        else "expected a YAML file, a file of items, or a config that ships with robustify, such as demo_benign.yaml"
+    )
+    raise UsageError(f"{name}: no such config ({hint})")
+
+
+def shipped() -> Path:
+    """The folder of the configs that ship with the package."""
+    packed = Path(str(files("robustify"))) / "configs"
+    return packed if packed.is_dir() else packed.parent.parent / "configs"
+
+
+def _known() -> dict[str, Path]:
+    return {path.name: path for path in sorted(shipped().glob("*.yaml"))}
 
 
 def read_yaml(raw: bytes, name: str, what: str = "keys and values") -> Any:
@@ -51,9 +100,22 @@ def faults(
 
     `whole` names the file where a fault has no place of its own; `also` are further keys of the file.
     """
-    found = error.errors(include_url=False, include_input=False)
+    found = _joined(error.errors(include_url=False, include_input=False))
     more = [f"... and {len(found) - MOST_FAULTS} more faults"] if len(found) > MOST_FAULTS else []
     return [_fault(e, model, whole, also) for e in found[:MOST_FAULTS]] + more
+
+
+def _joined(found: Sequence[Any]) -> list[Mapping[str, Any]]:
+    """The faults; those of a value that may have several shapes, of which it has none, as one."""
+    joined: dict[tuple[str | int, ...], dict[str, Any]] = {}
+    for fault in found:
+        *before, last = fault["loc"] or ("",)
+        if before and isinstance(last, str) and _SHAPE.fullmatch(last):
+            one = joined.setdefault(tuple(before), {**fault, "loc": tuple(before), "shapes": []})
+            one["shapes"].append(_shape(fault["type"]) or "another value")
+        else:
+            joined[(*fault["loc"], fault["type"])] = dict(fault)
+    return list(joined.values())
 
 
 class _Refused(yaml.constructor.ConstructorError):
@@ -114,6 +176,8 @@ def _fault(e: Mapping[str, Any], model: type[BaseModel], whole: str, also: Seque
     steps, known = _followed(e["loc"], model)
     place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).lstrip(".")
     where = ascii(place)[1:-1] or whole
+    if "shapes" in e:
+        return f"{where}: has the wrong shape; expected {' or '.join(dict.fromkeys(e['shapes']))}"
     match e["type"]:
         case "extra_forbidden":
             names = [*known, *(also if len(steps) == 1 else ())]
@@ -129,8 +193,57 @@ def _fault(e: Mapping[str, Any], model: type[BaseModel], whole: str, also: Seque
             return f"{where}: has the wrong shape; expected keys and values"
         case "value_error":
             return f"{where}: {str(e['msg']).removeprefix('Value error, ')}"
+        case "string_pattern_mismatch":
+            return f"{where}: {_PATTERNS.get(e['ctx']['pattern'], 'is written otherwise than docs/config.md says')}"
+        case "literal_error":
+            return f"{where}: unknown; expected {e['ctx']['expected']}"
+        case str(kind):
+            return f"{where}: {_wrong(kind, e.get('ctx', {}))}"
         case _:
-            return f"{where}: {str(e['msg'])[0].lower()}{str(e['msg'])[1:]}"
+            return f"{where}: cannot be used"
+
+
+_PATTERNS = {
+    r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$": (
+        "is no name; expected up to 64 letters, digits, `.`, `_` and `-`, the first a letter or a digit"
+    ),
+    r"^[A-Za-z_][A-Za-z0-9_]*$": "is no name of an environment variable; expected letters, digits and `_`",
+    r"^[A-Z][A-Z0-9_]{0,63}$": "is no name of an environment variable; expected capitals, digits and `_`",
+    r"^[0-9a-f]{64}$": "is no sha256; expected 64 digits from 0 to 9 and a to f",
+}
+_LIMITS = (
+    ("greater_than_equal", "ge", "of {} or more"),
+    ("greater_than", "gt", "above {}"),
+    ("less_than_equal", "le", "of {} or less"),
+    ("less_than", "lt", "below {}"),
+)
+_KINDS = (
+    ("string", "text"),
+    ("int", "a whole number"),
+    ("float", "a number"),
+    ("bool", "true or false"),
+    ("list", "a list"),
+    ("tuple", "a list"),
+    ("dict", "keys and values"),
+    ("model", "keys and values"),
+)
+
+
+def _wrong(kind: str, limits: Mapping[str, Any]) -> str:
+    """What is wrong with a value, by pydantic's name of the fault: never in pydantic's words."""
+    for name, key, where in _LIMITS:
+        if kind == name:
+            return f"is out of range; expected a number {where.format(limits[key])}"
+    if kind.endswith("too_short"):
+        return f"is too short; expected at least {limits['min_length']}"
+    words = _shape(kind)
+    return (
+        f"has the wrong shape; expected {words}" if words else "cannot be used; docs/config.md says what can"
+    )
+
+
+def _shape(kind: str) -> str | None:
+    return next((words for name, words in _KINDS if kind.startswith(name)), None)
 
 
 def _followed(loc: Sequence[str | int], model: type[BaseModel]) -> tuple[list[str | int], list[str]]:

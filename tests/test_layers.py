@@ -18,7 +18,7 @@ FLOORS: list[set[str]] = [
     {"loaders", "engines", "gate", "ngrams"},
     {"logs", "baselines", "screen"},
     {"summary", "judge"},
-    {"restricted", "disclosure", "ask", "freeform"},
+    {"restricted", "disclosure", "ask", "forecast", "freeform"},
     {"run", "report", "export"},
     {"config", "writers", "pipeline"},
     {"cli", "__main__"},

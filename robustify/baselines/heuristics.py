@@ -7,12 +7,10 @@ favoured. Its answers are ordinary answer rows.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
-from scipy.special import ndtr
 
-from robustify.answers import SCHEMA, Answers, Block
 from robustify.arrays import Bools, Floats, Ints
 from robustify.baselines.features import SurfaceFeatures, surface_features
 from robustify.item import MOST, Item
@@ -20,6 +18,11 @@ from robustify.scoring import best, credit
 from robustify.stats.distributions import LATTICE, LEAST_LATTICE_P, lattice_tail
 from robustify.stats.intervals import rate
 from robustify.stats.tests import holm
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from robustify.answers import Answers, Block
 
 VIEW = "heuristic"
 TEMPLATE = "heuristic-v1"
@@ -65,29 +68,43 @@ HEURISTICS: tuple[Heuristic, ...] = (
 )
 
 
-def guess(items: Sequence[Item]) -> Answers:
+def guess(items: Sequence[Item]) -> "Answers":
     """One row an item and heuristic, all items of one heuristic after the other."""
+    from robustify.answers import Answers  # `table` needs no pyarrow, so it does not pay for the import
+
     features = surface_features(items)
     shared = _shared_columns(items, features)
     return Answers.concat(Answers(_table(h, features, shared)) for h in HEURISTICS)
 
 
-def table(items: Sequence[Item]) -> dict[str, object]:
+def table(items: Sequence[Item]) -> dict[str, Any]:
     """What `robustify heuristics --json` prints: n, chance, and each heuristic's tie-fair accuracy.
 
-    `ties` counts the items whose best choice is shared.
+    `ties` counts the items whose best choice is shared; `p` and `p_holm` as `heuristic_scores` gives them.
     """
     features = surface_features(items)
-    found: dict[str, object] = {}
+    found: dict[str, dict[str, object]] = {}
+    p: list[float] = []
     for h in HEURISTICS:
         won, _, tie = _credit(_flat(h, features), features)
-        found[h.name] = {**rate(won).json(), "ties": int(np.count_nonzero(tie > 1))}
+        p.append(_corrected(h.name, credit_p(float(won.sum()), tie, features.k), features.k))
+        found[h.name] = {**rate(won).json(), "ties": int(np.count_nonzero(tie > 1)), "p": p[-1]}
+    for row, corrected in zip(found.values(), holm(p), strict=True):
+        row["p_holm"] = corrected
     chance = float(np.mean(1 / features.k)) if len(features.k) else None
     return {"n": len(items), "chance_accuracy": chance, "heuristics": found}
 
 
+def found_by(items: Sequence[Item], names: Sequence[str]) -> list[tuple[str, ...]]:
+    """Of each item, those of these heuristics whose one pick is its key."""
+    features = surface_features(items)
+    rules = [h for h in HEURISTICS if h.name in names]
+    won = {h.name: _credit(_flat(h, features), features)[0] == 1 for h in rules}
+    return [tuple(name for name, hit in won.items() if hit[at]) for at in range(len(items))]
+
+
 def heuristic_scores(
-    answers: Answers, keep: Bools, could: Bools | None = None
+    answers: "Answers", keep: Bools, could: Bools | None = None
 ) -> dict[str, dict[str, object]]:
     """Each heuristic on the items where `keep` (one entry for each of `answers.items`) is true.
 
@@ -128,8 +145,10 @@ def _credit(flat: Floats, features: SurfaceFeatures) -> tuple[Floats, Ints, Ints
     return credit(padded, features.key, features.k)
 
 
-def _shared_columns(items: Sequence[Item], features: SurfaceFeatures) -> dict[str, pa.Array]:
+def _shared_columns(items: Sequence[Item], features: SurfaceFeatures) -> "dict[str, pa.Array]":
     """The columns that all heuristics share."""
+    import pyarrow as pa
+
     n = len(items)
     stops = pa.array(np.append(features.starts, features.k.sum()), type=pa.int32())
     none = pa.ListArray.from_arrays(pa.array(np.zeros(n + 1), type=pa.int32()), pa.array([], type=pa.int32()))
@@ -145,7 +164,11 @@ def _shared_columns(items: Sequence[Item], features: SurfaceFeatures) -> dict[st
     }
 
 
-def _table(h: Heuristic, features: SurfaceFeatures, shared: Mapping[str, pa.Array]) -> pa.Table:
+def _table(h: Heuristic, features: SurfaceFeatures, shared: "Mapping[str, pa.Array]") -> "pa.Table":
+    import pyarrow as pa
+
+    from robustify.answers import SCHEMA
+
     flat = _flat(h, features)
     won, pick, tie = _credit(flat, features)
     columns = {
@@ -159,7 +182,7 @@ def _table(h: Heuristic, features: SurfaceFeatures, shared: Mapping[str, pa.Arra
     return pa.table([columns[name] for name in SCHEMA.names], schema=SCHEMA)
 
 
-def _free(block: Block, could: Bools | None) -> tuple[Ints, Ints]:
+def _free(block: "Block", could: Bools | None) -> tuple[Ints, Ints]:
     """Of each row's choices that may be the key, how many share its pick, and how many there are, (r,) each."""
     if could is None:
         return block.tie.astype(np.int64), block.k.astype(np.int64)
@@ -169,9 +192,14 @@ def _free(block: Block, could: Bools | None) -> tuple[Ints, Ints]:
     return (shared & there).sum(axis=1), there.sum(axis=1)
 
 
-def _p(name: str, block: Block, hit: Ints, of: Ints) -> float:
-    looks = int(block.k.max()) if any(h.name == name and h.fitted for h in HEURISTICS) else 1
-    return min(1.0, looks * credit_p(float(block.correct.sum()), block.tie, of, hit))
+def _p(name: str, block: "Block", hit: Ints, of: Ints) -> float:
+    return _corrected(name, credit_p(float(block.correct.sum()), block.tie, of, hit), block.k)
+
+
+def _corrected(name: str, p: float, k: Ints) -> float:
+    """p for all the places that a heuristic could choose from, where it was chosen after looking at the keys."""
+    looks = int(k.max(initial=1)) if any(h.name == name and h.fitted for h in HEURISTICS) else 1
+    return min(1.0, looks * p)
 
 
 def credit_p(total: float, tie: Ints, k: Ints, hit: Ints | None = None) -> float:
@@ -185,6 +213,8 @@ def credit_p(total: float, tie: Ints, k: Ints, hit: Ints | None = None) -> float
     unit = math.lcm(*np.unique(tie).tolist())
     size = unit * len(tie) + 1
     if size > LATTICE:
+        from scipy.special import ndtr
+
         often = hit / k
         variance = float(np.sum(often * (1 - often) / tie**2))
         if variance <= 0:

@@ -6,9 +6,11 @@ An error is one line without control characters. A question that was pasted wher
 log: an argument of more than 120 characters or 6 words is shown by its number alone, whatever module wrote the message.
 """
 
+import difflib
 import errno
 import io
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -23,11 +25,12 @@ from robustify.cli.data import rules_alone, validate
 from robustify.cli.free import free
 from robustify.cli.interop import export, import_
 from robustify.cli.models import cache, models
-from robustify.cli.options import printable
+from robustify.cli.options import printable, uniform
 from robustify.cli.runs import check, compare, explain, judge_again, report, run
 from robustify.cli.sensitive import adapter, key, licence
 from robustify.cli.split import split
-from robustify.errors import RobustifyError
+from robustify.cli.start import init
+from robustify.errors import RobustifyError, UsageError
 from robustify.redaction import firewall
 from robustify.redaction.silence import UNMUTED
 
@@ -36,15 +39,35 @@ _WORDS, _CHARS = 4, 40
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
-@click.group(cls=DefaultGroup, default="run", default_if_no_args=False, context_settings=CONTEXT)
+class _Commands(DefaultGroup):  # type: ignore[misc]
+    """The commands; `run` is meant where none is named, unless the word looks like a misspelt command."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if (
+            cmd_name not in self.commands
+            and re.fullmatch("[a-z-]+", cmd_name)
+            and not os.path.exists(cmd_name)
+        ):
+            from robustify.settings_files import is_config
+
+            near = difflib.get_close_matches(cmd_name, self.commands, n=1, cutoff=0.7)
+            if near and not is_config(cmd_name):
+                raise UsageError(f"{cmd_name}: no such command (did you mean {near[0]}?)")
+        found: click.Command | None = super().get_command(ctx, cmd_name)
+        return found
+
+
+@click.group(cls=_Commands, default="run", default_if_no_args=False, context_settings=CONTEXT)
 @click.version_option(__version__, "-V", "--version", prog_name="robustify")
 def cli() -> None:
     """Say how much of a multiple-choice score is knowledge and how much is test-taking.
 
     \b
+    robustify validate items.csv                    what is in this file?
+    robustify heuristics items.csv                  what do the choices alone give away? (no model)
+    robustify items.csv --public                    audit it; -m NAME asks a model too
+    robustify init items.csv                        write a config to begin with
     robustify demo_benign.yaml --out results/demo   audit the benchmark of a config
-    robustify validate items.jsonl                  what is in this file?
-    robustify heuristics items.jsonl                what do the choices alone give away? (no model)
     robustify import samples.jsonl -o results/seen  judge somebody's lm-eval or Inspect logs (no model)
     robustify check results/demo                    which guardrails does a finished run fail?
 
@@ -77,9 +100,11 @@ def gate(ctx: click.Context) -> int:
 
 
 for _command in (
-    *(run, validate, rules_alone, import_, judge_again, check, report, explain, compare, export),
+    *(run, init, validate, rules_alone, import_, judge_again, check, report, explain, compare, export),
     *(free, gate, adapter, key, licence, split, models, cache),
 ):
+    if _command is not gate:
+        uniform(_command)
     cli.add_command(_command)
 
 

@@ -1,20 +1,24 @@
-"""`robustify validate` and `robustify heuristics`: what a file holds and what its choices give away."""
+"""`robustify validate` and `robustify heuristics`: what a file holds and what its choices give away.
+
+For a file they import no config, and with it neither scipy nor pyarrow: what is small is said in a moment.
+"""
 
 import gc
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
 import click
 
 from robustify.cli.options import as_json, printable, reading
+from robustify.errors import UsageError
 
 if TYPE_CHECKING:
     from robustify.ask import Asking, Planned
     from robustify.item import Item
-    from robustify.loaders import Loaded, Quarantined
+    from robustify.loaders import FieldMap, Loaded, Quarantined, Source
     from robustify.writers import RunWriter
 
 
@@ -28,35 +32,101 @@ DATA = click.argument("data", metavar="DATA|CONFIG", callback=_given)
 SKIP_BAD = click.option(
     "--skip-bad", is_flag=True, help="Set rows that cannot be items aside instead of refusing the file."
 )
+MAP = click.option(
+    "--map",
+    "columns",
+    multiple=True,
+    metavar="PART=COLUMN",
+    help="Which column holds what (stem, choices, key, key_is, topic, id, passage); choices=A,B,C,D (repeatable).",
+)
 
 
-def loaded(data: str, skip_bad: bool, folder: Path | None = None) -> "tuple[Loaded, RunWriter]":
+def mapped(columns: Sequence[str]) -> "FieldMap | None":
+    """The field map that `--map` gives: choices are several columns, with commas or one option each.
+
+    Raises:
+        UsageError: no `PART=COLUMN`, an unknown part, or a part given twice.
+    """
+    if not columns:
+        return None
+    from robustify.loaders import FieldMap
+    from robustify.loaders.loaded import KeyKind
+
+    said: dict[str, list[str]] = {}
+    for column in columns:
+        part, is_one, name = column.partition("=")
+        if not is_one or not name or part not in FieldMap.model_fields:
+            raise UsageError(
+                f"--map {part}: expected PART=COLUMN, PART one of {', '.join(FieldMap.model_fields)}"
+            )
+        said.setdefault(part, []).append(name)
+    choices = said.pop("choices", [])
+    if len(choices) == 1 and "," in choices[0]:
+        choices = choices[0].split(",")
+    twice = [part for part, names in said.items() if len(names) > 1]
+    if twice:
+        raise UsageError(f"--map {twice[0]}: given {len(said[twice[0]])} times; expected one column")
+    tree: dict[str, object] = {part: names[0] for part, names in said.items()}
+    if choices:
+        tree["choices"] = choices[0] if len(choices) == 1 else tuple(choices)
+    if tree.get("key_is", "auto") not in (kinds := get_args(KeyKind)):
+        raise UsageError(f"--map key_is: unknown; expected one of {', '.join(kinds)}")
+    return FieldMap.model_validate(tree)
+
+
+def names_config(data: str) -> bool:
+    """Whether an argument names a config, not a file of items."""
+    from robustify.settings_files import is_config
+
+    return is_config(data)
+
+
+def source_of(data: str, skip_bad: bool, columns: Sequence[str]) -> "Source":
+    """The source that a file on the command line is."""
+    from robustify.loaders import Source
+
+    return Source(path=data, skip_bad=skip_bad, fields=mapped(columns))
+
+
+def items_of(data: str, skip_bad: bool, columns: Sequence[str] = ()) -> "Loaded":
+    """The items of a file that may be shown. Raises as `loaded`."""
+    from robustify.loaders import load
+    from robustify.restricted.recognition import require_ordinary
+
+    source = source_of(data, skip_bad, columns)
+    bench = load(source)
+    require_ordinary(bench, [source])
+    return bench
+
+
+def loaded(
+    data: str, skip_bad: bool, folder: Path | None = None, columns: Sequence[str] = ()
+) -> "tuple[Loaded, RunWriter]":
     """The items of a file or config, and how they are read and shown (and written into `folder`).
 
     Raises:
         AuthorisationError: a restricted set without leave, or a file that is recognised as sensitive.
         UsageError, DataError: as the loaders say.
     """
-    from robustify import config as configs
-    from robustify.loaders import Source, load
-    from robustify.pipeline import load_bench, writer_for
-    from robustify.restricted.recognition import require_ordinary
-    from robustify.writers.public import PublicWriter
+    if not names_config(data):
+        from robustify.writers.public import PublicWriter
 
-    if _is_config(data):
-        settings = configs.load(configs.find(data))
-        if skip_bad:
-            settings = configs.skipping_bad(settings)
-        writer = writer_for(settings, folder)
-        return load_bench(settings, writer), writer
-    source = Source(path=data, skip_bad=skip_bad)
-    bench = load(source)
-    require_ordinary(bench, [source])
-    return bench, PublicWriter()
+        return items_of(data, skip_bad, columns), PublicWriter()
+    from robustify import config as configs
+    from robustify.pipeline import load_bench, writer_for
+
+    if columns:
+        raise UsageError("--map: is for a file of items; expected `fields` in the config")
+    settings = configs.load(configs.find(data))
+    if skip_bad:
+        settings = configs.skipping_bad(settings)
+    writer = writer_for(settings, folder)
+    return load_bench(settings, writer), writer
 
 
 @click.command()
 @DATA
+@MAP
 @SKIP_BAD
 @click.option(
     "--explain",
@@ -64,41 +134,46 @@ def loaded(data: str, skip_bad: bool, folder: Path | None = None) -> "tuple[Load
     help="Show how each file was read, and three items as models will be asked them (public sets only).",
 )
 @as_json
-def validate(data: str, skip_bad: bool, explain: bool, json_: bool) -> int:
+def validate(data: str, columns: tuple[str, ...], skip_bad: bool, explain: bool, json_: bool) -> int:
     """Say what DATA holds: layout, items, option counts, and defects by line.
 
-    A row that cannot be an item refuses the file (exit 3, all faults at once). A defect that real sets
-    have (equal or empty options, a repeated stem) is counted and named. --explain prints the text of
+    A row that cannot be an item refuses the file (exit 3, all kinds of faults at once). A defect that real
+    sets have (equal or empty options, a repeated stem) is counted and named. --explain prints the text of
     three items; a config that says `sensitivity: restricted` is refused (exit 4).
 
     \b
     Examples:
         robustify validate items.jsonl --json
-        robustify validate items.jsonl --explain
+        robustify validate items.csv --map key=Right --map choices=One,Two,Three
     """
-    if explain or _is_config(data):
+    from robustify.cli.described import explained_lines, plain_lines, survey_lines
+
+    if explain or names_config(data):
         asking = _asking(data) if explain else None
-        bench, writer = loaded(data, skip_bad)
+        bench, writer = loaded(data, skip_bad, columns=columns)
         description = writer.described(bench)
-        lines = _lines(description)
+        lines = survey_lines(description, data) if writer.access is None else plain_lines(description)
         if asking is not None and writer.access is None:
             description["explained"] = shown = explained(bench, asking)
-            lines += _explained_lines(shown)
+            lines += explained_lines(shown)
     else:
-        description = surveyed(data, skip_bad)
-        lines = _lines(description)
+        description = surveyed(data, skip_bad, columns)
+        lines = survey_lines(description, data)
     click.echo(json.dumps(description) if json_ else "\n".join(map(printable, lines)))
     return 0
 
 
-def surveyed(data: str, skip_bad: bool) -> dict[str, object]:
-    """What a file holds, counted a part at a time, with progress on stderr. Raises as `loaded`."""
-    from robustify.loaders import Source, Survey, parts
+def surveyed(data: str, skip_bad: bool, columns: Sequence[str] = ()) -> dict[str, Any]:
+    """What a file holds, counted a part at a time, with progress on stderr. Raises as `loaded`.
+
+    As `Survey.description`, with `read` (how the file was read) and `data` (what names it in a config).
+    """
+    from robustify.loaders import Survey, parts
     from robustify.restricted.recognition import Seen, require_ordinary
 
     # Rows make no circles; looking for some among a million of them takes a third of the time.
     gc.disable()
-    source, survey, seen = Source(path=data, skip_bad=skip_bad), Survey(), Seen()
+    source, survey, seen = source_of(data, skip_bad, columns), Survey(), Seen()
     set_aside: list[Quarantined] = []
     try:
         with reading(data) as progress:
@@ -109,29 +184,42 @@ def surveyed(data: str, skip_bad: bool) -> dict[str, object]:
     finally:
         gc.enable()
     require_ordinary(part, [source], seen=seen)
-    return survey.description(part.name, part.layout, part.sha256, set_aside, part.recognised)
+    description = survey.description(part.name, part.layout, part.sha256, set_aside, part.recognised)
+    return {
+        **description,
+        "read": list(map(asdict, part.recognised)),
+        "data": named_data(data, part, skip_bad),
+    }
 
 
-def _is_config(data: str) -> bool:
-    from robustify import config as configs
-
-    return data.endswith((".yaml", ".yml")) or configs.is_shipped(data)
+def named_data(path: str, bench: "Loaded", skip_bad: bool) -> dict[str, Any]:
+    """What names this file in a config, with the columns as they were read."""
+    fields = dict(bench.recognised[0].fields) if bench.recognised else {}
+    return {
+        "path": path,
+        **({"fields": fields} if fields else {}),
+        **({"skip_bad": True} if skip_bad else {}),
+    }
 
 
 def _asking(data: str) -> "Asking":
     """How the items will be asked; refused for a restricted set before any of its files is opened."""
-    from robustify import config as configs
     from robustify.ask import Asking
-    from robustify.errors import AuthorisationError
 
-    if not _is_config(data):
+    if not names_config(data):
         return Asking()
+    from robustify import config as configs
+
     settings = configs.load(configs.find(data))
     if settings.sensitivity != "public":
-        raise AuthorisationError(
-            f"{settings.name}: is a {settings.sensitivity} set; --explain shows the text of public sets only"
-        )
+        _refuse_text(settings.name, "--explain shows the text")
     return settings.asking
+
+
+def _refuse_text(name: str, what: str) -> NoReturn:
+    from robustify.errors import AuthorisationError
+
+    raise AuthorisationError(f"{name}: is a restricted set; {what} of public sets only")
 
 
 def explained(bench: "Loaded", asking: "Asking") -> dict[str, Any]:
@@ -185,71 +273,52 @@ def _view(one: "Planned") -> dict[str, Any]:
     }
 
 
-def _explained_lines(shown: Mapping[str, Any]) -> list[str]:
-    lines = []
-    for file in shown["files"]:
-        fields = ", ".join(f"{part}={json.dumps(name)}" for part, name in file["fields"].items())
-        forms = ", ".join(f"{form} ({n})" for form, n in file["key_forms"].items())
-        lines.append(f"{file['file']}: layout {file['layout']}; fields {fields or 'its own'}; keys: {forms}")
-    for row in shown["rows"]:
-        place = f"{row['file']}:{row['line']}"
-        lines += [
-            "",
-            f"=== item {row['item']} ({place}), topic {row['topic'] or 'none'}, key {row['key']} (from 0)",
-        ]
-        for view in row["views"]:
-            order = " ".join(map(str, view["order"]))
-            lines.append(
-                f"--- {view['view']} ({view['template']}@{view['digest']}), choices in the order {order}"
-            )
-            lines += [f"| {line}" for line in (view["prompt"] or f"not asked: {view['refusal']}").split("\n")]
-            lines.append(f"continuations: {json.dumps(view['continuations'], ensure_ascii=False)}")
-    return lines
-
-
 @click.command("heuristics")
 @DATA
+@MAP
 @SKIP_BAD
+@click.option(
+    "--items",
+    "items_",
+    is_flag=True,
+    help="List the items whose key a starred rule finds (public sets only).",
+)
 @as_json
-def rules_alone(data: str, skip_bad: bool, json_: bool) -> int:
+def rules_alone(data: str, columns: tuple[str, ...], skip_bad: bool, items_: bool, json_: bool) -> int:
     """Score DATA with simple rules on its choices; no model is needed.
 
+    Rules are sorted; a star marks those that are above chance after correction for having tried them all.
+
     \b
-    Example:
+    Examples:
         robustify heuristics items.jsonl
+        robustify heuristics items.jsonl --items
     """
-    from robustify.baselines.heuristics import table
+    from robustify.baselines.heuristics import found_by, table
+    from robustify.cli.described import above, item_lines, plain_lines, rule_lines
 
-    bench, writer = loaded(data, skip_bad)
-    scores = writer.features(table(bench.items))
-    if json_:
-        click.echo(json.dumps(scores))
-        return 0
-    if "heuristics" not in scores:
-        click.echo("\n".join(_lines(scores)))
-        return 0
-    lines = [f"n = {scores['n']}, chance {scores['chance_accuracy']:.1%}"]
-    for name, rate in scores["heuristics"].items():
-        lo, hi = rate["ci"]
-        lines.append(
-            f"{name:24} {rate['value']:6.1%}  (95 % {lo:.1%} to {hi:.1%}, ties in {rate['ties']} items)"
+    if names_config(data):
+        bench, writer = loaded(data, skip_bad, columns=columns)
+        scores = writer.features(table(bench.items))
+        restricted = writer.access is not None
+    else:
+        bench, restricted = items_of(data, skip_bad, columns), False
+        scores = table(bench.items)
+    if items_ and restricted:
+        _refuse_text(bench.name, "--items names items")
+    lines = plain_lines(scores) if restricted else rule_lines(scores)
+    if items_:
+        starred = [name for name, rate in scores["heuristics"].items() if above(rate)]
+        rows: list[dict[str, Any]] = [
+            {"item": bench.items[at].id, "line": bench.lines[at], "file": bench.files[at], "rules": rules}
+            for at, rules in enumerate(found_by(bench.items, starred))
+            if rules
+        ]
+        scores["items"] = sorted(rows, key=lambda row: -len(row["rules"]))
+        lines += (
+            item_lines(rows)
+            if starred
+            else ["--items: no rule is above chance, so none of them finds an item"]
         )
-    click.echo("\n".join(lines))
+    click.echo(json.dumps(scores) if json_ else "\n".join(map(printable, lines)))
     return 0
-
-
-def _lines(tree: Mapping[str, Any]) -> list[str]:
-    lines = []
-    for name, value in tree.items():
-        match value:
-            case dict():
-                lines.append(f"{name}:" + ("" if value else " none"))
-                lines += [
-                    f"  {k}: {json.dumps(v, ensure_ascii=False) if isinstance(v, dict | list) else v}"
-                    for k, v in value.items()
-                ]
-            case list():
-                lines.append(f"{name}: {json.dumps(value, ensure_ascii=False)}")
-            case _:
-                lines.append(f"{name}: {value}")
-    return lines

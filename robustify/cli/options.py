@@ -1,18 +1,17 @@
-"""Options that several commands share, and the watch that shows progress."""
+"""What commands share: options, quiet, JSON and colour, and the watch that shows progress."""
 
 import functools
+import io
+import json
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TypeVar
 
 import click
-
-if TYPE_CHECKING:
-    from tqdm import tqdm
-
 
 F = TypeVar("F", bound=Callable[..., object])
 PATH = click.Path(path_type=Path)
@@ -90,50 +89,138 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
-def _advance(bar: "tqdm[Any]", n: int) -> None:
-    bar.update(n)
-
-
 EVERY_SECONDS = 30.0
+LOADING = "loading "
+"""A watch whose label begins so waits for a model; with the first result the word is dropped."""
+_QUIET = "robustify.quiet"
+
+
+def uniform(command: click.Command) -> None:
+    """Give a command, and all below it, what every command has: `--json`, `--quiet`, `--color`.
+
+    A command without an object of its own prints `{"printed": [LINE, ...]}` under `--json`.
+    """
+    if isinstance(command, click.Group):
+        for below in command.commands.values():
+            uniform(below)
+        return
+    inner = command.callback
+    assert inner is not None
+    own_json = any(option.name == "json_" for option in command.params)
+
+    @functools.wraps(inner)
+    def wrapped(*args: object, quiet: bool, color: bool | None, **given: object) -> object:
+        context = click.get_current_context()
+        context.color = False if color is None and os.environ.get("NO_COLOR") else color
+        context.meta[_QUIET] = quiet
+        as_object = bool(given["json_"] if own_json else given.pop("json_"))
+        if not as_object:
+            with redirect_stdout(open(os.devnull, "w")) if quiet else nullcontext():
+                return inner(*args, **given)
+        if own_json:
+            return inner(*args, **given)
+        with redirect_stdout(io.StringIO()) as printed:
+            code = inner(*args, **given)
+        click.echo(json.dumps({"printed": printed.getvalue().splitlines()}))
+        return code
+
+    command.callback = wrapped
+    if not own_json:
+        command.params.append(
+            click.Option(["--json", "json_"], is_flag=True, help="Print one JSON object and nothing else.")
+        )
+    command.params += [
+        click.Option(
+            ["-q", "--quiet"], is_flag=True, help="Say nothing but errors; --json is printed all the same."
+        ),
+        click.Option(
+            ["--color/--no-color"], default=None, help="Colours [default: on a terminal, unless $NO_COLOR]."
+        ),
+    ]
+
+
+def is_quiet() -> bool:
+    """Whether `--quiet` was given."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(_QUIET))
+
+
+def say(line: str) -> None:
+    """A message on stderr, unless `--quiet`."""
+    if not is_quiet():
+        click.echo(f"robustify: {printable(line)}", err=True)
+
+
+@contextmanager
+def _progress(label: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:
+    """Progress on stderr: a bar on a terminal, else a line at once where a model is loaded, and one every half minute."""
+    from robustify.redaction.silence import UNMUTED
+
+    if UNMUTED.isatty():
+        from tqdm import tqdm
+
+        scaled = unit == "B"
+        with tqdm(
+            total=total,
+            desc=label,
+            unit=unit,
+            unit_scale=scaled,
+            file=UNMUTED,
+            dynamic_ncols=True,
+            leave=not scaled,
+        ) as bar:
+
+            def advance(n: int) -> None:
+                if n and bar.desc.startswith(LOADING):
+                    bar.set_description(label.removeprefix(LOADING), refresh=False)
+                bar.update(n)
+
+            yield advance
+        return
+    start = latest = time.monotonic()
+    done, over = 0, threading.Event()
+    name, words = label.removeprefix(LOADING), {"B": "bytes read", "req": "requests"}[unit]
+
+    def count(n: int) -> None:
+        nonlocal done, latest
+        done += n
+        if (now := time.monotonic()) - latest >= EVERY_SECONDS:
+            latest, took = now, now - start
+            left = f", about {took / done * (total - done):.0f} s left" if 0 < done < total else ""
+            UNMUTED.write(f"robustify: {name}: {done:,} of {total:,} {words} in {took:.0f} s{left}\n")
+
+    def wait() -> None:
+        # Loading a model, or one long batch, makes no progress, and is heard of all the same.
+        while not over.wait(max(EVERY_SECONDS, 1.0)):
+            count(0)
+
+    if name != label:
+        UNMUTED.write(f"robustify: {label} ({total:,} requests) ...\n")
+    speaker = threading.Thread(target=wait, daemon=True)
+    speaker.start()
+    try:
+        yield count
+    finally:
+        over.set()
+        speaker.join()
 
 
 @contextmanager
 def reading(path: str) -> Iterator[Callable[[int], None]]:
-    """Progress through a file on stderr, in bytes: a bar on a terminal, else a line every half minute."""
-    from tqdm import tqdm
-
-    from robustify.redaction.silence import UNMUTED
-
+    """Progress through a file on stderr, in bytes."""
     size = os.path.getsize(path) if os.path.isfile(path) else 0
-    start = latest = time.monotonic()
-    done = 0
-
-    def line(n: int) -> None:
-        nonlocal done, latest
-        done += n
-        if time.monotonic() - latest >= EVERY_SECONDS:
-            latest = time.monotonic()
-            UNMUTED.write(f"robustify: {done:,} of {size:,} bytes read in {latest - start:.0f} s\n")
-
-    bar: tqdm[Any]
-    with tqdm(
-        total=size, unit="B", unit_scale=True, file=UNMUTED, disable=not UNMUTED.isatty(), leave=False
-    ) as bar:
-        yield (lambda n: _advance(bar, n)) if UNMUTED.isatty() else line
+    with nullcontext(_unseen) if is_quiet() else _progress(printable(path), size, "B") as progress:
+        yield progress
 
 
-def watcher(shown: bool) -> Callable[[str, int], AbstractContextManager[Callable[[int], None]]]:
-    """A watch with one progress bar a model on stderr; silent when not shown."""
-    from tqdm import tqdm
+def watcher(shown: bool | None = None) -> Callable[[str, int], AbstractContextManager[Callable[[int], None]]]:
+    """A watch that shows each model's progress on stderr. `shown` False: silent, as under `--quiet`."""
 
-    from robustify.redaction.silence import UNMUTED
-
-    @contextmanager
-    def watch(label: str, total: int) -> Iterator[Callable[[int], None]]:
-        bar: tqdm[Any]
-        with tqdm(
-            total=total, desc=label, unit="req", file=UNMUTED, disable=not shown, dynamic_ncols=True
-        ) as bar:
-            yield lambda n: _advance(bar, n)
+    def watch(label: str, total: int) -> AbstractContextManager[Callable[[int], None]]:
+        return nullcontext(_unseen) if shown is False or is_quiet() else _progress(label, total, "req")
 
     return watch
+
+
+def _unseen(_: int) -> None:
+    """Progress that is not shown."""

@@ -3,24 +3,35 @@
 import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from robustify.cli.data import MAP
 from robustify.cli.options import (
     RUN,
     as_json,
     cache_dir,
     chosen,
     default_cache,
+    is_quiet,
     out_option,
     printable,
+    say,
     screening,
     watcher,
 )
 
+if TYPE_CHECKING:
+    from robustify.summary.result import Summary
+
 
 @click.command()
-@click.argument("config")
+@click.argument("config", metavar="CONFIG|DATA")
+@click.option(
+    "--public", is_flag=True, help="DATA, a file of items, may be shown: audit it without a config."
+)
+@MAP
 @out_option("The run's folder [default: results/NAME].", required=False)
 @click.option("-m", "--models", multiple=True, metavar="NAME",
               help="Ask this model instead of the config's (repeatable).")  # fmt: skip
@@ -29,11 +40,17 @@ from robustify.cli.options import (
 @click.option("--safe-demo", is_flag=True, help="Run only if the set is public.")
 @click.option("--device", help="Where the models run, e.g. cpu or cuda:0.")
 @cache_dir
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
-@click.option("--progress/--no-progress", default=None, help="Show progress bars [default: on a terminal].")
+@click.option("--dry-run", is_flag=True, help="Check everything, say what it will take, and ask nothing.")
+@click.option(
+    "--progress/--no-progress",
+    default=None,
+    help="Say how far it is [default: bars on a terminal, else lines].",
+)
 @as_json
 def run(
     config: str,
+    public: bool,
+    columns: tuple[str, ...],
     out: Path | None,
     models: tuple[str, ...],
     rule: dict[str, object],
@@ -41,42 +58,76 @@ def run(
     safe_demo: bool,
     device: str | None,
     cache_dir: Path | None,
-    quiet: bool,
+    dry_run: bool,
     progress: bool | None,
     json_: bool,
 ) -> int:
     """Audit the benchmark that CONFIG names and write the run's folder.
 
+    A file of items needs no config where its text may be shown (--public): rules and a probe audit it, and the
+    models that -m names. `robustify init DATA` writes a config to begin with.
+
     \b
-    Example:
+    Examples:
         robustify demo_benign.yaml --out results/demo
+        robustify items.csv --public
+        robustify items.csv --public -m smollm2-135m -m gemma3-270m --dry-run
     """
     from robustify import config as configs
-    from robustify.pipeline import robustify
-    from robustify.report.reasons import guardrail_sentence
-    from robustify.report.sections.headline import closing, without_models
+    from robustify import pipeline
+    from robustify.cli.start import config_of
+    from robustify.forecast import Forecast
+    from robustify.report.closing import forecast_lines
+    from robustify.report.sections.headline import without_models
 
     overrides = {**rule, **chosen(limit=limit)}
-    settings = configs.with_models(configs.load(configs.find(config), overrides), models, device)
+    settings = config_of(config, models, overrides, public=public, columns=columns)
+    settings = configs.with_models(settings, models, device)
     if safe_demo:
         configs.require_public(settings)
-    folder = out or Path("results") / settings.name
-    shown = not quiet and (sys.stderr.isatty() if progress is None else progress)
+    folder, cache = out or Path("results") / settings.name, default_cache(cache_dir)
+    if dry_run:
+        found = pipeline.foretold(settings, folder, cache)
+        click.echo(json.dumps(found.tree()) if json_ else "\n".join(forecast_lines(found)))
+        return 0
+
+    def before(found: Forecast) -> None:
+        if found.is_long:
+            for line in forecast_lines(found):
+                say(line)
+
+    shown = (
+        not is_quiet() and bool(settings.models) and (sys.stderr.isatty() if progress is None else progress)
+    )
     early = (lambda found: click.echo("\n".join(without_models(found)), err=True)) if shown else None
-    summary = robustify(settings, folder, default_cache(cache_dir), watcher(shown), early).summary
+    summary = pipeline.robustify(settings, folder, cache, watcher(progress), early, before).summary
     if json_:
         tree = {"run": str(folder), "signature": summary.signature, "summary": summary.tree()}
         click.echo(json.dumps(tree))
-    elif not quiet:
+    return _closed(summary, folder, json_)
+
+
+def _closed(summary: "Summary", folder: Path, json_: bool) -> int:
+    """Print the closing summary, or only why exports were stopped; the exit code."""
+    from robustify.errors import GuardrailError
+    from robustify.report.reasons import guardrail_sentence
+    from robustify.report.sections.headline import closing
+
+    if not json_:
         click.echo("\n".join(closing(summary, str(folder))))
-    for g in summary.halting:
-        click.echo(f"robustify: {g.name}: {guardrail_sentence(g)}; lm_eval_tasks were not written", err=True)
-    return 7 if summary.halting and not summary.trial else 0
+    if summary.halting:
+        why = "; ".join(f"{g.name}: {guardrail_sentence(g)}" for g in summary.halting)
+        line = f"lm_eval_tasks were not written ({why})"
+        if not summary.trial:
+            raise GuardrailError(line)
+        say(line)
+    return 0
 
 
 @click.command("judge")
 @RUN
-@out_option("Another folder [default: RUN itself].", required=False)
+@out_option("The new verdict's folder [default: beside RUN, named after the rules].", required=False)
+@click.option("--replace", is_flag=True, help="Replace the verdict of RUN itself.")
 @screening
 @click.option(
     "--rotation",
@@ -85,23 +136,31 @@ def run(
 )
 @as_json
 def judge_again(
-    folder: Path, out: Path | None, rule: dict[str, object], rotation: str | None, json_: bool
+    folder: Path, out: Path | None, replace: bool, rule: dict[str, object], rotation: str | None, json_: bool
 ) -> int:
     """Judge the answers of RUN again, under other rules; seconds, no model.
+
+    The verdict of RUN stays as it is: the new one gets a folder of its own. Without other rules RUN itself is
+    judged and written anew.
 
     \b
     Example:
         robustify judge results/demo --criterion majority -o results/demo-majority
     """
+    from robustify.errors import UsageError
     from robustify.pipeline import rejudge
-    from robustify.report.sections.headline import closing
     from robustify.run import open_run
 
+    if out is not None and replace:
+        raise UsageError("judge: both --out and --replace; expected one of them")
     overrides = {**rule, **chosen(screen__rotation=rotation)}
+    if out is None and not replace and overrides:
+        rules = "-".join(str(value) for value in overrides.values())
+        out = folder.with_name(f"{folder.resolve().name}-{rules}")
     done = rejudge(open_run(folder), overrides, out or folder)
-    summary = done.summary
-    click.echo(json.dumps(summary.tree()) if json_ else "\n".join(closing(summary, str(done.folder))))
-    return 7 if summary.halting and not summary.trial else 0
+    if json_:
+        click.echo(json.dumps(done.summary.tree()))
+    return _closed(done.summary, done.folder, json_)
 
 
 @click.command()

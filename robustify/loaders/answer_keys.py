@@ -156,9 +156,10 @@ def _guessed(raw: RawItem, key: str) -> int:
         return _labelled(raw, key)
     k = len(raw.choices)
     number = int(key) if _DIGITS.fullmatch(key) else None
-    # A letter that is no label still names a position where labels are absent or are A, B, C ... themselves.
+    # A letter that is no label still names a position where no label is a letter, or they are A, B, C ... themselves.
     in_order = [name.upper() for name in raw.labels] == list(ascii_uppercase[: len(raw.labels)])
-    letter = letter_index(key) if in_order else None
+    lettered = any(letter_index(name) is not None for name in raw.labels)
+    letter = letter_index(key) if in_order or not lettered else None
     readings = {at for at in (number, letter) if at is not None and 0 <= at < k}
     readings |= set(_equal(key, raw.choices))
     if len(readings) == 1:

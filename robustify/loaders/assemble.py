@@ -30,7 +30,7 @@ from robustify.loaders.layouts import (
 )
 from robustify.loaders.loaded import FieldMap, Loaded, Quarantined, Recognised, Source
 from robustify.loaders.open_file import HEAD, Opened, open_parts, open_rows, require_pinned
-from robustify.loaders.rows import Fault, RawItem, SourceRow, SourceTable, rows_or_faults
+from robustify.loaders.rows import Fault, RawItem, SourceRow, SourceTable, fault_lines, rows_or_faults
 from robustify.loaders.survey import find_defects
 
 PART = 16 << 20
@@ -148,7 +148,7 @@ def _refused(name: str, faults: Sequence[Fault]) -> DataError:
     """All faults of the file of this name in one error."""
     if not faults:
         return DataError(f"{name}: no rows; expected items")
-    return DataError.gather([f"{name}:{fault.line}: {fault.reason}" for fault in faults])
+    return DataError.gather(fault_lines(name, faults))
 
 
 def _items(

@@ -27,25 +27,33 @@ from robustify.loaders.rows import (
 )
 
 # Each line: names that mean the same. A later line counts only where no name of an earlier one is there.
-STEMS = (("stem", "question", "query", "question_stem"), ("prompt", "input", "sentence"))
+STEMS = (("stem", "question", "query", "question_stem"), ("prompt", "input", "sentence"), ("question_text",))
 CHOICES = (("choices", "options"), ("endings", "answers", "candidates"))
 KEYS = (
     ("key", "answerKey", "answer_key", "answer_idx", "answer_index", "gold", "gold_index", "correct_index"),
     ("answer",),
     ("label", "target"),
+    ("correct_answer", "correct_option", "correct_choice", "correct", "right_answer", "right_option"),
 )
 IDS = (("id", "#id"), ("question_id", "qid", "item_id", "uid"))
 TOPICS = (("topic",), ("subject",), ("category",))
 PASSAGES = (("passage", "context", "article"),)
+_BETWEEN = re.compile(r"[\s_-]+")
+
+
+def bare(name: str) -> str:
+    """A name as it is compared: `Correct Answer`, `correct-answer` and `correct_answer` are one."""
+    return _BETWEEN.sub("", name).casefold()
+
+
 KNOWN_NAMES = frozenset(
-    name.casefold()
-    for part in (STEMS, CHOICES, KEYS, IDS, TOPICS, PASSAGES)
-    for line in part
-    for name in line
+    bare(name) for part in (STEMS, CHOICES, KEYS, IDS, TOPICS, PASSAGES) for line in part for name in line
 )
 Labelled = tuple[tuple[str, ...], tuple[str, ...]]
 """Texts and labels; no labels, or one for each text."""
-_COLUMN = re.compile(r"(|option|choice|opt|answer|ending)[ _-]?([a-z]|[0-9]{1,2})", re.IGNORECASE)
+_COLUMN = re.compile(
+    r"\(?(|option|choice|opt|answer|ending)[ _-]?\(?([a-z]|[0-9]{1,2})\s*[).:]?", re.IGNORECASE
+)
 _ORDERS = (list(ascii_lowercase), [str(n) for n in range(26)], [str(n) for n in range(1, 27)])
 
 
@@ -88,7 +96,7 @@ def read_fields(cells: Cells, fields: FieldMap, *, literals: bool) -> RawItem:
     raw = RawItem(
         stem=f"{passage}\n\n{stem}" if passage.strip() else stem,
         choices=choices,
-        key=cell_value(cells, fields.key or "key"),
+        key=_key(cell_value(cells, fields.key or "key"), fields.choices, labels),
         key_is=fields.key_is,
         labels=labels,
         id=cell_label(cells, fields.id),
@@ -97,6 +105,14 @@ def read_fields(cells: Cells, fields: FieldMap, *, literals: bool) -> RawItem:
     )
     _require_one_key(raw, cells, fields)
     return raw
+
+
+def _key(key: object, choices: str | Sequence[str] | None, labels: tuple[str, ...]) -> object:
+    """The key; where it is the name of a choice's own column (`Option B`), that choice's label."""
+    if isinstance(key, str) and choices is not None and not isinstance(choices, str):
+        named = [label for name, label in zip(choices, labels, strict=False) if bare(name) == bare(key)]
+        return named[0] if len(named) == 1 else key
+    return key
 
 
 def _require_one_key(raw: RawItem, cells: Cells, fields: FieldMap) -> None:
@@ -120,10 +136,12 @@ def _is_choice(name: str, choices: str | Sequence[str] | None) -> bool:
 
 
 def usual_names(names: Iterable[str], ranks: Sequence[Sequence[str]]) -> list[str]:
-    """Those of these names that the first line of `ranks` holds of which any is there; case does not matter."""
-    by_fold = {name.casefold(): name for name in names}
+    """Those of these names that the first line of `ranks` holds of which any is there, compared as `bare` says."""
+    there: dict[str, list[str]] = {}
+    for name in names:
+        there.setdefault(bare(name), []).append(name)
     for rank in ranks:
-        if usual := [by_fold[name.casefold()] for name in rank if name.casefold() in by_fold]:
+        if usual := [name for known in dict.fromkeys(map(bare, rank)) for name in there.get(known, ())]:
             return usual
     return []
 
@@ -144,7 +162,7 @@ def _only(part: str, names: Iterable[str], ranks: Sequence[Sequence[str]]) -> st
 def _choices(names: Sequence[str]) -> str | tuple[str, ...]:
     usual = usual_names(names, CHOICES)
     columns = choice_columns(names)
-    if usual and not (columns and usual[0].casefold() not in CHOICES[0]):
+    if usual and not (columns and bare(usual[0]) not in CHOICES[0]):
         return _only("choices", names, CHOICES)
     if len(columns) == 1:
         return columns[0]
@@ -172,7 +190,7 @@ def shape(cells: Cells, choices: str | Sequence[str], *, literals: bool) -> str:
 
 
 def choice_columns(names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Series like A B C D, option1 option2, choice_a choice_b: at least two in order, from a, 0 or 1."""
+    """Series like A B C D, a) b) c), option1 option2, Choice A: at least two in order, from a, 0 or 1."""
     series: dict[str, dict[str, str]] = {}
     for name in names:
         if match := _COLUMN.fullmatch(name):

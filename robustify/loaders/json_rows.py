@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from robustify.errors import DataError
-from robustify.loaders.rows import Fault, SourceRow, SourceTable, json_kind, undecoded
+from robustify.loaders.rows import NOT_UTF8, Fault, SourceRow, SourceTable, fault_lines, json_kind, undecoded
 
 _BLANK = " \t\r\n"
 
@@ -95,7 +95,7 @@ def line_rows(text: str, line: int = 1, place: int = 1) -> SourceTable:
 def _value_or_reason(line: str) -> object:
     """The value on a line, or as a text why there is none."""
     if undecoded(line):
-        return "not valid UTF-8"
+        return NOT_UTF8
     try:
         value, end = decode(line)
     except (ValueError, RecursionError) as error:
@@ -183,7 +183,7 @@ def _line_numbers(text: str, places: Sequence[int]) -> list[int]:
 def _refuse_undecoded(name: str, text: str) -> None:
     bad = [at for at, line in enumerate(text.split("\n"), start=1) if undecoded(line)]
     if bad:
-        raise DataError.gather([f"{name}:{at}: not valid UTF-8" for at in bad])
+        raise DataError.gather(fault_lines(name, [Fault(at, NOT_UTF8) for at in bad]))
 
 
 def _refuse_more(name: str, text: str, end: int) -> None:

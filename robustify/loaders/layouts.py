@@ -15,9 +15,19 @@ from string import ascii_uppercase
 from robustify.errors import DataError, UsageError
 from robustify.loaders.answer_keys import BareNumbers
 from robustify.loaders.datasets import LAYOUTS, NAMED_BY_READER, OWN, BenchmarkLayout
-from robustify.loaders.fields import KEYS, KNOWN_NAMES, AmbiguousError, complete, read_fields, shape
+from robustify.loaders.fields import KEYS, KNOWN_NAMES, AmbiguousError, bare, complete, read_fields, shape
 from robustify.loaders.loaded import FieldMap
-from robustify.loaders.rows import Cells, Fault, RawItem, Read, SourceRow, SourceTable, has, rows_or_faults
+from robustify.loaders.rows import (
+    Cells,
+    Fault,
+    RawItem,
+    Read,
+    SourceRow,
+    SourceTable,
+    has,
+    name_like,
+    rows_or_faults,
+)
 from robustify.redaction.text import KeptHere
 
 ROWS_LOOKED_AT = 200
@@ -148,16 +158,22 @@ def field_map(name: str, table: SourceTable, said: FieldMap) -> FieldMap:
     except AmbiguousError as error:
         raise DataError(
             f"{name}: holds no items of a known layout ({error}); {_columns(table)}; expected it "
-            "to be said which is which: write `fields: {stem: NAME, choices: NAME or [NAME, NAME], key: NAME}`"
+            "to be said which is which: write `fields: {stem: NAME, choices: NAME or [NAME, NAME], key: NAME}` in a "
+            "config, or `--map stem=NAME --map choices=NAME,NAME --map key=NAME`"
         ) from None
 
 
 def _columns(table: SourceTable) -> str:
     names, what = list(table.rows[0].cells), "columns" if table.literals else "fields"
     # Without a header the first record stands where the names should be, and that would be item text; and an
-    # object may be keyed by its question. So names are shown only where they are plainly names.
-    plain = all(re.fullmatch(r"#?[A-Za-z_][\w.\-]{0,39}", name) for name in names)
-    if not plain or (table.literals and not any(name.casefold() in KNOWN_NAMES for name in names)):
+    # object may be keyed by its question. So names are shown only where they are plainly names: single words of which
+    # one is a usual name, or a few words each of which two are.
+    known = sum(bare(name) in KNOWN_NAMES for name in names)
+    if all(re.fullmatch(r"#?[A-Za-z_][\w.\-]{0,39}", name) for name in names):
+        shown = known > 0 or not table.literals
+    else:
+        shown = known > 1 and all(map(name_like, names))
+    if not shown:
         return f"found {what}: {len(names)} (names not shown: they may be text of an item)"
     return f"found the {what} {', '.join(names)}"
 

@@ -4,6 +4,7 @@ A cell of the wrong type is refused by its field and type, never by its value. R
 """
 
 import re
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -16,6 +17,9 @@ V = TypeVar("V")
 T = TypeVar("T")
 Cells = Mapping[str, object]
 """One row by field name."""
+MOST_OF_A_KIND = 5
+"""Faults of one kind that are each given a line."""
+_NUMBERS = re.compile(r"(?<=key )[A-Z]\b|[0-9]+")
 _UNDECODED = re.compile("[\udc80-\udcff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
@@ -69,6 +73,7 @@ class RawItem(KeptHere):
     group: str = ""
 
 
+NOT_UTF8 = "not valid UTF-8"
 Read = Callable[[Cells], RawItem]
 """How a layout reads a row; raises ItemError where the row cannot be an item."""
 
@@ -85,6 +90,45 @@ def rows_or_faults(
         except ItemError as error:  # noqa: PERF203
             faults.append(Fault(row.line, str(error)))
     return made, faults
+
+
+def spans(lines: Sequence[int], most: int = 5) -> str:
+    """Line numbers in words: `2 to 25`, `2, 4, 6 to 9`; of more than `most` runs only how many lines are left."""
+    runs: list[list[int]] = []
+    for line in sorted(set(lines)):
+        if runs and line == runs[-1][-1] + 1:
+            runs[-1] = [runs[-1][0], line]
+        else:
+            runs.append([line])
+    shown = [" to ".join(map(str, run)) for run in runs[:most]]
+    left = sum(run[-1] - run[0] + 1 for run in runs[most:])
+    return ", ".join(shown) + (f" and {left:,} more" if left else "")
+
+
+def fault_lines(name: str, faults: Sequence[Fault]) -> list[str]:
+    """A line for each fault, and one alone for all of a kind that more than `MOST_OF_A_KIND` rows have."""
+    kinds: dict[str, list[Fault]] = {}
+    for fault in faults:
+        kinds.setdefault(_NUMBERS.sub("0", fault.reason), []).append(fault)
+    lines: list[tuple[int, str]] = []
+    for alike in kinds.values():
+        first = alike[0]
+        says = first.reason + _mend(name, first.reason)
+        if len(alike) <= MOST_OF_A_KIND:
+            lines.append((first.line, f"{name}:{first.line}: {says}"))
+            lines += [(fault.line, f"{name}:{fault.line}: {fault.reason}") for fault in alike[1:]]
+        else:
+            same = "" if len({fault.reason for fault in alike}) == 1 else "the first: "
+            places = spans([fault.line for fault in alike])
+            lines.append((first.line, f"{name}: {len(alike):,} lines ({places}): {same}{says}"))
+    return [text for _, text in sorted(lines, key=lambda line: line[0])]
+
+
+def _mend(name: str, reason: str) -> str:
+    if reason != NOT_UTF8:
+        return ""
+    file = shlex.quote(name)
+    return f"; save it as UTF-8, or try `iconv -f WINDOWS-1252 -t UTF-8 {file} > utf8-{file}`"
 
 
 def undecoded(text: str) -> bool:

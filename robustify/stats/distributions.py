@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterable
 
 import numpy as np
-from scipy.special import gammaln, ndtr
 
 from robustify.arrays import Floats, Ints, coded
 from robustify.stats.intervals import Interval
@@ -41,6 +40,8 @@ def poisson_binomial(p: Floats) -> Floats:
 def _binomial(n: int, q: float) -> tuple[int, Floats]:
     if q == 1:
         return n, np.ones(1)
+    from scipy.special import gammaln  # only what needs it pays for the import
+
     x = np.arange(n + 1, dtype=np.float64)
     log = gammaln(n + 1) - gammaln(x + 1) - gammaln(n - x + 1) + x * math.log(q) + (n - x) * math.log1p(-q)
     return _trimmed(0, np.asarray(np.exp(log), dtype=np.float64))
@@ -93,6 +94,8 @@ def total(parts: Iterable[tuple[int, Floats]]) -> tuple[int, Floats]:
 
 
 def _hypergeometric(failures: int, successes: int, kept: int) -> tuple[int, Floats]:
+    from scipy.special import gammaln
+
     x = np.arange(max(0, kept - failures), min(kept, successes) + 1, dtype=np.float64)
     log = -(
         gammaln(x + 1) + gammaln(successes - x + 1) + gammaln(kept - x + 1) + gammaln(failures - kept + x + 1)
@@ -116,6 +119,8 @@ def _drawn_sum(kinds: Ints, counts: Ints, kept: int, size: int) -> Floats:
 
 
 def _normal_sum(values: Ints, kept: int) -> tuple[int, Floats]:
+    from scipy.special import ndtr
+
     n, mean = len(values), kept * float(values.mean())
     error = math.sqrt(kept * (n - kept) / (n - 1) * float(values.var()))
     first, last = math.floor(mean - 14 * error), math.ceil(mean + 14 * error)

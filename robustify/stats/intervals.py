@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
-from scipy.special import betaincinv, stdtrit
 
 from robustify.arrays import Floats, Ints, coded
 
@@ -79,6 +78,8 @@ def effective_size(credit: Floats, groups: Ints | None = None, level: float = 0.
     if not square:
         return float(n)
     variance = square / n**2 * drawn / (drawn - 1)
+    from scipy.special import stdtrit  # only what needs it pays for the import
+
     tail, heavy = 0.5 + level / 2, drawn * float((off**4).sum()) / square**2
     free = max(1.0, min(drawn - 1.0, 2 * drawn / max(heavy - 1, _TINY)))
     fewer = float(stdtrit(n - 1, tail) / stdtrit(free, tail)) ** 2
@@ -106,6 +107,8 @@ def clopper_pearson(x: float, n: float, level: float = 0.95) -> Interval:
     """
     if n == 0:
         return 0.0, 1.0
+    from scipy.special import betaincinv
+
     tail = (1 - level) / 2
     low = 0.0 if x <= 0 else float(betaincinv(x, n - x + 1, tail))
     high = 1.0 if x >= n else float(betaincinv(x + 1, n - x, 1 - tail))

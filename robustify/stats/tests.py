@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
-from scipy.special import bdtr, ndtr, stdtrit
 
 from robustify.arrays import Floats, Ints
 from robustify.stats.distributions import LATTICE, LEAST_LATTICE_P, lattice_tail
@@ -52,6 +51,8 @@ def mcnemar_exact(b: int, c: int) -> float:
     """Two-sided exact p of b against c discordant pairs (McNemar 1947, binomial form)."""
     if b + c == 0:
         return 1.0
+    from scipy.special import bdtr  # only what needs it pays for the import
+
     return float(min(1.0, 2 * bdtr(min(b, c), b + c, 0.5)))
 
 
@@ -138,6 +139,8 @@ def paired_difference(credit: Floats, other: Floats, groups: Ints | None = None)
         off = np.bincount(together, weights=d) - middle * np.bincount(together)
         spread = float(off @ off) + (1 - middle) ** 2 + (1 + middle) ** 2
         error = math.sqrt(spread * (drawn + 2) / (drawn + 1)) / wide
+        from scipy.special import stdtrit
+
         z = float(stdtrit(drawn - 1, 0.975))
     return Difference(value, n, (max(-1.0, middle - z * error), min(1.0, middle + z * error)), error)
 
@@ -161,6 +164,8 @@ def sign_flip(sums: Ints) -> float:
     if int(size.max()) == 1:
         return mcnemar_exact((total + distance) // 2, (total - distance) // 2)
     if total >= LATTICE:
+        from scipy.special import ndtr
+
         return max(LEAST_LATTICE_P, float(2 * ndtr(-distance / math.sqrt(float(size @ size)))))
     kinds, counts = np.unique(size, return_counts=True)
     steps = [(step, 0.5, n) for step, n in zip(kinds.tolist(), counts.tolist(), strict=True)]

@@ -98,7 +98,7 @@ def test_the_table_has_the_promised_shape_and_agrees_with_the_rows() -> None:
     assert isinstance(heuristics, dict)
     assert list(heuristics) == [h.name for h in HEURISTICS]
     longest = heuristics["longest_answer"]
-    assert set(longest) == {"value", "n", "ci", "ties"}
+    assert set(longest) == {"value", "n", "ci", "ties", "p", "p_holm"}
     assert (longest["value"], longest["n"], longest["ties"]) == (0.25, 4, 4)
     assert longest["ci"][0] < 0.25 < longest["ci"][1]
     rng = np.random.default_rng(3)
@@ -108,6 +108,7 @@ def test_the_table_has_the_promised_shape_and_agrees_with_the_rows() -> None:
     assert isinstance(from_items, dict)
     for name, row in from_items.items():
         assert from_rows[name]["value"] == pytest.approx(row["value"])
+        assert from_rows[name]["p_holm"] == pytest.approx(row["p_holm"])
         assert from_rows[name]["ties"] == row["ties"]
 
 

@@ -158,11 +158,15 @@ def test_all_faults_of_a_file_are_given_at_once_in_the_order_of_its_lines(path: 
     )
 
 
-def test_beyond_twenty_faults_only_their_number_is_given(path: Path) -> None:
-    path.write_text("\n".join(row(id=str(n), key=9) for n in range(50)), "utf-8")
-    lines = refused(path).lines
-    assert len(lines) == 21
-    assert "30 more" in lines[-1]
+def test_more_than_five_faults_of_a_kind_are_one_line(path: Path) -> None:
+    keys = [9, 9, 1, 9, 9, 1, 7, 9, 1, 9, 9, 1, 9, 1, 9]
+    path.write_text("\n".join(row(id=str(n), key=key) for n, key in enumerate(keys)), "utf-8")
+    assert refused(path).lines == (
+        "items.jsonl: 10 lines (1 to 2, 4 to 5, 7 to 8, 10 to 11, 13 and 1 more): the first: key 9, but only 4 "
+        "choices (0 to 3)",
+    )
+    path.write_text("\n".join(row(id=str(n), key=9) for n in range(5)), "utf-8")
+    assert len(refused(path).lines) == 5
 
 
 def test_the_last_line_cut_off_is_named(path: Path) -> None:
@@ -178,12 +182,13 @@ def test_bytes_that_are_not_utf_8_are_named_by_line(path: Path) -> None:
     path.write_bytes(
         b"\n".join([good, row(id="b").encode().replace(b"stem?", b"\xff?"), good.replace(b'"a"', b'"\xe9"')])
     )
-    assert refused(path).lines == ("items.jsonl:2: not valid UTF-8", "items.jsonl:3: not valid UTF-8")
+    mend = "; save it as UTF-8, or try `iconv -f WINDOWS-1252 -t UTF-8 items.jsonl > utf8-items.jsonl`"
+    assert refused(path).lines == (f"items.jsonl:2: not valid UTF-8{mend}", "items.jsonl:3: not valid UTF-8")
     assert [q.line for q in load(Source(path=str(path), skip_bad=True)).quarantined] == [2, 3]
     path.write_bytes(b"[\n" + good + b",\n" + good.replace(b"stem?", b"\xff?") + b"]")
-    assert refused(path).lines == ("items.jsonl:3: not valid UTF-8",)
+    assert refused(path).lines == (f"items.jsonl:3: not valid UTF-8{mend}",)
     path.write_bytes(b"question,A,B,answer\nZQX?,x,y,A\nZQX \xff?,x,y,B\n")
-    assert refused(path).lines == ("items.jsonl:3: not valid UTF-8",)
+    assert refused(path).lines == (f"items.jsonl:3: not valid UTF-8{mend}",)
 
 
 def zipped(member: str) -> bytes:

@@ -1,11 +1,11 @@
 """The face: exit codes, what goes to stdout and what to stderr, and that nothing leaks or crashes."""
 
 import contextlib
+import csv
 import json
 import os
 import re
 import resource
-import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +20,7 @@ from robustify import cli, pipeline
 from robustify.config import shipped
 from robustify.item import Item
 from robustify.run import write_items
+from tests.support.fake_logs import jsonl, lm_eval_row, scores_for
 from tests.support.fake_scorer import FakeScorer, finds, likes_the_letter
 
 
@@ -193,7 +194,7 @@ def test_validate_and_heuristics_need_no_model(robustify, items: Path, config: P
         assert (ended["n_items"], ended["option_counts"]) == (8, {"4": 8})
         found = json.loads(robustify("heuristics", str(data), "--json").out)
         assert set(found) == {"n", "chance_accuracy", "heuristics"}
-        assert set(found["heuristics"]["longest_answer"]) == {"value", "n", "ci", "ties"}
+        assert set(found["heuristics"]["longest_answer"]) == {"value", "n", "ci", "ties", "p", "p_holm"}
     assert "longest_answer" in robustify("heuristics", str(items)).out
 
 
@@ -201,7 +202,7 @@ def test_validate_and_heuristics_need_no_model(robustify, items: Path, config: P
     ("args", "code", "part"),
     [
         (["nowhere.yaml"], 2, "no such config"),
-        (["validat", "x"], 2, "robustify"),
+        (["validat", "x"], 2, "did you mean validate?"),
         (["validate", "nowhere.jsonl"], 2, "nowhere.jsonl"),
         (["heuristics", "."], 2, "folder"),
         (["check", "nowhere"], 2, "no such folder"),
@@ -352,15 +353,31 @@ def test_streams_that_are_closed_or_full_give_a_documented_code(config: Path, sh
 
 
 @pytest.mark.slow
-def test_the_readme_s_commands_run(robustify, config: Path, tmp_path: Path) -> None:
+def test_the_readme_s_commands_run(
+    robustify, config: Path, toys: list[Item], monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    starts = [
+        b.strip().split("\n")
+        for b in re.findall(r"```text\n(.*?)```", text, re.S)
+        if b.startswith("robustify")
+    ]
+    assert len(starts) == 3
+    assert all(len(lines) < 10 for lines in starts)
+    items = [json.loads(line) for line in (shipped() / "data" / "benign_demo.jsonl").open(encoding="utf-8")]
+    with open("items.csv", "w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file)
+        table.writerow(["Question", "Option A", "Option B", "Option C", "Option D", "Correct Answer"])
+        table.writerows([row["stem"], *row["choices"], "ABCD"[row["key"]]] for row in items)
+    seen = [lm_eval_row(item, at, scores_for([at % 4])[0], hidden=True) for at, item in enumerate(toys)]
+    jsonl(Path("samples.jsonl"), seen)
     yaml = re.search(r"```yaml\n(.*?)```", text, re.S)
     assert yaml is not None
-    (tmp_path / "my_benchmark.yaml").write_text(yaml[1])
-    shutil.copyfile(shipped() / "data" / "benign_demo.jsonl", tmp_path / "items.jsonl")
-    block = next(
-        b for b in re.findall(r"```text\n(.*?)```", text, re.S) if b.startswith("robustify validate")
-    )
-    for line in block.strip().split("\n"):
-        words = re.split(r"\s{2,}", line)[0].split()[1:]
-        assert robustify(*words).code in ((0, 7) if words[0] == "check" else (0,)), line
+    Path("short.yaml").write_text(yaml[1].replace("items.jsonl", "items.csv"))
+    monkeypatch.setattr("robustify.models.pull", lambda name, *_: Path(name))
+    for lines in [*starts, ["robustify short.yaml -o short --limit 20"]]:
+        for line in lines:
+            words = re.split(r"\s{2,}", line)[0].split()[1:]
+            ended = robustify(*words)
+            judges = words[0] in ("check", "judge", "import", "items.csv", "items.yaml")
+            assert ended.code in ((0, 7) if judges else (0,)), (line, ended.err)

@@ -41,7 +41,7 @@ def test_what_would_be_refused_at_the_end_is_refused_at_the_start(
     tmp_path: Path, changes, reason: str
 ) -> None:
     with pytest.raises(UsageError, match=reason):
-        pipeline.foresee(config(**changes), tmp_path)
+        pipeline.robustify(config(**changes), tmp_path / "out", tmp_path)
 
 
 def test_a_model_is_looked_for_before_any_other_is_asked(
@@ -49,7 +49,8 @@ def test_a_model_is_looked_for_before_any_other_is_asked(
 ) -> None:
     monkeypatch.undo()
     both = config(models=[{"name": "smollm2-135m"}, {"name": "no-such-model"}])
-    monkeypatch.setattr(pipeline, "load_bench", lambda *_: pytest.fail("asked too early"))
+    monkeypatch.setattr(pipeline, "load_bench", lambda *_: None)
+    monkeypatch.setattr(pipeline, "ask_models", lambda *_: pytest.fail("asked too early"))
     with pytest.raises(Exception, match=r"robustify models pull|no such name"):
         pipeline.robustify(both, tmp_path / "out", tmp_path / "cache")
 

@@ -81,7 +81,7 @@ def refusal(found: Iterator[object]) -> tuple[str, ...]:
     [
         (SETS["bad rows"], {}, "the same id as line 4"),
         (rows(40)[:20] + rows(5), {}, "the same id as line 1"),
-        (rows(1, key=9) * 40, {}, "... and 20 more faults"),
+        (rows(1, key=9) * 40, {}, "40 lines (1 to 40): key 9, but only 3 choices"),
         ([{**row, "answer": 1 + i % 2} for i, row in enumerate(plain(60))], {}, "never 0"),
         (
             [{**row, "options": ["A", "B"]} for row in plain(60)],

@@ -441,18 +441,18 @@ def test_a_log_that_cannot_serve_is_refused_before_anybody_is_asked(
     config: Callable[..., Config], tmp_path: Path, items: list[Item]
 ) -> None:
     with pytest.raises(UsageError, match=r"nowhere\.jsonl"):
-        pipeline.foresee(config(logs=["nowhere.jsonl"]), tmp_path)
+        pipeline.require_models(config(logs=["nowhere.jsonl"]), tmp_path)
     with pytest.raises(UsageError, match="no part is called"):
-        pipeline.foresee(config(columns=["kee=a"]), tmp_path)
+        pipeline.require_models(config(columns=["kee=a"]), tmp_path)
     with pytest.raises(
         UsageError, match=r"logged: votes, but its logs hold full; expected .*role: under_test"
     ):
-        pipeline.foresee(config(), tmp_path)
+        pipeline.require_models(config(), tmp_path)
     other = logged(tmp_path / "blind", "any", items, PICKS["one"], hidden=True)
     with pytest.raises(
         UsageError, match=r"was asked in other words \(lm-eval\) than the other voters \(answer-v1, d4"
     ):
-        pipeline.foresee(config(logs=[str(other)], view="choices_only"), tmp_path)
+        pipeline.require_models(config(logs=[str(other)], view="choices_only"), tmp_path)
 
 
 def test_a_replayed_model_that_was_asked_in_our_words_votes_with_the_others(

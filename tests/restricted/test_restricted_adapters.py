@@ -75,8 +75,8 @@ def test_the_demo_runs_through_its_adapter_as_without_it(tmp_path: Path) -> None
 FAULTS: dict[str, tuple[dict, str]] = {
     "an unknown key": ({"sensitivty": "public"}, r"sensitivty: unknown key \(did you mean sensitivity\?\)"),
     "an unknown key below": ({"licence": {"name": "x", "sha256": "0" * 64, "urll": ""}}, r"did you mean url\?"),
-    "another format": ({"format": "robustify.adapter/2"}, "format: input should be 'robustify.adapter/1'"),
-    "a misspelt label": ({"sensitivity": "restrictd"}, "sensitivity: input should be 'public' or 'restricted'"),
+    "another format": ({"format": "robustify.adapter/2"}, "format: unknown; expected 'robustify.adapter/1'"),
+    "a misspelt label": ({"sensitivity": "restrictd"}, "sensitivity: unknown; expected 'public' or 'restricted'"),
     "a true label": ({"sensitivity": True}, "sensitivity: "),
     "no file": ({"data": {"root_env": "R", "files": []}}, "data.files: "),
     "a traversal": ({"data": {"root_env": "R", "files": [{"path": "../../x.jsonl"}]}}, "leaves the data folder"),

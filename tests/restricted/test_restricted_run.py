@@ -129,7 +129,7 @@ def test_while_it_runs_the_process_is_offline_private_and_leaves_no_dump(
     assert not list((mock / "out" / "run").glob(f"{TEMPORARY}*"))
 
 
-@pytest.mark.parametrize("step", ["foresee", "load_bench", "ask_models", "judged"])
+@pytest.mark.parametrize("step", ["require_settings", "load_bench", "require_models", "ask_models", "judged"])
 def test_a_run_that_fails_leaves_nothing(mock: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     def fail(*_: object) -> None:
         (Path(tempfile.gettempdir()) / "left").write_text(items(N)[0]["question"])

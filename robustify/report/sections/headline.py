@@ -263,6 +263,12 @@ def without_models(answers: Answers) -> list[str]:
     ]
 
 
+def two_voters(screen: Screen) -> tuple[str, ...]:
+    """A majority of two is both: whoever asks for it should know."""
+    both = screen.criterion == "majority" and len(screen.voters or {}) == 2
+    return ("note: a majority of two voters is both of them, the same as unanimous",) * both
+
+
 def closing(summary: Summary, folder: str) -> list[str]:
     """The last lines on the terminal: verdict, what was removed, what chance explains of it, the report."""
     with as_released(summary.release is not None):
@@ -289,6 +295,7 @@ def closing(summary: Summary, folder: str) -> list[str]:
                 for g in summary.guardrails
                 if g.passed is False and not summary.trial
             ),
+            *two_voters(screen),
             f"report: {PurePath(folder) / 'report.html'}",
             *([f"to publish: robustify export published {folder} -o DIR"] if whole_set else []),
         ]

@@ -1,0 +1,428 @@
+"""The first ten minutes of somebody with a small CSV: what each command says, and that it says what to do next."""
+
+import csv
+import importlib
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from robustify import cli, config, pipeline
+from robustify.cli import options
+from robustify.errors import ModelError
+from tests.support.fake_scorer import FakeScorer, finds
+
+HEAD = ("Question", "Option A", "Option B", "Option C", "Option D", "Correct Answer", "Category")
+PLAIN = ("question", "a", "b", "c", "d", "answer", "topic")
+N = 60
+DONE = (0, 7)
+"""A run is there; with 7 a guardrail keeps it from being exported."""
+
+
+def rows(n: int = N) -> list[list[str]]:
+    """Harmless items; the longest option is the key of every second one."""
+    out = []
+    for i in range(n):
+        options = [f"for {m} minutes" for m in (i + 3, i + 9, i + 20, i + 31)]
+        key = i * 7 % 4
+        if i % 2:
+            options[key] += ", and longer where the pan is cold"
+        out.append([f"How long does pan {i} simmer à la carte?", *options, "ABCD"[key], f"pans {i % 3}"])
+    return out
+
+
+def written(path: Path, head: tuple[str, ...] = HEAD, encoding: str = "utf-8", n: int = N) -> Path:
+    with path.open("w", newline="", encoding=encoding) as file:
+        csv.writer(file).writerows([head, *rows(n)])
+    return path
+
+
+@pytest.fixture
+def cooking(tmp_path: Path) -> Path:
+    return written(tmp_path / "cooking.csv")
+
+
+@pytest.fixture
+def models(monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def fake(model: object, _cache: Path, *, seal: bytes | None) -> Iterator[FakeScorer]:
+        yield FakeScorer(finds("longer"), name=model.name)  # type: ignore[attr-defined]
+
+    monkeypatch.setattr(pipeline, "open_scorer", fake)
+    monkeypatch.setattr(pipeline, "check_model", lambda *_: None)
+
+
+# ---- a file of items where a config is expected ----
+
+
+def test_a_file_of_items_says_in_one_line_what_to_do(robustify, cooking: Path) -> None:
+    ended = robustify("cooking.csv")
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert "`robustify cooking.csv --public`" in ended.err
+    assert "`robustify init cooking.csv`" in ended.err
+
+
+def test_a_public_file_is_audited_without_config_or_model(robustify, cooking: Path) -> None:
+    ended = robustify("cooking.csv", "--public", "--json")
+    assert ended.code in DONE, ended.err
+    tree = json.loads(ended.out)
+    assert tree["run"] == "results/cooking"
+    assert tree["summary"]["splits"]["all"] == N
+    assert Path("results/cooking/report.html").is_file()
+
+
+@pytest.mark.usefixtures("models")
+def test_models_of_the_command_line_are_asked_about_a_file(robustify, cooking: Path) -> None:
+    ended = robustify("cooking.csv", "--public", "-m", "smollm2-135m", "-o", "out", "--limit", "20", "--json")
+    assert list(json.loads(ended.out)["summary"]["screen"]["voters"]) == ["smollm2-135m"]
+    # A model as small as that cannot answer by letter.
+    assert json.loads(Path("out/run.json").read_text())["config"]["asking"]["mode"] == "text"
+
+
+def test_a_config_refuses_what_is_for_files(robustify, cooking: Path) -> None:
+    for option in (["--public"], ["--map", "key=Right"]):
+        ended = robustify("demo_benign.yaml", *option)
+        assert (ended.code, "config, which says it itself" in ended.err) == (2, True), ended.err
+
+
+def test_init_writes_a_config_that_runs(robustify, cooking: Path) -> None:
+    ended = robustify("init", "cooking.csv")
+    assert (ended.code, ended.out) == (0, "cooking.yaml\n"), ended.err
+    assert "next: " in ended.err
+    settings = config.load(Path("cooking.yaml"))
+    assert (settings.sensitivity, settings.models, settings.asking.mode) == ("public", (), "text")
+    assert settings.data[0].fields.key == "Correct Answer"
+    assert sum(line.lstrip().startswith("#") for line in Path("cooking.yaml").read_text().split("\n")) >= 6
+    assert robustify("cooking.yaml", "-o", "out").code in DONE
+    assert robustify("init", "cooking.csv").code == 2, "a config that is there is not replaced unasked"
+    assert robustify("init", "cooking.csv", "--force", "-o", "sub.yaml", "-m", "gemma3-270m", "-q").err == ""
+    assert config.load(Path("sub.yaml")).voters == ("gemma3-270m",)
+
+
+def test_init_names_data_relative_to_the_config(robustify, cooking: Path) -> None:
+    Path("configs").mkdir()
+    assert robustify("init", "cooking.csv", "-o", "configs/one.yaml").code == 0
+    assert robustify("validate", "configs/one.yaml").code == 0
+
+
+# ---- what is misspelt ----
+
+
+@pytest.mark.parametrize(
+    ("args", "holds", "lacks"),
+    [
+        (["validat", "cooking.csv"], "did you mean validate?", ".yaml"),
+        (["heuristic", "cooking.csv"], "did you mean heuristics?", ".yaml"),
+        (["validat"], "did you mean validate?", ".yaml"),
+        (["cookin.csv"], "no such file", "did you mean"),
+        (["sub/demo_benign.yam"], "no such file", "did you mean"),
+        (["demo_bening"], "did you mean demo_benign.yaml?", "mmlu"),
+    ],
+)
+def test_commands_are_suggested_and_paths_are_not(
+    robustify, cooking: Path, args, holds: str, lacks: str
+) -> None:
+    ended = robustify(*args)
+    assert (ended.code, ended.err.count("\n")) == (2, 1)
+    assert holds in ended.err
+    assert lacks not in ended.err
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("name: a b", "name: is no name; expected up to 64 letters"),
+        ("name: [x]", "name: has the wrong shape; expected text"),
+        ("limit: many", "limit: has the wrong shape; expected a whole number"),
+        ("limit: 0", "limit: is out of range; expected a number of 1 or more"),
+        ("models: [{name: m, api: x}]", "models[0].api: unknown key"),
+        ("sensitivity: secret", "sensitivity: unknown; expected 'public' or 'restricted'"),
+        (
+            "data: {path: cooking.csv, fields: {choices: 7}}",
+            "data[0].fields.choices: has the wrong shape; expected text or a list",
+        ),
+    ],
+)  # fmt: skip
+def test_faults_of_a_config_use_no_words_of_a_library(robustify, cooking: Path, line: str, says: str) -> None:
+    key = line.partition(":")[0]
+    base = {"name": "t", "sensitivity": "public", "data": "cooking.csv", "models": "[]"}
+    Path("c.yaml").write_text("\n".join([line, *(f"{k}: {v}" for k, v in base.items() if k != key)]))
+    ended = robustify("c.yaml")
+    assert ended.code == 2
+    assert ended.err.strip().split("\n") == [f"robustify: c.yaml: {says}{ended.err.strip().split(says)[-1]}"]
+    assert not re.search(r"should|valid|pattern|pydantic|str\b|int\b", ended.err)
+
+
+# ---- validate ----
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        HEAD,
+        ("question", "a)", "b)", "c)", "d)", "correct answer", "topic"),
+        ("Question Text", "(A)", "(B)", "(C)", "(D)", "Correct Option", "Subject"),
+        ("Prompt", "Option-1", "Option-2", "Option-3", "Option-4", "right_answer", "Topic"),
+    ],
+)
+def test_the_headers_of_spreadsheets_are_understood(robustify, tmp_path: Path, head: tuple[str, ...]) -> None:
+    written(tmp_path / "cooking.csv", head)
+    tree = json.loads(robustify("validate", "cooking.csv", "--json").out)
+    assert tree["n_items"] == N
+    assert tree["data"]["fields"]["key"] == head[5]
+    assert list(tree["key_positions"]) == ["0", "1", "2", "3"]
+    plain = written(tmp_path / "plain.csv", PLAIN)
+    assert (
+        json.loads(robustify("validate", plain.name, "--json").out)["key_positions"] == tree["key_positions"]
+    )
+
+
+def test_a_key_may_name_its_column(robustify, tmp_path: Path) -> None:
+    table = [[*row[:5], f"Option {row[5]}", row[6]] for row in rows()]
+    with (tmp_path / "c.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([HEAD, *table])
+    assert json.loads(robustify("validate", "c.csv", "--json").out)["key_positions"] == {
+        str(k): 15 for k in range(4)
+    }
+
+
+def test_two_columns_that_could_be_the_key_are_refused(robustify, tmp_path: Path) -> None:
+    written(tmp_path / "c.csv", ("Question", "A", "B", "C", "Correct Answer", "correct_answer", "Topic"))
+    ended = robustify("validate", "c.csv")
+    assert (ended.code, "could each be the key" in ended.err) == (3, True), ended.err
+
+
+def test_validate_begins_with_the_verdict_and_ends_with_a_block_to_paste(robustify, cooking: Path) -> None:
+    lines = robustify("validate", "cooking.csv").out.rstrip("\n").split("\n")
+    assert lines[0] == f"cooking: {N} items, ready to audit"
+    assert any(re.fullmatch(r"  keys +A 15, B 15, C 15, D 15", line) for line in lines), lines
+    at = lines.index("data:")
+    Path("c.yaml").write_text("\n".join(["name: c", "sensitivity: public", "models: []", *lines[at:]]))
+    assert json.loads(robustify("validate", "c.yaml", "--json").out)["n_items"] == N
+
+
+def test_one_item_is_one_item(robustify, tmp_path: Path) -> None:
+    written(tmp_path / "one.csv", n=1)
+    said = robustify("validate", "one.csv").out + robustify("heuristics", "one.csv").out
+    assert "1 item" in said
+    assert "1 items" not in said
+
+
+def test_bytes_of_another_encoding_are_one_line_with_the_mend(robustify, tmp_path: Path) -> None:
+    written(tmp_path / "cooking.csv", encoding="cp1252")
+    ended = robustify("validate", "cooking.csv")
+    assert (ended.code, ended.err.count("\n")) == (3, 1)
+    assert f"{N} lines (2 to {N + 1}): not valid UTF-8" in ended.err
+    command = re.search("`iconv (.*?)`", ended.err)
+    assert command is not None
+    subprocess.run(["bash", "-c", f"iconv {command[1]}"], check=True)
+    assert robustify("validate", "utf8-cooking.csv").code == 0
+
+
+def test_at_most_five_of_each_fault_are_listed(robustify, tmp_path: Path) -> None:
+    table = rows()
+    for at in range(10, 22):
+        table[at][5] = "E"
+    table[30][5] = table[31][5] = ""
+    with (tmp_path / "bad.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([HEAD, *table])
+    lines = robustify("validate", "bad.csv").err.strip().split("\n")
+    assert len(lines) == 3
+    assert "12 lines (12 to 23): key E, but only 4 choices" in lines[0]
+    assert [line.split(": ")[1] for line in lines[1:]] == ["bad.csv:32", "bad.csv:33"]
+    said = robustify("validate", "bad.csv", "--skip-bad").out
+    assert said.startswith(f"bad: {N - 14} items, 14 rows set aside")
+
+
+def test_a_header_that_says_little_is_mapped_on_the_command_line(robustify, tmp_path: Path) -> None:
+    head = ("Question", "First try", "Second try", "Third try", "Fourth try", "Correct Answer", "Topic")
+    written(tmp_path / "c.csv", head)
+    refused = robustify("validate", "c.csv")
+    assert refused.code == 3
+    assert "First try, Second try, Third try" in refused.err
+    assert "--map" in refused.err
+    choices = "choices=" + ",".join(head[1:5])
+    assert json.loads(robustify("validate", "c.csv", "--map", choices, "--json").out)["n_items"] == N
+    one_each = [word for name in head[1:5] for word in ("--map", f"choices={name}")]
+    assert robustify("heuristics", "c.csv", *one_each).code == 0
+    assert robustify("c.csv", "--public", "--map", choices, "-o", "out").code in DONE
+    assert robustify("init", "c.csv", "--map", choices).code == 0
+    assert robustify("validate", "c.yaml").code == 0
+
+
+@pytest.mark.parametrize("said", ["stem", "stem=", "=x", "stm=Question", "key_is=word"])
+def test_a_wrong_map_is_refused(robustify, cooking: Path, said: str) -> None:
+    ended = robustify("validate", "cooking.csv", "--map", said)
+    assert (ended.code, ended.err.count("\n")) == (2, 1)
+
+
+# ---- heuristics ----
+
+
+def test_heuristics_are_sorted_starred_and_concluded(robustify, cooking: Path) -> None:
+    lines = robustify("heuristics", "cooking.csv").out.rstrip("\n").split("\n")
+    assert re.match(r"The options alone give keys away: (longest|most).* is right in ", lines[0])
+    table = json.loads(robustify("heuristics", "cooking.csv", "--json").out)["heuristics"]
+    shown = [re.match(r"([* ]) (\w+) +([0-9.]+) ?%", line) for line in lines[2:]]
+    found = [(match[2], match[1]) for match in shown if match is not None]
+    assert [name for name, _ in found] == sorted(table, key=lambda name: -table[name]["value"])
+    assert {name for name, star in found if star == "*"} == {
+        n for n, r in table.items() if r["p_holm"] <= 0.05
+    }
+    assert "longest_answer" in {name for name, star in found if star == "*"}
+
+
+def test_heuristics_name_the_items_that_a_starred_rule_finds(robustify, cooking: Path) -> None:
+    tree = json.loads(robustify("heuristics", "cooking.csv", "--items", "--json").out)
+    longest = {row["item"] for row in tree["items"] if "longest_answer" in row["rules"]}
+    assert longest >= {f"cooking-{i + 1:04d}" for i in range(1, N, 2)}
+    assert [len(row["rules"]) for row in tree["items"]] == sorted(
+        (len(row["rules"]) for row in tree["items"]), reverse=True
+    )
+    said = robustify("heuristics", "cooking.csv", "--items").out
+    assert "cooking.csv:3  cooking-0002  " in said
+
+
+# ---- what every command has ----
+
+
+def test_every_command_is_quiet_prints_json_and_has_colour_alike() -> None:
+    from tools.docs.build import _walk
+
+    for name, command in _walk("robustify", cli.cli):
+        if not hasattr(command, "commands") and name != "robustify gate":
+            options = {name for option in command.params for name in (*option.opts, *option.secondary_opts)}
+            assert {"--json", "-q", "--quiet", "--color", "--no-color"} <= options, name
+
+
+def test_quiet_says_nothing_and_json_is_one_object(robustify, cooking: Path) -> None:
+    assert robustify("validate", "cooking.csv", "-q")[1:] == ("", "")
+    assert json.loads(robustify("init", "cooking.csv", "--json", "-q").out) == {"printed": ["cooking.yaml"]}
+    ended = robustify("validate", "nowhere.csv", "-q")
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+
+
+def test_completion_names_commands(cooking: Path) -> None:
+    env = {"_ROBUSTIFY_COMPLETE": "bash_complete", "COMP_WORDS": "robustify heur", "COMP_CWORD": "1"}
+    code = "import sys; sys.argv = ['robustify']; from robustify import cli; cli.main()"
+    root = str(Path(cli.__file__).parents[2])
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**env, "PYTHONPATH": root},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "heuristics" in done.stdout
+
+
+# ---- before the first model ----
+
+
+def test_data_is_checked_before_models_are_demanded(robustify, tmp_path: Path) -> None:
+    written(tmp_path / "cooking.csv", encoding="cp1252")
+    ended = robustify("cooking.csv", "--public", "-m", "smollm2-135m")
+    assert (ended.code, "not valid UTF-8" in ended.err) == (3, True), ended.err
+    written(tmp_path / "cooking.csv")
+    ended = robustify("cooking.csv", "--public", "-m", "smollm2-135m")
+    assert ended.code == 5
+    assert re.search(r"robustify models pull smollm2-135m \(fetches [0-9]+ MB\)", ended.err)
+    assert not Path("results").exists()
+
+
+def test_the_size_of_a_download_is_said_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pulling = importlib.import_module("robustify.models.pull")
+    said: list[str] = []
+
+    def offline(*_: object) -> Path:
+        raise ModelError("offline")
+
+    monkeypatch.setattr(pulling, "_download", offline)
+    with pytest.raises(ModelError):
+        pulling.pull("smollm2-135m", tmp_path, said.append)
+    assert re.search(r"[0-9]+ MB to fetch, 538 MB on disk", "\n".join(said))
+
+
+def test_loading_is_said_at_once_and_progress_without_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with options.watcher()("loading one", 1200) as progress:
+        assert capsys.readouterr().err == "robustify: loading one (1,200 requests) ...\n"
+        monkeypatch.setattr(options, "EVERY_SECONDS", 0)
+        progress(300)
+        assert re.match(
+            r"robustify: one: 300 of 1,200 requests in \d+ s, about \d+ s left", capsys.readouterr().err
+        )
+
+
+@pytest.mark.usefixtures("models")
+def test_a_dry_run_says_what_it_takes_and_asks_nothing(
+    robustify, cooking: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "ask_models", lambda *_: pytest.fail("asked"))
+    ended = robustify("cooking.csv", "--public", "-m", "smollm2-135m", "--dry-run")
+    assert ended.code == 0, ended.err
+    assert re.search(r"smollm2-135m  about [\d,]+ requests, [\d,]+ tokens, about ", ended.out)
+    assert "MB to fetch first: robustify models pull smollm2-135m" in ended.out
+    assert not Path("results").exists()
+    (need,) = json.loads(
+        robustify("cooking.csv", "--public", "-m", "smollm2-135m", "--dry-run", "--json").out
+    )["models"]
+    assert need["requests"] > N * 4
+    assert "no model to ask" in robustify("cooking.csv", "--public", "--dry-run").out
+
+
+@pytest.mark.usefixtures("models")
+@pytest.mark.parametrize("long", [True, False])
+def test_a_run_of_over_a_minute_is_announced(
+    robustify, cooking: Path, monkeypatch: pytest.MonkeyPatch, long: bool
+) -> None:
+    from robustify import forecast
+
+    monkeypatch.setattr(forecast, "flops", lambda: 1e6 if long else 1e18)
+    said = robustify("cooking.csv", "--public", "-m", "smollm2-135m", "-o", "out", "--limit", "8").err
+    assert ("requests, " in said) is long
+
+
+# ---- judging again ----
+
+
+@pytest.mark.usefixtures("models")
+def test_judging_again_keeps_the_old_verdict_unless_asked(robustify, cooking: Path) -> None:
+    assert robustify("cooking.csv", "--public", "-m", "one", "-m", "two", "-o", "out", "-q").code in DONE
+    before = Path("out/run.json").read_bytes()
+    again = robustify("judge", "out", "--criterion", "majority")
+    assert again.code in DONE, again.err
+    assert Path("out/run.json").read_bytes() == before
+    assert json.loads(Path("out-majority/summary.json").read_text())["screen"]["criterion"] == "majority"
+    assert "both of them, the same as unanimous" in again.out
+    assert "unanimous" not in robustify("judge", "out", "--criterion", "1-of-2").out
+    assert robustify("judge", "out", "--criterion", "majority", "--replace").code in DONE
+    assert Path("out/run.json").read_bytes() != before
+    assert robustify("judge", "out", "--replace", "-o", "x").code == 2
+
+
+# ---- what is small is said in a moment ----
+
+
+@pytest.mark.parametrize("command", ["validate", "heuristics"])
+def test_a_small_file_pays_for_no_heavy_import(tmp_path: Path, command: str) -> None:
+    written(tmp_path / "cooking.csv")
+    code = (
+        f"import sys; sys.argv = ['robustify', {command!r}, 'cooking.csv', '-q']\n"
+        "from robustify import cli\n"
+        "try:\n    cli.main()\nexcept SystemExit as ended:\n    assert not ended.code, ended.code\n"
+        "heavy = {'scipy', 'pyarrow', 'sklearn', 'torch', 'jinja2', 'pandas'}\n"
+        "print(sorted(heavy & {m.split('.')[0] for m in sys.modules}))"
+    )
+    root = str(Path(cli.__file__).parents[2])
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env={"PYTHONPATH": root, "PATH": ""}, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.stdout.strip() == "[]", done.stderr
