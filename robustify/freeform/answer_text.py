@@ -1,4 +1,4 @@
-"""What an answer says: reasoning cut off, words folded for comparison, refusals, formulas, the part with the result.
+"""What an answer says: reasoning cut off, words folded for comparison, refusals, formulas.
 
 Reasoning is cut in one pass over its tags, whatever they enclose: nested pairs by depth; a closing tag without an
 opening one drops everything before it, an opening tag without a closing one everything after it. Nothing inside
@@ -30,6 +30,11 @@ _FAMILY = {"thinking": "think", "thoughts": "thought"}
 _CHANNEL, _MESSAGE = "<|channel|>", "<|message|>"
 _FINAL = re.compile(r"<\|channel\|>\s*final\b", re.IGNORECASE)
 _ENDS = ("<|end|>", "<|return|>", "<|start|>", _CHANNEL)
+
+
+def word_set(text: str) -> frozenset[str]:
+    """The words of a closed list."""
+    return frozenset(text.split())
 
 
 def last_match(pattern: "re.Pattern[str]", text: str) -> "re.Match[str] | None":
@@ -107,6 +112,8 @@ def _channels(text: str) -> ReasoningSplit:
 
 
 _TOKEN = re.compile(r"(?<!\w)-?\d+(?:[.,:/]\d+)*%?|[^\W\d_]+(?:['’][^\W\d_]+)*\d*|\w+")
+_SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
+_SUPERSCRIPT = re.compile("[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 _ARTICLES = frozenset(("a", "an", "the"))
 _EMPHASIS = re.compile(r"(?<!\w)(\*{1,3}|_{1,3}|`{1,3})(?=\S)([^*_`\n]{1,300}?)(?<=\S)\1(?!\w)")
 _SYMBOLIC = re.compile(
@@ -132,22 +139,44 @@ _REFUSAL_ALONE = re.compile(
     r"|(?:not\s+enough|insufficient)\s+information)\W*",
     re.IGNORECASE,
 )
+_POLITE = re.compile(
+    r"\W*(?:please|sorry|apologies|unfortunately|i(?:['’]?m|\s+am)\s+(?:so\s+|very\s+)?(?:sorry|afraid)|if\s+you"
+    r"|(?:could|can|would)\s+you|let\s+me\s+know)\b",
+    re.IGNORECASE,
+)
+_GUESS = re.compile(
+    r"\b(?:but|however|though|although|guess|perhaps|maybe|probably|likely|think|believe|would|must|answer\s+is)\b|[:;]",
+    re.IGNORECASE,
+)
 REFUSAL_WORDS = 40
-"""Words up to which a text that begins like a refusal is one; a longer one goes on to say something."""
+"""Words up to which a text may be a refusal; a longer one says something."""
+
+
+def powers_marked(text: str) -> str:
+    """A text whose superscripts are written `^2`: NFKC would make "10²" the same as "102"."""
+    return _SUPERSCRIPT.sub(lambda m: "^" + m[0].translate(_SUPERSCRIPTS), text)
 
 
 def plain_text(text: str) -> str:
-    """NFKC, blanks collapsed, Markdown emphasis taken off."""
-    return _EMPHASIS.sub(r"\2", " ".join(unicodedata.normalize("NFKC", text).split()))
+    """Powers marked, NFKC, blanks collapsed, Markdown emphasis taken off."""
+    return _EMPHASIS.sub(r"\2", " ".join(unicodedata.normalize("NFKC", powers_marked(text)).split()))
+
+
+def written_tokens(text: str) -> tuple[str, ...]:
+    """The words and numbers of a text as they are cased, articles left out; "0.5" and "-5" are one token each."""
+    found = _TOKEN.findall(plain_text(text).replace("’", "'").replace("\u2212", "-"))
+    # The last word is no article, nor is a capital within ("Vitamin A", "type A influenza").
+    return tuple(
+        token
+        for place, token in enumerate(found)
+        if token.casefold() not in _ARTICLES or place + 1 == len(found) or (place and token == "A")
+    )
 
 
 @lru_cache(maxsize=4096)
 def normalize_tokens(text: str) -> tuple[str, ...]:
-    """The words and numbers of a text, folded, articles left out. "0.5" and "-5" are one token each."""
-    folded = plain_text(text).casefold().replace("’", "'").replace("\u2212", "-")
-    tokens = tuple(_TOKEN.findall(folded))
-    # A text that is an article alone may be the letter A.
-    return tuple(token for token in tokens if token not in _ARTICLES) or tokens
+    """`written_tokens`, folded."""
+    return tuple(token.casefold() for token in written_tokens(text))
 
 
 def squash(text: str) -> str:
@@ -162,43 +191,17 @@ def is_symbolic(text: str) -> bool:
 
 
 def is_refusal(text: str) -> bool:
-    """Whether a short text says that there is no answer: it begins so, or says nothing else."""
+    """Whether every sentence of a short text says that there is no answer, and none goes on to guess."""
     if len(text) > 1000 or len(text.split()) > REFUSAL_WORDS:
         return False
-    return _REFUSAL.match(text) is not None or _REFUSAL_ALONE.fullmatch(text) is not None
-
-
-_BOXED = re.compile(r"\\(?:boxed|fbox)\s?\{")
-_MARKER = re.compile(
-    r"\b(?:final\s+answer|answer|result)\b[*_]*\s*(?:is|:|=)[*_:]*|####|<answer>", re.IGNORECASE
-)
-_END = re.compile(r"</answer>", re.IGNORECASE)
-
-
-def final_segment(text: str) -> str:
-    """The part of an answer that gives its result: the last box, or what follows the last announcement, or all."""
-    box = _last_box(text)
-    if box is not None:
-        return box
-    marker = last_match(_MARKER, text)
-    if marker is None:
-        return text.strip()
-    after = text[marker.end() :]
-    if marker[0].lower() == "<answer>":
-        after = _END.split(after, maxsplit=1)[0]
-    # An announcement with nothing behind it announces nothing.
-    return after.strip() or text.strip()
-
-
-def _last_box(text: str) -> str | None:
-    """The content of the last balanced box."""
-    for opened in reversed(list(_BOXED.finditer(text))[-20:]):
-        depth = 1
-        for brace in re.finditer(r"[{}]", text[opened.end() : opened.end() + 2000]):
-            depth += 1 if brace[0] == "{" else -1
-            if depth == 0:
-                return text[opened.end() : opened.end() + brace.start()].strip()
-    return None
+    if _REFUSAL_ALONE.fullmatch(text):
+        return True
+    parts = [part for part in re.split(r"(?<=[.!?])\s+", text.strip()) if part]
+    begun = [_REFUSAL.match(part) for part in parts]
+    return any(begun) and all(
+        not _GUESS.search(part, match.end()) if match else _POLITE.match(part) is not None
+        for match, part in zip(begun, parts, strict=True)
+    )
 
 
 LONG = 20_000

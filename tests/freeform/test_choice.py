@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from robustify.errors import UsageError
 from robustify.freeform.answer_text import is_refusal, is_symbolic, normalize_tokens, squash
+from robustify.freeform.grade.choice import find_choice
 from tests.freeform.scripted import grade_explanation, grade_mcq
 from tests.support.cost import costs_at_most
 
@@ -16,7 +17,7 @@ HIDDEN = [
     ("mitochondria", S, 1, "equal"),
     ("Mitochondria.", S, 1, "equal"),
     ("**the Mitochondria**", S, 1, "equal"),
-    ("It is the mitochondria.", S, 1, "contained"),
+    ("It is the mitochondria.", S, 1, "equal"),
     ("<think>nucleus?</think>mitochondria", S, 1, "equal"),
     ("Not sure between them. Answer: mitochondria", S, 1, "equal"),
     ("the powerhouse", S, 1, "equal"),
@@ -28,14 +29,14 @@ HIDDEN = [
     ("I would say the ribosome", S, 0, "other_option"),
     ("mitochondria and nucleus", S, 0, "multiple_options"),
     ("mitochondria or the nucleus membrane", S, 0, "multiple_options"),
-    ("not the mitochondria", J, None, "negation"),
-    ("mitochondria is incorrect", J, None, "negation"),
-    ("isn't it the mitochondria", J, None, "negation"),
-    ("anything but mitochondrial", J, None, "no_option_named"),
-    ("the organelle that makes ATP", J, None, "no_option_named"),
+    ("not the mitochondria", J, None, "no_option_alone"),
+    ("mitochondria is incorrect", J, None, "no_option_alone"),
+    ("isn't it the mitochondria", J, None, "no_option_alone"),
+    ("anything but mitochondrial", J, None, "no_option_alone"),
+    ("the organelle that makes ATP", J, None, "no_option_alone"),
     ("mitochondria → ATP", J, None, "symbolic"),
     ("The mitochondria is one organelle with its own genome that once was free, and it makes most of all ATP", J, None,
-     "no_option_named"),
+     "no_option_alone"),
     ("A", N, 0, "letter_without_options"),
     ("(B)", N, 0, "letter_without_options"),
     ("Option A", N, 0, "letter_without_options"),
@@ -181,16 +182,20 @@ def test_the_longest_answer_that_is_read_takes_bounded_time(text: str) -> None:
     costs_at_most(200, lambda: grade_mcq(text, OPTIONS, 0))
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "It is definitely not caused by the bacterium E coli",
-        "Anything except what people usually say, E coli",
-    ],
-)
-def test_a_denial_far_before_the_option_leaves_it_undecided(answer: str) -> None:
-    found = grade_mcq(answer, ("E coli", "yeast", "moss", "sand"), 0)
-    assert (found.status, found.reason) == ("needs_judge", "negation")
+SHOWN = [
+    ("B", S, 1), ("b", S, 1), ("(B)", S, 1), ("B.", S, 1), ("The answer is B.", S, 1), ("**B**", S, 1), ("Option B", S, 1),
+    ("B. blue", S, 1), ("blue", S, 1), ("A", S, 0), ("red", S, 0), ("A) red", S, 0), ("B. red", J, None), ("E", J, None),
+    ("not B", J, None), ("B or A", J, None), ("B is wrong", J, None), ("B. It is A", J, None),
+    ("The answer is B. The answer is A.", J, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("answer", "status", "score"), SHOWN)
+def test_a_letter_is_an_answer_where_options_were_shown(
+    answer: str, status: str, score: float | None
+) -> None:
+    found = find_choice(answer, ("red", "blue", "grey", "pink"), 1, shown=True)
+    assert (found.status, found.score) == (status, score)
 
 
 def test_a_thousand_blanks_before_a_letter_cost_no_time() -> None:

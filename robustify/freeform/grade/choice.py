@@ -1,17 +1,17 @@
-"""Whether a worded answer is right, without a judge: whole tokens, one option named, nothing denied.
+"""Whether a worded answer is right, without a judge: an option's words, and around them nothing but harmless ones.
 
-Formulas are compared character by character or not at all. A lone letter is no answer, because no options were shown,
-unless it is an option's own text. What names no option is undecided, never wrong.
+Words are compared as whole tokens, formulas character by character, and signs, short symbols and the words after a number
+as they are cased. A lone letter is no answer unless options were shown or it is an option's own text. What is not
+certainly one option is undecided.
 """
 
 import re
 import string
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from robustify.freeform.answer_text import (
     Finding,
-    final_segment,
     is_refusal,
     is_symbolic,
     no_answer,
@@ -21,42 +21,45 @@ from robustify.freeform.answer_text import (
     said,
     squash,
     undecided,
+    written_tokens,
     wrong,
 )
+from robustify.freeform.grade.claims import agreed, cores
 
-MOST_LONGER = 12
-"""Tokens by which an answer may be longer than the option that it contains."""
-_AFTER = 3
-_NEGATIONS = frozenset((
-    "not", "no", "never", "non", "neither", "nor", "without", "cannot", "except", "unlike", "isn't",
-    "aren't", "wasn't", "weren't", "don't", "doesn't", "didn't", "can't", "won't", "rather", "instead",
-    "than", "incorrect", "false", "wrong",
-))  # fmt: skip
-_LEAD = r"(?:\\boxed\s?\{\s*)?[\s*_`(\[\"']*"
-_BULLET = re.compile(r"^\s*[-*+•]\s+")
-_WHOLE_LETTER = re.compile(
-    _LEAD + r"(?:(?:option|choice|answer)\s*:?\s+)?([A-Za-z])[\s*_`)\].:\"'}]*$", re.IGNORECASE
+_BULLET = re.compile(r"^\s*[-*+•]\s+(?!\d)")
+_LETTER = re.compile(
+    r"(?:(?:option|choice)\s*:?\s*)?[(\[]?([A-Za-z])(?:[)\]]?[.:]?|[)\].:]+\s*(\S.*))", re.IGNORECASE
 )
+_FIRST = re.compile(r"^\W*(\w+)")
+_JOINT = re.compile(r"\s*(?:,\s|;|\b(?:and/or|and|or|und|oder|et|ou|y|o|e)\b)\s*", re.IGNORECASE)
+_HARMLESS = frozenset(" .,;:!'\"()[]{}*_`-–—…«»„“”‘’、。，：·•")
+# "A-" and "f'" are not "A" and "f"; 5' are minutes or feet.
+_SIGNIFICANT = re.compile(r"(?<=\w)[-–](?!\w)|(?<=\d)['\"’]|(?<![^\W_])[^\W_]['’](?!\w)")
 
 
-class _Match(NamedTuple):
-    option: int
-    start: int
-    end: int
+def find_choice(
+    answer: str,
+    options: Sequence[str],
+    correct: int,
+    aliases: Sequence[str] = (),
+    question: str = "",
+    shown: bool = False,
+) -> Finding:
+    """Whether an answer is the option `correct`, one of its `aliases`, or certainly another one.
 
-
-def find_choice(answer: str, options: Sequence[str], correct: int, aliases: Sequence[str] = ()) -> Finding:
-    """Whether an answer is the option `correct`, one of its `aliases`, or certainly another one."""
+    `question` may be repeated around the option; `shown`: the model saw lettered options, so that a letter is one.
+    """
     text = said(answer)
     if isinstance(text, Finding):
         return text
-    letter = _WHOLE_LETTER.fullmatch(text) if len(text) <= 60 else None
-    if letter is not None and letter[1].upper() in string.ascii_uppercase[: len(options)]:
-        text = letter[1].upper()
-        # A letter may be an option's own text: a base, a point, a blood group.
-        if text.casefold() not in {plain_text(option).casefold() for option in (*options, *aliases)}:
-            return no_answer("letter_without_options")
-    return _by_text(text, options, correct, tuple(aliases))
+    tokens = set(normalize_tokens(question))
+    # A question that names an option itself ("gold or lead?") says nothing when it is repeated.
+    naming = any(set(normalize_tokens(option)) <= tokens for option in (*options, *aliases))
+    known = _Options(tuple(options), correct, tuple(aliases), "" if naming else question, shown)
+    found = agreed(text, known.find)
+    if found.score is None and is_refusal(text):
+        return no_answer("refusal")
+    return found
 
 
 def find_explanation(answer: str, reference: str) -> Finding:
@@ -66,78 +69,92 @@ def find_explanation(answer: str, reference: str) -> Finding:
     text = said(answer)
     if isinstance(text, Finding):
         return text
-    if normalize_tokens(text) == normalize_tokens(reference):
+    if same_words(text, reference):
         return right("equal", text)
-    return _undecided_or_refused(text, "explanation")
+    return no_answer("refusal") if is_refusal(text) else undecided("explanation", text)
 
 
-def _by_text(text: str, options: Sequence[str], correct: int, aliases: tuple[str, ...]) -> Finding:
-    segment = _BULLET.sub("", final_segment(text))
-    if is_symbolic(options[correct]) or is_symbolic(segment):
-        known = {squash(wording) for wording in (options[correct], *aliases)}
-        same = squash(text) in known or squash(segment) in known
-        return right("equal", text) if same else _undecided_or_refused(text, "symbolic")
-    mine = normalize_tokens(options[correct])
-    if not mine or any(normalize_tokens(o) == mine for i, o in enumerate(options) if i != correct):
-        # Such options differ only in case or signs, and words have neither.
-        exact = plain_text(text).rstrip(".") == plain_text(options[correct]).rstrip(".")
-        return right("equal", text) if exact else _undecided_or_refused(text, "options_fold_alike")
-    # The marks around a result (a box, a tag) are no part of the answer's words.
-    for part in dict.fromkeys((segment, segment if is_symbolic(text) else text)):
-        found = _equal(part, options, correct, aliases) or _contained(part, options, correct, aliases)
-        if found is not None:
-            return found
-    return _undecided_or_refused(text, "no_option_named")
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """The options of one item, and whether a claim is certainly one of them."""
+
+    options: tuple[str, ...]
+    correct: int
+    aliases: tuple[str, ...]
+    question: str
+    shown: bool
+
+    def find(self, claim: str) -> Finding:
+        """What one claim says."""
+        for core in cores(_BULLET.sub("", plain_text(claim)), self.question):
+            named = self._named(core)
+            if named is not None:
+                return right("equal", claim) if named == self.correct else wrong("other_option", claim)
+            letter = _LETTER.fullmatch(core)
+            if letter is not None and letter[1].upper() in string.ascii_uppercase[: len(self.options)]:
+                return self._lettered(letter[1].upper(), letter[2], claim)
+        parts = _JOINT.split(core) if len(core) <= 1000 else []
+        listed = {self._named(part) for part in parts}
+        mine = sorted(normalize_tokens(self.options[self.correct]))
+        # A key of several parts may be given in another order.
+        if len(listed) > 1 and None not in listed and sorted(normalize_tokens(core)) != mine:
+            return wrong("multiple_options", claim)
+        return undecided("symbolic" if is_symbolic(core) else "no_option_alone", claim)
+
+    def _named(self, core: str) -> int | None:
+        """The one option that a text is, or None: also where two options are the same but for case or signs."""
+        wordings = [*enumerate(self.options), *((self.correct, alias) for alias in self.aliases)]
+        named = {i for i, wording in wordings if same_words(core, wording, self._lettered_words())}
+        if len(named) > 1:
+            named = {i for i, wording in wordings if plain_text(wording).rstrip(".") == core.rstrip(".")}
+        return named.pop() if len(named) == 1 else None
+
+    def _lettered_words(self) -> bool:
+        """Whether options begin with letters, so that an "A" is none of the articles ("A positive")."""
+        return any(re.match(r"[B-HJ-Z]\b", option) for option in self.options)
+
+    def _lettered(self, letter: str, rest: str | None, claim: str) -> Finding:
+        place, by_text = string.ascii_uppercase.index(letter), None if rest is None else self._named(rest)
+        if not self.shown and by_text is None:
+            # "C" may stand for "vitamin C".
+            within = any(
+                letter.lower() in normalize_tokens(option) for option in (*self.options, *self.aliases)
+            )
+            return undecided("letter", claim) if rest or within else no_answer("letter_without_options")
+        if self.shown and rest is not None and by_text != place:
+            return undecided("letter_and_text_differ", claim)
+        chosen = place if by_text is None else by_text
+        return right("letter", claim) if chosen == self.correct else wrong("other_option", claim)
 
 
-def _undecided_or_refused(text: str, reason: str) -> Finding:
-    return no_answer("refusal") if is_refusal(text) else undecided(reason, text)
+def same_words(text: str, wording: str, lettered: bool = False) -> bool:
+    """Whether two texts have the same words and signs, articles and harmless marks aside.
+
+    A formula is compared character by character. Of words, those up to two letters and those after a number are
+    compared as they are cased ("CO" and "Co", "5 MW" and "5 mW"). `lettered`: a first "A" is no article.
+    """
+    if is_symbolic(wording) or is_symbolic(text):
+        return squash(text) == squash(wording)
+    mine, theirs = written_tokens(text), written_tokens(wording)
+    if not mine or normalize_tokens(text) != normalize_tokens(wording) or _marks(text) != _marks(wording):
+        return False
+    if lettered and _FIRST.findall(text)[:1] != _FIRST.findall(wording)[:1]:
+        return False
+    return all(_same_case(a, b, place, theirs) for place, (a, b) in enumerate(zip(mine, theirs, strict=True)))
 
 
-def _equal(text: str, options: Sequence[str], correct: int, aliases: tuple[str, ...]) -> Finding | None:
-    tokens = normalize_tokens(text)
-    if not tokens:
-        return None
-    equal = [i for i, option in enumerate(options) if normalize_tokens(option) == tokens]
-    if equal == [correct] or tokens in [normalize_tokens(alias) for alias in aliases]:
-        return right("equal", text)
-    return wrong("other_option", text) if len(equal) == 1 else None
+def _same_case(a: str, b: str, place: int, words: Sequence[str]) -> bool:
+    """Whether two words that fold alike are the same: a symbol, or a unit after a number, is as it is cased."""
+    letters = len(b.rstrip(string.digits))
+    if a == b or letters > 3:
+        return True
+    if place and words[place - 1][-1].isdigit():
+        return False
+    return letters > 2 or (len(words) > 1 and (a.islower() or b.islower()))
 
 
-def _contained(text: str, options: Sequence[str], correct: int, aliases: tuple[str, ...]) -> Finding | None:
-    tokens = normalize_tokens(text)
-    wordings = [(i, normalize_tokens(option)) for i, option in enumerate(options)]
-    wordings += [(correct, normalize_tokens(alias)) for alias in aliases]
-    found = _outermost(tokens, wordings)
-    named = {match.option for match in found}
-    longest = max((match.end - match.start for match in found), default=0)
-    if not named or len(tokens) > longest + MOST_LONGER:
-        return None
-    if any(_denied(tokens, match) for match in found):
-        return undecided("negation", text)
-    if len(named) > 1:
-        return wrong("multiple_options", text)
-    (option,) = named
-    if option == correct:
-        return right("contained", text, ("contained",))
-    return wrong("other_option", text, ("contained",))
-
-
-def _outermost(tokens: tuple[str, ...], wordings: Sequence[tuple[int, tuple[str, ...]]]) -> list[_Match]:
-    """Every option found in the tokens, a longer one hiding those that it contains."""
-    found: list[_Match] = []
-    for option, words in sorted(wordings, key=lambda w: -len(w[1])):
-        n = len(words)
-        if not n or n > len(tokens):
-            continue
-        for start in range(min(len(tokens) - n + 1, 500)):
-            hidden = any(m.start <= start and start + n <= m.end and m.end - m.start > n for m in found)
-            if not hidden and tokens[start : start + n] == words:
-                found.append(_Match(option, start, start + n))
-    return found
-
-
-def _denied(tokens: tuple[str, ...], match: _Match) -> bool:
-    # A negation before may be far off ("not, as many think, caused by ..."); one after must be near.
-    around = tokens[: match.start] + tokens[match.end : match.end + _AFTER]
-    return any(token in _NEGATIONS for token in around)
+def _marks(text: str) -> str:
+    """The characters of a text that are neither words nor harmless."""
+    plain = plain_text(text)
+    signs = _SIGNIFICANT.findall(plain)
+    return "".join([*(c for c in plain if not c.isalnum() and c not in _HARMLESS), *signs])

@@ -136,7 +136,7 @@ def _numeric(item: FreeItem, row: AnswerRow, rules: Grading, judge: Judge | None
 
 def _short_text(item: FreeItem, row: AnswerRow, rules: Grading, judge: Judge | None) -> GradeResult:
     options, correct = ((item.reference,), 0) if item.correct is None else (item.options, item.correct)
-    finding = find_choice(row.text, options, correct, item.aliases)
+    finding = find_choice(row.text, options, correct, item.aliases, item.question)
     found = finding.graded("short_text", GRADERS["short_text"], options[correct], item.id, row.model)
     words = {"reference": " / ".join([options[correct], *item.aliases])}
     return _with_judge(found, item, row, rules, judge, rules.mcq_template, words)

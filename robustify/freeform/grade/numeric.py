@@ -1,7 +1,8 @@
 """Whether a number is right, without a judge: decimal, exact, with the tolerance relative to the reference alone.
 
-The number must be certain: one in the final segment, or the one after its last equals sign. A range, a bound or two
-numbers are wrong; an expression, an unknown unit or a scale that is off by a power of ten is left to a judge.
+The number must be certain: alone in its claim, beside it harmless words, words of the question or other ways to write the
+same value. A range, a bound, two results, an expression, several equations or a unit that was not asked for are
+undecided; so is a number that would be right in another reading (a decimal comma, an omitted prefix, a sign).
 """
 
 import re
@@ -13,75 +14,47 @@ from typing import Literal
 from robustify.errors import UsageError
 from robustify.freeform.answer_text import (
     Finding,
-    final_segment,
     is_refusal,
     no_answer,
     right,
     said,
     undecided,
+    word_set,
     wrong,
 )
+from robustify.freeform.grade.claims import CHANGING, agreed, cores, known_words
 from robustify.freeform.grade.quantities import NumberWithUnit, plain_notation, quantities_in, whole_quantity
-from robustify.freeform.grade.units import Unit, convert, dimension, is_percent, parse_unit
-
-_BOUND = re.compile(
-    r"(?:[<>≤≥]\s?=?|\b(?:at\s+(?:least|most)|(?:more|less|greater|fewer|higher|lower|larger|smaller|not?\s+more|not?\s+less)"
-    r"\s+than|up\s+to|under|exceed(?:s|ing)?))\s*$",
-    re.IGNORECASE,
+from robustify.freeform.grade.units import (
+    Unit,
+    comparable,
+    convert,
+    difference,
+    has_two_meanings,
+    is_percent,
+    leading_unit,
+    other_scales,
+    parse_unit,
 )
-_JOINT = re.compile(r"\s*(?:-|–|—|to|or|and|and/or|\.\.\.?)\s*", re.IGNORECASE)
-_SYMBOLS = re.compile(
-    r"[π√∞^_∑∫]|\*\*|\\[A-Za-z]+|\b(?:sqrt|sin|cos|tan|log|ln|exp|pi|arcsin|arccos|arctan|squared|cubed|root)\b",
-    re.IGNORECASE,
+
+_HARMLESS = word_set(
+    "a an the is are was were be it there that this of in about approximately approx roughly around exactly precisely "
+    "equals equal have has had takes lasts weighs measures contains total altogether value number we i get so thus "
+    "therefore hence answer result final unit units es sind ist das der die etwa ungefähr rund circa ca genau insgesamt "
+    "est sont environ il au hay son aproximadamente unos unas è sono são cerca de la le el o"
 )
-_OPERATOR_AFTER = re.compile(r"\s?(?:[*/×·+]|-(?=\s?[\w(]))\s?[\w(\\]|\s?[x](?=\s?[\d(])|\(")
-_OPERATOR_BEFORE = re.compile(r"(?:[\w)]\s?[*/×·+]|[\w)]\s-|\d\s?x|(?<=[a-z])\()\s?$")
-
-
-def last_right_side(segment: str) -> tuple[int, int]:
-    """Where the text after the last `=` or `≈` of the last line begins and ends; (0, length) where there is none."""
-    stop = len(segment.rstrip())
-    line = segment.rfind("\n", 0, stop) + 1
-    sign = max(segment.rfind("=", line, stop), segment.rfind("≈", line, stop))
-    return (sign + 1, len(segment)) if sign >= 0 else (0, len(segment))
-
-
-def joined_pair(segment: str, first: NumberWithUnit, second: NumberWithUnit) -> bool:
-    """Whether two numbers are a range or an alternative."""
-    between = segment[first.end : second.start]
-    if _JOINT.fullmatch(between) or re.fullmatch(r"\s?-\s?", between):
-        return True
-    return between == "" and segment[second.start - 1 : second.start] == "-"
-
-
-def bounded(segment: str, quantity: NumberWithUnit) -> bool:
-    """Whether a number is only a bound: "at least 5", "> 5"."""
-    return _BOUND.search(segment[max(0, quantity.start - 40) : quantity.start]) is not None
-
-
-def expression(segment: str, inside: Sequence[NumberWithUnit], scope: tuple[int, int] | None = None) -> bool:
-    """Whether something is left to compute: roots, powers, functions, or an operator beside a number."""
-    start, end = scope or (0, len(segment))
-    left, place = [], start
-    for quantity in inside:
-        left.append(segment[place : quantity.start])
-        place = max(place, quantity.end)
-    left.append(segment[place:end])
-    if _SYMBOLS.search(" ".join(left)):
-        return True
-    for quantity in inside:
-        if _OPERATOR_AFTER.match(segment[quantity.end : quantity.end + 4]):
-            return True
-        if _OPERATOR_BEFORE.search(segment[max(start, quantity.start - 4) : quantity.start]):
-            return True
-    return False
-
-
+"""Words beside a number that leave it as it is."""
+_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+_MARKS = re.compile(r"[\s.,;:!()\[\]{}*_~≈—…]*")
+_NAME = re.compile(r"[A-Za-z](?:[A-Za-z]*|_\w+)\s*")
+_ARITHMETIC = re.compile(r"(?:[\s\d.+\-*/×·÷()^]|\b[A-Za-z]\b)*")
+_SAME = Decimal("0.01")
+"""Within it two numbers of one claim are the same value ("5 miles (8 km)")."""
+_ASKED_IN = re.compile(
+    r"\b(?:in|how many|wie viele|en|combien de|cuántos|cuántas)\s+(?=[^\W\d])", re.IGNORECASE
+)
 Percent = Literal["auto", "face", "strict"]
 _CONTEXT = Context(prec=60)
 _NAMES_PERCENT = re.compile(r"%|\bper\s?cent(?:age)?s?\b", re.IGNORECASE)
-_CELSIUS, _COULOMB, _DEGREE = (("degree_Celsius", 1),), (("coulomb", 1),), (("degree", 1),)
-_FAHRENHEIT, _FARAD = (("degree_Fahrenheit", 1),), (("farad", 1),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,139 +120,199 @@ def find_numeric(answer: str, reference: str, rule: NumericRule, question: str =
     if isinstance(text, Finding):
         return text
     # The unit that was asked for goes with a bare number; one that the reference carries itself stays with it.
-    reference_quantity = known if known.unit is not None or wanted is None else known._replace(unit=wanted)
-    segment = final_segment(plain_notation(text))
-    found = _kept(quantities_in(segment), reference_quantity.unit)
-    if not found:
-        if expression(segment, ()):
-            return undecided("expression")
-        return no_answer("refusal") if is_refusal(text) else undecided("no_number")
-    return _chosen(segment, found, reference_quantity, rule, question)
+    asked = None if known.unit or wanted else _asked_unit(question)
+    compared = _Comparison(
+        known._replace(unit=known.unit or wanted or asked), rule, question, asked is not None
+    )
+    found = agreed(plain_notation(text), compared.find)
+    if found.reason in ("no_number", "several_results") and is_refusal(text):
+        return no_answer("refusal")
+    return found
 
 
-def _kept(found: Sequence[NumberWithUnit], unit: Unit | None) -> list[NumberWithUnit]:
-    """The quantities of the reference's dimension, if there are any; else all."""
-    if unit is None or is_percent(unit):
-        return list(found)
-    wanted = dimension(unit)
-    return [q for q in found if q.unit is not None and dimension(q.unit) == wanted] or list(found)
+def _asked_unit(question: str) -> Unit | None:
+    """The one unit that a question names ("in km", "how many days"), or None."""
+    plain = plain_notation(question[:2000])
+    read = [leading_unit(plain[place.end() :]) for place in _ASKED_IN.finditer(plain)]
+    found = {one.unit for one in read if one is not None}
+    return found.pop() if len(found) == 1 else None
 
 
-def _chosen(
-    segment: str, found: list[NumberWithUnit], reference: NumberWithUnit, rule: NumericRule, question: str
-) -> Finding:
-    every = quantities_in(segment)
-    distinct = _distinct(found)
-    if len(distinct) == 1:
-        scope = last_right_side(segment) if "=" in segment or "≈" in segment else (0, len(segment))
-        if not all(scope[0] <= q.start < scope[1] for q in found):
-            scope = (0, len(segment))
-        return _one(segment, scope, every, found[-1], reference, rule, question)
-    if len(every) == 2 and joined_pair(segment, every[0], every[1]):
-        return wrong("range_or_multiple", segment[every[0].start : every[1].end])
-    scope = last_right_side(segment)
-    on_the_right = [q for q in found if scope[0] <= q.start < scope[1]]
-    if scope[0] > 0 and len(_distinct(on_the_right)) == 1:
-        return _one(segment, scope, every, on_the_right[-1], reference, rule, question)
-    return undecided("multiple_numbers")
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """The reference, in the unit that is wanted, and how a claim is compared with it."""
 
+    reference: NumberWithUnit
+    rule: NumericRule
+    question: str
+    asked: bool
+    """Whether the question names the unit, so that a bare number is certainly in it."""
 
-def _distinct(found: Sequence[NumberWithUnit]) -> set[tuple[Decimal, Unit | None]]:
-    return {(q.value.normalize(_CONTEXT), q.unit) for q in found}
+    def find(self, claim: str) -> Finding:
+        """What one claim says."""
+        core = re.sub(r"\s*\n\s*", " ; ", claim.strip())
+        core = [*cores(core)][-1].lstrip(" ;:,")
+        found = quantities_in(core)
+        if re.fullmatch(r"[\s*_$]*\d+\s?!\W*", claim):
+            return undecided("factorial", claim)
+        if not found:
+            return undecided("no_number", claim)
+        sides = re.split("[=≈]", core)
+        place = len(core) - len(sides[-1])
+        inside = [q for q in found if q.start >= place]
+        if not inside or not self._one_equation(sides):
+            return undecided("equations", claim)
+        one, first = inside[-1], inside[0]
+        if not self._harmless(
+            core[place:], [q._replace(start=q.start - place, end=q.end - place) for q in inside]
+        ):
+            return undecided("words_around" if len(inside) == 1 else "multiple_numbers", claim)
+        verdict = self._compared(one)
+        same = _Comparison(first, NumericRule(rel=_SAME), self.question, True)
+        others = [*inside, *(q for side in sides[:-1] if (q := whole_quantity(side)) is not None)]
+        if any(same._compared(q).score != 1 or self._compared(q).score != verdict.score for q in others):
+            return undecided("multiple_numbers", claim)
+        return self._sure(verdict, core[place:], one) if verdict.score == 0 else verdict
 
+    def _one_equation(self, sides: Sequence[str]) -> bool:
+        """Whether sides of equal signs are one chain: a name or a value, computations, and a result."""
+        *before, _ = sides
+        if not before:
+            return True
+        left = before[0].strip()
+        named = _NAME.fullmatch(left) or whole_quantity(left) or self._words_harmless(left)
+        if re.search(r"[,;?]", "".join(before)) or not (named or not _WORD.search(left)):
+            return False
+        computed = [side for side in before[1:] if whole_quantity(side) is None]
+        # A letter that stands alone at the end is the name of the next equation: "x = 14 y = 3".
+        return all(
+            _ARITHMETIC.fullmatch(_without(side, quantities_in(side)))
+            and not re.search(r"[\d)]\s+[A-Za-z]\s*$", side)
+            for side in computed
+        )
 
-def _one(
-    segment: str,
-    scope: tuple[int, int],
-    every: Sequence[NumberWithUnit],
-    quantity: NumberWithUnit,
-    reference: NumberWithUnit,
-    rule: NumericRule,
-    question: str,
-) -> Finding:
-    if bounded(segment, quantity):
-        return wrong("inequality", quantity.raw)
-    inside = [q for q in every if scope[0] <= q.start < scope[1]]
-    if expression(segment, inside, scope):
-        return undecided("expression", quantity.raw)
-    return _compared(quantity, reference, rule, question)
+    def _harmless(self, text: str, inside: Sequence[NumberWithUnit]) -> bool:
+        """Whether all that stands beside numbers leaves them as they are."""
+        rest = _without(text, inside)
+        after = _WORD.match(text[inside[-1].end :].lstrip())
+        # A word in the place of a unit may be one that is not known.
+        foreign = (
+            after is not None
+            and after[0].casefold() not in _HARMLESS
+            and self.reference.unit
+            and not self.asked
+        )
+        return not foreign and self._words_harmless(rest)
 
+    def _words_harmless(self, rest: str) -> bool:
+        """Whether a text without its numbers has only harmless words, words of the question, and harmless marks."""
+        words = set(_words(rest))
+        known = {w for w in known_words(self.question) - CHANGING if len(w) > 1}
+        return words <= _HARMLESS | known and _MARKS.fullmatch(_WORD.sub("", rest)) is not None
 
-def _compared(
-    quantity: NumberWithUnit, reference: NumberWithUnit, rule: NumericRule, question: str
-) -> Finding:
-    if quantity.bullet and rule.accepts(-quantity.value, reference.value):
-        return undecided("sign_or_bullet", quantity.raw)
-    if is_percent(reference.unit) or is_percent(quantity.unit):
-        return _by_percent(quantity, reference, rule, question)
-    value, unit = quantity.value, _meant(quantity.unit, reference.unit)
-    flags: tuple[str, ...] = ()
-    if reference.unit is None:
-        flags = ("unit_ignored",) if unit is not None or quantity.unknown else ()
-    elif unit is not None:
-        there = convert(value, unit, reference.unit)
-        if there.comparable is None:
-            return undecided("unit_not_convertible", quantity.raw)
-        if there.value is None:
+    def _sure(self, verdict: Finding, side: str, one: NumberWithUnit) -> Finding:
+        """A wrong number, or undecided where another reading of it would be right."""
+        values: list[tuple[Decimal, Unit | None]] = []
+        if re.search(r"\d[.,]\d{3}(?!\d)", one.raw):
+            values += [(one.value.scaleb(shift), one.unit) for shift in (3, -3)]
+        if "/" in one.raw:
+            values += [
+                (part.value, one.unit) for part in map(whole_quantity, one.raw.split("/")) if part is not None
+            ]
+        # "A loss of 5" is -5 where the question asks for the change.
+        if set(_words(side.replace(one.raw, ""))) - _HARMLESS:
+            values.append((-one.value, one.unit))
+        wanted, known = self.reference.unit, self.reference.value
+        if one.unit is None and wanted is not None:
+            values += [(one.value, scale) for scale in other_scales(wanted)]
+        if one.unit is None and wanted is not None and not self.asked and one.value and known:
+            # With its decimal point moved it may be in another unit.
+            shift = known.adjusted() - one.value.adjusted()
+            values += [(one.value.scaleb(s, _CONTEXT), None) for s in (shift - 1, shift, shift + 1)]
+        if wanted is None and _NAMES_PERCENT.search(self.question):
+            values.append((one.value * 100, None))
+        if any(self._compared(one._replace(value=value, unit=unit)).score == 1 for value, unit in values):
+            return undecided("other_reading", one.raw)
+        return verdict
+
+    def _compared(self, quantity: NumberWithUnit) -> Finding:
+        reference, rule = self.reference, self.rule
+        if quantity.bullet and rule.accepts(-quantity.value, reference.value):
+            return undecided("sign_or_bullet", quantity.raw)
+        if is_percent(reference.unit) or is_percent(quantity.unit):
+            return self._by_percent(quantity)
+        value, unit = quantity.value, quantity.unit
+        flags: tuple[str, ...] = ()
+        if reference.unit is None:
+            if unit is not None:
+                return undecided("unit_not_asked", quantity.raw)
+        elif unit is None:
+            flags = () if self.asked else ("unit_assumed",)
+        else:
+            pair = comparable(unit, reference.unit)
+            if pair is None:
+                unsure = has_two_meanings(unit)
+                return (
+                    undecided("unit_unclear", quantity.raw)
+                    if unsure
+                    else wrong("unit_mismatch", quantity.raw)
+                )
+            there = convert(value, *pair)
+            if there is None:
+                return undecided("unit_not_convertible", quantity.raw)
+            apart = difference(value, *pair)
+            if (
+                apart is not None
+                and not rule.accepts(there, reference.value)
+                and rule.accepts(apart, reference.value)
+            ):
+                return undecided("scale_or_difference", quantity.raw)
+            value = there
+        if rule.accepts(value, reference.value):
+            return right("within_tolerance", quantity.raw, flags)
+        if unit != reference.unit and any(
+            one is not None and has_two_meanings(one, size=True) for one in (unit, reference.unit)
+        ):
+            return undecided("unit_unclear", quantity.raw)
+        return self._missed(quantity, flags)
+
+    def _missed(self, quantity: NumberWithUnit, flags: tuple[str, ...]) -> Finding:
+        if self.reference.value == 0 and self.rule.abs == 0:
+            return wrong("zero_reference_needs_abs", quantity.raw, flags)
+        reason = "other_option" if quantity.value in self.rule.rivals else "outside_tolerance"
+        return wrong(reason, quantity.raw, flags)
+
+    def _by_percent(self, quantity: NumberWithUnit) -> Finding:
+        """Face value or fraction: both for a reference in per cent; for another one the question decides."""
+        face, reference, rule = quantity.value, self.reference, self.rule
+        if is_percent(reference.unit):
+            if quantity.unit is not None and not is_percent(quantity.unit):
+                return wrong("unit_mismatch", quantity.raw)
+            values = [face] if is_percent(quantity.unit) else [face, face * 100]
+            ok = any(rule.accepts(value, reference.value) for value in values)
+            return right("within_tolerance", quantity.raw) if ok else self._missed(quantity, ())
+        if reference.unit is not None:
             return wrong("unit_mismatch", quantity.raw)
-        value = there.value
-    elif quantity.unknown:
-        return undecided("unknown_unit", quantity.raw)
-    else:
-        flags = ("unit_assumed",)
-    if rule.accepts(value, reference.value):
-        return right("within_tolerance", quantity.raw, flags)
-    if flags and _off_by_tens(value, reference.value, rule):
-        return undecided("unit_scale_mismatch", quantity.raw, flags)
-    return _missed(quantity, reference, rule, flags)
+        readings = {"face": [face], "strict": [face / 100]}.get(rule.percent)
+        named = _NAMES_PERCENT.search(self.question) is not None
+        if any(
+            rule.accepts(reading, reference.value)
+            for reading in readings or [face / 100, *([face] if named else [])]
+        ):
+            return right("within_tolerance", quantity.raw, ("percent",))
+        if readings is None and rule.accepts(face, reference.value):
+            return undecided("percent_or_number", quantity.raw, ("percent",))
+        return self._missed(quantity, ("percent",))
 
 
-def _missed(
-    quantity: NumberWithUnit, reference: NumberWithUnit, rule: NumericRule, flags: tuple[str, ...]
-) -> Finding:
-    if reference.value == 0 and rule.abs == 0:
-        return wrong("zero_reference_needs_abs", quantity.raw, flags)
-    if quantity.value in rule.rivals:
-        return wrong("other_option", quantity.raw, flags)
-    return wrong("outside_tolerance", quantity.raw, flags)
+def _words(text: str) -> list[str]:
+    return [word.casefold() for word in _WORD.findall(text)]
 
 
-def _meant(unit: Unit | None, wanted: Unit | None) -> Unit | None:
-    """ "25 C" or "25 degrees" for a temperature is no charge and no angle, "77 F" no capacitance."""
-    if wanted not in (_CELSIUS, _FAHRENHEIT):
-        return unit
-    if unit == _DEGREE:
-        return wanted
-    return _CELSIUS if unit == _COULOMB else _FAHRENHEIT if unit == _FARAD else unit
-
-
-def _by_percent(
-    quantity: NumberWithUnit, reference: NumberWithUnit, rule: NumericRule, question: str
-) -> Finding:
-    """Face value or fraction: both for a reference in per cent; for another one the question decides."""
-    face = quantity.value
-    if is_percent(reference.unit):
-        if quantity.unit is not None and not is_percent(quantity.unit):
-            return wrong("unit_mismatch", quantity.raw)
-        if quantity.unknown:
-            return undecided("unknown_unit", quantity.raw)
-        values = [face] if is_percent(quantity.unit) else [face, face * 100]
-        ok = any(rule.accepts(value, reference.value) for value in values)
-        return right("within_tolerance", quantity.raw) if ok else _missed(quantity, reference, rule, ())
-    if reference.unit is not None:
-        return wrong("unit_mismatch", quantity.raw)
-    readings = {"face": [face], "strict": [face / 100]}.get(rule.percent)
-    if readings is None:
-        readings = [face / 100, face] if _NAMES_PERCENT.search(question) else [face / 100]
-    if any(rule.accepts(reading, reference.value) for reading in readings):
-        return right("within_tolerance", quantity.raw, ("percent",))
-    return _missed(quantity, reference, rule, ("percent",))
-
-
-def _off_by_tens(value: Decimal, reference: Decimal, rule: NumericRule) -> bool:
-    """Whether an answer would be right with its decimal point moved: then it may be in another unit."""
-    if value == 0 or reference == 0:
-        return False
-    shift = reference.adjusted() - value.adjusted()
-    shifts = (shift - 1, shift, shift + 1)
-    return any(s != 0 and rule.close(value.scaleb(s, _CONTEXT), reference) for s in shifts)
+def _without(text: str, inside: Sequence[NumberWithUnit]) -> str:
+    """A text with a blank for each of its quantities."""
+    left, place = [], 0
+    for quantity in inside:
+        left.append(text[place : quantity.start])
+        place = quantity.end
+    return " ".join([*left, text[place:]])

@@ -10,10 +10,9 @@ import unicodedata
 from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
-from robustify.freeform.grade.units import STOP_WORDS, Unit, leading_unit
+from robustify.freeform.answer_text import powers_marked
+from robustify.freeform.grade.units import Unit, leading_unit, parse_unit, parts_of_one
 
-_SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
-_SUPERSCRIPT = re.compile("[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 _SIGNS = str.maketrans(
     {
         "\u2212": "-", "\ufe63": "-", "\uff0d": "-", "\u2010": "-", "\u2011": "-",
@@ -22,6 +21,7 @@ _SIGNS = str.maketrans(
     }
 )  # fmt: skip
 _THIN_GROUP = re.compile(r"(?<=\d)(?:[\u2009\u202f\u00a0\u2006\u2007]|\\,|\{,\})(?=\d{3}(?!\d))")
+_SUBSCRIPT = re.compile("(?<=[0-9])(?=[₀-₉])")
 _EN_DASH_SIGN = re.compile(r"(?:(?<=^)|(?<=[\s(=:\[,~≈]))[–—](?=[\d.])")
 _BOLD = re.compile(r"(?<![\w)*])(\*{1,3}|__)(?=\S)([^*\n]{1,300}?)(?<=\S)\1(?![\w*])")
 _FRACTION = re.compile(
@@ -33,23 +33,29 @@ _COMMANDS = {
     r"\times": "×", r"\cdot": "·", r"\pm": "±", r"\approx": "≈", r"\simeq": "≈", r"\sim": "≈", r"\leq": "<",
     r"\geq": ">", r"\le": "<", r"\ge": ">", r"\lt": "<", r"\gt": ">", r"\%": "%", r"\circ": "°", r"\degree": "°",
     r"\pi": "π", r"\mu": "µ", r"\Omega": "Ω", r"\left": "", r"\right": "", r"\quad": " ", r"\qquad": " ", r"\;": " ",
-    r"\:": " ", r"\!": "", r"\,": " ", r"\ ": " ", r"\(": " ", r"\)": " ", r"\[": " ", r"\]": " ", r"\$": "", r"\\": "\n",
+    r"\:": " ", r"\!": "", r"\,": " ", r"\ ": " ", r"\(": " ", r"\)": " ", r"\[": " ", r"\]": " ", r"\$": "＄", r"\\": "\n",
 }  # fmt: skip
+# "7 minus 5" is an expression, "minus 5" a number.
+_MINUS = re.compile(
+    r"(^|[:=(≈~]\s*|\b(?:is|be|was|equals|about|approximately|exactly|ist|est|es|è|é)\s+)"
+    r"(?:minus|negative|moins|menos|meno)\s+(?=\.?\d)",
+    re.IGNORECASE,
+)
 _COMMAND = re.compile(r"\\(?:[A-Za-z]+|[^A-Za-z])")
 
 
 def plain_notation(text: str) -> str:
     """A text in plain notation. Linear in its length."""
-    text = _SUPERSCRIPT.sub(lambda m: "^" + m[0].translate(_SUPERSCRIPTS), text)
-    text = _THIN_GROUP.sub("", text)
+    text = _SUBSCRIPT.sub("_", _THIN_GROUP.sub("", powers_marked(text))).replace("!=", "≠")
     if not text.isascii():
         text = _plain_characters(text)
     text = _BOLD.sub(r"\2", text)
     if "\\" in text:
         text = _WRAPPED.sub(r" \1", _FRACTION.sub(r" \1/\2 ", text))
         text = _COMMAND.sub(lambda m: _COMMANDS.get(m[0], m[0]), text)
-    text = _POWER.sub(r"^\1", text)
-    return text.replace("$", "").replace("{}", "").replace("^°", "°")
+    text = _MINUS.sub(r"\1-", _POWER.sub(r"^\1", text))
+    # One dollar sign is money, two are LaTeX.
+    return text.replace("$", "＄" if text.count("$") == 1 else "").replace("{}", "").replace("^°", "°")
 
 
 def _plain_characters(text: str) -> str:
@@ -83,7 +89,7 @@ _MANTISSA = (
 )
 _TEN = r"\s?(?:[x×*·]|\*)\s?10\s?(?:\^|\*\*)\s?\(?([+-]?\d{1,4})\)?"
 _NUMBER = re.compile(
-    r"(?P<sign>[+-]\s?)?(?P<currency>[€£¥₹]\s?)?(?:"
+    r"(?P<sign>[+-]\s?)?(?P<currency>[€£¥₹＄]\s?)?(?:"
     r"(?P<power>10\s?(?:\^|\*\*)\s?\(?(?P<bare>[+-]?\d{1,4})\)?)"
     rf"|(?P<whole>\d{{1,30}})\s(?P<over>\d{{1,30}})\s?/\s?(?P<under>\d{{1,30}})(?![\d./])"
     rf"|(?P<top>\d{{1,30}}(?:\.\d{{1,30}})?)\s?/\s?(?P<bottom>\d{{1,30}}(?:\.\d{{1,30}})?)(?![\d/])"
@@ -92,14 +98,12 @@ _NUMBER = re.compile(
     r"(?:\s?(?P<word>thousand|million|billion|trillion)\b|(?P<kilo>k)(?![\w/]))?"
 )
 _ORDINAL = re.compile(r"(?:st|nd|rd|th)\b", re.IGNORECASE)
-_LONE_SYMBOLS = {"x", "y", "z", "n", "i", "e", "π"}
 
 
 class NumberWithUnit(NamedTuple):
     """A number of a text in plain notation, with the unit after it.
 
-    `unknown` is set where a word follows that may be a unit and is none we know, `bullet` where the minus sign may be
-    the mark of a list. `raw` is what was written.
+    `bullet` is set where the minus sign may be the mark of a list. `raw` is what was written.
     """
 
     value: Decimal
@@ -107,7 +111,6 @@ class NumberWithUnit(NamedTuple):
     start: int
     end: int
     raw: str
-    unknown: bool = False
     bullet: bool = False
 
 
@@ -120,9 +123,23 @@ def quantities_in(text: str) -> list[NumberWithUnit]:
         if quantity is None:
             place = _past_digits(text, number)
         else:
-            found.append(quantity)
+            joined = _joined(text, found[-1], quantity) if found else None
+            found[-1:] = [joined] if joined is not None else [*found[-1:], quantity]
             place = quantity.end
     return found
+
+
+def _joined(text: str, large: NumberWithUnit, small: NumberWithUnit) -> NumberWithUnit | None:
+    """One quantity of two ("5 ft 6 in", "1 hour and 30 minutes"), or None where they are two."""
+    if not re.fullmatch(r"\s(?:(?:and|und|et|y|e|en)\s)?", text[large.end : small.start]):
+        return None
+    ratio = None if large.unit is None or small.unit is None else parts_of_one(large.unit, small.unit)
+    if ratio is None or not 0 <= small.value < ratio or large.value < 0 or large.value % 1:
+        return None
+    value = large.value * ratio + small.value
+    return small._replace(
+        value=value, start=large.start, raw=text[large.start : small.end], bullet=large.bullet
+    )
 
 
 def whole_quantity(text: str) -> NumberWithUnit | None:
@@ -134,7 +151,7 @@ def whole_quantity(text: str) -> NumberWithUnit | None:
     )
     plain = plain.strip().rstrip(".")
     found = quantities_in(plain)
-    if len(found) != 1 or found[0].start != 0 or plain[found[0].end :].strip(" .)") or found[0].unknown:
+    if len(found) != 1 or found[0].start != 0 or plain[found[0].end :].strip(" .)"):
         return None
     return found[0]
 
@@ -168,6 +185,9 @@ def _quantity(text: str, number: "re.Match[str]") -> NumberWithUnit | None:
     if value is None:
         return None
     found = _with_unit(text, -value if negative else value, start, end)
+    if found is not None and number["currency"]:
+        # "$5 m" may be millions or metres.
+        found = found._replace(unit=parse_unit(number["currency"])) if found.unit is None else None
     listed = negative and number["sign"] == "- " and not text[:start].rpartition("\n")[2].strip()
     return found._replace(bullet=True) if found is not None and listed else found
 
@@ -215,6 +235,4 @@ def _with_unit(text: str, value: Decimal, start: int, end: int) -> NumberWithUni
         return None
     if re.match(r"\.\d", after):
         return None
-    word = re.match(r"[ ~]([^\W\d_]+)", after)
-    unknown = word is not None and word[1].casefold() not in STOP_WORDS and word[1] not in _LONE_SYMBOLS
-    return NumberWithUnit(value, None, start, end, text[start:end], unknown)
+    return NumberWithUnit(value, None, start, end, text[start:end])

@@ -1,75 +1,90 @@
-"""Units of measure, read from a closed list of names. Nothing else ever reaches a unit library.
+"""Units of measure: tokens of a closed list, with names and factors by pint.
 
-A unit is a product of known names with small whole exponents; a token with anything else is none. So `9**9**9` costs
-nothing, and "a", "in" or "h" in prose is no unit. Conversion is pint's, where it is installed; without it only equal
-units are comparable, and the rest is left to a judge.
+A unit is a product of known tokens with small whole exponents; anything else is none. So `9**9**9` costs nothing, pint
+reads no text of an answer, and "a", "at" or "e" in prose is no unit. What pint has no name for, or converts otherwise
+than a reader expects (32 °F, rpm, gauss, Hz and rad/s), is here.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 from functools import cache, lru_cache
-from importlib import import_module
 from typing import Any, NamedTuple
+
+from robustify.freeform.answer_text import powers_marked, word_set
 
 LONGEST = 48
 """Characters of a unit."""
 Unit = tuple[tuple[str, int], ...]
-"""Names of a unit library with exponents, sorted: `(("meter", 1), ("second", -1))`."""
+"""pint's names with exponents, sorted: `(("meter", 1), ("second", -1))`."""
 
-# Words with two meanings (ton, rpm, billion) are left out: a judge reads them.
-# Symbols and words that take an SI prefix, and the name that pint knows them by.
-_PREFIXED_SYMBOLS = {
-    "m": "meter", "g": "gram", "s": "second", "A": "ampere", "K": "kelvin", "mol": "mole", "cd": "candela",
-    "Hz": "hertz", "N": "newton", "Pa": "pascal", "J": "joule", "W": "watt", "C": "coulomb", "V": "volt",
-    "F": "farad", "Ω": "ohm", "ohm": "ohm", "S": "siemens", "Wb": "weber", "T": "tesla", "H": "henry", "lm": "lumen",
-    "lx": "lux", "Bq": "becquerel", "Gy": "gray", "Sv": "sievert", "kat": "katal", "L": "liter", "l": "liter",
-    "eV": "electron_volt", "cal": "calorie", "bar": "bar", "M": "molar", "Da": "dalton", "pc": "parsec", "B": "byte",
-    "yr": "year", "Ci": "curie",
-}  # fmt: skip
-_PREFIXED_WORDS = {
-    "meter": "meter", "metre": "meter", "gram": "gram", "gramme": "gram", "second": "second", "ampere": "ampere",
-    "amp": "ampere", "kelvin": "kelvin", "mole": "mole", "hertz": "hertz", "newton": "newton", "pascal": "pascal",
-    "joule": "joule", "watt": "watt", "coulomb": "coulomb", "volt": "volt", "farad": "farad", "siemens": "siemens",
-    "tesla": "tesla", "henry": "henry", "becquerel": "becquerel", "gray": "gray", "sievert": "sievert",
-    "liter": "liter", "litre": "liter", "electronvolt": "electron_volt", "calorie": "calorie", "molar": "molar",
-    "dalton": "dalton", "parsec": "parsec", "byte": "byte", "bit": "bit", "curie": "curie",
-}  # fmt: skip
-_SYMBOL_PREFIXES = {
-    "P": "peta", "T": "tera", "G": "giga", "M": "mega", "k": "kilo", "h": "hecto", "d": "deci", "c": "centi",
-    "m": "milli", "µ": "micro", "u": "micro", "n": "nano", "p": "pico", "f": "femto",
-}  # fmt: skip
-_PLAIN = {
-    "min": "minute", "minute": "minute", "sec": "second", "h": "hour", "hr": "hour", "hour": "hour", "d": "day",
-    "day": "day", "week": "week", "month": "month", "year": "year", "century": "century", "°": "degree",
-    "deg": "degree", "degree": "degree", "rad": "radian", "radian": "radian", "°C": "degree_Celsius",
-    "degC": "degree_Celsius", "celsius": "degree_Celsius", "°F": "degree_Fahrenheit", "degF": "degree_Fahrenheit",
-    "fahrenheit": "degree_Fahrenheit", "atm": "standard_atmosphere", "atmosphere": "standard_atmosphere",
-    "mmHg": "millimeter_Hg", "torr": "torr", "Torr": "torr", "psi": "pound_force_per_square_inch",
-    "AU": "astronomical_unit", "au": "astronomical_unit", "ly": "light_year", "lightyear": "light_year",
-    "Å": "angstrom", "angstrom": "angstrom", "cc": "cubic_centimeter", "ha": "hectare", "hectare": "hectare",
-    "acre": "acre", "inch": "inch", "ft": "foot", "foot": "foot", "feet": "foot", "yd": "yard", "yard": "yard",
-    "mi": "mile", "mile": "mile", "mph": "mile_per_hour", "kph": "kilometer_per_hour", "knot": "knot", "lb": "pound",
-    "lbs": "pound", "pound": "pound", "oz": "ounce", "ounce": "ounce", "tonne": "metric_ton",
-    "gal": "gallon", "gallon": "gallon", "dB": "decibel", "decibel": "decibel",
-    "ppm": "ppm", "%": "percent", "percent": "percent", "pct": "percent", "amu": "unified_atomic_mass_unit",
-    "micron": "micron",
+# Words with two meanings (ton, billion, KB) are left out: a judge reads them.
+_SYMBOLS = word_set(
+    "m g s A K mol cd Hz N Pa J W C V F Ω S Wb T H lm lx Bq Gy Sv kat L l eV cal bar M Da pc B yr Ci Wh Ah"
+)
+_PREFIXES = word_set("P T G M k h d c m µ u n p f")
+_SYMBOLS_ALONE = word_set(
+    "min sec h hr d ° °C °F degC degF deg rad atm mmHg Torr psi AU au ly Å cc ha ft yd mi mph kph lb oz gal dB ppm % pct "
+    "amu hp rpm G ＄ USD € EUR £ GBP ¥ ₹"
+)
+_WORDS = word_set(
+    "meter metre gram gramme second ampere amp kelvin mole hertz newton pascal joule watt coulomb volt farad siemens ohm "
+    "tesla henry becquerel gray sievert liter litre electronvolt calorie molar dalton parsec byte bit curie"
+)
+_WORD_PREFIXES = word_set("peta tera giga mega kilo hecto deci centi milli micro nano pico femto")
+_WORDS_ALONE = word_set(
+    "min sec hr minute hour day week month year century degree radian celsius fahrenheit atmosphere torr lightyear "
+    "angstrom dollar euro yen rupee hectare acre inch foot feet yard mile knot lb pound ounce tonne gallon decibel "
+    "percent micron horsepower gauss"
+)
+_RENAMED = {
+    "°": "degree", "AU": "au", "Torr": "torr", "pct": "percent", "rpm": "rotation_rate", "G": "gauss_field",
+    "gauss": "gauss_field", "＄": "dollar", "USD": "dollar", "€": "euro", "EUR": "euro", "£": "sterling", "GBP": "sterling",
+    "¥": "yen", "₹": "rupee",
 }  # fmt: skip
 _DELTA = {"degree_Celsius": "delta_degree_Celsius", "degree_Fahrenheit": "delta_degree_Fahrenheit"}
-STOP_WORDS = frozenset((
-    "a", "an", "the", "is", "are", "was", "were", "be", "in", "at", "on", "of", "to", "for", "and",
-    "or", "by", "with", "from", "as", "so", "if", "it", "this", "that", "these", "those", "when",
-    "where", "which", "who", "because", "since", "then", "than", "but", "not", "no", "i", "we", "you",
-    "he", "she", "they", "have", "has", "had", "total", "about", "approximately", "around", "only",
-    "each", "all", "any", "out", "there", "here", "after", "before", "during", "while", "between",
-    "into", "over", "under", "up", "down",
-))  # fmt: skip
-"""Words that end a unit: "5 m in total" is 5 m."""
+_TEMPERATURES: tuple[Unit, ...] = ((("kelvin", 1),), *(((name, 1),) for name in _DELTA))
+_ANGLES: tuple[Unit, ...] = ((("degree", 1),), (("radian", 1),))
+_OTHERWISE: dict[Unit, tuple[Unit, ...]] = {
+    (("coulomb", 1),): ((("degree_Celsius", 1),),),
+    (("farad", 1),): ((("degree_Fahrenheit", 1),),),
+    (("degree", 1),): ((("degree_Celsius", 1),), (("degree_Fahrenheit", 1),)),
+    (("gauss_field", 1),): ((("standard_gravity", 1),),),
+    (("millisecond", -1),): ((("meter", 1), ("second", -1)),),
+    (("millisecond", -2),): ((("meter", 1), ("second", -2)),),
+}
+"""Units that are also written for others: "25 C", "77 F", "25 degrees", "9 G", "10 ms⁻¹"."""
+_TWO_MEANINGS = word_set(
+    "coulomb farad degree gauss_field gram kilogram pound ounce meter molar byte tesla henry ampere kelvin minute day "
+    "liter bar ppm decibel"
+)
+"""Names whose symbol or word also stands for something else, so that another dimension is not certainly an error."""
+_TWO_SIZES = ("gallon", "ounce", "calorie", "byte", "bit", "month", "year", "pound")
+"""Names of units of several sizes, so that another value is not certainly an error."""
+_SORTS = (
+    ("hertz", "cycles"), ("rotation_rate", "cycles"), ("radian", "angle"), ("degree", "angle"), ("becquerel", "decays"),
+    ("gray", "dose"), ("sievert", "equivalent dose"), ("percent", "share"), ("ppm", "share"), ("decibel", "level"),
+    ("joule", "energy"), ("electron_volt", "energy"), ("calorie", "energy"), ("watt_hour", "energy"),
+)  # fmt: skip
+"""What pint converts freely into one another and a reader does not: 1 Hz is no 1 rad/s, a torque no energy."""
+_PARTS = {"week": "day", "day": "hour", "hour": "minute", "minute": "second", "foot": "inch", "pound": "ounce",
+          "yard": "foot", "year": "month", "kilogram": "gram", "meter": "centimeter", "kilometer": "meter"}  # fmt: skip
 
 _FACTOR = re.compile(
-    r"\s{0,3}([*·⋅×/()]|(?:\*\*|\^)\s?\(?([+-]?\d{1,2})\)?|per\b|[^\W\d_]+|[%°µΩÅ][^\W\d_]*|-?\d{1,2})", re.I
+    r"\s*(?P<over>/|per\b)?\s*(?P<joint>[*·⋅×]\s*)?(?P<word>[^\W\d_]+|[%°µΩÅ€£¥₹＄][^\W\d_]*)"
+    r"(?:(?:(?:\^|\*\*)\s?\(?)?(?P<power>[+-]?\d{1,2})\)?)?",
+    re.IGNORECASE,
 )
+_BELOW = re.compile(r"/\s?\(([^()/]+)\)")
 _TIDY = str.maketrans({"μ": "µ", "Ω": "Ω", "Å": "Å", "℃": "°C", "℉": "°F"})
+_SPELLED = (
+    (re.compile(r"\blight[ -]years?\b", re.IGNORECASE), "lightyear"),
+    (re.compile(r"\b(?:degrees?|deg\.?)\s+(?=(?:celsius|fahrenheit|C|F)\b)", re.IGNORECASE), "°"),
+    (re.compile(r"°\s?(?:celsius|C)\b", re.IGNORECASE), "°C"),
+    (re.compile(r"°\s?(?:fahrenheit|F)\b", re.IGNORECASE), "°F"),
+    (re.compile(r"(?<=[a-z])-(?=[a-z]{3})", re.IGNORECASE), " "),
+    (re.compile(r"\b([kM]?)N-?m\b"), r"\1N m"),
+)
 
 
 class Read(NamedTuple):
@@ -82,39 +97,35 @@ class Read(NamedTuple):
 @lru_cache(maxsize=4096)
 def parse_unit(text: str) -> Unit | None:
     """The unit that a whole text is, or None. Bounded time, whatever the text."""
-    written = text.strip().translate(_TIDY)
-    if not written or len(written) > LONGEST:
+    if len(text) > 2 * LONGEST:
         return None
-    written = re.sub(r"\blight[ -]years?\b", "lightyear", written, flags=re.IGNORECASE)
-    written = re.sub(
-        r"\b(?:degrees?|deg\.?)\s+(celsius|fahrenheit|C|F)\b", r"°\1", written, flags=re.IGNORECASE
-    )
-    written = re.sub(
-        r"°\s?(celsius|fahrenheit)", lambda m: "°" + m[1][0].upper(), written, flags=re.IGNORECASE
-    )
-    return _product(written)
+    written = powers_marked(text.strip()).translate(_TIDY)
+    for pattern, plain in _SPELLED:
+        written = pattern.sub(plain, written)
+    return _product(written) if 0 < len(written) <= LONGEST else None
 
 
 @lru_cache(maxsize=4096)
 def leading_unit(text: str) -> Read | None:
-    """The longest unit that a text begins with, of whole words, up to a comma or a stop word.
+    """The longest unit that a text begins with, of whole words, up to a comma.
 
-    None also where a unit goes on in a way that can be read in two ways (`J/mol K`).
+    None also where a unit goes on in a way that can be read in two ways (`J/mol K`). "in" is an inch where nothing
+    follows: "6 in."
     """
     head = re.split(r"[,;\n]", text[:LONGEST], maxsplit=1)[0]
+    if re.match(r"in\s*(?:[.)!]|$)", head):
+        return Read((("inch", 1),), 2)
     best = None
     for word in list(re.finditer(r"\S+", head))[:6]:
         plain = word[0].rstrip(".)!?:]")
-        if plain.casefold() in STOP_WORDS:
-            break
         for end in (word.end(), word.start() + len(plain)):
             unit = parse_unit(head[:end])
             if unit is not None:
                 best = Read(unit, end)
                 break
         else:
-            if best is not None and parse_unit(plain) is not None:
-                return None
+            if best is not None and plain not in ("per", "/", "*", "·", "⋅", "×"):
+                return None if parse_unit(plain) is not None else best
         if plain != word[0] and not word[0].endswith(")"):
             break
     return best
@@ -122,77 +133,49 @@ def leading_unit(text: str) -> Read | None:
 
 def _product(written: str) -> Unit | None:
     """Factors joined by blanks, `*`, `·`, `/` and `per`; brackets only after a slash."""
+    written = _BELOW.sub(lambda m: "/" + re.sub(r"\s*[*·⋅×]\s*|\s+", "/", m[1].strip()), written)
     exponents: dict[str, int] = {}
-    place, sign, in_brackets, last, fresh, divided = 0, 1, False, "", True, False
+    place, divided = 0, False
     while place < len(written):
         token = _FACTOR.match(written, place)
-        if token is None:
+        if token is None or (token["joint"] and not place):
             return None
-        word, power, place = token[1], token[2], token.end()
-        if word in "*·⋅×":
-            fresh = True
-        elif word == "/" or word.lower() == "per":
-            sign, fresh = -1, True
-        elif word == "(":
-            if in_brackets or not fresh:
-                return None
-            in_brackets = True
-        elif word == ")":
-            if not in_brackets:
-                return None
-            in_brackets, divided, sign, last = False, True, 1, ""
-        elif power is not None or word.lstrip("-").isdigit():
-            if not last or fresh or abs(int(power or word)) > 12:
-                return None
-            exponents[last] += (int(power or word) - 1) * (1 if exponents[last] > 0 else -1)
-            last = ""
-        else:
-            name = unit_name(word)
-            # After `a/b` another factor may belong above or below the line: it is not certain.
-            if name is None or name in exponents or (divided and sign > 0):
-                return None
-            exponents[name], last, fresh = sign, name, False
-            if not in_brackets:
-                divided, sign = divided or sign < 0, 1
-    if in_brackets or fresh:
-        return None
-    return _compound({name: n for name, n in exponents.items() if n})
-
-
-def _compound(exponents: Mapping[str, int]) -> Unit | None:
-    """Temperatures in a product are differences; alone they have a zero of their own."""
-    if not exponents:
-        return None
-    alone = len(exponents) == 1 and next(iter(exponents.values())) == 1
-    return tuple(sorted((name if alone else _DELTA.get(name, name), n) for name, n in exponents.items()))
+        name, below, n = unit_name(token["word"]), bool(token["over"]), int(token["power"] or 1)
+        again = name in exponents and not (below and exponents[name] < 0)
+        # After `a/b` another factor may belong above or below the line, and "m/s^-2" may mean either: it is not certain.
+        if name is None or again or (divided and not below) or (below and n < 0) or abs(n) > 12:
+            return None
+        exponents[name] = exponents.get(name, 0) + (-n if below else n)
+        divided, place = divided or below, token.end()
+    factors = {name: n for name, n in exponents.items() if n}
+    # Temperatures in a product are differences; alone they have a zero of their own.
+    alone = list(factors.values()) == [1]
+    return (
+        tuple(sorted((name if alone else _DELTA.get(name, name), n) for name, n in factors.items())) or None
+    )
 
 
 @cache
-def _symbols() -> dict[str, str]:
-    prefixed = {pre + symbol: prefix + name for symbol, name in _PREFIXED_SYMBOLS.items()
-                for pre, prefix in _SYMBOL_PREFIXES.items()}  # fmt: skip
-    # A plain unit wins over a prefixed one: "min" is a minute and no milli-inch, "ft" a foot.
-    return {**prefixed, **_PREFIXED_SYMBOLS, **_PLAIN, "kg": "kilogram"}
-
-
-@cache
-def _words() -> dict[str, str]:
-    prefixes = ["", *dict.fromkeys(_SYMBOL_PREFIXES.values())]
-    prefixed = {prefix + word: prefix + name for word, name in _PREFIXED_WORDS.items() for prefix in prefixes}
-    plain = {word.casefold(): name for word, name in _PLAIN.items() if len(word) > 3 and word.isalpha()}
-    return prefixed | plain
-
-
 def unit_name(word: str) -> str | None:
-    """The library's name of one written unit: symbols as they are cased, words in any case and number."""
-    if word in _symbols():
-        return _symbols()[word]
+    """pint's name of one written unit: symbols as they are cased, words in any case and number."""
+    prefixed = word[:1] in _PREFIXES and word[1:] in _SYMBOLS
+    if word in _SYMBOLS_ALONE or word in _SYMBOLS or word == "kg" or prefixed:
+        return _named(_RENAMED.get(word, word))
     folded = word.casefold()
-    singular = (folded.removesuffix("s"), folded.removesuffix("es"), folded.replace("inches", "inch"))
-    for form in (folded, *singular):
-        if form in _words():
-            return _words()[form]
+    # "Calories" with a capital are kilocalories.
+    forms = (folded, folded.removesuffix("s"), folded.removesuffix("es"), folded.replace("ies", "y"))
+    for form in forms if not word.startswith("Calorie") else ():
+        stem = next(
+            (form.removeprefix(p) for p in _WORD_PREFIXES if form.removeprefix(p) in _WORDS and form != p),
+            form,
+        )
+        if stem in _WORDS or form in _WORDS_ALONE:
+            return _named(_RENAMED.get(form, form.replace("gramme", "gram")))
     return None
+
+
+def _named(word: str) -> str:
+    return str(_registry().get_name(word.replace("u", "µ", 1) if re.match(r"u(?=[A-Zmgsl])", word) else word))
 
 
 def is_percent(unit: Unit | None) -> bool:
@@ -200,54 +183,89 @@ def is_percent(unit: Unit | None) -> bool:
     return unit == (("percent", 1),)
 
 
-class Converted(NamedTuple):
-    """A value in another unit. `comparable`: True, False (another dimension) or None (not known)."""
+def comparable(unit: Unit, wanted: Unit) -> tuple[Unit, Unit] | None:
+    """Two units of one dimension, each as it is written or as what is also written so; None where there are none."""
+    for there in _readings(wanted):
+        for here in _readings(unit):
+            if _in_library(here).dimensionality == _in_library(there).dimensionality:
+                return here, there
+    return None
 
-    value: Decimal | None
-    comparable: bool | None
+
+def has_two_meanings(unit: Unit, size: bool = False) -> bool:
+    """Whether a unit's symbol also stands for something that is no known reading; or for units of several sizes."""
+    if size:
+        return any(name.endswith(_TWO_SIZES) for name, _ in unit)
+    return any(name == "molar" or (unit == ((name, 1),) and name in _TWO_MEANINGS) for name, _ in unit)
 
 
-def convert(value: Decimal, unit: Unit, wanted: Unit) -> Converted:
-    """A value in the wanted unit, rounded to 12 digits; temperatures with their zero."""
+def _readings(unit: Unit) -> Iterator[Unit]:
+    yield unit
+    yield from _OTHERWISE.get(unit, ())
+
+
+def convert(value: Decimal, unit: Unit, wanted: Unit) -> Decimal | None:
+    """A value in the wanted unit of the same dimension, rounded to 12 digits; None where it is not certain."""
     if unit == wanted:
-        return Converted(value, True)
-    registry = _registry()
-    if registry is None:
-        return Converted(None, None)
+        return value
+    sorts = [_sorts(unit), _sorts(wanted)]
+    if sorts[0] and sorts[1] and sorts[0] != sorts[1]:
+        return None
     try:
-        given, asked = _in_library(unit, registry), _in_library(wanted, registry)
-        if given.dimensionality != asked.dimensionality:
-            return Converted(None, False)
-        there = Decimal(f"{registry.Quantity(float(value), given).to(asked).magnitude:.12g}")
-        return Converted(there, True) if there.is_finite() else Converted(None, None)
+        given, asked = _in_library(unit), _in_library(wanted)
+        there = Decimal(f"{_registry().Quantity(float(value), given).to(asked).magnitude:.12g}")
     # pint has errors of its own beside the built-in ones; none of them says that an answer is wrong.
     except (ArithmeticError, AttributeError, TypeError, ValueError, InvalidOperation):
-        return Converted(None, None)
+        return None
+    # Zeros of temperature scales are 1e-14 apart in binary numbers.
+    there = round(there, 9) if wanted in _TEMPERATURES else there
+    return there if there.is_finite() else None
 
 
-def dimension(unit: Unit) -> object:
-    """What two comparable units have in common; the unit itself where no unit library is installed."""
-    registry = _registry()
-    if registry is None:
-        return unit
-    try:
-        return _in_library(unit, registry).dimensionality
-    except (ArithmeticError, AttributeError, TypeError, ValueError):
-        return unit
+def _sorts(unit: Unit) -> frozenset[str]:
+    found = {sort for name, _ in unit for known, sort in _SORTS if name.endswith(known)}
+    return frozenset(found | ({"torque"} if unit == (("meter", 1), ("newton", 1)) else set()))
 
 
-def _in_library(unit: Unit, registry: Any) -> Any:
-    out = registry.Unit("")
+def other_scales(unit: Unit) -> tuple[Unit, ...]:
+    """The scales of temperature or angle that a bare number may be in instead of this one."""
+    return next(
+        (tuple(s for s in scales if s != unit) for scales in (_TEMPERATURES, _ANGLES) if unit in scales), ()
+    )
+
+
+def difference(value: Decimal, unit: Unit, wanted: Unit) -> Decimal | None:
+    """A difference of temperatures in the wanted scale (18 °F are 10 °C); None for other units."""
+    if unit not in _TEMPERATURES or wanted not in _TEMPERATURES:
+        return None
+    here, there = (((_DELTA.get(scale[0][0], scale[0][0]), 1),) for scale in (unit, wanted))
+    return convert(value, here, there)
+
+
+def parts_of_one(large: Unit, small: Unit) -> Decimal | None:
+    """How many of the small unit are one of the large, where people write them together ("5 ft 6 in"); else None."""
+    if len(large) != 1 or len(small) != 1 or large[0][1] != 1 or small[0][1] != 1:
+        return None
+    return convert(Decimal(1), large, small) if _PARTS.get(large[0][0]) == small[0][0] else None
+
+
+@lru_cache(maxsize=4096)
+def _in_library(unit: Unit) -> Any:
+    out = _registry().Unit("")
     for name, exponent in unit:
-        out = out * registry.Unit(name) ** exponent
+        out = out * _registry().Unit(name) ** exponent
     return out
 
 
 @cache
 def _registry() -> Any:
-    """pint's registry, or None where the extra `units` is not installed."""
-    try:
-        registry = import_module("pint").UnitRegistry
-    except (ImportError, AttributeError):
-        return None
-    return registry()
+    """pint's registry, with the units that it lacks or converts otherwise."""
+    from pint import UnitRegistry
+
+    registry: Any = UnitRegistry()
+    # In pint a gauss has another dimension than a tesla, and 60 rpm are 6.28 Hz.
+    registry.define("gauss_field = 1e-4 * tesla")
+    registry.define("rotation_rate = hertz / 60")
+    for currency in ("dollar", "euro", "sterling", "yen", "rupee"):
+        registry.define(f"{currency} = [{currency}]")
+    return registry

@@ -1,0 +1,27 @@
+"""Answers that are hard to grade: the rules are right or undecided, never certain and wrong."""
+
+from collections import Counter
+
+import pytest
+
+from bench.freeform_hard import Case, cases, ours
+
+CASES = cases()
+
+
+@pytest.mark.parametrize(
+    "case", CASES, ids=lambda case: f"{case.lang}-{case.topic}-{case.key}-{case.answer[:40]}"
+)
+def test_a_hard_answer_is_never_certain_and_wrong(case: Case) -> None:
+    assert ours(case) in (case.expected, "undecided")
+
+
+def test_the_table_is_large_and_enough_of_it_is_decided() -> None:
+    assert len(CASES) >= 300
+    assert len({case.lang for case in CASES}) >= 10
+    verdicts: list[tuple[str, bool]] = [(case.expected, ours(case) != "undecided") for case in CASES]
+    decided = Counter(verdicts)
+    # Whatever leaves everything undecided is never wrong.
+    for expected, share in (("right", 0.8), ("wrong", 0.35)):
+        assert decided[expected, True] >= share * (decided[expected, True] + decided[expected, False])
+    assert decided["undecided", True] == 0
