@@ -40,6 +40,8 @@ SCHEMA = pa.schema(
         ("error", pa.string()),
     ]
 )
+OPTIONAL = pa.schema([("draws", pa.int16()), ("at_most", pa.float64())])
+"""Columns of a table with letters that were drawn, or that a server did not show; no table without has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,8 @@ class Answer:
     `pick` is the best choice in the item's own order (the lowest index among ties) or None when there is no
     readable answer; `tie` counts the choices that share the best score; `correct` is the credit 1/tie if the
     key is among them, 0 if not, None when unanswered. `error` says why there is no answer, without text.
+    `draws`: scores are logs of the letters' shares of so many replies; None of log-probabilities. `at_most`: those
+    letters whose score is NaN were not shown, and are no likelier than that; the pick is likelier.
     """
 
     item: str
@@ -65,6 +69,8 @@ class Answer:
     n_tokens: tuple[int, ...] = ()
     tie: int = 1
     error: str | None = None
+    draws: int | None = None
+    at_most: float | None = None
 
     def __post_init__(self) -> None:
         if (self.pick is None) != (self.correct is None):
@@ -84,6 +90,8 @@ def answer(
     n_chars: Sequence[int] = (),
     n_bytes: Sequence[int] = (),
     n_tokens: Sequence[int] = (),
+    draws: int | None = None,
+    at_most: float | None = None,
 ) -> Answer:
     """A scored row: pick, tie and credit follow from `ranked_by` (the scores themselves by default).
 
@@ -104,6 +112,8 @@ def answer(
         n_bytes=tuple(n_bytes),
         n_tokens=tuple(n_tokens),
         tie=len(best),
+        draws=draws,
+        at_most=at_most,
     )
 
 
@@ -120,7 +130,8 @@ class Block:
 
     `item` (r,) indexes `Answers.items`; `key`, `pick` (r,), pick -1 where unanswered; `correct` (r,) credit,
     NaN where unanswered; `tie` (r,); `k` (r,) number of choices; `scores`, `n_chars`, `n_bytes`, `n_tokens`
-    (r, K), NaN beyond a row's choices or where absent; `order` (r, K), -1 beyond a row's choices.
+    (r, K), NaN beyond a row's choices or where absent; `order` (r, K), -1 beyond a row's choices; `draws` (r,), 0 where
+    scores are log-probabilities; `at_most` (r,), NaN where every score is there.
     """
 
     item: Ints
@@ -134,6 +145,8 @@ class Block:
     n_bytes: Floats
     n_tokens: Floats
     order: Ints
+    draws: Ints
+    at_most: Floats
 
     def __len__(self) -> int:
         return len(self.item)
@@ -168,7 +181,16 @@ class _Rows(Block):
     def __getattr__(self, name: str) -> Floats | Ints:
         if name not in self.__dataclass_fields__ or "_table" not in self.__dict__:
             raise AttributeError(name)
-        column = self.__dict__["_table"]["order" if name == "k" else name]
+        table = self.__dict__["_table"]
+        if name in OPTIONAL.names and name not in table.column_names:
+            missing: Floats | Ints = (
+                np.full(len(self.item), np.nan)
+                if name == "at_most"
+                else np.zeros(len(self.item), dtype=np.int64)
+            )
+            self.__dict__[name] = missing
+            return missing
+        column = table["order" if name == "k" else name]
         rows, width = self.__dict__["_rows"], self.__dict__["_width"]
         column = column if rows is None else column.take(pa.array(rows))
         match name:
@@ -176,7 +198,9 @@ class _Rows(Block):
                 values: Floats | Ints = _ints(column)
             case "k":
                 values = _ints(pc.list_value_length(column))
-            case "correct":
+            case "draws":
+                values = np.asarray(pc.fill_null(column, 0).to_numpy(zero_copy_only=False), dtype=np.int64)
+            case "correct" | "at_most":
                 values = np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
             case "order":
                 values = _padded(column, np.int64, width, fill=-1)
@@ -209,13 +233,17 @@ class Answers:
         """A table of these rows, in this order."""
         answers = list(rows)
         # Typed columns at once: a table made of lists of lists guesses its types row by row.
-        columns = [pa.array(list(map(attrgetter(f.name), answers)), type=f.type) for f in SCHEMA]
-        return cls(pa.table(columns, schema=SCHEMA))
+        schema = pa.schema(
+            [*SCHEMA, *(f for f in OPTIONAL if any(getattr(one, f.name) is not None for one in answers))]
+        )
+        columns = [pa.array(list(map(attrgetter(f.name), answers)), type=f.type) for f in schema]
+        return cls(pa.table(columns, schema=schema))
 
     @classmethod
     def concat(cls, tables: Iterable["Answers"]) -> "Answers":
         """All rows, one table after the other."""
-        return cls(pa.concat_tables([SCHEMA.empty_table(), *(t.table for t in tables)]).combine_chunks())
+        parts = [SCHEMA.empty_table(), *(t.table for t in tables)]
+        return cls(pa.concat_tables(parts, promote_options="default").combine_chunks())
 
     @classmethod
     def read(cls, path: Path) -> "Answers":
@@ -241,7 +269,8 @@ class Answers:
         if empty:
             raise DataError(f"{path}: column {empty[0]} has empty cells; expected a value in every row")
         try:
-            return cls(table.select(SCHEMA.names).cast(SCHEMA).combine_chunks())
+            schema = pa.schema([*SCHEMA, *(f for f in OPTIONAL if f.name in table.column_names)])
+            return cls(table.select(schema.names).cast(schema).combine_chunks())
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
             raise DataError(f"{path}: a column has another type than an answer table of robustify") from None
 

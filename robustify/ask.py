@@ -5,6 +5,7 @@ sort it, and shows one progress bar. Choices shown in another order are put back
 """
 
 import hashlib
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from robustify import orders
 from robustify.answers import Answer, answer, unanswered
 from robustify.baselines.linear_probes import CONTROL, LinearProbeSettings, both_fits
-from robustify.engines.protocols import UNSEEN, Logprob, Progress, Scorer, no_progress
+from robustify.engines.protocols import NO_LETTER, Logprob, Progress, Scorer, no_progress
 from robustify.engines.settings import HFModel
 from robustify.errors import DataError, RequestError, UnaskableError
 from robustify.item import Item
@@ -24,6 +25,7 @@ from robustify.orders import Order
 from robustify.redaction.silence import muted
 from robustify.scoring import per_character
 from robustify.screen.screen_rules import FULL_OF, Mode
+from robustify.stats.ties import tied_best
 from robustify.views import Request, Template, View, template
 
 DEFAULT_VIEWS: tuple[View, ...] = ("choices_only", "choices_only_text", "full", "cloze")
@@ -195,11 +197,16 @@ def _planned(item: Item, words: Template, order: Order, shots: Sequence[Item]) -
 def _row(p: Planned, model: str, scored: Sequence[Logprob]) -> Answer:
     if p.refusal is not None:
         return unanswered(p.item.id, p.template.view, model, p.order, p.template.name, p.item.key, p.refusal)
-    if UNSEEN in scored:
+    shown = [s.total for s in scored if s.n_tokens]
+    at_most = max((s.total for s in scored if not s.n_tokens), default=None)
+    why = "no_letter_in_replies" if NO_LETTER in scored else None
+    # One letter that is shown and likelier than all that are not is the pick, whatever these are.
+    if at_most is not None and (not shown or tied_best([max(shown), at_most]) != (0,)):
         why = "letter_not_shown"
+    if why is not None:
         return unanswered(p.item.id, p.template.view, model, p.order, p.template.name, p.item.key, why)
     back = sorted(range(p.item.k), key=p.order.__getitem__)
-    totals = [scored[j].total for j in back]
+    totals = [scored[j].total if scored[j].n_tokens else -math.inf for j in back]
     n_chars = [len(c) for c in p.item.choices]
     per_char = None if p.template.by_letter else per_character(totals, n_chars)
     return answer(
@@ -209,11 +216,13 @@ def _row(p: Planned, model: str, scored: Sequence[Logprob]) -> Answer:
         p.order,
         p.template.name,
         p.item.key,
-        totals,
-        ranked_by=per_char,
+        [math.nan if total == -math.inf else total for total in totals],
+        ranked_by=totals if per_char is None else per_char,
         n_chars=n_chars,
         n_bytes=[len(c.encode("utf-8", "surrogatepass")) for c in p.item.choices],
         n_tokens=[scored[j].n_tokens for j in back],
+        draws=scored[0].draws or None,
+        at_most=at_most,
     )
 
 

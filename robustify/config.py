@@ -23,7 +23,7 @@ from pydantic import (
 from robustify.ask import Asking
 from robustify.baselines.artifact_probe import ProbeSettings
 from robustify.baselines.linear_probes import LinearProbeSettings
-from robustify.engines.settings import NAME_PATTERN, HFModel, OpenAIModel, RayModel, VLLMModel
+from robustify.engines.settings import NAME_PATTERN, HFModel, OpenAIModel, RayModel, VLLMModel, served_at
 from robustify.errors import AuthorisationError, UsageError
 from robustify.files import read_expected
 from robustify.judge.cloze import ClozeSettings
@@ -46,6 +46,8 @@ Model = HFModel | ReplayModel | OpenAIModel | VLLMModel | RayModel
 def _named(value: object) -> object:
     """A model as keys and values; one that is given by where it lies alone gets the last part of that as its name."""
     match value:
+        case str() if served := served_at(value):
+            return {"name": _short(served[0]), "engine": "openai", "model": served[0], "base_url": served[1]}
         case str() if re.fullmatch(NAME_PATTERN, value):
             return {"name": value, "engine": "hf"}
         case str():
@@ -288,15 +290,30 @@ def _set(tree: dict[str, Any], path: Sequence[str], value: object) -> None:
 def with_models(config: Config, names: Sequence[str], device: str | None = None) -> Config:
     """The config asked with these models instead of its own; names it already has keep their settings.
 
+    `ID=openai:URL` names a model at a server. The linear probes follow the models: they are those of the config that are
+    still there, else as many of the first that are run here.
+
     Raises:
-        UsageError: two models of one name.
+        UsageError: two models of one name, or an address that is none.
     """
-    have = {m.name: m for m in config.models}
-    models = [have.get(n) or HFModel(name=_short(n), model=n) for n in names] or list(config.models)
+    have = {m.name: m.model_dump() for m in config.models}
+    models = [have.get(n) or _asked_for(n) for n in names] or list(have.values())
+    local = [m["name"] for m in models if m["engine"] == "hf"]
     if device is not None:
-        models = [m.model_copy(update={"device": device}) if isinstance(m, HFModel) else m for m in models]
-    tree = {**config.model_dump(), "models": [m.model_dump() for m in models]}
+        models = [{**m, "device": device} if m["engine"] == "hf" else m for m in models]
+    tree = {**config.model_dump(), "models": models}
+    if names:
+        heads = config.heads.models
+        tree["heads"]["models"] = [name for name in heads if name in local] or local[: len(heads)]
     return parse(tree, "--models")
+
+
+def _asked_for(name: str) -> dict[str, Any]:
+    if served_at(name) is None:
+        return {"name": _short(name), "engine": "hf", "model": name}
+    found = _named(name)
+    assert isinstance(found, dict)
+    return found
 
 
 def require_public(config: Config) -> None:

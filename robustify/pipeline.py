@@ -24,7 +24,7 @@ from robustify.judge.cloze import read_labels
 from robustify.judge.free_response import FreeGrades
 from robustify.judge.judgement import Judgement, judge
 from robustify.loaders import Loaded
-from robustify.logs.replay import ReplayModel, check_logs, replayed
+from robustify.logs.replay import ReplayModel, check_logs, refuse_one_as_two, replayed
 from robustify.ngrams.overlap import Overlap, overlap
 from robustify.ngrams.text_files import require_files
 from robustify.report import write_report
@@ -168,13 +168,15 @@ def require_models(config: Config, cache: Path) -> None:
     """
     asks = any(not isinstance(m, ReplayModel) and m.role == "voter" for m in config.models)
     digests: dict[str, Mapping[str, str]] = {}
+    logged: dict[str, Mapping[str, str]] = {}
     for model in config.models:
         match model:
             case ReplayModel():
-                check_logs(model, _screened_templates(config) if asks else ())
+                logged[model.name] = check_logs(model, _screened_templates(config) if asks else ())
             case _:
                 digests[model.name] = check_model(model, cache, config.asking.templates()) or {}
-    refuse_twins(config, digests)
+    refuse_one_as_two(logged)
+    refuse_twins(config, {**digests, **logged})
 
 
 def _in_reach(config: Config) -> dict[str, HFModel]:

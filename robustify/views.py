@@ -44,6 +44,11 @@ DEFAULT_TEMPLATE: dict[View, str] = {
     "empty_choices": "mmlu-v1",
 }
 
+BY_CHAT = (
+    "Reply with one letter alone and no reason: {letters}. If you cannot know, reply with the likeliest."
+)
+"""What a server that only chats is asked after a context, because a chat does not go on with it."""
+
 _JINJA = ImmutableSandboxedEnvironment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
 
 
@@ -131,6 +136,12 @@ def template(view: View, name: str | None = None) -> Template:
         _JINJA.from_string(parts["continuation"]),
         by_letter="letter" in parts["continuation"],
     )
+
+
+def by_chat(context: str, letters: Sequence[str]) -> str:
+    """The turn of a chat that asks for one of these letters, where elsewhere a letter would go on with the context."""
+    named = ", ".join(letters[:-1]) + f" or {letters[-1]}" if len(letters) > 1 else letters[0]
+    return f"{context}\n\n{BY_CHAT.format(letters=named)}"
 
 
 def names(view: View) -> tuple[str, ...]:

@@ -186,6 +186,43 @@ def test_models_of_the_command_line_replace_the_config_s(tmp_path: Path) -> None
     assert configs.with_models(config, []) == config
 
 
+def test_a_model_at_a_server_is_named_with_its_address(tmp_path: Path) -> None:
+    config = configs.load(write(tmp_path, PLAIN))
+    url = "http://127.0.0.1:8000/v1"
+    chosen = configs.with_models(config, [f"meta-llama/Llama-3.3-70B=openai:{url}", "gemma3-270m"])
+    served = chosen.models[0]
+    assert (served.name, served.engine, served.model) == (
+        "Llama-3.3-70B",
+        "openai",
+        "meta-llama/Llama-3.3-70B",
+    )
+    assert served.base_url == url
+    listed = PLAIN.replace("[smollm2-135m, gemma3-270m]", f"['gpt=openai:{url}']")
+    assert configs.load(write(tmp_path, listed)).models[0].reference == "openai|gpt|gpt"
+    with pytest.raises(UsageError, match=r"--models: models\[0\]"):
+        configs.with_models(config, ["gpt=openai:nowhere"])
+
+
+@pytest.mark.parametrize(
+    ("models", "heads"),
+    [
+        ([], ("smollm2-135m",)),
+        (["gemma3-270m"], ("gemma3-270m",)),
+        (["gemma3-270m", "smollm2-135m"], ("smollm2-135m",)),
+        (["a/b/tiny"], ("tiny",)),
+        (["gpt=openai:http://127.0.0.1:8000/v1"], ()),
+        (["gpt=openai:http://127.0.0.1:8000/v1", "gemma3-270m"], ("gemma3-270m",)),
+    ],
+)
+def test_linear_probes_follow_the_models_of_the_command_line(
+    models: list[str], heads: tuple[str, ...]
+) -> None:
+    demo = configs.load(configs.find("demo_benign.yaml"))
+    chosen = configs.with_models(demo, models)
+    assert chosen.heads.models == heads
+    assert configs.with_models(demo, []) == demo
+
+
 def test_safe_demo_refuses_a_restricted_set(tmp_path: Path) -> None:
     config = configs.load(write(tmp_path, PLAIN.replace("public", "restricted")))
     with pytest.raises(AuthorisationError):

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @MAP
 @out_option("The run's folder [default: results/NAME].", required=False)
 @click.option("-m", "--models", multiple=True, metavar="NAME",
-              help="Ask this model instead of the config's (repeatable).")  # fmt: skip
+              help="Ask this model instead of the config's (repeatable); ID=openai:URL is one at a server.")  # fmt: skip
 @screening
 @click.option("--limit", type=click.IntRange(min=1), help="Only the first N items.")
 @click.option("--safe-demo", is_flag=True, help="Run only if the set is public.")

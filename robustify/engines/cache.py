@@ -11,6 +11,7 @@ the evaluator's key: with the file and the questions, but without the key, one c
 
 import hashlib
 import hmac
+import math
 import sqlite3
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,6 +34,8 @@ T = TypeVar("T")
 FILE = "scores.sqlite"
 SEALED_FILE = "scores-restricted.sqlite"
 _VALUE = struct.Struct("<dI")
+_DRAWS = 20
+"""Bits of the second number that count tokens; above them are the replies that were read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +72,7 @@ class Cache(Closing):
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Logprob]:
         """The values that are there and whole; a damaged row counts as absent and is computed again."""
-        return {
-            key: Logprob(*_VALUE.unpack(value)) for key, value in self._done(looked_up("score", keys)).items()
-        }
+        return {key: _read(value) for key, value in self._done(looked_up("score", keys)).items()}
 
     def put(self, rows: Mapping[bytes, Logprob], model: str, near: float) -> dict[bytes, Logprob]:
         """Keep these values, all in one transaction, and return what is there now: of a key that was there
@@ -90,9 +91,9 @@ class Cache(Closing):
                 # Nobody else writes between the look and the writing.
                 db.execute("BEGIN IMMEDIATE")
                 there = looked_up("score", list(rows))(db)
-                known = {key: Logprob(*_VALUE.unpack(value)) for key, value in there.items()}
+                known = {key: _read(value) for key, value in there.items()}
                 self._refuse_other(known, rows, model, near)
-                fresh = {key: _VALUE.pack(v.total, v.n_tokens) for key, v in rows.items() if key not in known}
+                fresh = {key: _written(v) for key, v in rows.items() if key not in known}
                 write(db, "score", fresh)
             return {**rows, **known}
 
@@ -203,7 +204,9 @@ class KeptScores:
     def __init__(self, cache: Cache | None, fingerprint: Mapping[str, str], name: str) -> None:
         self._cache = cache
         self._name = name
-        self._near = near(fingerprint.get("dtype", "float32"))
+        # Replies that are drawn differ from one time to the next: the first that are kept are those that count.
+        drawn = "samples" in fingerprint
+        self._near = math.inf if drawn else near(fingerprint.get("dtype", "float32"))
         self._head = hashlib.sha256(b"robustify/score/1")
         for key, value in sorted(fingerprint.items()):
             _add(self._head, key.encode())
@@ -284,13 +287,18 @@ def _add(digest: "hashlib._Hash", part: bytes) -> None:
 
 
 def _alike(kept: Logprob, fresh: Logprob, near: float) -> bool:
-    # Equal: two numbers that were not shown (minus infinity) have no difference.
-    return kept == fresh or (kept.n_tokens == fresh.n_tokens and abs(kept.total - fresh.total) <= near)
+    # Equal: two that are no numbers (minus infinity) have no difference.
+    return (
+        kept == fresh
+        or near == math.inf
+        or (kept.n_tokens == fresh.n_tokens and abs(kept.total - fresh.total) <= near)
+    )
 
 
 def _written(value: Logprob) -> bytes:
-    return _VALUE.pack(value.total, value.n_tokens)
+    return _VALUE.pack(value.total, value.draws << _DRAWS | value.n_tokens)
 
 
 def _read(value: bytes) -> Logprob:
-    return Logprob(*_VALUE.unpack(value))
+    total, counts = _VALUE.unpack(value)
+    return Logprob(total, counts & ((1 << _DRAWS) - 1), counts >> _DRAWS)

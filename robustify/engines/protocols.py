@@ -35,15 +35,17 @@ class Closing:
 class Logprob:
     """The sum of the continuation's token log-probabilities (natural log), and how many tokens it has.
 
-    A total of minus infinity is no number: the server did not show it (`UNSEEN`). Such an asking is unanswered.
+    `n_tokens` 0: a letter that is not among the likeliest tokens that a server shows; it is at most `total`. `draws`: of
+    a letter whose share of a server's replies stands for its probability, how many replies were read; 0 elsewhere.
     """
 
     total: float
     n_tokens: int
+    draws: int = 0
 
 
-UNSEEN = Logprob(float("-inf"), 1)
-"""A letter that is not among the likeliest tokens that a server shows; its probability is unknown."""
+NO_LETTER = Logprob(float("-inf"), 1)
+"""A letter of an asking whose replies cannot be read: no number. The asking is unanswered."""
 
 
 @runtime_checkable
@@ -57,8 +59,8 @@ class Scorer(Protocol):
 
         Raises:
             RequestError: requests that do not fit into the model's context (never truncated in silence).
-            ModelError: a log-probability that is NaN or infinite (other than `UNSEEN`), or a server that fails for good;
-                what was scored is kept.
+            ModelError: a log-probability that is NaN or infinite (other than `NO_LETTER`), or a server that fails for
+                good; what was scored is kept.
             ResourceError: not even a small batch fits into memory.
         """
         ...

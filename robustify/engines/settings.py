@@ -1,6 +1,7 @@
 """What a config says of a model, one class for each engine, and the host that a model's prompts go to."""
 
 import ipaddress
+import re
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -9,6 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_valid
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 LOCAL = "local"
 """The address of a Ray cluster that is started here."""
+DEFAULT_SAMPLES = 5
+"""Replies to one asking of a server that only chats."""
+_SERVED = re.compile(r"(?P<model>[^=\s]+)=openai:(?P<url>\S+)")
 _LOCAL_NAMES = ("localhost", "ip6-localhost")
 
 
@@ -111,7 +115,10 @@ class OpenAIModel(BaseModel):
     environment variable that holds the key. `tokenizer`: a known name, a folder or `hf:owner/name@revision`, by which
     prompts are sent as the tokens that the local engine would read; without it prompts are sent as text.
     `concurrency`: requests on the way at once; `timeout` in seconds, of one of them; `retries`: how often one is tried
-    again. `price_in`, `price_out`: of a million tokens, for the closing line.
+    again. `samples`: how many replies of a chat an asking by letter gets, whose shares are its scores; where it is left
+    out, log-probabilities are asked for, and `DEFAULT_SAMPLES` replies of a server that only chats. `reply_tokens`: the
+    longest of these replies, for a model that thinks first. `price_in`, `price_out`: of a million tokens, for the
+    closing line.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -127,6 +134,8 @@ class OpenAIModel(BaseModel):
     concurrency: int = Field(default=16, ge=1, le=512, strict=True)
     timeout: float = Field(default=120.0, gt=0, le=3600)
     retries: int = Field(default=6, ge=0, le=20, strict=True)
+    samples: int | None = Field(default=None, ge=1, le=1000, strict=True)
+    reply_tokens: int = Field(default=32, ge=1, le=100_000, strict=True)
     price_in: float | None = Field(default=None, ge=0)
     price_out: float | None = Field(default=None, ge=0)
 
@@ -158,6 +167,12 @@ class OpenAIModel(BaseModel):
     def reference(self) -> str:
         """What distinguishes it from another model of the same config. Whether two names are one model, the servers say."""
         return f"openai|{self.served}|{self.name}"
+
+
+def served_at(text: str) -> tuple[str, str] | None:
+    """The id and the address of a model given as `ID=openai:URL`; None where the text is none."""
+    match = _SERVED.fullmatch(text)
+    return None if match is None else (match["model"], match["url"])
 
 
 def host_of(url: str) -> str | None:

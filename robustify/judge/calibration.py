@@ -35,6 +35,8 @@ def calibrations(
 
     def under(view: str, name: str) -> Calibration | None:
         rows = first_rows(answers, index, view, name)
+        if (rows.draws > 0).any():
+            return None  # the error of a share of few replies is not that of the model
         together = row_groups(groups, index, rows)
         return calibration(rows.scores, rows.key, rows.k, together) if len(rows) else None
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from robustify.answers import Answers
+from robustify.answers import Answers, Block
 from robustify.arrays import Bools, Floats, Ints
 from robustify.baselines.heuristics import heuristic_scores
 from robustify.judge.positions import favoured_place, position_share, row_groups
@@ -17,6 +17,7 @@ from robustify.screen.chance import Chance
 from robustify.screen.consensus import d4_rule
 from robustify.screen.independence import agreement_intervals, independence, voter_agreement
 from robustify.screen.item_index import ItemIndex, Places, shares_by_options, where_keys_stand
+from robustify.screen.redrawing import redrawn
 from robustify.screen.screen_rules import VIEW_OF, ScreenRules
 from robustify.screen.votes import PROBE, UNANSWERED, Votes, first_template
 from robustify.stats.decoys import Cut
@@ -36,6 +37,7 @@ from robustify.summary.screened import (
     KeyPlaces,
     KeysAmong,
     OffPlace,
+    SampledVoter,
     Screen,
     ScreenByPlace,
     Voter,
@@ -231,20 +233,28 @@ def _voters(
     view, credit = VIEW_OF[rules.mode], votes.credit()
     out: dict[str, Voter] = {}
     for m, name in enumerate(votes.voters):
-        shares = favoured = None
+        shares = favoured = sampled = None
         if rules.mode == "letter":
             block = answers.block(view, name, votes.template)
             shares = position_share(block)
             judged = block.where(index.place[block.item] >= 0)
             favoured = favoured_place(judged, row_groups(groups, index, judged))
+            sampled = _sampled(judged, votes.choice[:, m], index, groups)
         ties = votes.best[:, m].sum(axis=1) > 1
         voter = _voter(rate(credit[:, m], groups), shares, votes.choice[:, m] == UNANSWERED, ties, "model")
-        out[name] = voter.model_copy(update={"favoured": favoured})
+        out[name] = voter.model_copy(update={"favoured": favoured, "sampled": sampled})
     if votes.probe is not None:
         block = answers.block(PROBE, PROBE).first()
         accuracy = rate(index.spread(block, block.correct), groups)
         out[PROBE] = _voter(accuracy, None, votes.probe == UNANSWERED, block.tie > 1, "probe")
     return out
+
+
+def _sampled(block: Block, choice: Ints, index: ItemIndex, groups: Ints | None) -> SampledVoter | None:
+    again = redrawn(block, choice, index, groups)
+    if again is None:
+        return None
+    return SampledVoter(replies=int(block.draws.max()), redrawn=Quantity.of(again))
 
 
 def _voter(accuracy: Rate, places: list[float] | None, unanswered: Bools, ties: Bools, kind: str) -> Voter:

@@ -4,7 +4,7 @@ It is no `Scorer`: what a log holds was asked in the log's own words, and may be
 gives answer rows and says under which template. What the logs do not hold is unanswered, never asked elsewhere.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -48,7 +48,8 @@ class ReplayModel(BaseModel):
     @property
     def reference(self) -> str:
         """What distinguishes it from another model of the same config."""
-        return "|".join(["replay", self.model, *self.logs])
+        # Of a log that holds several the name says which; whether two names are one model, the logs say.
+        return "|".join(["replay", self.model or self.name, *self.logs])
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +61,21 @@ class Replayed:
     templates: dict[str, str]
 
 
-def check_logs(model: ReplayModel, templates: Collection[str]) -> None:
+def check_logs(model: ReplayModel, templates: Collection[str]) -> dict[str, str]:
     """Make sure that the logs can be read and serve; `templates`: those under which other voters are asked.
+
+    What the logs say of the model, by which two names for one model are found.
 
     Raises:
         UsageError: a file that is not there, a mapping that cannot be, or a voter whose logs cannot vote.
         DataError: as the logs' readers say.
     """
-    replies = [reply for log in _read(model) for reply in log.replies]
+    logs = _read(model)
+    replies = [reply for log in logs for reply in log.replies]
     blind = {reply.template for reply in replies if reply.view in BLIND}
+    said = fingerprint(logs, model.name)
     if model.role != "voter":
-        return
+        return said
     if not blind:
         views = ", ".join(dict.fromkeys(reply.view for reply in replies))
         raise UsageError(
@@ -82,6 +87,23 @@ def check_logs(model: ReplayModel, templates: Collection[str]) -> None:
             f"{model.name}: was asked in other words ({', '.join(sorted(blind))}) than the other voters "
             f"({', '.join(sorted(templates))}); expected `role: under_test`, or replayed voters alone"
         )
+    return said
+
+
+def refuse_one_as_two(said: Mapping[str, Mapping[str, str]]) -> None:
+    """Refuse two names for one model of one log. `said`: by name what `check_logs` gives.
+
+    Raises:
+        UsageError: both names.
+    """
+    first: dict[tuple[str, str], str] = {}
+    for name, facts in said.items():
+        other = first.setdefault((facts["model"], facts["log"]), name)
+        if other != name:
+            raise UsageError(
+                f"models: {other} and {name} are one model of one log, {facts['model']}; expected `model: NAME` with "
+                "what the log calls each, or one of the two"
+            )
 
 
 def replayed(model: ReplayModel, bench: Loaded) -> Replayed:

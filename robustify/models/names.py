@@ -104,6 +104,8 @@ KNOWN: dict[str, Known] = {
     )
 }
 
+_A_SLIP = 0.85
+"""Likeness from which a name is taken for a known one that was mistyped."""
 FORMS = "hf:owner/name@revision, a folder with config.json and *.safetensors, or a *.gguf file"
 # The hub's own rule for names: letters, digits, `_`, `.` and `-`, the last two neither at an end nor doubled.
 _PART = r"\w(?:[\w.-]*\w)?"
@@ -145,6 +147,13 @@ def known(name: str) -> Known:
 
 
 def _unknown(reference: str) -> str:
-    near = difflib.get_close_matches(reference.lower(), KNOWN, n=1, cutoff=0.5)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    return f"model {reference!r}: no such name, folder or GGUF file{hint} (known: {', '.join(KNOWN)}; or {FORMS})"
+    known = f"known: {', '.join(KNOWN)}; or {FORMS}"
+    name = reference.lower()
+    near = difflib.get_close_matches(name, KNOWN, n=1, cutoff=_A_SLIP)
+    near += [one for one in KNOWN if name and one.startswith(f"{name}-")]
+    if near:
+        return f"model {reference!r}: no such name, folder or GGUF file; did you mean {near[0]}? ({known})"
+    return (
+        f"model {reference!r}: no such name, folder or GGUF file; a model of another name is asked at the server that "
+        f"has it: -m {reference}=openai:http://HOST:PORT/v1, or `engine: openai` with its `base_url` in a config ({known})"
+    )

@@ -124,7 +124,7 @@ def cast_by_rotation(
         block = answers.block(view, name, template)
         block = block.first() if plain else block
         at, liking = preferences(block, rules.mode, index, rules.norm)
-        best[:, m] = mean_best(at, liking, index)
+        best[:, m] = mean_best(at, liking, index, not_shown(block, index))
         for rotation, column in choice.items():
             match rotation:
                 case "averaged":
@@ -168,15 +168,35 @@ def preferences(block: Block, mode: Mode, index: ItemIndex, norm: TextNorm = "ch
 
 def averaged(block: Block, mode: Mode, index: ItemIndex, norm: TextNorm = "chars") -> Bools:
     """The choices that share the best mean preference over an item's rows, (n, K); none where one is unanswered."""
-    return mean_best(*preferences(block, mode, index, norm), index)
+    return mean_best(*preferences(block, mode, index, norm), index, not_shown(block, index))
 
 
-def mean_best(at: Ints, liking: Floats, index: ItemIndex) -> Bools:
-    """As `averaged`, of preferences already read."""
+def mean_best(at: Ints, liking: Floats, index: ItemIndex, bounded: Bools | None = None) -> Bools:
+    """As `averaged`, of preferences already read. `bounded` (r, width): those that may be lower than they stand there.
+
+    A choice that is best only by such bounds is not known to be: the item has none then.
+    """
+    means = _sums(at, liking, index)
     asked = np.bincount(at, minlength=len(index))
-    total = np.stack([np.bincount(at, weights=column, minlength=len(index)) for column in liking.T], axis=1)
-    mean = np.where(asked[:, None] > 0, total / np.maximum(asked, 1)[:, None], np.nan)
-    return best(mean, index.k)
+    mean = np.where(asked[:, None] > 0, means / np.maximum(asked, 1)[:, None], np.nan)
+    top = best(mean, index.k)
+    if bounded is None:
+        return top
+    return np.asarray(top & ~(top & (_sums(at, bounded, index) > 0)).any(axis=1, keepdims=True))
+
+
+def _sums(at: Ints, values: Floats | Bools, index: ItemIndex) -> Floats:
+    return np.stack([np.bincount(at, weights=column, minlength=len(index)) for column in values.T], axis=1)
+
+
+def not_shown(block: Block, index: ItemIndex) -> Bools | None:
+    """Of the rows of judged items the choices whose letters were not shown, (r, width); None where all were."""
+    if np.isnan(block.at_most).all():
+        return None
+    rows = block.where(index.place[block.item] >= 0)
+    hidden = np.isnan(_widened(rows.scores, max(rows.scores.shape[1], index.width)))
+    there = np.arange(hidden.shape[1]) < rows.k[:, None]
+    return np.asarray((hidden & there & ~np.isnan(rows.at_most)[:, None])[:, : index.width])
 
 
 def one_pick(shared: Bools) -> Ints:
@@ -207,13 +227,16 @@ def row_preferences(block: Block, mode: Mode, norm: TextNorm = "chars") -> Float
     """How much each row likes each choice, (r, K): NaN where unanswered, 0 beyond its choices.
 
     Letter mode: log-softmax over the item's letters, so that averaging over rotations cancels a liking for
-    a letter (PriDe). Text mode: log probability by `norm`. A score that is not finite makes its row unanswered.
+    a letter (PriDe); a letter that was not shown counts as its bound (see `not_shown`). Text mode: log probability by
+    `norm`. A score that is not finite makes its row unanswered.
     A row with a pick but without what its scores are divided by likes only its pick, which stands for `chars`
     and for no other norm.
     """
     width = max(block.scores.shape[1], int(block.k.max(initial=0)))
     there = np.arange(width) < block.k[:, None]
     scores = _widened(block.scores, width)
+    if not np.isnan(block.at_most).all():
+        scores = np.where(np.isnan(scores), block.at_most[:, None], scores)
     match mode:
         case "letter":
             known = scores

@@ -1,6 +1,8 @@
 """What the benchmark is made of, what rules without a model score on it, what the screen flagged, and by which cue."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import model_serializer
 
 from robustify.summary.quantity import (
     OUTER,
@@ -114,8 +116,21 @@ class FavouredPlace(Part):
     excess: Annotated[Quantity | None, never("difference")] = None
 
 
+class SampledVoter(Part):
+    """A voter whose scores are shares of a server's `replies`, at most so many to an asking.
+
+    `redrawn`: the share of its picks that another drawing of as many replies would change, see `screen/redrawing.py`.
+    """
+
+    replies: Annotated[int | None, Shown("setting")] = None
+    redrawn: HiddenRate = None
+
+
 class Voter(Part):
-    """One voter of the screen; `kind` is model or probe. `favoured` is null by text, and where no place is."""
+    """One voter of the screen; `kind` is model or probe. `favoured` is null by text, and where no place is.
+
+    `sampled` is null where its scores are log-probabilities.
+    """
 
     choices_only_accuracy: Rate = None
     position_share: Shares = None
@@ -123,6 +138,14 @@ class Voter(Part):
     unanswered: Count = None
     ties: Count = None
     kind: Word = None
+    sampled: SampledVoter | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_sampled(self, handler: Any) -> dict[str, Any]:
+        tree: dict[str, Any] = handler(self)
+        if tree.get("sampled") is None:
+            tree.pop("sampled", None)
+        return tree
 
 
 class ExcessOverChance(Quantity):

@@ -77,9 +77,9 @@ def test_a_judge_that_was_cut_off_is_told_so() -> None:
     ],
 )
 def test_a_server_s_reason_is_kept(reply: dict[str, object], how: str, told: tuple[str, str | None]) -> None:
-    from robustify.engines.openai.engine import read_reply
+    from robustify.engines.openai.replies import read_replies
 
-    found = read_reply({"choices": [reply]}, how, "server")
+    (found,) = read_replies({"choices": [reply]}, how, "server")
     assert (found, found.finish_reason) == told
 
 

@@ -437,6 +437,37 @@ def test_one_model_of_a_log_that_holds_several_is_named(tmp_path: Path, data: Pa
         replayed(model.model_copy(update={"model": "four"}), bench)
 
 
+def test_two_models_of_one_log_are_two_and_one_model_of_it_is_not_asked_twice(
+    tmp_path: Path, data: Path
+) -> None:
+    def table(name: str, models: tuple[str, ...]) -> str:
+        rows = [
+            {"model": m, "stem": i.stem, "choices": list(i.choices), "pick": "ABCD"[p]}
+            for m in models
+            for i, p in zip(boxes(8), PICKS[m], strict=True)
+        ]
+        return str(jsonl(tmp_path / name, rows))
+
+    def run(*replays: dict[str, str]) -> Config:
+        models = [{"engine": "replay", "view": "choices_only", **one} for one in replays]
+        tree = {"name": "boxes", "sensitivity": "public", "data": [{"path": str(data)}], "models": models}
+        return parse(tree, "test")
+
+    both, single = table("both.jsonl", ("one", "two")), table("single.jsonl", ("one",))
+    made = run({"name": "one", "logs": both}, {"name": "two", "logs": both})
+    found = pipeline.robustify(made, tmp_path / "out", tmp_path / "cache")
+    assert list(found.summary.tree()["screen"]["voters"]) == ["one", "two"]
+    assert [found.manifest["models"][name]["model"] for name in ("one", "two")] == ["one", "two"]
+    for refused in (
+        run({"name": "a", "logs": single}, {"name": "b", "logs": single}),
+        run({"name": "a", "logs": single}, {"name": "b", "logs": single, "role": "under_test"}),
+    ):
+        with pytest.raises(UsageError, match="a and b are one model of one log"):
+            pipeline.foresee(refused, tmp_path)
+    with pytest.raises(UsageError, match="one model stands twice"):
+        run({"name": "a", "logs": both, "model": "one"}, {"name": "b", "logs": both, "model": "one"})
+
+
 def test_a_log_that_cannot_serve_is_refused_before_anybody_is_asked(
     config: Callable[..., Config], tmp_path: Path, items: list[Item]
 ) -> None:

@@ -109,6 +109,8 @@ def test_folders_and_gguf_files_are_references(copied: Path, gguf: Path) -> None
         ("smolm2-135m", "did you mean smollm2-135m?"),
         ("Gemma3-270M", "did you mean gemma3-270m?"),
         ("nothing-like-it", "known: smollm2-135m, gemma3-270m"),
+        ("llama-3.3-70b", "-m llama-3.3-70b=openai:http://HOST:PORT/v1"),
+        ("gemma-2-9b", "-m gemma-2-9b=openai:http://HOST:PORT/v1"),
         ("hf:owner/name", "name the revision"),
         ("hf:name@main", "hf:owner/name@revision"),
         ("hf:owner--x/name@main", "hf:owner/name@revision"),

@@ -8,6 +8,7 @@ model behind it is a toy made of hashes, or any model that transformers loads.
 import gzip
 import json
 import math
+import random
 import re
 import threading
 import time
@@ -103,6 +104,11 @@ class Manner:
 
     `echo`: "cut" forgets the front of the prompt. `faults`: statuses with headers for the next completions, one each.
     `spoil`: what is wrong with the numbers of a prompt. `die_after`: completions, then connections are broken.
+    `letters`: how a chat that is asked for a letter gives one, drawn from the model's probabilities; "" gives none, "cut"
+    thinks until its length ends.
+    `several`: it sends as many replies as are asked for, else one. `mute`: every so many replies names no letter.
+    `filtered`: a word for which a request is refused. `ended`: so many completions write nothing, the text being at its
+    end. `usage`: tokens are counted.
     """
 
     served: str = "toy"
@@ -116,6 +122,12 @@ class Manner:
     chat: bool = True
     completions: bool = True
     chat_field: str = "max_tokens"
+    letters: Literal["", "structured", "first", "cut"] = ""
+    several: bool = True
+    mute: int = 0
+    filtered: str = ""
+    ended: int = 0
+    usage: bool = True
     max_length: int | None = None
     key: str | None = None
     faults: list[tuple[int, dict[str, str]]] = field(default_factory=list)
@@ -137,6 +149,7 @@ class Stub:
         self.at: list[float] = []
         self.most_at_once = 0
         self._at_once = 0
+        self._replies = 0
         self._lock = threading.Lock()
         self._slots = threading.Semaphore(manner.slots)
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), _answering(self))
@@ -180,8 +193,35 @@ class Stub:
         said = body["messages"][-1]["content"]
         if self._too_long(self.brain.encode(said)):
             return _too_long()
-        reply = {"role": "assistant", "content": f"echo {len(said)}"}
-        return Answer(200, self._reply([{"index": 0, "message": reply, "finish_reason": "stop"}], 5, 2))
+        if self.manner.filtered and self.manner.filtered in said:
+            return Answer(400, {"error": {"message": "stopped by a filter"}})
+        n = body.get("n", 1) if self.manner.several else 1
+        texts = [self._said(said, "response_format" in body) for _ in range(n)]
+        end = "length" if self.manner.letters == "cut" else "stop"
+        choices = [
+            {"index": i, "message": {"role": "assistant", "content": text}, "finish_reason": end}
+            for i, text in enumerate(texts)
+        ]
+        return Answer(200, self._reply(choices, 5, 2 * n))
+
+    def _said(self, prompt: str, schema: bool) -> str:
+        context, asked, _ = prompt.partition("\n\nReply with one letter")
+        if not self.manner.letters or not asked:
+            return f"echo {len(prompt)}"
+        with self._lock:
+            self._replies += 1
+            n = self._replies
+        if self.manner.letters == "cut" or (self.manner.mute and n % self.manner.mute == 0):
+            return "I would rather not say."
+        after = self.brain.scored(self.brain.encode(context))[-1]
+        by_letter = {self.brain.text(t): math.exp(lp) for t, lp in after.items()}
+        named = [c for c in re.findall(r"\b[A-Z]\b", prompt[len(context) :]) if f" {c}" in by_letter]
+        drawn = random.Random(f"{prompt}|{n}").choices(named, [by_letter[f" {c}"] for c in named])[0]
+        return (
+            json.dumps({"letter": drawn})
+            if schema and self.manner.letters == "structured"
+            else f"{drawn}. So it is."
+        )
 
     def _too_long(self, ids: Sequence[int]) -> bool:
         return self.manner.max_length is not None and len(ids) >= self.manner.max_length
@@ -207,7 +247,10 @@ class Stub:
             return _too_long()
         if (body.get("logprobs") or 0) > manner.top and manner.echo != "ignored":
             return Answer(400, {"error": {"message": f"logprobs must be at most {manner.top}"}})
-        choice = _Completion(self.brain, manner, spoil, ids, body).choice()
+        with self._lock:
+            ended = manner.ended > 0
+            manner.ended -= ended
+        choice = _Completion(self.brain, manner, spoil, ids, body, ended).choice()
         answer = Answer(200, self._reply([choice], len(ids), 1))
         answer.half, answer.hang, answer.drip = (spoil == way for way in ("half", "hang", "drip"))
         return answer
@@ -215,7 +258,8 @@ class Stub:
     def _reply(self, choices: list[dict[str, Any]], n_in: int, n_out: int) -> dict[str, Any]:
         usage = {"prompt_tokens": n_in, "completion_tokens": n_out, "total_tokens": n_in + n_out}
         name = self.manner.says or self.manner.served
-        return {"id": "stub", "object": "text_completion", "model": name, "choices": choices, "usage": usage}
+        counted = {"usage": usage} if self.manner.usage else {}
+        return {"id": "stub", "object": "text_completion", "model": name, "choices": choices, **counted}
 
 
 @dataclass
@@ -227,6 +271,7 @@ class _Completion:
     spoil: str
     ids: list[int]
     body: dict[str, Any]
+    ended: bool = False
 
     def choice(self) -> dict[str, Any]:
         after = self.brain.scored(self.ids)
@@ -239,6 +284,10 @@ class _Completion:
         wanted = self.body.get("logprobs")
         if wanted and self.manner.echo != "ignored":
             out["logprobs"] = self._logprobs(row, own, after, wanted)
+        if self.ended:
+            out |= {"text": "", "finish_reason": "stop"}
+            shown = out.get("logprobs") or {}
+            out["logprobs"] = {name: told[:-1] for name, told in shown.items()} if shown else None
         return out
 
     def _entries(self, own: list[float | None]) -> list[Any]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from robustify.engines.openai.client import Refusal, count_of, is_name, shown_name
 from robustify.engines.openai.logprobs import PART, Form, Questions, Token, covers
+from robustify.engines.openai.replies import ByChat, find_way
 from robustify.engines.tokens import Speller
 from robustify.errors import ModelError, UsageError
 from robustify.views import Template
@@ -38,7 +39,8 @@ class Capabilities:
 
     `form`: in which it shows the log-probabilities of a prompt, None where it does not. `top`: how many likely next
     tokens it shows. `base`: what it says the model is. `max_length` in tokens, where it says so. `probe`:
-    log-probabilities of the harmless text, by which the model is recognised.
+    log-probabilities of the harmless text, by which the model is recognised. `chat`: how it is asked for letters where
+    it shows no log-probabilities, None where it gives no letter.
     """
 
     form: Form | None
@@ -46,6 +48,7 @@ class Capabilities:
     base: str
     max_length: int | None
     probe: tuple[float, ...]
+    chat: ByChat | None = None
 
     def require(self, name: str, templates: Sequence[Template]) -> None:
         """Refuse templates that this server cannot serve.
@@ -58,20 +61,24 @@ class Capabilities:
             return
         served = list(dict.fromkeys(t.view for t in templates if t not in refused))
         named = ", ".join(f"{t.view} ({t.name})" for t in refused)
-        why = "tells no log-probabilities"
+        why = "shows no log-probabilities"
         if self.top:
-            why = f"tells log-probabilities of the {self.top} likeliest next tokens and of no prompt"
+            why = f"shows log-probabilities of the {self.top} likeliest next tokens and of no prompt"
         mend = (
-            f"expected `asking: {{views: [{', '.join(served)}]}}`"
-            if served
-            else "expected a server of completions with log-probabilities; this one can only write "
-            "(`robustify free generate`)"
+            "expected a server of completions with log-probabilities, or a chat that answers with a letter; this one "
+            "can only write (`robustify free generate`)"
         )
+        if self.chat is not None or served:
+            by_text = any(t.view == "full_text" for t in refused)
+            views = ", ".join(["choices_only", "full"] if by_text or not served else served)
+            mend = f"expected `asking: {{{'mode: letter, ' if by_text else ''}views: [{views}]}}`"
         raise UsageError(f"{name}: its server {why}: it cannot serve {named}; {mend}")
 
     def _serves(self, template: Template) -> bool:
         if self.form is not None:
             return True
+        if self.chat is not None:
+            return template.by_letter
         # One token is shown, so the letter must be one: `(A` is two.
         letter = template.continuation.render(letter="A", choice="") if template.by_letter else ""
         return bool(self.top) and len(letter.strip()) == 1
@@ -84,10 +91,13 @@ def probe_server(questions: Questions, speller: Speller | None) -> Capabilities:
         ModelError: another model, numbers that cannot be used, or a tokenizer that is not the server's.
     """
     base, longest = _listed(questions)
-    form, tokens = _form(questions)
-    top, likely = _likely(questions)
+    sampled = questions.client.model.samples is not None
+    form, tokens = (None, ()) if sampled else _form(questions)
+    top, likely = (0, {}) if sampled else _likely(questions)
+    if form is None and not top:
+        return Capabilities(None, 0, base, longest, (), find_way(questions.client, LETTERS, "ABCD"))
     if form is None:
-        return Capabilities(None, top, base, longest, _letters(questions, top) if top else ())
+        return Capabilities(None, top, base, longest, _letters(questions, top))
     _check_consistency(questions, form, tokens, likely)
     if speller is not None:
         _check_tokens(questions, form, speller)

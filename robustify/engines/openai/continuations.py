@@ -17,13 +17,14 @@ from robustify.engines.openai.capabilities import Capabilities
 from robustify.engines.openai.client import Refusal
 from robustify.engines.openai.logprobs import PART, Prompt, Questions, Token, covers
 from robustify.engines.plan import Encoded
-from robustify.engines.protocols import UNSEEN, Logprob
+from robustify.engines.protocols import Logprob
 from robustify.engines.tokens import Speller, encode, split_blanks
 from robustify.errors import ModelError
 from robustify.views import Request
 
 J = TypeVar("J")
 R = TypeVar("R")
+TOO_LONG = "does not fit into the model's context (its server says)"
 GATHERED = 0.5
 """Seconds for which results are gathered before they are yielded, so that they can be kept together."""
 
@@ -67,13 +68,20 @@ def keys_of(requests: Sequence[Request], speller: Speller | None) -> list[Encode
     return [Encoded(tuple(context), tuple(continuation)) for context, continuation in as_bytes]
 
 
-def jobs_of(requests: Sequence[Request], keys: Sequence[Encoded]) -> list[Job]:
-    """The jobs in the order of the requests, each distinct request in one of them."""
+def one_letter(continuation: str) -> bool:
+    """Whether a continuation is one letter, which may be one token."""
+    return len(continuation.strip()) == 1
+
+
+def jobs_of(
+    requests: Sequence[Request], keys: Sequence[Encoded], letter_of: Callable[[str], object] = one_letter
+) -> list[Job]:
+    """The jobs in the order of the requests, each distinct request in one of them. `letter_of`: which are letters."""
     letters: dict[str, dict[Encoded, str]] = {}
     others: dict[Encoded, tuple[str, str]] = {}
     for request, key in zip(requests, keys, strict=True):
         context, continuation = split_blanks(request)
-        if len(continuation.strip()) == 1 and context:
+        if letter_of(continuation) and context:
             letters.setdefault(context, {})[key] = continuation
         else:
             others.setdefault(key, (context, continuation))
@@ -105,10 +113,7 @@ class Scoring:
                 raise ModelError(
                     f"{self._name}: its server refused a prompt ({refusal.status}); in the capability probe it took one"
                 ) from None
-            return {
-                one.key: Unfit("does not fit into the model's context (its server says)")
-                for one in job.wanted
-            }
+            return {one.key: Unfit(TOO_LONG) for one in job.wanted}
 
     def unfit(self, job: Job) -> dict[Encoded, str]:
         """Requests of the job that need not be sent to know that they cannot be asked, and why."""
@@ -127,7 +132,7 @@ class Scoring:
         return self.questions.client.model.name
 
     def _scored(self, job: Job) -> Iterator[tuple[Encoded, Logprob | Unfit]]:
-        left = list(job.wanted)
+        left, seen = list(job.wanted), dict[str, float]()
         if job.letters and self.can.top:
             seen = self._next(job)
             shown = [one for one in left if one.continuation in seen and self._is_one_token(one)]
@@ -135,7 +140,8 @@ class Scoring:
             left = [one for one in left if one not in shown]
         for one in left:
             if self.can.form is None:
-                yield one.key, UNSEEN
+                # No likelier than the least likely one of those that are shown.
+                yield one.key, Logprob(min(seen.values(), default=0.0), 0)
             else:
                 yield one.key, self._whole(job.context, one)
 

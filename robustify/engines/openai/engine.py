@@ -5,6 +5,7 @@ again; when a server fails for good, what it has scored is kept and nothing part
 such a model are not known here, and its fingerprint says so.
 """
 
+import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -14,14 +15,24 @@ from typing import Any
 from robustify.engines.cache import Cache, KeptScores
 from robustify.engines.openai.capabilities import Capabilities, probe_server
 from robustify.engines.openai.client import Client, Json, Refusal, Unreachable
-from robustify.engines.openai.continuations import Scoring, Unfit, in_threads, jobs_of, keys_of
+from robustify.engines.openai.continuations import (
+    TOO_LONG,
+    Scoring,
+    Unfit,
+    in_threads,
+    jobs_of,
+    keys_of,
+    one_letter,
+)
 from robustify.engines.openai.logprobs import Questions
+from robustify.engines.openai.replies import LENGTHS, letter_of, read_replies
+from robustify.engines.openai.sampling import Sampling, sampled_keys
 from robustify.engines.plan import Encoded
 from robustify.engines.protocols import Closing, Logprob, Progress, Reply, no_progress
-from robustify.engines.settings import OpenAIModel
+from robustify.engines.settings import DEFAULT_SAMPLES, OpenAIModel
 from robustify.engines.tokens import Spelling, spelling
 from robustify.errors import DataError, ModelError, RequestError
-from robustify.views import Request, Template
+from robustify.views import BY_CHAT, Request, Template
 
 VERSION = "openai-1"
 """Of the engine: another one is another recipe, whose scores are kept apart."""
@@ -31,11 +42,7 @@ FIRST_TRIES = 2
 _SAME_PROBE = 0.2
 _HELLO = "Say hello."
 # By which path a server writes, and how it calls the length of a reply; the newest hosted models know one name only.
-_WRITING = (
-    ("chat", "max_tokens"),
-    ("chat", "max_completion_tokens"),
-    ("completions", "max_tokens"),
-)
+_WRITING = (*(("chat", length) for length in LENGTHS), ("completions", LENGTHS[0]))
 
 
 class OpenAIServer(Closing):
@@ -79,18 +86,22 @@ class OpenAIServer(Closing):
         """See `Scorer`; equal requests are asked once."""
         can = self.capabilities
         by_tokens = self._spelling if can.form is not None else None
-        keys = keys_of(requests, by_tokens.speller if by_tokens else None)
+        speller = by_tokens.speller if by_tokens else None
+        keys = sampled_keys(requests) if can.chat else keys_of(requests, speller)
         asked, kept = Counter(keys), KeptScores(self._cache, self._recipe, self.name)
         known = kept.known(asked)
         progress(sum(asked[key] for key in known))
         # All jobs are planned from all requests, so that a resumed run asks as the first one would have.
-        jobs = [job for job in jobs_of(requests, keys) if any(one.key not in known for one in job.wanted)]
-        if can.form is None and (not can.top or not all(job.letters for job in jobs)):
+        planned = jobs_of(requests, keys, letter_of if can.chat else one_letter)
+        jobs = [job for job in planned if any(one.key not in known for one in job.wanted)]
+        if can.form is None and (not (can.top or can.chat) or not all(job.letters for job in jobs)):
             raise ModelError(
-                f"{self.name}: its server tells no log-probabilities of a prompt; expected letters alone"
+                f"{self.name}: its server shows no log-probabilities of a prompt; expected letters alone"
             )
-        scoring = Scoring(self._questions, can, by_tokens is not None)
-        _refuse({key: why for job in jobs for key, why in scoring.unfit(job).items()}, keys)
+        by_prompt = Scoring(self._questions, can, by_tokens is not None)
+        _refuse({key: why for job in jobs for key, why in by_prompt.unfit(job).items()}, keys)
+        samples = self._model.samples or DEFAULT_SAMPLES
+        scoring = Sampling(self._client, can.chat, samples) if can.chat else by_prompt
         unfit: dict[Encoded, str] = {}
         try:
             for batch in in_threads(scoring, jobs, self._model.concurrency, self._client.give_up):
@@ -126,8 +137,7 @@ class OpenAIServer(Closing):
             replies.update(batch)
         too_long = sorted(place for place, reply in replies.items() if reply is None)
         if too_long:
-            what = "does not fit into the model's context (its server says)"
-            raise DataError.gather([f"prompt {place}: {what}" for place in too_long])
+            raise DataError.gather([f"prompt {place}: {TOO_LONG}" for place in too_long])
         return [reply for _, reply in sorted(replies.items()) if reply is not None]
 
     @cached_property
@@ -153,7 +163,7 @@ class OpenAIServer(Closing):
             sent = self._client.chat({**body, "messages": [{"role": "user", "content": prompt}]})
         else:
             sent = self._client.completions({**body, "prompt": prompt})
-        return read_reply(sent, path, self.name)
+        return read_replies(sent, path, self.name)[0]
 
     def _broken_off(self, error: ModelError, n: int, done: int) -> ModelError:
         usage = self._client.usage
@@ -203,25 +213,6 @@ def check_server(model: OpenAIModel, cache: Path, templates: Sequence[Template])
         return server.fingerprint()
 
 
-def read_reply(reply: Mapping[str, Any], path: str, name: str) -> Reply:
-    """The text of a chat or of a completion, and why it ended.
-
-    Raises:
-        ModelError: there is none.
-    """
-    match reply.get("choices"):
-        case [{"message": {"content": str(text)}, **rest}, *_] if path == "chat":
-            pass
-        case [{"message": dict(), **rest}, *_] if path == "chat":
-            # It spent its whole length on thinking.
-            text = ""
-        case [{"text": str(text), **rest}, *_] if path == "completions":
-            pass
-        case _:
-            raise ModelError(f"{name}: its server sent a reply without a text; expected one")
-    return Reply(text, rest.get("finish_reason"))
-
-
 def _refuse(unfit: Mapping[Encoded, str], keys: Sequence[Encoded]) -> None:
     faults = {i: unfit[key] for i, key in enumerate(keys) if key in unfit}
     if faults:
@@ -237,6 +228,17 @@ def is_same_probe(before: str, probe: Sequence[float]) -> bool:
 
 def _recipe(model: OpenAIModel, can: Capabilities, spelled: Spelling | None) -> Mapping[str, str]:
     by_tokens = spelled if can.form is not None else None
+    scores = can.form or f"the {can.top} likeliest next tokens, others bounded"
+    letters = f"next tokens, {can.top} shown"
+    drawn: dict[str, str] = {}
+    if can.chat is not None:
+        scores, letters = "shares of replies", "structured" if can.chat.structured else "first of a reply"
+        words = hashlib.sha256(BY_CHAT.encode()).hexdigest()[:16]
+        drawn = {
+            "samples": str(model.samples or DEFAULT_SAMPLES),
+            "reply_tokens": str(model.reply_tokens),
+            "words": words,
+        }
     return {
         "engine": VERSION,
         "model": can.base,
@@ -244,7 +246,8 @@ def _recipe(model: OpenAIModel, can: Capabilities, spelled: Spelling | None) -> 
         "answers_as": model.pin or model.served,
         "weights": UNKNOWN,
         "dtype": UNKNOWN,
-        "scores": can.form or f"the {can.top} likeliest next tokens",
-        "letters": f"next tokens, {can.top} shown",
+        "scores": scores,
+        "letters": letters,
+        **drawn,
         "tokenizer": f"sent as tokens ({by_tokens.digest[:16]})" if by_tokens else "the server's",
     }

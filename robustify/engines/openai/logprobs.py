@@ -24,6 +24,8 @@ FLOOR = -9999.0
 """What vLLM writes for minus infinity."""
 PART = "\ufffd"
 """Shown in the place of a token that is a part of a letter."""
+_DRAWN = 4
+"""Times that a server is asked whose model ends the text at once: each time a token is drawn anew."""
 # At temperature 1 a server that scales its log-probabilities scales them by 1.
 _PLAIN: dict[str, Any] = {"max_tokens": 1, "temperature": 1.0, "top_p": 1.0, "n": 1, "stream": False}
 
@@ -62,11 +64,24 @@ class Questions:
         # Without the tokens that were generated, as far as the server counts its prompt's tokens.
         usage = reply.get("usage")
         n = usage.get("prompt_tokens") if isinstance(usage, dict) else None
-        return tokens[:n] if isinstance(n, int) and not isinstance(n, bool) else tokens[:-1]
+        if isinstance(n, int) and not isinstance(n, bool):
+            return tokens[:n]
+        # Where the text ends here, some servers generate no token at all.
+        whole = covers(tokens, prompt) if isinstance(prompt, str) else len(tokens) == len(prompt)
+        ended = whole and not (isinstance(prompt, str) and covers(tokens[:-1], prompt))
+        return tokens if ended else tokens[:-1]
 
     def following(self, prompt: Prompt, top: int) -> dict[str, float] | None:
-        """The likeliest next tokens by their text, at most `top`; None where the server shows none. Raises as `prompt`."""
-        return self._read(lambda reply: following(reply, top), self._sent(prompt, {"logprobs": top}))
+        """The likeliest next tokens by their text, at most `top`; None where the server shows none. Raises as `prompt`.
+
+        A server that shows nothing where the model happened to end its text is asked again; empty where it always does.
+        """
+        seen: dict[str, float] | None = {}
+        for _ in range(_DRAWN):
+            seen = self._read(lambda reply: following(reply, top), self._sent(prompt, {"logprobs": top}))
+            if seen != {}:
+                break
+        return seen
 
     def _sent(self, prompt: Prompt, fields: Mapping[str, Any]) -> dict[str, Any]:
         text_or_ids = prompt if isinstance(prompt, str) else list(prompt)
@@ -82,18 +97,20 @@ class Questions:
 
 
 def following(reply: Mapping[str, Any], top: int) -> dict[str, float] | None:
-    """The likeliest first tokens of a completion and their log-probabilities, at most `top`; None where it has none.
+    """The likeliest first tokens of a completion and their log-probabilities, at most `top`; None where it has none, and
+    empty where nothing was written, because the text ended.
 
     Raises:
         Unreadable: a number that is no log-probability.
     """
-    match _choice(reply).get("logprobs"):
+    choice = _choice(reply)
+    match choice.get("logprobs"):
         case {"top_logprobs": [dict() as first, *_]}:
             pairs = list(first.items())
         case {"content": [{"top_logprobs": [*entries]}, *_]}:
             pairs = [(e.get("token"), e.get("logprob")) for e in entries if isinstance(e, dict)]
         case _:
-            return None
+            return {} if not choice.get("text") and choice.get("finish_reason") != "length" else None
     # The token that was drawn is added to the list where it is not among the likeliest: it is dropped again.
     best = sorted(((_number(lp), str(token)) for token, lp in pairs), key=lambda pair: -pair[0])[:top]
     # Some servers show the marks of their vocabularies in the place of blanks.

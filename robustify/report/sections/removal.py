@@ -29,6 +29,7 @@ from robustify.summary.screened import (
     DecoyCut,
     ExcessOverChance,
     Independence,
+    SampledVoter,
     Screen,
     Voter,
     VoterAgreement,
@@ -239,5 +240,15 @@ def _voters(screen: Screen) -> Table | Paragraph:
         heads_of(*heads, *(["Ties"] if tied else [])),
         tuple(row(name, v) for name, v in voters.items()),
         "Picks by place: the share of picks that fell on the first, second, ... option shown; even shares "
-        "mean that no letter is favoured." + (" A tie is no vote." if tied else ""),
+        "mean that no letter is favoured."
+        + (" A tie is no vote." if tied else "")
+        + "".join(_drawn_anew(name, v.sampled) for name, v in voters.items() if v.sampled is not None),
+    )
+
+
+def _drawn_anew(name: str, sampled: SampledVoter) -> str:
+    again = rate_cell(sampled.redrawn)
+    return (
+        f" {plain(name)} shows no probabilities: its scores are shares of up to {sampled.replies} replies to an asking. "
+        f"Picks that another drawing would change: {again.main}{f' ({again.small})' if again.small else ''}."
     )

@@ -1,0 +1,466 @@
+"""Letters from servers that show few probabilities or none: shares of a chat's replies, letters known by a bound alone,
+and texts that end where a letter was asked for."""
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+pytest.importorskip("openai", reason="the openai extra is not installed")
+
+from robustify import pipeline
+from robustify.answers import Answer, Answers, answer
+from robustify.ask import Asking, ask, plan
+from robustify.config import Config, parse
+from robustify.engines.cache import Cache
+from robustify.engines.openai.engine import OpenAIServer, check_server
+from robustify.engines.openai.replies import read_letter
+from robustify.engines.protocols import NO_LETTER, Logprob
+from robustify.engines.settings import OpenAIModel
+from robustify.errors import ModelError, RequestError, UsageError
+from robustify.item import Item
+from robustify.judge.calibration import calibrations
+from robustify.run import write_items
+from robustify.screen.item_index import item_index
+from robustify.screen.redrawing import redrawn
+from robustify.screen.screen_rules import ScreenRules
+from robustify.screen.votes import UNANSWERED, collect_votes
+from robustify.views import Request
+from tests.support.fake_scorer import FakeScorer
+from tests.support.openai_stub import Stub, Toy, stub
+
+LETTERS = [Request("A. blue\nB. red\nC. green\nAnswer:", f" {letter}") for letter in "ABC"]
+CHAT: dict[str, Any] = {"completions": False, "letters": "structured"}
+
+
+def model(server: Stub, **changes: Any) -> OpenAIModel:
+    return OpenAIModel(**{"name": "toy", "engine": "openai", "base_url": server.url, "retries": 1, **changes})
+
+
+def scored(server: Stub, home: Path, requests: Sequence[Request], **changes: Any) -> list[Logprob]:
+    with Cache(home) as cache, OpenAIServer(model(server, **changes), home, cache) as engine:
+        return engine.loglikelihoods(requests)
+
+
+def answers(server: Stub, home: Path, items: Sequence[Item], asking: Asking, **changes: Any) -> list[Answer]:
+    with Cache(home) as cache, OpenAIServer(model(server, **changes), home, cache) as engine:
+        return list(ask(plan(items, asking), engine))
+
+
+def item(name: str, k: int = 4, key: int = 1) -> Item:
+    return Item(name, f"Which is it, {name}?", tuple(f"thing {j}" for j in range(k)), key, "")
+
+
+# the letter that a reply names
+
+
+@pytest.mark.parametrize(
+    ("reply", "letter"),
+    [
+        ('{"letter": "B"}', "B"),
+        (' {"letter":"B"} ', "B"),
+        ("B", "B"),
+        ("b", "B"),
+        ("B.", "B"),
+        ("(B)", "B"),
+        ("**B**", "B"),
+        ("B) the red one", "B"),
+        ("B: red", "B"),
+        ("B\n\nBecause it is red.", "B"),
+        ("Answer: B", "B"),
+        ("The correct answer is **B**.", "B"),
+        ("<think>A or B? A cat.</think>\nB", "B"),
+        ("A cat has four legs", None),
+        ("I would say B", None),
+        ("Between A and B", None),
+        ("E", None),
+        ('{"letter": "E"}', None),
+        ('{"letter": "B", "other": "A"}', None),
+        ('{"letter": ["B"]}', None),
+        ('{"letter": "B"', None),
+        ("", None),
+        ("Bananas", None),
+        ("A, B or C", None),
+        ("A-frames are red", None),
+        ("A.M. is before noon", None),
+        ("AB", None),
+        ("none", None),
+    ],
+)
+def test_a_letter_is_read_where_it_is_the_first_word_and_no_other_is_guessed(
+    reply: str, letter: str | None
+) -> None:
+    assert read_letter(reply, "ABCD") == letter
+
+
+# a server that only chats
+
+
+def shares(request: Request, brain: Toy | None = None) -> dict[str, float]:
+    brain = brain or Toy()
+    after = {brain.text(t): lp for t, lp in brain.scored(brain.encode(request.context))[-1].items()}
+    known = {c: math.exp(after[f" {c}"]) for c in "ABC"}
+    return {c: p / sum(known.values()) for c, p in known.items()}
+
+
+@pytest.mark.parametrize("letters", ["structured", "first"])
+@pytest.mark.parametrize("several", [True, False])
+def test_shares_of_replies_are_the_probabilities_but_for_the_noise_of_drawing(
+    letters: str, several: bool, tmp_path: Path
+) -> None:
+    n = 300
+    with stub(completions=False, letters=letters, several=several) as server:
+        found = scored(server, tmp_path, LETTERS, samples=n)
+    assert [(s.n_tokens, s.draws) for s in found] == [(1, n)] * 3
+    for one, true in zip(found, shares(LETTERS[0]).values(), strict=True):
+        assert abs(math.exp(one.total) - true) < 5 * math.sqrt(true * (1 - true) / n) + 1 / n
+    assert sum(math.exp(s.total) for s in found) == pytest.approx(1)
+
+
+def test_a_share_of_nothing_is_no_impossibility_and_equal_counts_are_a_tie(tmp_path: Path) -> None:
+    with stub(**CHAT) as server:
+        found = scored(server, tmp_path, LETTERS, samples=1)
+    assert sorted(math.exp(s.total) for s in found) == pytest.approx([0.2, 0.2, 0.6])
+
+
+def test_an_asking_is_one_request_where_a_server_sends_several_replies(tmp_path: Path) -> None:
+    for several, requests in ((True, 1), (False, 5)):
+        with stub(**CHAT, several=several) as server, OpenAIServer(model(server), tmp_path) as engine:
+            told = engine.fingerprint()
+            before = server.completions
+            engine.loglikelihoods(LETTERS)
+            assert server.completions - before == requests
+        assert (told["samples"], told["weights"], told["scores"]) == (
+            "5",
+            "unknown (remote)",
+            "shares of replies",
+        )
+
+
+def test_a_chat_serves_letter_views_in_any_words_and_names_the_others(tmp_path: Path) -> None:
+    with stub(**CHAT) as server:
+        check_server(
+            model(server),
+            tmp_path,
+            Asking(views=("choices_only", "full"), letter_templates=("balepur-v1",)).templates(),
+        )
+        with pytest.raises(UsageError, match=r"cannot serve choices_only_text .*cloze") as e:
+            check_server(model(server), tmp_path, Asking().templates())
+        assert "`asking: {views: [choices_only, full]}`" in str(e.value)
+        with pytest.raises(UsageError, match=r"`asking: \{mode: letter, views: \[choices_only, full\]\}`"):
+            check_server(model(server), tmp_path, Asking(mode="text").templates())
+        assert not any("thing" in str(body) for body in server.bodies)
+
+
+def test_samples_ask_a_chat_also_where_the_server_shows_probabilities(tmp_path: Path) -> None:
+    with stub(letters="structured") as server:
+        assert scored(server, tmp_path, LETTERS)[0].draws == 0
+        assert scored(server, tmp_path, LETTERS, samples=7)[0].draws == 7
+
+
+def test_replies_that_name_no_letter_are_no_answer_and_no_wrong_one(tmp_path: Path) -> None:
+    items = [item(f"i{n}") for n in range(6)]
+    asking = Asking(views=("full",), orders=1)
+    with stub(**CHAT, mute=2) as server:
+        rows = answers(server, tmp_path / "half", items, asking, samples=4, concurrency=1)
+    assert {(r.pick, r.correct, r.scores, r.error) for r in rows} == {
+        (None, None, (), "no_letter_in_replies")
+    }
+    with stub(**CHAT, mute=4) as server:
+        rows = answers(server, tmp_path / "quarter", items, asking, samples=4, concurrency=1)
+    assert all(r.pick is not None and r.draws == 3 for r in rows)
+
+
+def test_a_question_that_a_filter_stops_is_unanswered_and_the_others_are_not(tmp_path: Path) -> None:
+    items = [item("plain"), item("forbidden"), item("other")]
+    with stub(**CHAT, filtered="forbidden") as server:
+        rows = answers(server, tmp_path, items, Asking(views=("full",), orders=1))
+    assert [r.error for r in rows] == [None, "no_letter_in_replies", None]
+
+
+def test_a_question_that_is_too_long_is_named_and_not_counted_as_unread(tmp_path: Path) -> None:
+    long = Request("the secret cat " * 40 + "\nAnswer:", " A")
+    with stub(**CHAT, max_length=90) as server, pytest.raises(RequestError) as e:
+        scored(server, tmp_path, [LETTERS[0], long])
+    assert list(e.value.faults) == [1]
+    assert "cat" not in str(e.value)
+
+
+def test_replies_that_are_cut_off_name_the_setting_that_mends_it(tmp_path: Path) -> None:
+    with (
+        stub(completions=False, letters="cut") as server,
+        pytest.raises(ModelError, match=r"end after 32 tokens without a letter.*`reply_tokens: 4096`"),
+    ):
+        check_server(model(server), tmp_path, Asking(views=("choices_only", "full")).templates())
+
+
+def test_replies_that_were_kept_are_not_drawn_again(tmp_path: Path) -> None:
+    with stub(**CHAT) as server:
+        first = scored(server, tmp_path, LETTERS)
+        server.bodies = []
+        assert scored(server, tmp_path, LETTERS) == first
+        assert not any("green" in str(body) for body in server.bodies)
+        # Another number of replies, or other letters to choose among, is another question.
+        assert {s.draws for s in scored(server, tmp_path, LETTERS, samples=6)} == {6}
+        assert sum("green" in str(body) for body in server.bodies) == 1
+        scored(server, tmp_path, LETTERS[:2])
+        assert sum("green" in str(body) for body in server.bodies) == 2
+
+
+@pytest.fixture
+def items(tmp_path: Path, toys: list[Item]) -> Path:
+    write_items(tmp_path / "items.jsonl", toys)
+    return tmp_path / "items.jsonl"
+
+
+def config(server: Stub, items: Path, **changes: Any) -> Config:
+    entry = {"name": "toy", "engine": "openai", "base_url": server.url, "retries": 1, **changes}
+    tree = {"name": "toys", "sensitivity": "public", "data": [{"path": str(items)}], "models": [entry]}
+    settings = {"asking": {"views": ["choices_only", "full"]}, "limits": {"min_robust": 1}}
+    return parse({**tree, **settings}, "c.yaml")
+
+
+def test_a_chat_votes_and_its_own_error_reaches_the_answers_the_summary_and_the_report(
+    tmp_path: Path, items: Path
+) -> None:
+    with stub(**CHAT) as server:
+        run = pipeline.robustify(config(server, items), tmp_path / "run", tmp_path / "cache")
+        server.bodies = []
+        again = pipeline.robustify(config(server, items), tmp_path / "warm", tmp_path / "cache")
+        assert not any("cup number" in str(body) for body in server.bodies)
+    assert again.summary == run.summary
+    table = pq.read_table(run.folder / "answers.parquet")
+    drawn = {
+        d for v, d in zip(table["view"].to_pylist(), table["draws"].to_pylist(), strict=True) if v == "full"
+    }
+    assert drawn == {5}
+    voter = run.summary.tree()["screen"]["voters"]["toy"]
+    assert voter["sampled"]["replies"] == 5
+    assert 0 < voter["sampled"]["redrawn"]["value"] < 1
+    assert voter["sampled"]["redrawn"]["n"] <= 8
+    assert voter["choices_only_accuracy"]["n"] == 8
+    assert run.summary.tree()["calibration"]["toy"]["full"] is None, "a share's error is not the model's"
+    assert "5 replies" in (run.folder / "report.md").read_text()
+    told = json.loads((run.folder / "run.json").read_text())["models"]["toy"]
+    assert told["samples"] == "5"
+    assert pipeline.rejudge(run, {}, tmp_path / "judged").summary == run.summary
+
+
+def rows_of(counts: np.ndarray, name: str = "toy") -> Answers:
+    """One row an item (n, 4) of these counts of replies."""
+    n = counts.sum(axis=1)
+    return Answers.of(
+        answer(
+            f"i{i}",
+            "choices_only",
+            name,
+            (0, 1, 2, 3),
+            "t",
+            0,
+            np.log((c + 0.5) / (n[i] + 2)).tolist(),
+            draws=int(n[i]),
+        )
+        for i, c in enumerate(counts)
+    )
+
+
+@pytest.mark.parametrize(("even", "replies"), [(1.5, 9), (0.2, 5), (0.5, 3), (5.0, 15)])
+def test_how_many_picks_another_drawing_would_change_is_what_drawing_again_shows(
+    even: float, replies: int
+) -> None:
+    rng = np.random.default_rng(5)
+    true = rng.dirichlet([even] * 4, size=4000)
+    one, two = (rng.multinomial(replies, true) for _ in range(2))
+    table = rows_of(one)
+    index = item_index(table, table.items)
+    votes = collect_votes(table, ScreenRules(), table.items)
+    found = redrawn(table.block("choices_only", "toy"), votes.choice[:, 0], index)
+    again = collect_votes(rows_of(two), ScreenRules(), table.items).choice[:, 0]
+    picked = votes.choice[:, 0] >= 0
+    assert found is not None
+    assert found.value is not None
+    assert found.n == np.count_nonzero(picked)
+    assert abs(found.value - (again != votes.choice[:, 0])[picked].mean()) < 0.04
+    sure = rows_of(np.tile([400, 1, 1, 1], (20, 1)))
+    best = collect_votes(sure, ScreenRules(), sure.items).choice[:, 0]
+    steady = redrawn(sure.block("choices_only", "toy"), best, item_index(sure, sure.items))
+    assert steady is not None
+    assert steady.value == 0
+
+
+def test_a_model_with_probabilities_has_no_error_of_drawing_and_tables_without_the_column_open(
+    tmp_path: Path,
+) -> None:
+    table = Answers.of(answer(f"i{i}", "choices_only", "m", (0, 1), "t", 0, [-1.0, -2.0]) for i in range(12))
+    assert "draws" not in table.table.column_names
+    table.write(tmp_path / "a.parquet")
+    plain = Answers.read(tmp_path / "a.parquet")
+    block = plain.block("choices_only", "m")
+    assert block.draws.tolist() == [0] * 12
+    assert np.isnan(block.at_most).all()
+    assert redrawn(block, np.zeros(12, dtype=np.int64), item_index(plain, plain.items)) is None
+    both = Answers.concat([plain, rows_of(np.full((12, 4), 3), "other")])
+    both.write(tmp_path / "b.parquet")
+    again = Answers.read(tmp_path / "b.parquet")
+    assert again.block("choices_only", "m").draws.tolist() == [0] * 12
+    assert again.block("choices_only", "other").draws.tolist() == [12] * 12
+    assert (
+        calibrations(again, item_index(plain, plain.items), ["m"], full="choices_only")["m"].full is not None
+    )
+
+
+# letters that are not among the likeliest
+
+
+class Bounded(FakeScorer):
+    """Scores by letter; a letter without one is not shown, and no likelier than -9."""
+
+    def __init__(self, known: dict[str, float]) -> None:
+        super().__init__(lambda _: 0.0)
+        self.known = known
+
+    def loglikelihoods(self, requests: Sequence[Request], progress: Any = None) -> list[Logprob]:
+        totals = [self.known.get(r.continuation.strip()) for r in requests]
+        return [Logprob(-9.0, 0) if total is None else Logprob(total, 1) for total in totals]
+
+
+@pytest.mark.parametrize(
+    ("known", "pick"),
+    [
+        ({"B": -0.1}, 1),
+        ({"A": -3.0, "B": -0.1}, 1),
+        ({"B": -9.0}, None),  # as likely as those that are not shown may be
+        ({}, None),
+        ({"A": -0.1, "B": -0.1, "C": -4.0}, 0),
+    ],
+)
+def test_one_letter_that_is_shown_is_the_pick_where_no_other_can_be_likelier(
+    known: dict[str, float], pick: int | None
+) -> None:
+    (row,) = ask(plan([item("x")], Asking(views=("full",), orders=1)), Bounded(known))
+    assert row.pick == pick
+    assert row.error == (None if pick is not None else "letter_not_shown")
+    if pick is not None:
+        assert row.at_most == -9.0
+        assert [None if math.isnan(s) else s for s in row.scores] == [known.get(c) for c in "ABCD"]
+        assert row.tie == list(known.values()).count(-0.1)
+
+
+def by_rotation(items: Sequence[Sequence[dict[int, float]]], at_most: float = -9.0) -> Answers:
+    """The rows of items of four options, each shown at every place once: by item and order what is known of each."""
+    rows = []
+    for number, known in enumerate(items):
+        for turn, scores in enumerate(known):
+            order = tuple((j + turn) % 4 for j in range(4))
+            values = [scores.get(j, math.nan) for j in range(4)]
+            ranked = [scores.get(j, -math.inf) for j in range(4)]
+            bound = None if len(scores) == 4 else at_most
+            asked = (f"x{number}", "choices_only", "toy", order, "t", 0, values)
+            rows.append(answer(*asked, ranked_by=ranked, at_most=bound))
+    return Answers.of(rows)
+
+
+@pytest.mark.parametrize(
+    ("known", "choice"),
+    [
+        ([{2: -0.1}] * 4, 2),
+        # One order likes another option a little; the bounds of the others say that it cannot catch up.
+        ([{2: -0.1}, {2: -0.1}, {2: -0.1}, {0: -1.0, 1: -1.5, 2: -4.0, 3: -5.0}], 2),
+        # Each order shows another option: any of them may be the best on average.
+        ([{0: -0.1}, {1: -0.1}, {2: -0.1}, {3: -0.1}], UNANSWERED),
+        # The best by its bound was not shown in every order: it is not known to be.
+        ([{0: -8.5, 1: -0.1}, {0: -8.5}, {0: -8.5, 1: -0.1}, {0: -8.5, 1: -0.1}], UNANSWERED),
+        ([{0: -1.0, 1: -2.0, 2: -3.0, 3: -4.0}] * 4, 0),
+    ],
+)
+def test_orders_are_averaged_as_far_as_the_bounds_fix_the_pick(
+    known: list[dict[int, float]], choice: int
+) -> None:
+    assert collect_votes(by_rotation([known]), ScreenRules(), ["x0"]).choice.tolist() == [[choice]]
+
+
+@pytest.mark.parametrize("bound", [-1.0, -2.5, -5.0])
+def test_a_pick_by_bounds_is_the_pick_that_all_numbers_would_have_given(bound: float) -> None:
+    rng = np.random.default_rng(3)
+    drawn = np.log(rng.dirichlet([0.25] * 4, size=(400, 4))).tolist()
+    full = [[dict(enumerate(row)) for row in one] for one in drawn if min(max(row) for row in one) > bound]
+    shown = [[{j: lp for j, lp in row.items() if lp > bound} for row in one] for one in full]
+    names = [f"x{i}" for i in range(len(full))]
+    whole, found = (
+        collect_votes(table, ScreenRules(), names).choice[:, 0]
+        for table in (by_rotation(full), by_rotation(shown, bound))
+    )
+    fixed = found != UNANSWERED
+    assert (found[fixed] == whole[fixed]).all()
+    assert (fixed.sum(), len(full)) == FIXED[bound]
+
+
+FIXED = {-1.0: (11, 391), -2.5: (80, 400), -5.0: (252, 400)}
+"""By bound the items whose pick it fixes, of those with a letter shown in each order."""
+
+
+def test_a_server_of_five_tokens_answers_what_one_letter_fixes(tmp_path: Path) -> None:
+    items = [item(f"i{n}", k) for n, k in enumerate((4, 6, 8, 10) * 4)]
+    with stub(echo="none", top=5) as server:
+        rows = answers(server, tmp_path, items, Asking(views=("full",), orders=1))
+        before = server.completions
+        assert [r.pick for r in answers(server, tmp_path, items, Asking(views=("full",), orders=1))] == [
+            r.pick for r in rows
+        ]
+        assert not any("thing" in str(body) for body in server.bodies[before:])
+    assert all(r.pick is not None for r in rows), "12 of these 16 have a letter that is not shown"
+    assert sum(r.at_most is not None for r in rows) >= 12
+    brain = Toy()
+    for row, one in zip(rows, items, strict=True):
+        context = plan([one], Asking(views=("full",), orders=1))[0].requests[0].context
+        after = {brain.text(t): lp for t, lp in brain.scored(brain.encode(context))[-1].items()}
+        best = max("ABCD"[: one.k], key=lambda c: after[f" {c}"])
+        assert row.pick == "ABCD".index(best)
+
+
+# texts that end at once
+
+
+def test_a_server_that_writes_nothing_at_the_end_of_a_text_is_asked_again(tmp_path: Path) -> None:
+    with stub(echo="none") as server, OpenAIServer(model(server, concurrency=1), tmp_path) as engine:
+        first = engine.loglikelihoods(LETTERS)
+        server.manner.ended = 2
+        assert engine.loglikelihoods(LETTERS) == first
+
+
+def test_where_a_text_always_ends_a_letter_is_read_from_a_prompt_or_is_not_shown(tmp_path: Path) -> None:
+    with stub() as server, OpenAIServer(model(server, concurrency=1), tmp_path) as engine:
+        first = engine.loglikelihoods(LETTERS)
+        server.manner.ended = 10**6
+        found = engine.loglikelihoods(LETTERS)
+        assert [s.total for s in found] == pytest.approx([s.total for s in first])
+    with stub(echo="none") as server, OpenAIServer(model(server, concurrency=1), tmp_path) as engine:
+        engine.fingerprint()
+        server.manner.ended = 10**6
+        (row,) = ask(plan([item("x")], Asking(views=("full",), orders=1)), engine)
+    assert (row.pick, row.error) == (None, "letter_not_shown")
+
+
+@pytest.mark.parametrize("ended", [0, 10**6])
+def test_an_echo_is_the_prompt_whether_or_not_a_token_follows_it(ended: int, tmp_path: Path) -> None:
+    texts = [Request("Question: the secret cat\nAnswer:", f" {t}") for t in ("blue", "blue mat", "red")]
+    with stub(usage=False) as server, OpenAIServer(model(server), tmp_path) as engine:
+        first = engine.loglikelihoods(texts)
+        server.manner.ended = ended
+        assert engine.loglikelihoods(texts) == first
+
+
+# the cache
+
+
+def test_replies_that_were_read_are_kept_with_a_share(tmp_path: Path) -> None:
+    rows = {bytes([n]) * 32: one for n, one in enumerate((Logprob(-0.5, 1, 7), Logprob(-9.0, 0), NO_LETTER))}
+    with Cache(tmp_path) as cache:
+        cache.put(rows, "m", 0.1)
+    with Cache(tmp_path) as cache:
+        assert cache.get(list(rows)) == rows
