@@ -463,7 +463,7 @@ def test_two_models_of_one_log_are_two_and_one_model_of_it_is_not_asked_twice(
         run({"name": "a", "logs": single}, {"name": "b", "logs": single, "role": "under_test"}),
     ):
         with pytest.raises(UsageError, match="a and b are one model of one log"):
-            pipeline.foresee(refused, tmp_path)
+            pipeline.require_models(refused, tmp_path)
     with pytest.raises(UsageError, match="one model stands twice"):
         run({"name": "a", "logs": both, "model": "one"}, {"name": "b", "logs": both, "model": "one"})
 
