@@ -1,3 +1,35 @@
-"""robustify: how much of a multiple-choice score is knowledge, and how much is test-taking."""
+"""robustify: how much of a multiple-choice score is knowledge, and how much is test-taking.
+
+`import robustify as rb` gives `audit`, `open`, `judge`, `heuristics`, `import_logs`, what they return (`Audit`) and what
+they raise (`RobustifyError`); they are described in `robustify.api` and loaded when first used.
+"""
+
+import importlib
 
 __version__ = "0.1.0"
+__all__ = [
+    "Audit",
+    "RobustifyError",
+    "__version__",
+    "audit",
+    "heuristics",
+    "import_logs",
+    "judge",
+    "open",
+]
+
+
+def __getattr__(name: str) -> object:
+    """A public name on its first use, so that importing the package costs nothing; `__init__.pyi` has the types."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    # The folder of this name can be called itself.
+    return importlib.import_module(f"{__name__}.judge") if name == "judge" else getattr(_api(), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+def _api() -> object:
+    return importlib.import_module(f"{__name__}.api")

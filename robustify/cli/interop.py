@@ -101,21 +101,38 @@ def export() -> None:
 @RUN
 @OUT
 @FORCE
-def lm_eval(folder: Path, out: Path, force: bool) -> int:
+@click.option(
+    "--upstream", metavar="TASK", help="Write ids alone, no text: the robust items of this task of lm-eval."
+)
+@click.option(
+    "--id-field",
+    default="id",
+    show_default=True,
+    metavar="NAME",
+    help="With --upstream: the field of its rows that holds an item's id.",
+)
+def lm_eval(folder: Path, out: Path, force: bool, upstream: str | None, id_field: str) -> int:
     """Write tasks that lm-eval runs offline.
 
     The robust, shortcut and cloze items, the robust ones without their question, groups by topic, and the robust
-    questions without options for a model that writes.
+    questions without options for a model that writes. With --upstream TASK_robust and TASK_shortcut, which filter
+    lm-eval's own set by id and carry no text.
 
     \b
-    Example:
+    Examples:
         robustify export lm-eval results/demo -o tasks
         cd tasks && lm_eval run --include_path lm_eval_tasks --tasks demo_benign_robust
+        robustify export lm-eval results/arc -o ids --upstream arc_challenge
+        lm_eval run --include_path ids --tasks arc_challenge_robust
     """
+    from robustify.export.ids_only import export_ids_only
     from robustify.export.writing import export_lm_eval
     from robustify.run import open_run
 
-    return _print_paths(export_lm_eval(open_run(folder), out, force))
+    run = open_run(folder)
+    if upstream is not None:
+        return _print_paths(export_ids_only(run, out, upstream, id_field, force))
+    return _print_paths(export_lm_eval(run, out, force))
 
 
 @export.command("inspect")
@@ -219,6 +236,94 @@ def published(folder: Path, out: Path, despite: str) -> int:
 
     entry = publish(open_run(folder), out, despite)
     click.echo(f"release {entry.number} in the ledger, {entry.release.bits:.0f} bits: {printable(str(out))}")
+    return 0
+
+
+@export.command()
+@RUN
+@out_option("The SARIF file.")
+@click.option(
+    "--data",
+    multiple=True,
+    required=True,
+    metavar="ITEMS",
+    type=PATH,
+    help="The file that was audited, by the path that the code host knows (repeatable).",
+)
+def sarif(folder: Path, out: Path, data: tuple[Path, ...]) -> int:
+    """Write what was found about single items as SARIF, so that a code host shows it on their lines.
+
+    \b
+    Example:
+        robustify export sarif results/demo --data items.jsonl -o robustify.sarif
+    """
+    from robustify.export.sarif import export_sarif
+    from robustify.run import open_run
+
+    n = export_sarif(open_run(folder), out, data)
+    click.echo(f"{printable(str(out))}: findings {n}")
+    return 0
+
+
+@export.command("every-eval-ever")
+@RUN
+@OUT
+@click.option("--organisation", default="", metavar="NAME", help="Who ran the evaluation.")
+@click.option(
+    "--relationship",
+    type=click.Choice(["first_party", "third_party", "collaborative", "other"]),
+    default="other",
+    show_default=True,
+    help="Of that organisation to the models.",
+)
+def every_eval_ever(folder: Path, out: Path, organisation: str, relationship: str) -> int:
+    """Write scores and answers in the schema of Every Eval Ever (version 0.2.2), a file for each model.
+
+    \b
+    Example:
+        robustify export every-eval-ever results/demo -o results-to-share
+    """
+    from robustify.export.every_eval import Relationship, export_every_eval
+    from robustify.run import open_run
+
+    now = datetime.now(timezone.utc).timestamp()
+    as_what = cast("Relationship", relationship)
+    return _print_paths(
+        export_every_eval(open_run(folder), out, at=now, organisation=organisation, relationship=as_what)
+    )
+
+
+@export.command()
+@RUN
+@click.option("--experiment", default="", metavar="NAME", help="MLflow's experiment [default: its own].")
+def mlflow(folder: Path, experiment: str) -> int:
+    """Log the numbers and the report of a public run to MLflow.
+
+    \b
+    Example:
+        MLFLOW_TRACKING_URI=file:mlruns robustify export mlflow results/demo
+    """
+    from robustify.export.mlflow_tracking import log_to_mlflow
+    from robustify.run import open_run
+
+    click.echo(printable(log_to_mlflow(open_run(folder), experiment)))
+    return 0
+
+
+@export.command()
+@RUN
+@click.option("--project", default="robustify", show_default=True, metavar="NAME", help="The project.")
+def wandb(folder: Path, project: str) -> int:
+    """Log the numbers and the report of a public run to Weights and Biases.
+
+    \b
+    Example:
+        WANDB_MODE=offline robustify export wandb results/demo
+    """
+    from robustify.export.wandb_tracking import log_to_wandb
+    from robustify.run import open_run
+
+    click.echo(printable(log_to_wandb(open_run(folder), project)))
     return 0
 
 

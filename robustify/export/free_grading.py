@@ -1,7 +1,7 @@
 """Our graders behind the interfaces of other tools: a row of a free task and a reply in, a grade out.
 
 The rules alone grade here. What they cannot decide has no score: it is counted beside the accuracy and never as wrong.
-A reply that was cut off is not known as such, because the other tool does not say.
+Nor has a reply that was cut off, where the other tool says so (Inspect does, lm-eval does not).
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,8 +13,8 @@ from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult
 _RULES = Grading(mode="deterministic")
 
 
-def grade(doc: Mapping[str, Any], reply: str) -> GradeResult:
-    """The grade of a reply to one row of a free task."""
+def grade(doc: Mapping[str, Any], reply: str, *, cut: bool = False) -> GradeResult:
+    """The grade of a reply to one row of a free task; `cut`: it was cut off, so it is not decided."""
     item = FreeItem(
         id=doc["id"],
         question=doc["question"],
@@ -24,7 +24,8 @@ def grade(doc: Mapping[str, Any], reply: str) -> GradeResult:
         correct=doc["key"],
         topic=doc["topic"],
     )
-    return grade_answer(item, AnswerRow(item.id, "", reply, "", "", ""), _RULES)
+    finish = "length" if cut else None
+    return grade_answer(item, AnswerRow(item.id, "", reply, "", "", "", finish_reason=finish), _RULES)
 
 
 def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, float]:

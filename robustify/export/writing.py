@@ -5,6 +5,7 @@ the run, whose text is not here or not ours to give. A folder is written whole o
 """
 
 import contextlib
+import importlib
 import json
 import os
 import re
@@ -47,6 +48,20 @@ def require_public(run: Run) -> None:
         raise AuthorisationError(
             f"{run.folder}: is of a restricted set; expected a public one: this export holds the text of items"
         )
+
+
+def optional_package(name: str) -> Any:
+    """A package that only some people have, imported now.
+
+    Raises:
+        UsageError: it is not installed.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise UsageError(
+            f"{name} is not installed; expected it beside robustify: pip install {name}"
+        ) from None
 
 
 def export_lm_eval(run: Run, folder: Path, force: bool = False) -> list[Path]:
@@ -140,14 +155,12 @@ def export_instruct(
     return _files(folder)
 
 
-@contextlib.contextmanager
-def _exporting(run: Run, folder: Path, force: bool) -> Iterator[tuple[Path, Heading]]:
-    """What every export refuses; then a place whose files come to stand in the folder when all are written."""
-    require_public(run)
-    if not run.holds_text:
-        raise DataError(
-            f"{run.folder}: holds no text of its items (imported without); import the logs with --data ITEMS"
-        )
+def halted_by(run: Run, force: bool) -> str:
+    """Why an export that was forced should not be used; "" where no guardrail halts it.
+
+    Raises:
+        GuardrailError: one halts it, and it is not forced.
+    """
     halted = run.summary.halting
     if halted and not force:
         raise GuardrailError(
@@ -156,8 +169,19 @@ def _exporting(run: Run, folder: Path, force: bool) -> Iterator[tuple[Path, Head
                 for g in halted
             )
         )
+    return "; ".join(f"FORCED although {g.name}: {guardrail_sentence(g)}" for g in halted)
+
+
+@contextlib.contextmanager
+def _exporting(run: Run, folder: Path, force: bool) -> Iterator[tuple[Path, Heading]]:
+    """What every export refuses; then a place whose files come to stand in the folder when all are written."""
+    require_public(run)
+    if not run.holds_text:
+        raise DataError(
+            f"{run.folder}: holds no text of its items (imported without); import the logs with --data ITEMS"
+        )
+    warning = halted_by(run, force)
     run.require_unchanged("summary.json", *(f"{name}.jsonl" for name in SPLITS))
-    warning = "; ".join(f"FORCED although {g.name}: {guardrail_sentence(g)}" for g in halted)
     heading = Heading(str(run.manifest["config"]["name"]), str(run.manifest["signature"]), warning)
     with staged(folder) as place:
         yield place, heading

@@ -15,6 +15,7 @@ from robustify.loaders.json_rows import whole_object
 from robustify.loaders.layouts import is_lm_eval
 from robustify.loaders.loaded import FieldMap
 from robustify.loaders.open_file import open_rows
+from robustify.logs.every_eval import is_every_eval, read_every_eval, refuse_scores
 from robustify.logs.inspect_logs import is_inspect, read_eval_zip, read_inspect
 from robustify.logs.lighteval import is_lighteval, read_lighteval
 from robustify.logs.lm_eval_logs import read_lm_eval
@@ -71,6 +72,9 @@ def read_log(path: Path, options: LogOptions) -> Log:
             return read_inspect(path, tree, opened.sha256, options)
     if is_lm_eval(table.rows[0].cells):
         return read_lm_eval(path, table, opened.sha256, options)
+    if is_every_eval(table.rows[0].cells):
+        return read_every_eval(path, table, opened.sha256, options)
+    refuse_scores(path.name, table.rows[0].cells)
     if is_lighteval(table):
         return read_lighteval(path, table, opened.sha256, options)
     return read_picks(path.name, table, opened.sha256, options)

@@ -4,6 +4,8 @@ It computes nothing that the summary does not hold, and it holds no text of any 
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
+from html import escape
 from pathlib import Path
 
 from robustify.report.blocks import Page, Section
@@ -35,6 +37,13 @@ def render(summary: Summary, provenance: Mapping[str, object]) -> dict[str, str]
         page = content(summary, provenance)
         figures = {f"figures/{plot.name}.svg": svg(plot) for plot in page.plots}
         return {"report.html": html(page), "report.md": markdown(page), **figures}
+
+
+def first_screen(summary: Summary, provenance: Mapping[str, object]) -> str:
+    """The verdict and the headline numbers as a page in a frame of its own, for a notebook."""
+    with as_released(summary.release is not None):
+        page = html(replace(content(summary, provenance), sections=()))
+    return f'<iframe srcdoc="{escape(page)}" sandbox="" title="robustify" style="width:100%;height:34em;border:0"></iframe>'
 
 
 def write_report(folder: Path, summary: Summary, provenance: Mapping[str, object]) -> list[Path]:

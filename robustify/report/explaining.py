@@ -159,11 +159,8 @@ def explained(run: Run, name: str) -> tuple[Row, list[str]]:
         UsageError: no item of this name, or several.
         DataError: a run without evidence, or a file that is not as the run left it.
     """
-    if run.restricted:
-        raise AuthorisationError(f"{run.folder}: is a restricted run, which holds nothing of a single item")
-    source = EVIDENCE if EVIDENCE in run.manifest["files"] else VERDICTS
-    run.require_unchanged(source, VERDICTS)
-    rows = list(_rows(run)) if source == EVIDENCE else list(_short_rows(run))
+    rows = evidence_of(run)
+    run.require_unchanged(VERDICTS)
     row = _found(run, rows, name)
     cells = next(c for c in run.verdict_rows() if c["item"] == row["item"])
     row |= {"topic": cells["topic"], "reason": cells["reason"]}
@@ -179,6 +176,20 @@ def explained(run: Run, name: str) -> tuple[Row, list[str]]:
             row |= {"stem": item.stem, "choices": list(item.choices), "cloze_excluded": why}
             row["mends"] = list(row_mends(row, row["reason"], item.choices, cloze=why is None))
     return row, list(_lines(row))
+
+
+def evidence_of(run: Run) -> list[Row]:
+    """The rows of `evidence_rows` that a public run holds; in short where it holds no text of its items.
+
+    Raises:
+        AuthorisationError: a restricted run.
+        DataError: a run without evidence, or a file that is not as the run left it.
+    """
+    if run.restricted:
+        raise AuthorisationError(f"{run.folder}: is a restricted run, which holds nothing of a single item")
+    source = EVIDENCE if EVIDENCE in run.manifest["files"] else VERDICTS
+    run.require_unchanged(source)
+    return list(_rows(run) if source == EVIDENCE else _short_rows(run))
 
 
 def _rows(run: Run) -> Iterator[Row]:

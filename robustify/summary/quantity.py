@@ -4,7 +4,7 @@ A field without a class does not import. `places` lists every place that may lea
 becomes there is decided in `robustify/disclosure`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Literal, Protocol, Union, get_args, get_origin
@@ -241,3 +241,38 @@ def places(part: type[Part], at: str = "", group: str = "") -> Iterator[Place]:
         shown = not found or any(one.release == "shown" and not one.alone for one in found)
         if inner is not None and shown:
             yield from places(inner, path, own)
+
+
+def tabulated(part: Part, at: str = "") -> Iterator[dict[str, Any]]:
+    """One row for each number, word or truth value that is there: field (its dotted name), value, n, low, high, unit, kind.
+
+    `low` and `high` are the ends of the 95 % interval. What was not measured, or is withheld, has no row.
+    """
+    for name, field in type(part).model_fields.items():
+        found = next(iter(classes(field)), None)
+        yield from _rows(getattr(part, name), f"{at}.{name}" if at else name, found)
+
+
+def _rows(value: object, at: str, shown: Shown | None) -> Iterator[dict[str, Any]]:
+    kind = "" if shown is None else shown.kind
+    unit = "" if shown is None else shown.unit or UNITS.get(kind, "")
+    row = {"field": at, "value": value, "n": None, "low": None, "high": None, "unit": unit, "kind": kind}
+    match value:
+        case Quantity():
+            if value.value is not None:
+                low, high = value.ci or (None, None)
+                yield {**row, "value": value.value, "n": value.n, "low": low, "high": high}
+            beside = Quantity.model_fields.keys()
+            yield from (r for r in tabulated(value, at) if r["field"].split(".")[-1] not in beside)
+        case Part():
+            yield from tabulated(value, at)
+        case Mapping():
+            for name, one in value.items():
+                yield from _rows(one, f"{at}.{name}", shown)
+        case tuple() | list():
+            for place, one in enumerate(value):
+                yield from _rows(one, f"{at}.{place}", shown)
+        case None:
+            pass
+        case _:
+            yield row

@@ -170,7 +170,20 @@ def test_a_head_cannot_end_its_comment() -> None:
     assert one_line("") == "(blank)"
 
 
+WAYS_OUT = {
+    "lm-eval",
+    "inspect",
+    "hf",
+    "instruct",
+    "published",
+    "sarif",
+    "every-eval-ever",
+    "mlflow",
+    "wandb",
+}
+
+
 def test_every_way_out_is_a_command() -> None:
     export = cli.commands["export"]
-    assert set(export.commands) == {"lm-eval", "inspect", "hf", "instruct", "published"}  # type: ignore[attr-defined]
+    assert set(export.commands) == WAYS_OUT  # type: ignore[attr-defined]
     assert {e.__name__.removeprefix("export_") for e in EXPORTS} == {"lm_eval", "inspect", "hf", "instruct"}

@@ -100,7 +100,12 @@ def sayings(items: Sequence[Item], *, blind: bool = False) -> list[list[Any]]:
     ]
 
 
-FREE_REPLIES = ("right", "other", "number", "undecided")
+FREE_REPLIES = ("right", "other", "number", "undecided", "right, cut off", "other, cut off")
+DECIDED = FREE_REPLIES[:3]
+
+
+def free_kind(at: int) -> str:
+    return FREE_REPLIES[at % len(FREE_REPLIES)]
 
 
 def free_sayings(rows: Sequence[dict[str, Any]]) -> list[list[Any]]:
@@ -112,7 +117,9 @@ def free_sayings(rows: Sequence[dict[str, Any]]) -> list[list[Any]]:
             "other": other,
             "number": row["reference"],
             "undecided": "Something else entirely.",
-        }[FREE_REPLIES[at % 4]]
+            "right, cut off": f"It is {row['reference']}. [cut off]",
+            "other, cut off": f"{other} [cut off]",
+        }[free_kind(at)]
         said.append([[row["prompt"]], None, reply])
     return said
 
@@ -136,8 +143,12 @@ def told(folder: Path, run: Run, tmp_path_factory: pytest.TempPathFactory) -> li
     return asked(place / "plan.json", place, with_robustify=True)
 
 
-def asked(plan: Path, place: Path, *, with_robustify: bool) -> list[dict[str, Any]]:
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1", "INSPECT_DISPLAY": "none"}
+def asked(
+    plan: Path, place: Path, *, with_robustify: bool, path: Sequence[Path] = (), ends: bool = True
+) -> list[dict[str, Any]]:
+    """What Inspect made of the plan; `path` is looked into before the checkout, `ends`: every task must end well."""
+    places = os.pathsep.join(map(str, (*path, ROOT)))
+    env = {**os.environ, "PYTHONPATH": places, "HF_HUB_OFFLINE": "1", "INSPECT_DISPLAY": "none"}
     command = [
         str(INSPECT),
         str(Path(__file__).parents[1] / "support" / "inspect_mock.py"),
@@ -148,7 +159,7 @@ def asked(plan: Path, place: Path, *, with_robustify: bool) -> list[dict[str, An
     done = subprocess.run(command, env=env, capture_output=True, text=True, cwd=place)
     assert done.returncode == 0, done.stderr[-3000:]
     told = list(json.loads(done.stdout.splitlines()[-1]))
-    assert [one["status"] for one in told] == ["success"] * len(told), told
+    assert not ends or [one["status"] for one in told] == ["success"] * len(told), told
     return told
 
 
@@ -193,39 +204,50 @@ def test_without_the_question_no_stem_is_in_the_prompt(told: list[dict[str, Any]
 @needs_inspect
 @pytest.mark.proof
 @pytest.mark.oracle
-def test_replies_in_words_are_graded_and_what_is_undecided_is_unscored(
+def test_replies_in_words_are_graded_with_coverage_and_bounds(
     told: list[dict[str, Any]], folder: Path
 ) -> None:
     rows = lines(folder / "robust_free.jsonl")
-    undecided = sum(FREE_REPLIES[at % 4] == "undecided" for at in range(len(rows)))
-    right = sum(FREE_REPLIES[at % 4] in ("right", "number") for at in range(len(rows)))
+    decided = sum(free_kind(at) in DECIDED for at in range(len(rows)))
+    right = sum(free_kind(at) in ("right", "number") for at in range(len(rows)))
     log = told[4]
-    assert (log["scorer"], log["unscored"], log["scored"]) == (
-        "free_response",
-        undecided,
-        len(rows) - undecided,
-    )
-    assert log["accuracy"] == pytest.approx(right / (len(rows) - undecided))
+    found = {measure: metrics["mean"] for measure, metrics in log["measures"].items()}
+    # A reply that was cut off is undecided, also where it is right so far.
+    assert found == {
+        "accuracy": pytest.approx(right / decided),
+        "coverage": pytest.approx(decided / len(rows)),
+        "low": pytest.approx(right / len(rows)),
+        "high": pytest.approx((right + len(rows) - decided) / len(rows)),
+    }
+    assert (log["unscored"], log["scored"]) == (len(rows) - decided, decided)
     assert not any(choice in prompt for prompt in log["asked"] for row in rows for choice in row["choices"])
 
 
 @needs_inspect
 @pytest.mark.proof
 @pytest.mark.oracle
-def test_without_robustify_the_free_task_compares_texts(folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("compare", [True, False])
+def test_without_robustify_texts_are_compared_where_that_was_asked_for_and_nowhere_else(
+    folder: Path, tmp_path: Path, compare: bool
+) -> None:
     rows = lines(folder / "robust_free.jsonl")
     plan = [
         {
             "file": str(folder / "robust_free.py"),
             "task": "robust_free",
+            "args": {"compare": compare},
             "says": free_sayings(rows),
             "format": "json",
         }
     ]
     (tmp_path / "plan.json").write_text(json.dumps(plan))
+    if not compare:
+        with pytest.raises(AssertionError, match="ModuleNotFoundError"):
+            asked(tmp_path / "plan.json", tmp_path, with_robustify=False)
+        return
     log = asked(tmp_path / "plan.json", tmp_path, with_robustify=False)[0]
     assert (log["scorer"], log["unscored"]) == ("exact", 0)
-    exactly = sum(FREE_REPLIES[at % 4] == "number" for at in range(len(rows)))
+    exactly = sum(free_kind(at) == "number" for at in range(len(rows)))
     assert log["accuracy"] == pytest.approx(exactly / len(rows))
 
 

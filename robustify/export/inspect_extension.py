@@ -1,0 +1,252 @@
+"""robustify inside Inspect: solvers that turn the choices or hide the question, and scorers with coverage and bounds.
+
+```console
+inspect eval TASK --no-score --solver robustify/permute
+inspect eval TASK --no-score --solver robustify/choices_only
+inspect eval TASK --no-score --solver robustify/robust_split -S run=results/demo
+inspect score LOG --scorer robustify/picked
+```
+
+The prompt and the reading of a reply are Inspect's own `multiple_choice`. What it could not read is unanswered:
+`accuracy` is over the answers, `coverage` is their share, `low` and `high` take the others as wrong and as right. A task's
+own `choice` scorer knows the most frequent pick, and counts what could not be read as wrong. inspect-ai loads this module
+by its entry point; nothing else of robustify does.
+"""
+# inspect-ai lives in an environment of its own, so its types are not seen where this package is checked.
+# mypy: disable-error-code="import-not-found, untyped-decorator, misc"
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from pathlib import Path
+from string import ascii_uppercase
+from typing import Literal, NoReturn
+
+from inspect_ai.model import ModelOutput
+from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
+from inspect_ai.solver import Choices as Shown
+from inspect_ai.solver import Generate, Solver, TaskState, multiple_choice, solver
+
+from robustify.errors import UsageError
+from robustify.export.free_grading import grade
+from robustify.export.writing import require_public
+from robustify.item import unspaced
+from robustify.orders import Order, base, own, rotations, spread
+from robustify.run import Run, open_run
+
+WITHOUT_QUESTION = "The question is not shown. Which choice is most likely its right answer?"
+PICKS, OUTSIDE = "robustify:picks", "robustify:outside"
+"""In a sample's store: its picks, one an order, in its own numbering from 0; and the verdict that leaves it unasked."""
+Orders = Literal["rotations", "spread", "own"]
+_ANSWER = re.compile(r"(?im)^ANSWER\s*:\s*\(?([A-Z])\)?\s*\.?\s*$")
+METRICS = {"accuracy": [mean(), stderr()], "coverage": [mean()], "low": [mean()], "high": [mean()]}
+
+
+def _named(name: str) -> str:
+    """Inspect puts a package's name before its objects' where it lies among the installed ones, and only there."""
+    installed = {"site-packages", "dist-packages"} & set(Path(__file__).parts)
+    return name if installed else f"robustify/{name}"
+
+
+@solver(name=_named("permute"))
+def permute(orders: Orders = "rotations", n: int = 5, seed: int = 0) -> Solver:
+    """Ask every sample in several orders of its choices, fixed by its id.
+
+    Args:
+        orders: `rotations` (each choice once at each place), `spread` (the own order and others) or `own`.
+        n: how many orders `spread` has.
+        seed: of the orders.
+    """
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        return await _ask(state, generate, _orders(state, orders, n, seed))
+
+    return solve
+
+
+@solver(name=_named("choices_only"))
+def choices_only(orders: Orders = "rotations", n: int = 5, seed: int = 0) -> Solver:
+    """Ask every sample without its question: what do the choices alone give away? Arguments as in `permute`."""
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        state.user_prompt.text = WITHOUT_QUESTION
+        return await _ask(state, generate, _orders(state, orders, n, seed))
+
+    return solve
+
+
+@solver(name=_named("robust_split"))
+def robust_split(run: str, split: str = "robust", orders: Orders = "own") -> Solver:
+    """Ask the samples of one split of a finished public run alone; the others are unscored and cost nothing.
+
+    It needs the scorer `picked`: any other one would count what was not asked as wrong, so it is stopped.
+
+    Args:
+        run: the run's folder.
+        split: `robust`, `shortcut` or `undecided`.
+        orders: as in `permute`.
+    """
+    verdicts = Verdicts(open_run(Path(run)))
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        verdict = verdicts.of(str(state.sample_id), state.input_text, [c.value for c in state.choices])
+        if verdict != split:
+            state.store.set(OUTSIDE, verdict)
+            state.choices = NotAsked([])
+            state.completed = True
+            return state
+        return await _ask(state, generate, _orders(state, orders, 5, 0))
+
+    return solve
+
+
+class NotAsked(Shown):
+    """The choices of a sample that was not asked: no other scorer may take them for a wrong answer."""
+
+    def __getitem__(self, _index: object) -> NoReturn:
+        _not_asked()
+
+    def __iter__(self) -> Iterator[NoReturn]:
+        _not_asked()
+
+    def __len__(self) -> int:
+        _not_asked()
+
+
+def _not_asked() -> NoReturn:
+    raise UsageError(
+        "a sample outside the split was not asked; expected --no-score and the scorer robustify/picked"
+    )
+
+
+@scorer(metrics=METRICS, name=_named("picked"))
+def picked() -> Scorer:
+    """What was picked, in one order or in several; a reply that could not be read is unanswered and never wrong."""
+
+    async def score(state: TaskState, target: Target) -> Score:
+        outside = state.store.get(OUTSIDE)
+        if outside is not None:
+            return Score.unscored(explanation=f"not asked: {outside}")
+        picks = state.store.get(PICKS)
+        if picks is None:
+            picks = [_marked(state) if any(c.correct is not None for c in state.choices) else _written(state)]
+        key = _place(target)
+        answered = [pick for pick in picks if pick is not None]
+        most = Counter(answered).most_common(1)
+        return Score(
+            value=bounded(sum(pick == key for pick in answered), len(answered), len(picks)),
+            answer=ascii_uppercase[most[0][0]] if most else None,
+            explanation=state.output.completion,
+            metadata={"picks": picks, "flips": len(set(answered)) > 1},
+        )
+
+    return score
+
+
+@scorer(metrics=METRICS, name=_named("graded"))
+def graded() -> Scorer:
+    """robustify's deterministic graders on a reply in words; a cut-off reply is undecided, be it right or wrong so far."""
+
+    async def score(state: TaskState, target: Target) -> Score:
+        found = grade(state.metadata["row"], state.output.completion, cut=_cut(state.output))
+        right, decided = found.score or 0.0, int(found.score is not None)
+        return Score(
+            value=bounded(right, decided, 1),
+            answer=found.extracted,
+            explanation=found.reason,
+            metadata={"status": found.status, "verdict": found.verdict, "flags": list(found.flags)},
+        )
+
+    return score
+
+
+def bounded(right: float, answered: int, asked: int) -> dict[str, str | int | float | bool | None]:
+    """What Inspect averages over the samples for one of them."""
+    return {
+        "accuracy": right / answered if answered else math.nan,
+        "coverage": answered / asked,
+        "low": right / asked,
+        "high": (right + asked - answered) / asked,
+    }
+
+
+class Verdicts:
+    """The verdict of each item of a public run: by its text, by its choices where no other item has them, by its id."""
+
+    def __init__(self, run: Run) -> None:
+        require_public(run)
+        self._by_id = run.verdicts
+        items = run.items or ()
+        self._by_text = {self._text(i.stem, i.choices): self._by_id[i.id] for i in items}
+        n = Counter(self._text("", i.choices) for i in items)
+        alone = [i for i in items if n[self._text("", i.choices)] == 1]
+        self._by_choices = {self._text("", i.choices): self._by_id[i.id] for i in alone}
+
+    def of(self, name: str, stem: str, choices: Sequence[str]) -> str:
+        """The verdict of a sample, `unknown` where the run has no such item."""
+        found = self._by_text.get(self._text(stem, choices)) or self._by_choices.get(self._text("", choices))
+        # An id proves nothing where the text is known.
+        return found or ("unknown" if self._by_text else self._by_id.get(name, "unknown"))
+
+    def _text(self, stem: str, choices: Sequence[str]) -> tuple[str, ...]:
+        return (unspaced(stem), *sorted(map(unspaced, choices)))
+
+
+def _orders(state: TaskState, orders: Orders, n: int, seed: int) -> tuple[Order, ...]:
+    name, k = str(state.sample_id), len(state.choices)
+    if not k:
+        raise UsageError(f"sample {name}: has no choices; expected a multiple-choice task")
+    match orders:
+        case "rotations":
+            return rotations(base(name, k, seed))
+        case "spread":
+            return spread(name, k, n, seed)
+        case "own":
+            return (own(k),)
+        case _:
+            raise UsageError(f"orders={orders}: expected rotations, spread or own")
+
+
+async def _ask(state: TaskState, generate: Generate, orders: Sequence[Order]) -> TaskState:
+    """The sample asked once in each order; the picks are in its own numbering, and so are its choices afterwards."""
+    ask, first, picks = multiple_choice(), deepcopy(state.messages), list[int | None]()
+    texts = [choice.value for choice in state.choices]
+    for order in orders:
+        state.messages = deepcopy(first)
+        state.choices = Shown([texts[j] for j in order])
+        state = await ask(state, generate)
+        place = None if _cut(state.output) else _marked(state)
+        picks.append(None if place is None else order[place])
+    state.choices = Shown(texts)
+    most = Counter(pick for pick in picks if pick is not None).most_common(1)
+    for j in range(len(texts)):
+        state.choices.mark_choice(j, bool(most) and j == most[0][0])
+    state.store.set(PICKS, picks)
+    return state
+
+
+def _marked(state: TaskState) -> int | None:
+    """The one choice that the reply names, by its place in the sample; None where it names none, or several."""
+    marked = [choice.original_position for choice in state.choices if choice.correct]
+    return marked[0] if len(marked) == 1 else None
+
+
+def _written(state: TaskState) -> int | None:
+    """The choice that the reply names, read again: a log that is scored later has no marks."""
+    found = _ANSWER.findall(state.output.completion)
+    place = (
+        ascii_uppercase.index(found[-1].upper()) if found and not _cut(state.output) else len(state.choices)
+    )
+    return place if place < len(state.choices) else None
+
+
+def _cut(output: ModelOutput) -> bool:
+    return output.stop_reason in ("max_tokens", "model_length")
+
+
+def _place(target: Target) -> int:
+    if len(target.text) != 1 or target.text.upper() not in ascii_uppercase:
+        raise UsageError("target: is no single letter; expected the letter of one right choice")
+    return ascii_uppercase.index(target.text.upper())

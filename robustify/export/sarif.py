@@ -1,0 +1,118 @@
+"""Findings about single items as SARIF 2.1.0, so that a code host shows each on the line of the benchmark's file.
+
+A finding is a flagged item, with the cue that gave it away as its rule, or a defect of the file. Lines are those of the
+very bytes that were audited. Of a restricted set there is no finding: every one is about a single item.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from robustify import __version__
+from robustify.errors import DataError
+from robustify.export.writing import require_public
+from robustify.files import write_json
+from robustify.loaders import Loaded, Source, load_many
+from robustify.report.cue_sentences import LABELS
+from robustify.report.explaining import evidence_of
+from robustify.report.format import percent, plain
+from robustify.report.sections.benchmark import DEFECTS
+from robustify.run import Run
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+FLAGGED, DEFECT = "shortcut", "defect"
+SAYS = {
+    **{
+        f"{FLAGGED}/{cue}": f"Answered without its question; first cue: {says}."
+        for cue, says in LABELS.items()
+    },
+    **{f"{DEFECT}/{kind}": f"{says[:1].upper()}{says[1:]}." for kind, says in DEFECTS.items()},
+}
+"""What each rule finds."""
+Finding = tuple[str, str, str]
+"""The rule, the item's id, and what is said of it."""
+
+
+def export_sarif(run: Run, path: Path, data: Sequence[Path]) -> int:
+    """Write the findings of a public run on the files that it audited; how many there are.
+
+    Raises:
+        AuthorisationError: a restricted run.
+        DataError: files other than those that were audited, or a run without evidence.
+        ResourceError: the file cannot be written.
+    """
+    require_public(run)
+    bench = load_many([Source(path=str(file), skip_bad=True) for file in data])
+    if bench.sha256 != run.manifest["data"]["sha256"]:
+        raise DataError(
+            f"{', '.join(file.name for file in data)}: not the bytes that {run.folder} audited, so its lines are not "
+            "known; expected the same files"
+        )
+    found = [*_flagged(run), *_defects(run)]
+    write_json(path, sarif(found, _places(bench, data)))
+    return len(found)
+
+
+def _flagged(run: Run) -> Iterator[Finding]:
+    for row in evidence_of(run):
+        if row["verdict"] != FLAGGED:
+            continue
+        cue = (row.get("cues") or [{"cue": "none"}])[0]
+        says = cue.get("says") or LABELS[cue["cue"]]
+        sure = (
+            ""
+            if row["p_shortcut"] is None
+            else f" A shortcut gave it away with probability {percent(row['p_shortcut'])}."
+        )
+        yield (
+            f"{FLAGGED}/{cue['cue']}",
+            row["item"],
+            f"Can be answered without its question: {plain(says, 600)}.{sure}",
+        )
+
+
+def _defects(run: Run) -> Iterator[Finding]:
+    for defect in run.manifest["data"]["defects"]:
+        rule = f"{DEFECT}/{defect['kind']}"
+        yield rule, defect["item"], SAYS.get(rule, rule)
+
+
+def _places(bench: Loaded, data: Sequence[Path]) -> dict[str, tuple[str, int]]:
+    """Where each item stands: the file as it was named, and the line from 1."""
+    named = {file.name: file.as_posix() for file in data}
+    files = bench.files or (data[0].name,) * len(bench.items)
+    return {
+        item.id: (named.get(Path(file).name, file), line)
+        for item, file, line in zip(bench.items, files, bench.lines, strict=True)
+    }
+
+
+def sarif(findings: Sequence[Finding], places: Mapping[str, tuple[str, int]]) -> dict[str, Any]:
+    """The log of these findings; an item of no known place has none in it."""
+    rules = list(dict.fromkeys(rule for rule, _, _ in findings))
+    driver = {
+        "name": "robustify",
+        "version": __version__,
+        "rules": [{"id": r, "shortDescription": {"text": SAYS.get(r, r)}} for r in rules],
+    }
+    results = [_result(finding, rules, places.get(finding[1])) for finding in findings]
+    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
+
+
+def _result(finding: Finding, rules: Sequence[str], place: tuple[str, int] | None) -> dict[str, Any]:
+    rule, item, says = finding
+    where = {} if place is None else {
+        "locations": [
+            {"physicalLocation": {"artifactLocation": {"uri": place[0]}, "region": {"startLine": place[1]}}}
+        ]
+    }  # fmt: skip
+    return {
+        "ruleId": rule,
+        "ruleIndex": rules.index(rule),
+        "level": "warning",
+        "message": {"text": f"{plain(item)}: {says}"},
+        **where,
+        # One finding stays one, whatever line its item moves to.
+        "partialFingerprints": {"robustifyItem/v1": hashlib.sha256(f"{rule}\0{item}".encode()).hexdigest()},
+    }

@@ -1,0 +1,78 @@
+"""Findings on the lines of the file that was audited."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from robustify.errors import AuthorisationError, DataError
+from robustify.export.sarif import export_sarif
+from robustify.run import Run, open_run
+
+
+@pytest.fixture(scope="module")
+def tree(run: Run, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    path = tmp_path_factory.mktemp("sarif") / "findings.sarif"
+    n = export_sarif(run, path, [run.folder.parent / "items.jsonl"])
+    found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    assert n == len(found["runs"][0]["results"])
+    return found
+
+
+def test_every_flagged_item_is_shown_on_its_line(tree: dict[str, Any], run: Run) -> None:
+    lines = (run.folder.parent / "items.jsonl").read_text("utf-8").splitlines()
+    shown = {}
+    for one in tree["runs"][0]["results"]:
+        place = one["locations"][0]["physicalLocation"]
+        item = json.loads(lines[place["region"]["startLine"] - 1])["id"]
+        assert one["message"]["text"].startswith(f"{item}: ")
+        assert place["artifactLocation"]["uri"].endswith("items.jsonl")
+        if one["ruleId"].startswith("shortcut/"):
+            shown[item] = one
+    assert set(shown) == {item for item, verdict in run.verdicts.items() if verdict == "shortcut"}
+
+
+def test_the_log_has_what_sarif_asks_for(tree: dict[str, Any]) -> None:
+    (log,) = tree["runs"]
+    rules = log["tool"]["driver"]["rules"]
+    assert (tree["version"], log["tool"]["driver"]["name"]) == ("2.1.0", "robustify")
+    assert len({rule["id"] for rule in rules}) == len(rules)
+    prints = set()
+    for one in log["results"]:
+        assert rules[one["ruleIndex"]]["id"] == one["ruleId"]
+        assert one["level"] in ("note", "warning", "error")
+        prints.add(one["partialFingerprints"]["robustifyItem/v1"])
+    assert len(prints) == len(log["results"])
+
+
+def test_other_bytes_than_those_audited_are_refused(run: Run, tmp_path: Path) -> None:
+    changed = tmp_path / "items.jsonl"
+    changed.write_text("\n" + (run.folder.parent / "items.jsonl").read_text("utf-8"))
+    with pytest.raises(DataError, match="not the bytes"):
+        export_sarif(run, tmp_path / "x.sarif", [changed])
+    assert not (tmp_path / "x.sarif").exists()
+
+
+def test_a_restricted_run_has_no_findings(run: Run, tmp_path: Path) -> None:
+    shutil.copytree(run.folder, tmp_path / "run")
+    manifest = json.loads((tmp_path / "run" / "run.json").read_text("utf-8"))
+    manifest["config"]["sensitivity"] = "restricted"
+    with pytest.raises(AuthorisationError):
+        export_sarif(Run(tmp_path / "run", manifest), tmp_path / "x.sarif", [])
+
+
+def test_defects_of_the_file_are_findings_too(tmp_path: Path) -> None:
+    from robustify.item import Item
+    from tests.support.exported_run import made_run, made_up
+
+    items = [
+        *made_up(),
+        Item("twice", "Which ball is twice here?", ("the same", "the same", "another"), 2, "boxes"),
+    ]
+    run = made_run(tmp_path, items)
+    export_sarif(open_run(run.folder), tmp_path / "x.sarif", [tmp_path / "items.jsonl"])
+    results = json.loads((tmp_path / "x.sarif").read_text("utf-8"))["runs"][0]["results"]
+    defects = [one for one in results if one["ruleId"] == "defect/repeated_choice"]
+    assert [one["locations"][0]["physicalLocation"]["region"]["startLine"] for one in defects] == [len(items)]

@@ -1,0 +1,111 @@
+"""`action.yml`: its own steps are run here by bash, with a stub for the code host's program."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from robustify.run import write_items
+from tests.support.exported_run import made_up
+
+ROOT = Path(__file__).parents[1]
+ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
+STEPS: dict[str, dict[str, Any]] = {step["id"]: step for step in ACTION["runs"]["steps"]}
+STUB = """#!/bin/sh
+echo "$@" >> "$CALLS"
+for one in "$@"; do case "$one" in
+  body=@*) cp "${one#body=@}" "$CALLS.body";;
+  --body-file) take=1;;
+  *) if [ "$take" = 1 ]; then cp "$one" "$CALLS.body"; take=0; fi;;
+esac; done
+if [ "$1 $2" = "api repos/o/r/issues/5/comments" ] && [ -n "$EXISTING" ]; then echo "$EXISTING"; fi
+"""
+
+
+def step(name: str, place: Path, **given: str) -> subprocess.CompletedProcess[str]:
+    """Run one step as the code host does."""
+    bin_ = place / "bin"
+    bin_.mkdir(exist_ok=True)
+    (bin_ / "gh").write_text(STUB)
+    (bin_ / "robustify").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m robustify "$@"\n')
+    for file in bin_.iterdir():
+        file.chmod(0o755)
+    env = {
+        **os.environ,
+        "PATH": f"{bin_}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "RUNNER_TEMP": str(place),
+        "GITHUB_OUTPUT": str(place / "output"),
+        "GITHUB_STEP_SUMMARY": str(place / "summary"),
+        "CALLS": str(place / "calls"),
+        **given,
+    }
+    command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", STEPS[name]["run"]]
+    return subprocess.run(command, cwd=place, env=env, capture_output=True, text=True)
+
+
+def outputs(place: Path) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in (place / "output").read_text().splitlines())
+
+
+def benchmark(place: Path, sensitivity: str = "public") -> Path:
+    write_items(place / "items.jsonl", made_up())
+    (place / "boxes.yaml").write_text(f"name: boxes\nsensitivity: {sensitivity}\ndata: items.jsonl\n")
+    return place
+
+
+def test_no_input_is_put_into_a_script_and_every_action_is_pinned() -> None:
+    for one in STEPS.values():
+        assert "${{" not in one.get("run", "")
+        assert "@" in one.get("uses", "@")
+    assert {"audit", "comment", "findings", "verdict"} <= set(STEPS)
+
+
+@pytest.mark.slow
+def test_a_benchmark_is_audited_and_its_findings_are_written(tmp_path: Path) -> None:
+    place = benchmark(tmp_path)
+    done = step("audit", place, CONFIG="boxes.yaml", DATA="items.jsonl")
+    assert done.returncode == 0, done.stderr
+    said = outputs(place)
+    assert said["code"] in ("0", "7")
+    assert (place / "summary").read_text("utf-8").startswith("# boxes")
+    log = json.loads(Path(said["sarif"]).read_text("utf-8"))
+    uris = {
+        r["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for r in log["runs"][0]["results"]
+    }
+    assert uris <= {"items.jsonl"}
+    assert step("verdict", place, CODE=said["code"]).returncode == int(said["code"])
+
+
+def test_a_restricted_config_is_refused_and_nothing_is_shown(tmp_path: Path) -> None:
+    place = benchmark(tmp_path, "restricted")
+    assert step("audit", place, CONFIG="boxes.yaml", DATA="items.jsonl").returncode == 0
+    assert outputs(place)["code"] == "4"
+    assert not (place / "summary").exists()
+    commented = step("comment", place, RUN=outputs(place)["run"], NUMBER="5", REPOSITORY="o/r", GH_TOKEN="t")
+    assert commented.returncode == 0
+    assert not (place / "calls").exists()
+
+
+@pytest.mark.parametrize("existing", ["", "71\n72"])
+def test_one_comment_holds_the_report_and_is_renewed(tmp_path: Path, existing: str) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    shutil.copy(ROOT / "results" / "benign_demo" / "report.md", run)
+    done = step(
+        "comment", tmp_path, RUN=str(run), NUMBER="5", REPOSITORY="o/r", GH_TOKEN="t", EXISTING=existing
+    )
+    assert done.returncode == 0, done.stderr
+    last = (tmp_path / "calls").read_text().splitlines()[-1]
+    assert ("issues/comments/71 " in last) == bool(existing)
+    assert ("pr comment 5" in last) == (not existing)
+    body = (tmp_path / "calls.body").read_text("utf-8")
+    assert body.startswith("<!-- robustify -->\n# demo-benign")
+    assert len(body.encode()) <= 60_000
+    assert "![" not in body

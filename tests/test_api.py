@@ -1,0 +1,197 @@
+"""`import robustify as rb`: eight names, tables, and of a restricted run what its release level shows."""
+
+import ast
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import robustify as rb
+from robustify.baselines.heuristics import table
+from robustify.item import Item
+from robustify.run import Run, open_run
+from tests.support import restricted_run
+from tests.support.exported_run import made_run, made_up
+
+ROOT = Path(__file__).parents[1]
+NOTEBOOK = ROOT / "docs" / "from_python.ipynb"
+ROWS_ALONE = ("answers", "verdicts", "evidence")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return made_run(tmp_path_factory.mktemp("made"))
+
+
+def test_eight_names_are_public_and_importing_them_loads_nothing() -> None:
+    assert len(rb.__all__) == 8
+    assert set(dir(rb)) == set(rb.__all__)
+    code = (
+        "import sys, robustify as rb; before = sorted(m for m in sys.modules if m.startswith('robustify')); "
+        "rb.audit; after = {'pandas', 'torch', 'transformers'} & set(sys.modules); print(before, sorted(after))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert done.stdout.strip() == "['robustify'] []"
+
+
+def test_every_public_name_says_what_it_is() -> None:
+    for name in set(rb.__all__) - {"__version__"}:
+        assert len(str(getattr(rb, name).__doc__)) > 60, name
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        rb.nonsense  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_the_stub_names_what_is_there() -> None:
+    tree = ast.parse((ROOT / "robustify" / "__init__.pyi").read_text("utf-8"))
+    named = {a.asname for node in tree.body if isinstance(node, ast.ImportFrom) for a in node.names}
+    assert named | {"__version__"} == set(rb.__all__)
+    assert (ROOT / "robustify" / "py.typed").is_file()
+
+
+@pytest.mark.parametrize("before", ["", "import robustify.judge.judgement; "])
+def test_judge_is_a_function_whatever_was_imported_before(before: str, run: Run) -> None:
+    code = f"{before}import robustify as rb; print(rb.judge({str(run.folder)!r}, criterion='majority').run.restricted)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout.strip() == "False", done.stderr[-500:]
+
+
+def test_the_tables_are_those_of_the_files(run: Run) -> None:
+    found = rb.open(run.folder)
+    assert len(found.answers) == len(run.answers)
+    assert found.verdicts["verdict"].to_dict() == run.verdicts
+    assert found.verdicts["votes"].dtype.kind in "if"
+    rows = [json.loads(line) for line in (run.folder / "evidence.jsonl").read_text("utf-8").splitlines()]
+    assert found.evidence["pick"].dropna().astype(int).to_dict() == {
+        r["item"]: r["pick"] for r in rows if r["pick"] is not None
+    }
+
+
+def test_the_summary_is_a_table_with_n_interval_and_unit(run: Run) -> None:
+    found, flagged = rb.open(run.folder).summary, run.summary.screen.flagged  # type: ignore[union-attr]
+    assert flagged is not None
+    assert flagged.ci is not None
+    row = found.loc["screen.flagged"]
+    assert (row["value"], row["n"]) == (flagged.value, flagged.n)
+    assert (row["low"], row["high"]) == flagged.ci
+    assert (row["unit"], row["kind"]) == ("share of items", "rate")
+    assert found.index.is_unique
+    assert all(pd.notna(found["value"]))
+
+
+def test_a_notebook_shows_the_first_screen_in_a_frame_of_its_own(run: Run) -> None:
+    page = rb.open(run.folder)._repr_html_()
+    assert page.startswith("<iframe srcdoc=")
+    assert "sandbox" in page
+    assert "&lt;h1&gt;made-up" in page
+    assert "<script" not in page
+    assert "id=&quot;method&quot;" not in page
+
+
+def test_judging_again_leaves_the_run_as_it_is(run: Run, tmp_path: Path) -> None:
+    copy = tmp_path / "run"
+    shutil.copytree(run.folder, copy)
+    again = rb.judge(copy, criterion="majority")
+    assert open_run(copy).manifest["config"]["screen"]["criterion"] == "unanimous"
+    assert again.run.manifest["config"]["screen"]["criterion"] == "majority"
+    place = again.folder
+    assert rb.judge(rb.open(copy), criterion="majority", out=tmp_path / "other").folder == tmp_path / "other"
+    del again
+    assert not place.exists()
+
+
+def rows_of(items: list[Item]) -> list[dict[str, Any]]:
+    return [{"id": i.id, "stem": i.stem, "choices": list(i.choices), "key": i.key} for i in items]
+
+
+@pytest.mark.parametrize("form", ["rows", "items", "frame", "file"])
+def test_heuristics_take_items_in_every_form(form: str, tmp_path: Path) -> None:
+    items = made_up()
+    rows = rows_of(items)
+    (tmp_path / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    forms = {"rows": rows, "items": items, "frame": pd.DataFrame(rows), "file": tmp_path / "items.jsonl"}
+    found = rb.heuristics(forms[form])  # type: ignore[arg-type]
+    expected: Any = table(items)["heuristics"]
+    assert found["value"].to_dict() == {name: row["value"] for name, row in expected.items()}
+    assert found.attrs["n"] == len(items)
+
+
+def test_items_in_memory_are_audited_and_nothing_of_them_stays_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    found = rb.audit(rows_of(made_up()), public=True, name="boxes")
+    assert set(found.verdicts.index) == {item.id for item in made_up()}
+    assert found.run.manifest["config"]["name"] == "boxes"
+    assert found.run.manifest["config"]["data"][0]["path"] == "items.jsonl"
+    assert str(found).splitlines()[-1].endswith("report.html")
+    del found
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_items_of_which_nobody_says_that_they_are_public_and_a_cell_without_json_are_refused() -> None:
+    with pytest.raises(rb.RobustifyError, match="say public=True"):
+        rb.audit(rows_of(made_up()))
+    with pytest.raises(rb.RobustifyError, match="a cell is a set"):
+        rb.heuristics([{"id": "a", "stem": "s", "choices": {"x", "y"}, "key": 0}])
+
+
+def test_logs_are_judged(run: Run) -> None:
+    place = run.folder.parent
+    found = rb.import_logs(place / "picks.jsonl", data=place / "items.jsonl", criterion="unanimous")
+    assert found.verdicts["verdict"].to_dict() == run.verdicts
+
+
+# Restricted sets
+
+
+@pytest.fixture
+def restricted(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    base = restricted_run.once(tmp_path_factory)
+    for name, value in restricted_run.environment(base).items():
+        monkeypatch.setenv(name, value)
+    return base / "out" / "run"
+
+
+@pytest.mark.parametrize("name", ROWS_ALONE)
+def test_a_restricted_run_has_no_row_of_an_item(restricted: Path, name: str) -> None:
+    with pytest.raises(rb.RobustifyError, match="no row of a single item") as refused:
+        getattr(rb.open(restricted), name)
+    assert refused.value.exit_code == 4
+
+
+def test_a_restricted_summary_is_what_its_release_level_shows(restricted: Path) -> None:
+    found = rb.open(restricted).summary
+    written = json.loads((restricted / "summary.json").read_text("utf-8"))
+    assert len(found) > 20
+    for path, row in found.iterrows():
+        tree: Any = written
+        for step in str(path).split("."):
+            tree = tree[int(step)] if isinstance(tree, list) else tree[step]
+        assert row["value"] == (tree["value"] if isinstance(tree, dict) else tree), path
+
+
+def test_a_restricted_set_needs_its_private_folder(restricted: Path) -> None:
+    config = restricted.parents[1] / "mock.yaml"
+    with pytest.raises(rb.RobustifyError, match="out=FOLDER"):
+        rb.audit(config)
+
+
+def test_restricted_heuristics_are_classes(restricted: Path) -> None:
+    found = rb.heuristics(restricted.parents[1] / "mock.yaml")
+    assert "longest_answer" not in found.index
+    assert {round(value * 100, 9) % 1 for value in found["value"]} == {0.0}
+
+
+@pytest.mark.slow
+def test_the_notebook_runs_from_top_to_bottom() -> None:
+    cells = json.loads(NOTEBOOK.read_text("utf-8"))["cells"]
+    code = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "code")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=NOTEBOOK.parent)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "report.html" in done.stdout
+    assert not any(c.get("outputs") for c in cells)
