@@ -34,12 +34,12 @@ TEMPLATES = {
     "not_key": "Picked without the question: {option}, not the key.",
     "by_place": "Picked without the question: {option}, which its place alone gives away.",
     "p_shortcut": "Probability that a shortcut gave it away: {p}.",
-    "scorer": "The scorer gives its pick {weight}; of items with such a pick {posterior} are hits, without any shortcut "
-    "{chance}.",
+    "scorer": "The scorer, which sees options alone, gives its pick {weight}; of items with such a pick {posterior} "
+    "are hits, without any shortcut {chance}.",
     "silent": "No single pick: {voters}.",
     "cues": "What carried the pick, as added to its logit:",
     "no_cue": "No cue speaks for it.",
-    "features": "Of it, single features:",
+    "features": "Single features, as added to it:",
     "alike": "Near-duplicates, or items of the same passage: {items}.",
     "alone": "No near-duplicate.",
     "cloze": "Can be asked without its options (cloze).",

@@ -84,7 +84,7 @@ def test_sorting_turns_round_and_every_sort_is_in_order(large: Any) -> None:
         return [float(text.split()[0]) for text in shown(large, ".p") if text]
 
     assert percents() == sorted(percents(), reverse=True)
-    large.click("#sorts >> text=P(shortcut | hit)")
+    large.click("#sorts >> text=Shortcut probability")
     large.locator("#list").press("End")
     assert percents() == sorted(percents())
     for label in ("Own order", "Verdict", "Topic", "First cue", "Confidence", "Voters right"):

@@ -14,6 +14,7 @@ from robustify.report.explaining import explained
 from robustify.report.explorer import island as islands
 from robustify.report.explorer import page, read_island
 from robustify.run import EXPLORER, Run
+from tests.gate.sets import rules_of
 from tests.support import exported_run
 from tests.support.explorer_islands import TRIES, hostile_island, large_island
 
@@ -57,7 +58,8 @@ def test_every_item_is_there_with_its_text_verdict_and_evidence(run: Run) -> Non
     assert sum(tree["counts"].values()) == len(items)
     pools = tree["pools"]
     for row, item in zip(rows(tree), items, strict=True):
-        assert (row["stem"], tuple(row["choices"]), row["key"]) == (item.stem, item.choices, item.key)
+        asked = {"stem": item.stem, "choices": list(item.choices), "key": item.key}
+        assert row["question"] == asked
         assert pools["verdict"][row["verdict"]] == run.verdicts[item.id]
         assert pools["topic"][row["topic"]] == item.topic
         said, _ = explained(run, item.id)
@@ -80,7 +82,7 @@ def test_nothing_of_an_item_is_markup_and_nothing_is_asked_for() -> None:
         None,
     ]
     assert not [tag for tag, attributes in found.tags if tag in ("img", "b") or "src" in attributes]
-    assert {row["stem"] for row in rows(json.loads(found.within["script"][0]))} == {
+    assert {row["question"]["stem"] for row in rows(json.loads(found.within["script"][0]))} == {
         try_.replace("\u2028", " ").replace("\u202e", "\\u202e").replace("\ud800", "\\ud800")
         for try_ in TRIES
     }
@@ -144,3 +146,7 @@ def test_judging_again_writes_it_anew_and_printing_again_leaves_it(run: Run, tmp
     before = (other.folder / EXPLORER).read_bytes()
     assert reprint(other).changed() == []
     assert (other.folder / EXPLORER).read_bytes() == before
+
+
+def test_the_gate_refuses_a_page_of_items_by_its_shape(run: Run) -> None:
+    assert "RBG101" in rules_of((run.folder / EXPLORER).read_bytes())

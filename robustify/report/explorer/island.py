@@ -15,8 +15,8 @@ from robustify.screen.consensus import Verdicts
 MOST_ITEMS = 20_000
 """Items beyond these are left out, robust ones first; the page says so."""
 FIELDS = (
-    "id", "verdict", "topic", "reason", "cloze", "key", "stem", "choices", "votes", "pick", "said", "weight", "chance",
-    "posterior", "shortcut", "cues", "features", "group", "mends",
+    "id", "verdict", "topic", "reason", "cloze", "question", "votes", "pick", "said", "weight", "chance", "posterior",
+    "shortcut", "cues", "features", "group", "mends",
 )  # fmt: skip
 """Of a row, in their order. Shares are in tenths of a percent, what is added to a logit in hundredths."""
 
@@ -92,9 +92,8 @@ class _Packing:
             at("topic", shown(item.topic) if item.topic else None),
             at("reason", reason),
             at("cloze", why),
-            row["key"],
-            shown(item.stem),
-            [shown(choice) for choice in item.choices],
+            # By name, so that the gate knows items when it sees them.
+            {"stem": shown(item.stem), "choices": list(map(shown, item.choices)), "key": row["key"]},
             [row["votes"][voter] for voter in self.voters],
             row["pick"],
             at("said", pick_sentence(row)),

@@ -9,6 +9,7 @@ const POOLED = ["verdict", "topic", "reason", "cloze", "said", "group"];
 function unpacked(row, order) {
   const item = Object.fromEntries(data.fields.map((name, at) => [name, row[at]]));
   for (const name of POOLED) item[name] = data.pools[name][item[name]] ?? "";
+  Object.assign(item, item.question);
   item.order = order;
   item.cues = item.cues.map(([cue, adds, text]) => (
     {cue: data.pools.cue[cue], adds, says: data.pools.text[text] ?? ""}));
@@ -39,12 +40,12 @@ function alike(item) {
 
 // Filters: the part of the address, its heading, an item's value, and how a value reads.
 
-const BANDS = {90: "90 % or more", 50: "50 to 90 %", 0: "under 50 %", none: "no hit"};
+const BANDS = {90: "90 % or more", 50: "50 to 90 %", 0: "under 50 %", none: "key not picked"};
 const VERDICTS = ["shortcut", "undecided", "robust"];
 const FACETS = [
   {name: "verdict", label: "Verdict", of: (item) => item.verdict, reads: (value) => value, order: VERDICTS},
   {name: "cue", label: "First cue", of: (item) => item.cue, reads: (value) => data.labels.cue[value] ?? "no pick"},
-  {name: "confidence", label: "P(shortcut | hit)", of: (item) => item.band, reads: (value) => BANDS[value],
+  {name: "confidence", label: "Shortcut probability", of: (item) => item.band, reads: (value) => BANDS[value],
     order: ["90", "50", "0", "none"]},
   {name: "voters", label: "Voters right", of: (item) => item.pattern, reads: readsPattern},
   {name: "topic", label: "Topic", of: (item) => item.topic, reads: (value) => value || "no topic"},
@@ -59,7 +60,7 @@ function readsPattern(pattern) {
 const SORTS = {
   order: ["Own order", (item) => item.order],
   verdict: ["Verdict", (item) => VERDICTS.indexOf(item.verdict)],
-  shortcut: ["P(shortcut | hit)", (item) => item.shortcut ?? -1],
+  shortcut: ["Shortcut probability", (item) => item.shortcut ?? -1],
   weight: ["Confidence", (item) => item.weight ?? -1],
   right: ["Voters right", (item) => item.right],
   cue: ["First cue", (item) => item.cue],

@@ -152,7 +152,7 @@ function drawnRow(item, place, height) {
   el("span", {class: "stem"}, item.stem),
   el("span", {class: "cue"}, item.cue && item.cue !== "none" ? data.labels.cue[item.cue] : ""),
   item.shortcut === null ? el("span", {class: "p"})
-    : sized(el("span", {class: "p"}, el("span", null, percent(item.shortcut))), item.shortcut / 1000),
+    : sized(el("span", {class: "p", title: SORTS.shortcut[0]}, el("span", null, percent(item.shortcut))), item.shortcut / 1000),
   el("span", {class: "votes", title: voterWords(item.pattern)}, dots(item)));
   row.style.transform = `translateY(${place * height}px)`;
   return row;
@@ -211,7 +211,7 @@ function drawnOptions(item) {
       el("span", {class: "letter"}, letter(place)), el("span", {class: "text"}, choice),
       el("span", {class: "marks"},
         place === item.key ? el("b", {class: "is-key"}, "key") : null,
-        place === item.pick ? el("b", {class: "scorer"}, "scorer") : null,
+        place === item.pick ? el("b", {class: "scorer", title: "picked by a scorer that sees options alone"}, "scorer") : null,
         voters.map((voter) => el("b", null, voter))));
   }));
 }
