@@ -5,16 +5,19 @@ command runs.
 """
 
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from robustify.cli.free_nuggets import nuggets
 from robustify.cli.free_options import (
+    BASE,
     FILE,
     ITEMS,
+    MAX_UNSCORED,
+    OPTIONS_SHOWN,
     OUT,
     RESTRICTED,
     TEMPLATE_DIR,
@@ -23,8 +26,10 @@ from robustify.cli.free_options import (
     judging,
     print_,
     read_free_items,
+    unscored_exit,
 )
 from robustify.cli.free_results import RESULTS
+from robustify.cli.free_templates import templates
 from robustify.cli.options import as_json, cache_dir, default_cache, watcher
 
 if TYPE_CHECKING:
@@ -35,6 +40,8 @@ if TYPE_CHECKING:
 @click.group()
 def free() -> None:
     """Ask the questions without their options, and grade the answers in words.
+
+    For passages and the facts they should state: robustify free nuggets --help
 
     \b
     robustify free prepare items.jsonl -o free/items.jsonl
@@ -49,57 +56,56 @@ def free() -> None:
 @click.argument("data", metavar="DATA|CONFIG")
 @OUT
 @click.option("--explanations", is_flag=True, help="Also ask items whose key is longer than 12 words.")
-@click.option(
-    "--draft-nuggets", is_flag=True, help="Let the judge draft nuggets; they are marked unreviewed."
-)
+@OPTIONS_SHOWN
 @RESTRICTED
-@judging
 @as_json
 def prepare(
     data: str,
     out: Path,
     explanations: bool,
-    draft_nuggets: bool,
+    options_shown: bool,
     restricted: bool,
-    asking: "JudgeChoice",
-    cache_dir: Path | None,
     json_: bool,
 ) -> int:
     """Turn multiple-choice items into questions without options, and count what cannot be asked so.
+
+    Nuggets of an item's row stay with it. Questions with `type` (mcq, numeric, explanation) and `answer` are read too.
 
     \b
     Example:
         robustify free prepare items.jsonl -o free/items.jsonl
     """
     from robustify.cli.data import loaded
-    from robustify.freeform.grade.nuggets import draft_nuggets as draft
+    from robustify.freeform.foreign_rows import foreign_form, with_nuggets
     from robustify.freeform.jsonl import write_rows
-    from robustify.freeform.permit import inside, require_adapter
+    from robustify.freeform.permit import inside, permitted, require_adapter
     from robustify.freeform.questions import convert_item, exclusions
     from robustify.freeform.schema import item_json
-    from robustify.freeform.session import RECORD, open_judge
 
     folder = out.absolute().parent
+    if foreign_form(Path(data)):
+        items = read_free_items(Path(data), options_shown=options_shown)
+        with permitted(items, [Path(data)], folder):
+            write_rows(out, [item_json(item) for item in items])
+        return _prepared(exclusions(items), out, json_)
     bench, writer = loaded(data, False, folder)
     with inside(writer.access, folder) as permit:
         if restricted and not permit.restricted:
             require_adapter(bench.name)
         items = [
-            convert_item(i, explanations=explanations, restricted=permit.restricted, adapter=permit.adapter)
+            convert_item(
+                i, explanations=explanations, options_shown=options_shown, restricted=permit.restricted,
+                adapter=permit.adapter,
+            )
             for i in bench.items
-        ]
-        if draft_nuggets:
-            with open_judge(
-                asking, default_cache(cache_dir), out.with_name(RECORD), restricted=permit.restricted
-            ) as judge:
-                if judge is None:
-                    raise click.UsageError(
-                        "--draft-nuggets needs a judge: --judge URL|MODEL or --replay FILE"
-                    )
-                how = asking.how(items)
-                items = [i if i.excluded_reason else draft(i, judge, how)[0] for i in items]
+        ]  # fmt: skip
+        if not permit.restricted and Path(data).suffix.lower() in (".jsonl", ".json"):
+            items = with_nuggets(items, Path(data))
         write_rows(out, [item_json(item) for item in items], private=permit.restricted)
-    counts = permit.prepared(exclusions(items))
+    return _prepared(permit.prepared(exclusions(items)), out, json_)
+
+
+def _prepared(counts: dict[str, Any], out: Path, json_: bool) -> int:
     lines = [
         f"{_few(counts['asked'])} of {counts['n']} items can be asked without options: {counts_line(counts['kinds'])}"
     ]
@@ -122,6 +128,7 @@ def prepare(
 )
 @click.option("--limit", type=click.IntRange(min=1), help="Only the first N items that can be asked.")
 @click.option("--device", default="cpu", show_default=True)
+@OPTIONS_SHOWN
 @TEMPLATE_DIR
 @OUT
 @cache_dir
@@ -136,6 +143,7 @@ def generate(
     max_tokens: int,
     limit: int | None,
     device: str,
+    options_shown: bool,
     template_dir: tuple[Path, ...],
     out: Path,
     cache_dir: Path | None,
@@ -153,7 +161,7 @@ def generate(
     from robustify.freeform.questions import generate as written
     from robustify.freeform.session import open_remote_writer, open_writer
 
-    every = read_free_items(items_file)
+    every = read_free_items(items_file, options_shown=options_shown)
     items = [item for item in every if not item.excluded_reason][:limit]
     watch = watcher(sys.stderr.isatty() and not json_)
     kept = default_cache(cache_dir)
@@ -180,9 +188,9 @@ def generate(
 @ITEMS
 @OUT
 @grading
-@click.option(
-    "--max-unscored", type=click.FloatRange(0, 1), default=0.02, show_default=True, help="Above it: exit 7."
-)
+@OPTIONS_SHOWN
+@BASE
+@MAX_UNSCORED
 @click.option(
     "--truncated-as", type=click.Choice(["unscored", "wrong"]), default="unscored", show_default=True
 )
@@ -194,6 +202,8 @@ def grade(
     items_file: Path,
     out: Path,
     rules: "Grading",
+    options_shown: bool,
+    base: str | None,
     max_unscored: float,
     truncated_as: str,
     forbid_self_judging: bool,
@@ -208,16 +218,18 @@ def grade(
     \b
     Example:
         robustify free grade free/answers.jsonl --items free/items.jsonl -o free/grades.jsonl
+        robustify free grade predictions.csv --items questions.json --rubric mcq@v1.0 --rubric numeric@v1.0
+            --rubric explanation@v1.0 --judge http://127.0.0.1:8000/v1 --judge-model M --base Base -o grades.jsonl
     """
+    from robustify.freeform.foreign_rows import read_answers
     from robustify.freeform.grade.graders import grade_answers
-    from robustify.freeform.jsonl import read_jsonl
     from robustify.freeform.permit import permitted
     from robustify.freeform.report import summarise, unscored_in
-    from robustify.freeform.schema import answer_from
     from robustify.freeform.session import RECORD, open_judge, refuse_self_judging
+    from robustify.report.free_page import markdown_page
 
-    items = read_free_items(items_file)
-    rows = [row for path in answers for row in read_jsonl(path, answer_from)]
+    items = read_free_items(items_file, options_shown=options_shown)
+    rows = [row for path in answers for row in read_answers(path)]
     watch = watcher(sys.stderr.isatty() and not json_)
     record = out.with_name(RECORD)
     with permitted(items, [items_file, *answers], out.absolute().parent) as permit:
@@ -228,34 +240,17 @@ def grade(
             with watch("grading", len(rows)) as progress:
                 grades = grade_answers(items, rows, rules, out, judge, progress)
     wrong = truncated_as == "wrong"
-    summary = summarise(items, grades, truncated_as_wrong=wrong, min_cell=permit.min_cell)
+    summary = summarise(items, grades, truncated_as_wrong=wrong, base=base, min_cell=permit.min_cell)
     unscored = unscored_in(grades, truncated_as_wrong=wrong)
     shown = permit.share(unscored, len(grades))
-    print_({**summary, "unscored": shown, "out": str(out)}, json_, [*_lines(summary), str(out)])
-    if unscored > max_unscored:
-        how_many = "too many" if shown is None else _percent(shown)
-        click.echo(
-            f"robustify: {how_many} of the answers have no score; at most {_percent(max_unscored)} may"
-            " (give a judge, or --max-unscored)",
-            err=True,
-        )
-        return 7
-    return 0
+    page = markdown_page(summary).splitlines()
+    print_({**summary, "unscored": shown, "out": str(out)}, json_, [*page, str(out)])
+    return unscored_exit(unscored, shown, max_unscored)
 
 
-for command in RESULTS:
+for command in (nuggets, *RESULTS, templates):
     free.add_command(command)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
 
 
 def _few(n: int | None) -> str:
     return "too few to tell" if n is None else str(n)
-
-
-def _lines(summary: Mapping[str, Any]) -> list[str]:
-    from robustify.freeform.report import markdown_page
-
-    return [line for line in markdown_page(summary).split("\n") if line.startswith(("|", "- "))]

@@ -2,7 +2,7 @@
 
 import functools
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,6 +11,7 @@ import click
 from robustify.cli.options import cache_dir, printable
 
 if TYPE_CHECKING:
+    from robustify.freeform.grade.graders import Mode
     from robustify.freeform.human import HumanLabel
     from robustify.freeform.schema import FreeItem, GradeResult
 
@@ -19,6 +20,14 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 DIR = click.Path(path_type=Path, file_okay=False)
 OUT = click.option("-o", "--out", "--output", required=True, type=FILE, help="Where the rows go.")
 ITEMS = click.option("--items", "items_file", required=True, type=FILE, help="The items of `free prepare`.")
+OPTIONS_SHOWN = click.option(
+    "--options-shown", is_flag=True, help="Ask with the options; a letter is then an answer."
+)
+BASE = click.option("--base", metavar="MODEL", help="Compare every other model with this one, item by item.")
+MAX_UNSCORED = click.option(
+    "--max-unscored", type=click.FloatRange(0, 1), default=0.02, show_default=True, help="Above it: exit 7."
+)
+FORMAT_TYPES = ("json", "markdown", "csv", "yaml", "xml", "adaptive")
 HUMAN = click.option(
     "--human", type=FILE, help="Labels of people: JSON lines with item_id, annotator, verdict or labels."
 )
@@ -53,6 +62,13 @@ _JUDGING = {
     "few_shot": click.option(
         "--few-shot", type=click.IntRange(0), default=0, show_default=True, help="Worked cases."
     ),
+    "few_shot_by": click.option(
+        "--few-shot-by",
+        type=click.Choice(["balance", "similar"]),
+        default="balance",
+        show_default=True,
+        help="A fixed choice with each verdict as often, or for each answer the cases most like it.",
+    ),
     "few_shot_set": click.option(
         "--few-shot-set", default="general", show_default=True, help="Their set, or a YAML file."
     ),
@@ -62,8 +78,14 @@ _GRADING = {
     "mode": click.option(
         "--mode",
         type=click.Choice(["deterministic", "auto", "judge", "both"]),
-        default="auto",
-        show_default=True,
+        help="Who decides [default: auto, the judge what rules cannot; with --rubric: judge].",
+    ),
+    "rubric": click.option(
+        "--rubric",
+        multiple=True,
+        metavar="KIND@VERSION",
+        help="Judge every answer of a kind (mcq, numeric, explanation) by this version of its grader, as mcq@v1.0"
+        " (repeatable).",
     ),
     "rel_tol": click.option(
         "--rel-tol", type=float, default=0.05, show_default=True, help="Of the reference's size."
@@ -73,13 +95,19 @@ _GRADING = {
         "--percent", type=click.Choice(["auto", "face", "strict"]), default="auto", show_default=True
     ),
     "scale": click.option(
-        "--scale", type=click.Choice(["binary", "five"]), default="binary", show_default=True
+        "--scale", type=click.Choice(["binary", "five"]), help="Of explanations [default: the template's]."
     ),
     "prompt_type": click.option(
-        "--prompt-type", default="optimized", show_default=True, help="Nugget template, maybe @VERSION."
+        "--prompt-type",
+        "--template",
+        default="optimized",
+        show_default=True,
+        help="Nugget template, maybe @VERSION.",
     ),
     "format_type": click.option(
-        "--format-type", default="json", show_default=True, help="json, markdown, csv, yaml, xml or adaptive."
+        "--format-type",
+        type=click.Choice(FORMAT_TYPES),
+        help="How labels are written [default: json where the template has it, else its own].",
     ),
     "batch_size": click.option(
         "--batch-size", type=click.IntRange(1), default=10, show_default=True, help="Nuggets a prompt."
@@ -122,21 +150,56 @@ def judging(command: F) -> Callable[..., object]:
 def grading(command: F) -> Callable[..., object]:
     """The options that say how answers are graded; the command gets them as one `rules`."""
 
-    def made(prompt_type: str, **given: Any) -> object:
+    def made(prompt_type: str, rubric: Sequence[str], mode: "Mode | None", **given: Any) -> object:
         from robustify.freeform.grade.graders import Grading
 
-        nuggets = prompt_type if "/" in prompt_type else f"nugget/{prompt_type}"
-        return Grading(nugget_template=nuggets, **given)
+        named = {f"{name.partition('@')[0]}_template": rubric_template(name) for name in rubric}
+        mode = mode or ("judge" if rubric else "auto")
+        return Grading(mode=mode, nugget_template=_nugget_template(prompt_type), **named, **given)
 
     return _gathered(command, _GRADING, "rules", made)
 
 
-def read_free_items(path: Path) -> "list[FreeItem]":
-    """The items of a file."""
-    from robustify.freeform.jsonl import read_jsonl
-    from robustify.freeform.schema import item_from
+def nugget_grading(command: F) -> Callable[..., object]:
+    """The options that say how nuggets are labelled; the command gets them as one `rules`."""
 
-    return read_jsonl(path, item_from)
+    def made(prompt_type: str, **given: Any) -> object:
+        from robustify.freeform.grade.graders import Grading
+
+        return Grading(nugget_template=_nugget_template(prompt_type), **given)
+
+    names = ("prompt_type", "format_type", "batch_size", "nugget_score")
+    return _gathered(command, {name: _GRADING[name] for name in names}, "rules", made)
+
+
+def _nugget_template(prompt_type: str) -> str:
+    return prompt_type if "/" in prompt_type else f"nugget/{prompt_type}"
+
+
+def rubric_template(rubric: str) -> str:
+    """The template that `mcq@v1.0` names.
+
+    Raises:
+        UsageError: no such kind.
+    """
+    from robustify.errors import UsageError
+    from robustify.freeform.grade.graders import RUBRICS
+
+    kind, at, version = rubric.partition("@")
+    if kind not in RUBRICS:
+        raise UsageError(
+            f"--rubric {rubric}: expected {', '.join(RUBRICS)}, with or without @VERSION (mcq@v1.0)"
+        )
+    return f"grader/{kind}{at}{version.removeprefix('v')}"
+
+
+def read_free_items(path: Path, *, options_shown: bool = False) -> "list[FreeItem]":
+    """The items of a file; `options_shown`: those that have options are asked with them, and answered by letter."""
+    from robustify.freeform.foreign_rows import read_items
+    from robustify.freeform.questions import with_options
+
+    items = read_items(path)
+    return [with_options(item) for item in items] if options_shown else items
 
 
 def read_grades(paths: tuple[Path, ...]) -> "list[GradeResult]":
@@ -161,6 +224,19 @@ def read_human_labels(path: Path | None) -> "list[HumanLabel]":
 def print_(result: Mapping[str, Any], json_: bool, lines: list[str]) -> None:
     """One JSON object, or lines without control characters."""
     click.echo(json.dumps(result) if json_ else "\n".join(map(printable, lines)))
+
+
+def unscored_exit(unscored: float, shown: float | None, most: float) -> int:
+    """7, with a line on stderr, where a larger share than `most` has no score; else 0. `shown` is what may be printed."""
+    if unscored <= most:
+        return 0
+    how_many = "too many" if shown is None else f"{100 * shown:.1f} %"
+    click.echo(
+        f"robustify: {how_many} of the answers have no score; at most {100 * most:.1f} % may"
+        " (give a judge, or --max-unscored)",
+        err=True,
+    )
+    return 7
 
 
 def counts_line(counts: Mapping[str, int] | None) -> str:

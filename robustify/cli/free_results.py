@@ -1,4 +1,4 @@
-"""`robustify free agree`, `audit`, `report`, `attach` and `templates`: judges and their grades, and the prompts."""
+"""`robustify free agree`, `audit`, `report` and `attach`: judges and their grades."""
 
 import json
 from collections.abc import Mapping
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustify.cli.free_options import (
+    BASE,
     DIR,
     FILE,
     HUMAN,
     ITEMS,
     OUT,
-    TEMPLATE_DIR,
     judging,
     print_,
     read_free_items,
@@ -91,7 +91,7 @@ def audit(
 @ITEMS
 @HUMAN
 @click.option("--allow-self-judging", is_flag=True, help="Report grades that a model gave its own answers.")
-@click.option("--base", metavar="MODEL", help="Compare every other model with this one, item by item.")
+@BASE
 @click.option("-o", "--out", "--output", type=DIR, help="Also write summary.json and report.md here.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @as_json
@@ -114,7 +114,8 @@ def report(
     """
     from robustify.files import write_json, write_text
     from robustify.freeform.permit import permitted
-    from robustify.freeform.report import markdown_page, refuse_self_judged, summarise
+    from robustify.freeform.report import refuse_self_judged, summarise
+    from robustify.report.free_page import markdown_page
 
     read, items = read_grades(grades), read_free_items(items_file)
     if not allow_self_judging:
@@ -188,113 +189,16 @@ def _accuracy(model: str, entry: Mapping[str, Any]) -> str:
     from robustify.stats.intervals import percent
 
     whole = entry["all"]
-    if whole["value"] is None:
-        return f"{model}: none of {whole['asked']} answers has a score"
     status = f", judge {entry['judge_status']}" if entry["judges"] else ""
+    share = (
+        f"{whole['n']} have a score"
+        if whole["value"] is None
+        else (f"{percent(whole['value'])} of the {whole['n']} that have a score")
+    )
     return (
-        f"{model}: {percent(whole['value'])} of {whole['n']} scored answers right; of all {whole['asked']} between "
-        f"{percent(whole['lower'])} and {percent(whole['upper'])}{status}"
+        f"{model}: of {whole['asked']} answers between {percent(whole['lower'])} and {percent(whole['upper'])} are right; "
+        f"{share}{status}"
     )
 
 
-@click.group()
-def templates() -> None:
-    """The prompts: every released version, its digest, and what it reads."""
-
-
-@templates.command("list")
-@TEMPLATE_DIR
-@as_json
-def list_(template_dir: tuple[Path, ...], json_: bool) -> int:
-    """Every template, its versions and digests."""
-    from robustify.freeform.judge.store import get_store
-
-    store = get_store(template_dir)
-    rows = [{"id": t.id, "reads": t.reads, "sha256": t.sha256, "languages": t.languages()} for t in store]
-    print_({"templates": rows, "broken": store.broken}, json_,
-           [f"{r['id']:28} {r['reads']:8} {str(r['sha256'])[:16]}" for r in rows])  # fmt: skip
-    for name, why in store.broken.items():
-        click.echo(f"robustify: pack {name} was skipped ({why})", err=True)
-    return 0
-
-
-@templates.command()
-@click.argument("template_id", metavar="ID")
-@TEMPLATE_DIR
-def show(template_id: str, template_dir: tuple[Path, ...]) -> int:
-    """The files of one template, as they are."""
-    from robustify.freeform.judge.store import get_store, pack_text
-
-    template = get_store(template_dir).get(template_id)
-    for name in template.files:
-        click.echo(f"=== {name}\n{pack_text(template.root, name).rstrip()}")
-    return 0
-
-
-@templates.command()
-@TEMPLATE_DIR
-def verify(template_dir: tuple[Path, ...]) -> int:
-    """Compare every released template with its digest; exit 3 when one was changed."""
-    from robustify.errors import DataError
-    from robustify.freeform.judge.store import get_store
-
-    store = get_store(template_dir)
-    faults = store.verify()
-    if faults:
-        raise DataError(*faults)
-    click.echo(f"{len(list(store))} templates are as they were released")
-    return 0
-
-
-@templates.command()
-@click.argument("ids", metavar="ID ID...", nargs=-1, required=True)
-@ITEMS
-@click.option("--answers", "answers_file", required=True, type=FILE, help="The answers of `free generate`.")
-@HUMAN
-@OUT
-@judging
-def compare(
-    ids: tuple[str, ...],
-    items_file: Path,
-    answers_file: Path,
-    human: Path | None,
-    out: Path,
-    asking: "JudgeChoice",
-    cache_dir: Path | None,
-) -> int:
-    """Two or more templates on the same answers: parse rate, agreement with people, cost; with intervals.
-
-    \b
-    Example:
-        robustify free templates compare grader/mcq@1.0 grader/mcq@2.0 --items free/items.jsonl
-            --answers free/answers.jsonl --human labels.jsonl --judge http://127.0.0.1:8000/v1
-            --judge-model M -o free/compare.json
-    """
-    from robustify.files import write_json
-    from robustify.freeform.grade.graders import Grading
-    from robustify.freeform.human import compare_templates
-    from robustify.freeform.jsonl import read_jsonl
-    from robustify.freeform.permit import permitted
-    from robustify.freeform.schema import answer_from
-    from robustify.freeform.session import RECORD, open_judge
-
-    items = read_free_items(items_file)
-    labels = read_human_labels(human)
-    record = out.with_name(RECORD)
-    with permitted(items, [items_file, answers_file], out.absolute().parent) as permit:
-        with open_judge(asking, default_cache(cache_dir), record, restricted=permit.restricted) as judge:
-            if judge is None:
-                raise click.UsageError(
-                    "free templates compare needs a judge: --judge URL|MODEL or --replay FILE"
-                )
-            rules = Grading(judging=asking.how(items))
-            result = compare_templates(
-                items, read_jsonl(answers_file, answer_from), ids, judge, labels, rules, asking.seed
-            )
-        result = permit.result(result)
-        write_json(out, result)
-    click.echo(json.dumps(result, indent=2))
-    return 0
-
-
-RESULTS = (agree, audit, report, attach, templates)
+RESULTS = (agree, audit, report, attach)

@@ -1,13 +1,14 @@
 """Labels of people on the same answers, how far the judge agrees with them, and its templates compared.
 
-Where people differ the adjudicated word counts, else the majority, else nothing. A judge without labels of people is
-uncalibrated, and every report says so. An answer that the judge could not read is counted. Templates are compared on
-the same answers: how often the reply is read, agreement with people, cost; differences are paired.
+Where people differ the adjudicated word counts, else the majority, else nothing. A judge is uncalibrated until 30 labels
+show a kappa above 0.6 beyond chance of the draw, and every report says so. An answer that the judge could not read is
+counted. Templates are compared on the same answers: how often the reply is read, agreement with people, cost;
+differences are paired.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from statistics import mean
 from typing import Any
@@ -16,7 +17,7 @@ import numpy as np
 
 from robustify.arrays import Floats
 from robustify.errors import DataError, UsageError
-from robustify.freeform.grade.graders import Grading, grade_answer
+from robustify.freeform.grade.graders import RUBRICS, Grading, grade_answer, graded_as
 from robustify.freeform.judge.judges import Judge
 from robustify.freeform.judge.store import PromptTemplate
 from robustify.freeform.judge.verdicts import SUPPORT3
@@ -28,6 +29,9 @@ from robustify.stats.tests import paired_difference
 
 UNCALIBRATED = "uncalibrated"
 """What a report prints beside a judge's number where no person has labelled its answers."""
+FEWEST_LABELS, LEAST_KAPPA = 30, 0.6
+"""What calibrates a judge: so many answers that people labelled, and a lower bound of kappa above this. Up to 0.6
+agreement is moderate at best (Landis and Koch 1977)."""
 BINARY = ("incorrect", "correct")
 _WORDS = {
     "correct": "correct", "1": "correct", "incorrect": "incorrect", "0": "incorrect", "not_attempted": "incorrect",
@@ -44,6 +48,10 @@ class HumanLabel:
     verdict: str | None = None
     labels: Mapping[str, str] | None = None
     adjudicated: bool = False
+
+    def json(self) -> dict[str, Any]:
+        """One line of a file of labels."""
+        return {name: value for name, value in asdict(self).items() if value}
 
 
 def human_from(row: Mapping[str, Any]) -> HumanLabel:
@@ -136,7 +144,8 @@ def calibrate(grades: Sequence[GradeResult], labels: Sequence[HumanLabel], seed:
     """How far the judge agrees with people: `{"status": "calibrated" | "uncalibrated", "verdicts", "nuggets"}`.
 
     Each part (None where nobody labelled such) holds n, what was left out and why, agreement with kappa, alpha over
-    judge and people, people among themselves, and for verdicts sensitivity, specificity and the corrected rate.
+    judge and people, people among themselves, `doubt` ("" where the part calibrates the judge, else why not), and for
+    verdicts sensitivity, specificity and the corrected rate. A judge is calibrated if every part that it decided is.
     """
     models = sorted({g.model for g in grades})
     units = units_of(labels, models)
@@ -144,8 +153,21 @@ def calibrate(grades: Sequence[GradeResult], labels: Sequence[HumanLabel], seed:
         name: _calibrated(grades, {u: w for u, w in units.items() if bool(u[2]) == nuggets}, nuggets, seed)
         for name, nuggets in (("verdicts", False), ("nuggets", True))
     }
-    done = any(part is not None and part["n"] for part in parts.values())
-    return {"status": "calibrated" if done else UNCALIBRATED, **parts}
+    judged = {"nuggets" if grade.nuggets else "verdicts" for grade in grades if grade.judge is not None}
+    return {"status": _status([parts[name] for name in judged]), **parts}
+
+
+def _status(parts: Sequence[Mapping[str, Any] | None]) -> str:
+    done = parts and all(part is not None and not part["doubt"] for part in parts)
+    return "calibrated" if done else UNCALIBRATED
+
+
+def _doubt(found: Agreement) -> str:
+    if found.n < FEWEST_LABELS:
+        return "few_labels"
+    if found.kappa_ci is None:
+        return "kappa_undefined"
+    return "" if found.kappa_ci[0] > LEAST_KAPPA else "kappa_low"
 
 
 def _calibrated(
@@ -170,6 +192,7 @@ def _calibrated(
     ratings = [[rank.get(str(said[u])), *(rank[w] for a, w in sorted(units[u].items()) if a)] for u in there]
     return {
         **found.json(),
+        "doubt": _doubt(found),
         "n_labelled": len(units),
         "n_without_judge": len(units) - len(there),
         "n_judge_unread": sum(said[u] is None for u in there),
@@ -212,49 +235,61 @@ def compare_templates(
     rules: Grading | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Every template on every answer, and each one against the first.
+    """Every template on every answer of the kind it is for, and each one against the first.
 
     `{"judge", "status", "templates": {ID: {"n", "parsed_at_once", "parsed", "tokens", "calls", "agreement"}},
     "against_first": {ID: {"parsed_at_once", "agrees"}}}`; every rate has n and an interval.
 
     Raises:
-        UsageError: fewer than two templates, or templates that read different things.
+        UsageError: fewer than two templates, templates for different kinds of answers, or no answer of their kind.
         ModelError: the judge can never be asked.
     """
     rules = rules or Grading()
     chosen = [rules.judging.store.get(name) for name in templates]
-    if len(chosen) < 2 or len({t.name.partition("/")[0] for t in chosen}) > 1:
-        raise UsageError(f"{len(chosen)} templates: expected two or more of one family")
+    kinds = {_kind_of(template) for template in chosen}
+    if len(chosen) < 2 or len(kinds) > 1:
+        raise UsageError(
+            f"{len(chosen)} templates: expected two or more that judge one kind of answer "
+            f"({', '.join(sorted({*RUBRICS.values(), 'nuggets'}))})"
+        )
+    (kind,) = kinds
+    nuggets = kind == "nuggets"
     by_id = {item.id: item for item in items}
-    nuggets = chosen[0].reads == "labels"
-    rows = [a for a in answers if a.error is None and (bool(by_id[a.item_id].nuggets) == nuggets)]
+    rows = [a for a in answers if a.error is None and graded_as(by_id[a.item_id]) == kind]
+    if not rows:
+        raise UsageError(f"none of {len(answers)} answers is of the kind {kind}, which {chosen[0].id} judges")
     graded = {t.id: [grade_answer(by_id[a.item_id], a, _by(t, rules), judge) for a in rows] for t in chosen}
     measured = {name: _measured(grades, labels, seed) for name, grades in graded.items()}
     first = chosen[0].id
     return {
         "judge": judge.name,
-        "status": "calibrated" if all(map(_labelled, measured.values())) else UNCALIBRATED,
+        "kind": kind,
+        "status": _status(
+            [(m["agreement"] or {}).get("nuggets" if nuggets else "verdicts") for m in measured.values()]
+        ),
         "templates": measured,
         "against_first": {t.id: _paired(graded[first], graded[t.id], labels, nuggets) for t in chosen[1:]},
     }
 
 
-def _labelled(measured: Mapping[str, Any]) -> bool:
-    """Whether people labelled any of what a template judged: labels of other items calibrate nothing."""
-    parts = (measured["agreement"] or {}).values()
-    return any(part is not None and part["n"] for part in parts)
+def _kind_of(template: PromptTemplate) -> str:
+    """The kind of answer that a template judges; its own name where it judges none."""
+    family, _, name = template.name.rpartition(":")[2].partition("/")
+    return (
+        "nuggets"
+        if family == "nugget"
+        else RUBRICS.get(name, template.name)
+        if family == "grader"
+        else template.name
+    )
 
 
 def _by(template: PromptTemplate, rules: Grading) -> Grading:
     """The rules under which the judge decides everything by one template."""
-    fitting = template.formats or ("json",)
-    return replace(
-        rules, mode="judge", mcq_template=template.id, numeric_template=template.id,
-        explanation_template=template.id,
-        nugget_template=template.id if template.reads == "labels" else rules.nugget_template,
-        format_type=rules.format_type if rules.format_type in fitting else fitting[0],
-        scale=template.scale or rules.scale,
-    )  # fmt: skip
+    one: dict[str, Any] = {"nugget_template": template.id, "format_type": None}
+    if template.reads != "labels":
+        one = dict.fromkeys(("mcq_template", "numeric_template", "explanation_template"), template.id)
+    return replace(rules, mode="judge", scale=template.scale, **one)
 
 
 def _at_once(grade: GradeResult) -> float:

@@ -1,8 +1,11 @@
-"""JSON lines that survive a kill: rows are appended one by one and reach the disk before the next is made.
+"""Rows of a file, and JSON lines that survive a kill: each row reaches the disk before the next is made.
 
+One JSON array and CSV with a header are read too, because other evaluations write them.
 A last line that was cut off in the middle is dropped and made again; a damaged line anywhere else refuses the file.
 """
 
+import csv
+import io
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -24,8 +27,7 @@ def read_jsonl(path: Path, kind: Callable[[Mapping[str, Any]], T]) -> list[T]:
         DataError: the file is missing or has a line that is no row of this kind.
     """
     rows, faults = [], []
-    for number, line in enumerate(_lines(path), start=1):
-        row = _decoded(line)
+    for number, row in enumerate(rows_of(path), start=1):
         if not isinstance(row, dict):
             faults.append(f"{path.name}:{number}: no JSON object; expected one a line")
             continue
@@ -38,6 +40,20 @@ def read_jsonl(path: Path, kind: Callable[[Mapping[str, Any]], T]) -> list[T]:
     return rows
 
 
+def rows_of(path: Path) -> list[Any]:
+    """What stands on each line, in each place of a single array, or in each row of a table."""
+    text = _text(path)
+    if path.suffix.lower() == ".csv":
+        return list(csv.DictReader(io.StringIO(text, newline="")))
+    if text.lstrip().startswith("[") and isinstance(whole := _decoded(text), list):
+        return whole
+    *lines, last = text.split("\n")
+    # A last line without its end may have been cut off.
+    return [_decoded(line) for line in lines if line.strip()] + [
+        row for row in [_decoded(last)] if row is not None
+    ]
+
+
 def _decoded(line: str) -> Any:
     """The value of a line; None for what is no JSON."""
     try:
@@ -46,16 +62,13 @@ def _decoded(line: str) -> Any:
         return None
 
 
-def _lines(path: Path) -> list[str]:
+def _text(path: Path) -> str:
     try:
-        text = path.read_bytes().decode("utf-8", "surrogatepass")
+        return path.read_bytes().decode("utf-8-sig", "surrogatepass")
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); expected a file of JSON lines") from None
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: no UTF-8 at byte {error.start}; expected UTF-8") from None
-    *lines, last = text.split("\n")
-    # A last line without its end may have been cut off.
-    return [line for line in lines if line.strip()] + ([last] if _decoded(last) is not None else [])
 
 
 @contextmanager

@@ -13,7 +13,9 @@ import numpy as np
 
 from robustify.arrays import Floats, Ints
 from robustify.errors import UsageError
+from robustify.freeform.grade.nuggets import NUGGET_SCORES
 from robustify.freeform.schema import DECIDED, GradeResult
+from robustify.judge.free_response import LEAST_COVERAGE, LOW
 from robustify.stats.intervals import FEWEST_CLUSTERS, Interval, Rate, bootstrap, interval, rate
 from robustify.stats.tests import holm, paired_difference, sign_flip
 
@@ -29,19 +31,24 @@ def aggregate(
 ) -> dict[str, Any]:
     """The numbers of these grades; every rate is `{"value", "n", "ci"}`, clustered by item or passage.
 
-    `accuracy` is over the answers that have a score, `lower` and `upper` bound it over all `n`, `by_judge` is the share
-    of the decided that a judge decided. `truncated_as_wrong` counts an answer that was cut off as 0.
+    `lower` and `upper` are over all `n`: every unscored answer wrong, or right. `accuracy` is over the answers that have
+    a score; it is withheld where they are fewer than 80 %, and so are all three where `grades` are of several kinds,
+    whose scores mean different things. `by_judge` is the share of the decided that a judge decided.
+    `truncated_as_wrong` counts an answer that was cut off as 0. Of nuggets also `nugget_scores` and `labels`.
     """
     scores, groups = credit_of(grades, truncated_as_wrong=truncated_as_wrong), groups_of(grades)
     scored, n = ~np.isnan(scores), len(scores)
     known, missing = float(scores[scored].sum()), int((~scored).sum())
     decided = [grade for grade in grades if grade.status in DECIDED]
     by_judge = np.array([float(grade.method != "deterministic") for grade in decided], dtype=np.float64)
+    kinds = {grade.kind for grade in grades}
+    why = "several kinds" if len(kinds) > 1 else LOW if n and n - missing < LEAST_COVERAGE * n else ""
+    one = n > 0 and len(kinds) == 1
     return {
         "n": n,
-        "accuracy": clustered_rate(scores, groups, seed).json(),
-        "lower": known / n if n else None,
-        "upper": (known + missing) / n if n else None,
+        "accuracy": clustered_rate(scores, groups, seed).json() if not why else _withheld(n - missing, why),
+        "lower": known / n if one else None,
+        "upper": (known + missing) / n if one else None,
         "coverage": clustered_rate(scored.astype(np.float64), groups, seed).json(),
         "by_judge": clustered_rate(by_judge, groups_of(decided), seed).json(),
         "statuses": _counts(grade.status for grade in grades),
@@ -49,7 +56,40 @@ def aggregate(
         "errors": _counts(grade.error_type for grade in grades if grade.error_type),
         "flags": _counts(flag for grade in grades for flag in grade.flags),
         "nuggets_unreviewed": sum(not nugget.reviewed for grade in grades for nugget in grade.nuggets),
+        **(_nuggets(grades) if kinds == {"nuggets"} else {}),
     }
+
+
+def _withheld(n: int, why: str) -> dict[str, Any]:
+    return {"value": None, "n": n, "ci": None, "withheld": why}
+
+
+def _nuggets(grades: Sequence[GradeResult]) -> dict[str, Any]:
+    """How often each label was given, and each nugget score as a mean over answers, with its bounds."""
+    return {
+        "labels": _counts(nugget.label or "unread" for grade in grades for nugget in grade.nuggets),
+        "nugget_scores": {
+            name: _nugget_score([_of(grade, name) for grade in grades]) for name in NUGGET_SCORES
+        },
+    }
+
+
+def _of(grade: GradeResult, name: str) -> Mapping[str, Any]:
+    """One nugget score of an answer; an answer that says nothing states no nugget."""
+    if grade.nugget_scores is not None:
+        score: Mapping[str, Any] = grade.nugget_scores[name]
+        return score
+    return {"value": grade.score, "lower": 0.0, "upper": 1.0 if grade.score is None else grade.score, "n": 1}
+
+
+def _nugget_score(scores: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    asked = [score for score in scores if score["n"]]
+    read = np.array([score["value"] for score in asked if score["value"] is not None], dtype=np.float64)
+    mean = rate(read).json() if len(read) >= LEAST_COVERAGE * len(asked) else _withheld(len(read), LOW)
+    ends = {
+        end: float(np.mean([score[end] for score in asked])) if asked else None for end in ("lower", "upper")
+    }
+    return {**mean, "asked": len(asked), **ends}
 
 
 def _counts(names: Iterable[str]) -> dict[str, int]:
@@ -124,13 +164,16 @@ def corrected(
     return {"value": value, "n": n, "ci": ci, "n_labels": {"wrong": tn + fp, "right": fn + tp}}
 
 
-def against_base(grades: Sequence[GradeResult], base: str) -> dict[str, Any]:
-    """Every other model against `base`, paired by item: `{"base", "models": {MODEL: {...}}}`.
+def against_base(
+    grades: Sequence[GradeResult], base: str, topics: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Every other model against `base`, paired by item: `{"base", "models": {MODEL: {"kinds", "topics"}}}`.
 
-    Each: `n_both` items that both answered, `unscored` of these {base, model, both}, `difference` (model less base,
-    paired on items that both have a score for: `{value, n, ci, mde}`), `lower` and `upper` of the difference over all
+    `kinds` {KIND: pair} and `topics` {TOPIC: {KIND: pair}}, where items have topics {item: topic}: kinds are never
+    averaged. A pair: `n_both` items that both answered, `unscored` of these {base, model, both}, `difference` (model
+    less base over the n pairs that are decided: `{value, n, ci, mde}`), `lower` and `upper` of the difference over all
     `n_both`, `gained` and `lost` (items that score higher, and lower, than before), `p` (exact, two-sided; None where
-    scores are no quarters) and `p_holm` over the models.
+    scores are no quarters) and `p_holm` over models and kinds; topics are not tested.
 
     Raises:
         UsageError: no grades of the base, none of another model, or two answers of a model to an item.
@@ -146,11 +189,39 @@ def against_base(grades: Sequence[GradeResult], base: str) -> dict[str, Any]:
     if base not in by_model or len(by_model) < 2:
         known = ", ".join(sorted(by_model)) or "none"
         raise UsageError(f"--base {base}: expected one of two or more graded models (found {known})")
-    models = {name: _against(by_model[base], by_model[name]) for name in by_model if name != base}
-    tested = [entry for entry in models.values() if entry["p"] is not None]
-    for entry, p in zip(tested, holm([entry["p"] for entry in tested]), strict=True):
-        entry["p_holm"] = p
+    models = {
+        name: {
+            "kinds": _by_kind(by_model[base], graded),
+            "topics": {
+                topic: {kind: pair | {"p": None} for kind, pair in _by_kind(by_model[base], some).items()}
+                for topic, some in _by_topic(graded, topics or {}).items()
+            },
+        }
+        for name, graded in by_model.items()
+        if name != base
+    }
+    tested = [pair for entry in models.values() for pair in entry["kinds"].values() if pair["p"] is not None]
+    for pair, p in zip(tested, holm([pair["p"] for pair in tested]), strict=True):
+        pair["p_holm"] = p
     return {"base": base, "models": models}
+
+
+def _by_topic(
+    grades: Mapping[str, GradeResult], topics: Mapping[str, str]
+) -> dict[str, dict[str, GradeResult]]:
+    found: dict[str, dict[str, GradeResult]] = {}
+    for item, grade in grades.items():
+        if topics.get(item):
+            found.setdefault(topics[item], {})[item] = grade
+    return dict(sorted(found.items()))
+
+
+def _by_kind(base: Mapping[str, GradeResult], other: Mapping[str, GradeResult]) -> dict[str, dict[str, Any]]:
+    kinds = dict.fromkeys(str(grade.kind) for grade in other.values())
+    return {
+        kind: _against(base, {item: grade for item, grade in other.items() if str(grade.kind) == kind})
+        for kind in kinds
+    }
 
 
 def _against(base: Mapping[str, GradeResult], other: Mapping[str, GradeResult]) -> dict[str, Any]:

@@ -183,7 +183,6 @@ def few_rate(node: Mapping[str, Any], k: int) -> dict[str, Any]:
 def summary_to_show(summary: Mapping[str, Any], k: int) -> dict[str, Any]:
     """The summary of `report.summarise`, as far as it may be shown of a restricted set."""
     models = {name: _model(entry, k) for name, entry in summary["models"].items()}
-    hidden = {name for name, entry in models.items() if entry["all"]["accuracy"]["value"] is None}
     calibration, against = summary["calibration"], summary["against_base"]
     return {
         "format": summary["format"],
@@ -200,7 +199,15 @@ def summary_to_show(summary: Mapping[str, Any], k: int) -> dict[str, Any]:
         and {
             "base": against["base"],
             "models": {
-                name: _pair(entry, bool({name, against["base"]} & hidden), k)
+                name: {
+                    "kinds": {
+                        kind: _pair(
+                            pair, not all(_shown(models[m], kind) for m in (name, against["base"])), k
+                        )
+                        for kind, pair in entry["kinds"].items()
+                    },
+                    "topics": {},
+                }
                 for name, entry in against["models"].items()
             },
         },
@@ -209,10 +216,11 @@ def summary_to_show(summary: Mapping[str, Any], k: int) -> dict[str, Any]:
 
 def _model(entry: Mapping[str, Any], k: int) -> dict[str, Any]:
     kinds = {name: _part(part, k) for name, part in entry["kinds"].items()}
-    small = any(part["accuracy"]["value"] is None for part in kinds.values())
+    # One kind that is left out is the whole less the others.
+    small = any(part["lower"] is None for part in kinds.values())
     return {
-        # One kind that is left out is the whole less the others.
         "kinds": {} if small else kinds,
+        "topics": {},
         "all": _part(entry["all"], k),
         "statuses": cells(entry["all"]["statuses"], k),
         "judges": entry["judges"],
@@ -221,14 +229,24 @@ def _model(entry: Mapping[str, Any], k: int) -> dict[str, Any]:
     }
 
 
+def _shown(model: Mapping[str, Any], kind: str) -> bool:
+    return kind in model["kinds"] and model["kinds"][kind]["lower"] is not None
+
+
 def _part(part: Mapping[str, Any], k: int) -> dict[str, Any]:
-    accuracy, by_judge = few_rate(part["accuracy"], k), part["by_judge"]
+    given, by_judge = part["accuracy"], part["by_judge"]
+    scored, low = given["n"], given.get("withheld")
+    # Where coverage is low the rate is not given, but what the bounds reveal is the same.
+    known = (
+        part["lower"] * part["n"] / scored if low and scored and part["lower"] is not None else given["value"]
+    )
+    accuracy = few_rate({**given, "value": known}, k)
     shown = accuracy["value"] is not None
     # That a judge decided none or all of the answers says nothing of what was right.
     all_or_none = by_judge.get("value") in (0, 1, None)
     return {
         "n": cell(part["n"], k),
-        "accuracy": accuracy,
+        "accuracy": withheld(low) if low and (shown or part["lower"] is None) else accuracy,
         **{name: _step(part[name]) if shown else None for name in ("lower", "upper")},
         "coverage": plain_rate(part["coverage"], k),
         "by_judge": plain_rate(by_judge, k) if all_or_none else few_rate(by_judge, k),
@@ -265,6 +283,7 @@ def _agreement(part: Mapping[str, Any], k: int) -> dict[str, Any]:
     return {
         "n": cell(n, k),
         "labels": part["labels"],
+        "doubt": part["doubt"],
         "base_rates": coarse(part["base_rates"], k) if whole else {"first": {}, "second": {}},
         "raw": few_rate(part["raw"], k),
         "kappa": plain_rate(part["kappa"], k) if whole else withheld(f"< {k} in a cell"),

@@ -1,15 +1,15 @@
 """Questions without options: made from multiple-choice items, and asked of any `Writer`.
 
 The kind of a question is decided by the length of the key's text. An item that cannot be asked keeps its reason, and
-reasons are counted by topic. Options are never shown. Each answer is on the disk before the next batch is asked. It is
-identified by item, model, prompt and parameters, so that a killed run continues where it was and a changed template
-asks anew. The file has text: of a restricted set only its owner may read it.
+reasons are counted by topic. Options are shown only where that is asked for. Each answer is on the disk before the next
+batch is asked. It is identified by item, model, prompt and parameters, so that a killed run continues where it was and
+a changed template asks anew. The file has text: of a restricted set only its owner may read it.
 """
 
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,20 +33,32 @@ _OTHER = "another text"
 
 
 def convert_item(
-    item: Item, *, explanations: bool = False, restricted: bool = False, adapter: str = ""
+    item: Item,
+    *,
+    explanations: bool = False,
+    options_shown: bool = False,
+    restricted: bool = False,
+    adapter: str = "",
 ) -> FreeItem:
     """The question of an item, with its kind, its reference and, where it cannot be asked, the reason.
 
     `explanations` also asks items whose key is longer than 12 words; without it they are excluded as `long_answer`,
-    because a long text is neither right nor wrong by comparison.
+    because a long text is neither right nor wrong by comparison. With `options_shown` every item is asked, by letter.
     """
     reference = " ".join(item.choices[item.key].split())
-    kind, flags = route(reference)
+    kind, flags = ("short_text", ()) if options_shown else route(reference)
     return FreeItem(
         item.id, item.stem, kind, reference, options=item.choices, correct=item.key, topic=item.topic,
         group=item.group, restricted=restricted, flags=flags, adapter=adapter,
-        excluded_reason=_reason(item, kind, explanations),
+        excluded_reason="" if options_shown else _reason(item, kind, explanations), options_shown=options_shown,
     )  # fmt: skip
+
+
+def with_options(item: FreeItem) -> FreeItem:
+    """An item asked with its options; one that has none is as it was."""
+    if item.correct is None:
+        return item
+    return replace(item, kind="short_text", options_shown=True, excluded_reason="")
 
 
 def route(reference: str) -> tuple[Kind, tuple[str, ...]]:
@@ -101,6 +113,8 @@ BY_KIND: Mapping[str, str] = {
     "explanation": "answer/explanation@2.0",
 }
 """The template of each kind, where none is named."""
+BY_LETTER = "answer/letter@2.0"
+"""The template of a question that is asked with its options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +138,7 @@ class Generation:
         Raises:
             UsageError: a template that does not ask for an answer.
         """
-        template = self.store.get(self.template or BY_KIND[item.kind])
+        template = self.store.get(self.template or (BY_LETTER if item.options_shown else BY_KIND[item.kind]))
         if template.reads != "text":
             raise UsageError(
                 f"template {template.id}: reads {template.reads}; expected one that asks for an answer"
@@ -144,7 +158,7 @@ def prompt_of(item: FreeItem, how: Generation, *, has_chat_template: bool = Fals
     between the marks, so that they are not there twice.
     """
     template = how.of(item)
-    known = {"question": item.question, "unit": item.unit, "language": how.language}
+    known = {"question": item.asked, "unit": item.unit, "language": how.language}
     variables = {
         name: value
         for name, value in known.items()

@@ -1,13 +1,13 @@
-"""What grades say: as one summary and one page, and as rows beside the other scores of a run.
+"""What grades say: as one summary, and as rows beside the other scores of a run.
 
-The page prints counts, rates and names of models and templates, never text of an item or an answer. What of a
+The summary has counts, rates and names of models and templates, never text of an item or an answer. What of a
 restricted set is shown is decided in `permit.summary_to_show`. Grades are matched to a run's items by id and by content.
 """
 
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,9 +19,8 @@ from robustify.freeform.permit import MIN_CELL, summary_to_show
 from robustify.freeform.schema import FreeItem, GradeResult
 from robustify.item import Item
 from robustify.judge.free_response import FreeGrades, FreeRow
-from robustify.stats.intervals import percent
 
-FORMAT = 1
+FORMAT = 2
 
 
 def summarise(
@@ -36,11 +35,12 @@ def summarise(
 ) -> dict[str, Any]:
     """The numbers of a free-response evaluation; of a restricted set those that `summary_to_show` shows, by `min_cell`.
 
-    `{"format", "restricted", "n_items", "models": {MODEL: {"kinds": {KIND: ...}, "all": ..., "judges", "templates",
-    "self_judging"}}, "calibration", "against_base"}`, each part as `metrics.aggregate` gives it. `all` is the mean over
-    all answers, each by the grader of its kind; the kinds, whose scores mean different things, are given beside it.
-    `against_base` is that of `metrics`, where a base is named.
+    `{"format", "restricted", "n_items", "models": {MODEL: {"kinds": {KIND: ...}, "topics": {TOPIC: {KIND: ...}}, "all":
+    ..., "judges", "templates", "self_judging"}}, "calibration", "against_base"}`, each part as `metrics.aggregate` gives
+    it: `all` counts all answers, and has an accuracy only where they are of one kind. `against_base` is that of
+    `metrics`, where a base is named.
     """
+    topics = {item.id: item.topic for item in items if item.topic}
     by_model: dict[str, list[GradeResult]] = {}
     for grade in grades:
         by_model.setdefault(grade.model, []).append(grade)
@@ -49,28 +49,52 @@ def summarise(
         "format": FORMAT,
         "restricted": restricted,
         "n_items": len(items),
-        "models": {name: _model(rows, seed, truncated_as_wrong) for name, rows in by_model.items()},
+        "models": {name: _model(rows, topics, seed, truncated_as_wrong) for name, rows in by_model.items()},
         "calibration": calibrate(grades, labels, seed) if labels else {"status": UNCALIBRATED},
-        "against_base": None if base is None else against_base(grades, base),
+        "against_base": None if base is None else against_base(grades, base, topics),
     }
     return summary_to_show(summary, min_cell) if restricted else summary
 
 
-def _model(grades: Sequence[GradeResult], seed: int, truncated_as_wrong: bool) -> dict[str, Any]:
-    by_kind: dict[str, list[GradeResult]] = {}
+def _model(
+    grades: Sequence[GradeResult], topics: Mapping[str, str], seed: int, truncated_as_wrong: bool
+) -> dict[str, Any]:
+    by_topic: dict[str, list[GradeResult]] = {}
     for grade in grades:
-        by_kind.setdefault(str(grade.kind), []).append(grade)
+        if grade.item_id in topics:
+            by_topic.setdefault(topics[grade.item_id], []).append(grade)
     traces = [grade.judge for grade in grades if grade.judge is not None]
 
-    def counted(rows: Sequence[GradeResult]) -> dict[str, Any]:
-        return aggregate(rows, seed=seed, truncated_as_wrong=truncated_as_wrong)
+    def kinds(some: Sequence[GradeResult]) -> dict[str, Any]:
+        return {
+            kind: aggregate(
+                [grade for grade in some if grade.kind == kind],
+                seed=seed,
+                truncated_as_wrong=truncated_as_wrong,
+            )
+            for kind in dict.fromkeys(str(grade.kind) for grade in some)
+        }
 
     return {
-        "kinds": {kind: {"kind": kind, **counted(rows)} for kind, rows in by_kind.items()},
-        "all": counted(grades),
+        "kinds": kinds(grades),
+        "topics": {topic: kinds(some) for topic, some in sorted(by_topic.items())},
+        "all": aggregate(grades, seed=seed, truncated_as_wrong=truncated_as_wrong),
         "judges": sorted({trace.model for trace in traces}),
         "templates": sorted({trace.template_id for trace in traces}),
         "self_judging": sum("self_judging" in grade.flags for grade in grades),
+    }
+
+
+def nugget_row(grade: GradeResult) -> dict[str, Any]:
+    """The labels of one passage in the order of its nuggets (None: unread), and its nugget scores."""
+    scores = {name: score["value"] for name, score in (grade.nugget_scores or {}).items()}
+    labels = [nugget.label for nugget in grade.nuggets]
+    return {
+        "id": grade.item_id,
+        "model": grade.model,
+        "labels": labels,
+        "scores": scores,
+        "error_type": grade.error_type,
     }
 
 
@@ -91,112 +115,6 @@ def refuse_self_judged(grades: Iterable[GradeResult]) -> None:
         raise UsageError(
             f"{own} answers were judged by the model that wrote them; expected another judge (or --allow-self-judging)"
         )
-
-
-# The page
-
-
-def markdown_page(summary: Mapping[str, Any]) -> str:
-    """The summary as a page of Markdown."""
-    shown = _Shown(bool(summary["restricted"]))
-    lines = ["# Free response", "", *_accuracy(summary, shown), "", *_calibration(summary, shown), ""]
-    lines += ["## Why answers have no score", ""]
-    for model, entry in summary["models"].items():
-        counts = entry.get("statuses", entry["all"].get("statuses"))
-        words = (
-            "too few of one status" if counts is None else ", ".join(f"{k} {n}" for k, n in counts.items())
-        )
-        lines.append(f"- {model}: {words}")
-    return "\n".join([*lines, "", *_against(summary, shown)]) + "\n"
-
-
-class _Shown:
-    """Numbers as text: whole percents for a restricted set."""
-
-    def __init__(self, restricted: bool) -> None:
-        self.restricted = restricted
-
-    def percent(self, value: float | None) -> str:
-        if value is None:
-            return "-"
-        return f"{round(100 * value)} %" if self.restricted else percent(value)
-
-    def rate(self, node: Mapping[str, Any]) -> str:
-        return _with_interval(node, self.percent, "-")
-
-    def number(self, node: Mapping[str, Any]) -> str:
-        digits = 1 if self.restricted else 2
-        return _with_interval(node, lambda value: f"{value:.{digits}f}", "not defined")
-
-    def bounds(self, part: Mapping[str, Any]) -> str:
-        return f"{self.percent(part['lower'])} / {self.percent(part['upper'])}"
-
-
-def _with_interval(node: Mapping[str, Any], text: Callable[[float], str], absent: str) -> str:
-    if node["value"] is None:
-        return str(node.get("withheld") or absent)
-    interval = f" ({text(node['ci'][0])} to {text(node['ci'][1])})" if node["ci"] else ""
-    return text(node["value"]) + interval
-
-
-_HEAD = "| model | answers | n | accuracy (95 %) | if all unscored were wrong / right | coverage | by judge | judge |"
-
-
-def _accuracy(summary: Mapping[str, Any], shown: _Shown) -> list[str]:
-    status = summary["calibration"]["status"]
-    rows = [_HEAD, "|---|---|---:|---:|---:|---:|---:|---|"]
-    for model, entry in summary["models"].items():
-        judge = f"{', '.join(entry['judges'])} ({status})" if entry["judges"] else "none"
-        judge += f", {entry['self_judging']} of its own answers" if entry["self_judging"] else ""
-        rows.append(_row(model, "all", entry["all"], judge, shown))
-        if len(entry["kinds"]) > 1:
-            rows += [_row(model, kind, part, "", shown) for kind, part in entry["kinds"].items()]
-    return rows
-
-
-def _row(model: str, kind: str, part: Mapping[str, Any], judge: str, shown: _Shown) -> str:
-    cells = [model, kind, str(part["n"]), shown.rate(part["accuracy"]), shown.bounds(part)]
-    cells += [shown.rate(part["coverage"]), shown.rate(part["by_judge"]), judge]
-    return f"| {' | '.join(cells)} |"
-
-
-def _calibration(summary: Mapping[str, Any], shown: _Shown) -> list[str]:
-    node, lines = summary["calibration"], ["## How reliable the judge is", ""]
-    if node["status"] == UNCALIBRATED:
-        return [
-            *lines,
-            f"**{UNCALIBRATED}**: no person has labelled these answers, so it is not known how often the judge is right.",
-        ]
-    for name in ("verdicts", "nuggets"):
-        part = node[name]
-        if part is None:
-            continue
-        shares = [f"{label} {shown.percent(x)}" for label, x in part["base_rates"]["first"].items()]
-        lines.append(
-            f"- {name}: n {part['n']}, kappa {shown.number(part['kappa'])}, the same word {shown.rate(part['raw'])};"
-            f" people say {', '.join(shares) or '(too few)'}; unread by the judge {part['n_judge_unread']}"
-        )
-        corrected = part.get("corrected_rate")
-        if corrected:
-            lines.append(
-                f"- rate of right answers, corrected for the judge's errors, among those it judged: {shown.rate(corrected)}"
-            )
-    return lines
-
-
-def _against(summary: Mapping[str, Any], shown: _Shown) -> list[str]:
-    """Every other model against the base model."""
-    node = summary["against_base"]
-    if node is None:
-        return []
-    head = "| model | both answered | difference (95 %) | if unscored went against / for it | gained | lost | p (Holm) |"
-    rows = [f"## Against {node['base']}", "", head, "|---|---:|---:|---:|---:|---:|---:|"]
-    for model, entry in node["models"].items():
-        p = "-" if entry["p_holm"] is None else f"{entry['p_holm']:{'g' if shown.restricted else '.4f'}}"
-        counts = ["-" if entry[name] is None else str(entry[name]) for name in ("gained", "lost")]
-        both, difference = str(entry["n_both"]), shown.rate(entry["difference"])
-        rows.append(f"| {' | '.join([model, both, difference, shown.bounds(entry), *counts, p])} |")
-    return [*rows, ""]
 
 
 # Beside the other scores of a run

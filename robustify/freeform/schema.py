@@ -6,6 +6,7 @@ and counts and rounded rates are what may be printed.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from string import ascii_uppercase
 from typing import Any, Literal, TypeVar, get_args
 
 from robustify.errors import DataError
@@ -21,25 +22,10 @@ DECIDED: tuple[Status, ...] = ("scored", "no_answer")
 """Statuses that have a score; every other one is unscored, and never a 0."""
 Method = Literal["deterministic", "judge", "votes"]
 ErrorType = Literal[
-    "empty",
-    "unterminated_reasoning",
-    "format_error",
-    "truncation",
-    "ambiguous",
-    "duplicate_index",
-    "missing_index",
-    "count_mismatch",
-    "unknown_label",
-    "off_scale",
-    "unsafe_input",
-    "tie",
-    "no_majority",
-    "api_error",
-    "timeout",
-    "rate_limited",
-    "auth_error",
-    "content_filter",
-]
+    "empty", "unterminated_reasoning", "format_error", "truncation", "ambiguous", "duplicate_index", "missing_index",
+    "count_mismatch", "unknown_label", "off_scale", "unsafe_input", "tie", "no_majority", "api_error", "timeout",
+    "rate_limited", "auth_error", "content_filter",
+]  # fmt: skip
 """Why a reply gave no verdict, the same names for every parser and for the calls of a judge."""
 SCHEMA = "robustify.grade/1"
 LONGEST_NUGGET = 40
@@ -77,7 +63,8 @@ class FreeItem(KeptHere):
     """One question to be answered in words.
 
     `reference` is the right answer, `unit` the unit a number is wanted in, `options` and `correct` the choices it came
-    from (for the grader, never shown), `aliases` other right wordings. `excluded_reason` is "" where it may be asked.
+    from (for the grader; `options_shown`: also asked, each by its letter), `aliases` other right wordings.
+    `excluded_reason` is "" where it may be asked.
     `adapter` is the entrance of a restricted item's set, "" of a public one.
 
     Raises:
@@ -99,6 +86,7 @@ class FreeItem(KeptHere):
     flags: tuple[str, ...] = ()
     excluded_reason: str = ""
     adapter: str = ""
+    options_shown: bool = False
 
     def __post_init__(self) -> None:
         if not self.id or not self.question.strip():
@@ -107,6 +95,16 @@ class FreeItem(KeptHere):
             raise DataError(f"item {self.id}: kind {self.kind!r}; expected one of {', '.join(KINDS)}")
         if self.correct is not None and not 0 <= self.correct < len(self.options):
             raise DataError(f"item {self.id}: correct {self.correct}, but {len(self.options)} options")
+        if self.options_shown and self.correct is None:
+            raise DataError(
+                f"item {self.id}: options_shown, but no option is the correct one; expected `correct`"
+            )
+
+    @property
+    def asked(self) -> str:
+        """The question as it is asked: with its options by letter where they are shown."""
+        shown = zip(ascii_uppercase, self.options, strict=False) if self.options_shown else ()
+        return "\n".join([self.question, *(f"({letter}) {option}" for letter, option in shown)])
 
     def __repr__(self) -> str:
         return f"FreeItem(id={self.id!r}, {self.kind})"
@@ -222,6 +220,11 @@ class GradeResult(KeptHere):
 def item_json(item: FreeItem) -> dict[str, Any]:
     """One line of a file of items."""
     return asdict(item)
+
+
+def answer_json(row: AnswerRow) -> dict[str, Any]:
+    """One line of a file of answers."""
+    return asdict(row)
 
 
 def item_from(row: Mapping[str, Any]) -> FreeItem:

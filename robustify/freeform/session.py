@@ -36,6 +36,7 @@ class JudgeChoice:
     domain: str | None = None
     few_shot: int = 0
     few_shot_set: str = "general"
+    few_shot_by: str = "balance"
     template_dir: tuple[Path, ...] = ()
 
     @property
@@ -60,16 +61,25 @@ class JudgeChoice:
             language=self.language,
             domain=self.domain,
             shots=tuple(shots),
+            nearest=self.few_shot if self.few_shot and self.few_shot_by == "similar" else None,
             store=self.store,
         )
 
     def _shots(self) -> list[Shot]:
         if not self.few_shot:
             return []
-        if Path(self.few_shot_set).suffix in (".yaml", ".yml"):
-            return pick_shots(read_shots("grader", self.few_shot_set), self.few_shot, self.seed)
-        families = [read_shots(family, self.few_shot_set) for family in ("grader", "nugget")]
-        return [shot for f in families for shot in pick_shots(f, min(self.few_shot, len(f)), self.seed)]
+        own = Path(self.few_shot_set).suffix in (".yaml", ".yml")
+        families = [
+            read_shots(family, self.few_shot_set) for family in (("grader",) if own else ("grader", "nugget"))
+        ]
+        if self.few_shot_by == "similar":
+            return [shot for family in families for shot in family]
+        # A set of one's own must be large enough; a shipped one is for both kinds of judging.
+        return [
+            s
+            for f in families
+            for s in pick_shots(f, self.few_shot if own else min(self.few_shot, len(f)), self.seed)
+        ]
 
 
 @contextmanager

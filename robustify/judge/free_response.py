@@ -15,12 +15,15 @@ from robustify.arrays import Bools, Floats
 from robustify.errors import DataError
 from robustify.judge.accuracy import Parts, heuristic_gap
 from robustify.screen.item_index import ItemIndex
-from robustify.stats.intervals import rate
+from robustify.stats.intervals import Rate, rate
 from robustify.stats.tests import paired_difference
 from robustify.summary.quantity import DifferenceQuantity, Quantity
 from robustify.summary.scored import FreeRate, FreeScores
 
 FORMAT = 1
+LEAST_COVERAGE = 0.8
+"""The share of answers with a score below which no accuracy is given: the bounds alone say what is known."""
+LOW = "coverage below 80 %"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +95,10 @@ def free_scores(
     """One model's `free` entry in summary.json; None where it answered nothing in words.
 
     `all`, `shortcut` and `robust` are accuracies over answers with a score, each with `asked` (answers, scored or
-    not), `lower` and `upper` (every unscored answer wrong, or right), `coverage` (scored of asked) and `by_judge` (of
-    the scored, those that a judge decided). `heuristic_gap` is that of every other view; `full_gap` the full question
-    by letter less free response, paired on the items that have both (`{value, n, ci, mde}`). Credits are (n,).
+    not), `lower` and `upper` (every unscored answer wrong, or right), `coverage` (scored of asked; below 80 % the
+    accuracy is withheld) and `by_judge` (of the scored, those that a judge decided). `heuristic_gap` is that of every
+    other view; `full_gap` the full question by letter less free response, paired on the items that have both
+    (`{value, n, ci, mde}`). Credits are (n,).
     """
     rows = [row for row in grades.rows if row.model == model]
     if not rows:
@@ -135,8 +139,10 @@ def _rates(score: Floats, inside: Bools, judged: Bools) -> FreeRate:
     here = score[inside]
     scored = ~np.isnan(here)
     n, won = len(here), float(here[scored].sum())
+    low = scored.sum() < LEAST_COVERAGE * n
     return FreeRate.of(
-        rate(here),
+        Rate(None, int(scored.sum()), None) if low else rate(here),
+        withheld=LOW if low else None,
         asked=n,
         lower=won / n if n else None,
         upper=(won + int((~scored).sum())) / n if n else None,

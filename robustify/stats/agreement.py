@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from robustify.arrays import Bools, Floats, Ints
-from robustify.stats.intervals import FEWEST_CLUSTERS, Rate, bootstrap, clusters, rate
+from robustify.stats.intervals import FEWEST_CLUSTERS, Rate, bootstrap, clusters, rate, wilson
 
 Weights = Literal["linear", "quadratic"]
 Level = Literal["nominal", "ordinal", "interval"]
@@ -43,12 +43,16 @@ def cohen_kappa(
 
 def kappa_of(table: Floats, weights: Weights | None = None) -> Floats:
     """Cohen's kappa of tables of shares (..., k, k); NaN where it is not defined."""
-    k = table.shape[-1]
-    apart = np.abs(np.subtract.outer(np.arange(k), np.arange(k))).astype(np.float64)
-    cost = (apart > 0).astype(np.float64) if weights is None else apart if weights == "linear" else apart**2
+    cost = _costs(table.shape[-1], weights)
     expected = table.sum(-1)[..., :, None] * table.sum(-2)[..., None, :]
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(1 - (table * cost).sum((-1, -2)) / (expected * cost).sum((-1, -2)))
+
+
+def _costs(k: int, weights: Weights | None) -> Floats:
+    """What it costs to give one of k classes for another (k, k)."""
+    apart = np.abs(np.subtract.outer(np.arange(k), np.arange(k))).astype(np.float64)
+    return (apart > 0).astype(np.float64) if weights is None else apart if weights == "linear" else apart**2
 
 
 def krippendorff_alpha(units: Sequence[Sequence[float | None]], *, level: Level = "nominal") -> float | None:
@@ -168,8 +172,21 @@ def _kappa_interval(
         return kappa_of(means.reshape(-1, k, k), weights)
 
     low, high = bootstrap(cells, kappas, groups, seed=seed)
-    # Where nobody disagrees, drawing again shows no spread: that is no certainty.
-    return None if math.isnan(low) or low == high else (low, high)
+    if math.isnan(low):
+        return None
+    return (
+        (low, high) if low < high else (_least_kappa(cells, k, weights, clusters(len(cells), groups)), high)
+    )
+
+
+def _least_kappa(cells: Floats, k: int, weights: Weights | None, units: int) -> float:
+    """The lower end where nobody disagrees: drawing again shows no spread, and that is no certainty.
+
+    Wilson's upper bound of the share of `units` that may disagree, each by as much as two classes can.
+    """
+    table, cost = cells.mean(axis=0).reshape(k, k), _costs(k, weights)
+    by_chance = float((np.outer(table.sum(axis=1), table.sum(axis=0)) * cost).sum())
+    return max(-1.0, 1 - (1 - wilson(units, units)[0]) * float(cost.max()) / by_chance)
 
 
 def fleiss_kappa(votes_correct: Bools) -> float:

@@ -135,7 +135,9 @@ def test_an_undecided_answer_is_never_wrong_and_opens_the_bounds(joined: Run) ->
     whole = free["all"]
     rates = [whole["value"], whole["lower"], whole["upper"]]
     rates += [whole[name]["value"] for name in ("coverage", "by_judge")]
-    assert rates == pytest.approx([12 / 17, 12 / 22, 17 / 22, 17 / 22, 5 / 17])
+    # 77 % have a score: the bounds are given, and no accuracy.
+    assert rates[0] is None
+    assert rates[1:] == pytest.approx([12 / 22, 17 / 22, 17 / 22, 5 / 17])
     assert [whole["n"], whole["asked"], whole["coverage"]["n"], whole["by_judge"]["n"]] == [17, 22, 22, 17]
     assert free["statuses"] == {"needs_judge": 2, "scored": 17, "truncated": 3}
     assert free["left_out"] == {"stem_refers_to_choices": 2}
@@ -180,6 +182,7 @@ def test_bounds_hold_whatever_was_scored(scores: list[float | None]) -> None:
     shown = _rates(held, np.ones(len(held), dtype=bool), np.zeros(len(held), dtype=bool))
     told = shown.model_dump()
     unscored = sum(s is None for s in scores)
+    assert (told["value"] is None) == (5 * unscored > len(scores))
     assert told["upper"] - told["lower"] == pytest.approx(unscored / len(scores))
     assert told["n"] == told["asked"] - unscored
     if told["value"] is not None:
@@ -217,7 +220,7 @@ def test_judging_and_printing_again_keep_the_grades_to_the_byte(finished: Run, t
     assert not pipeline.rejudge(open_run(done.folder), {}, tmp_path / "copy").changed()
 
 
-def test_grades_attached_later_take_the_place_of_earlier_ones_and_labels_that_of_uncalibrated(
+def test_grades_attached_later_take_the_place_of_earlier_ones_and_five_labels_calibrate_no_judge(
     joined: Run, tmp_path: Path
 ) -> None:
     rows = [g for g in graded() if g.score is not None]
@@ -226,10 +229,9 @@ def test_grades_attached_later_take_the_place_of_earlier_ones_and_labels_that_of
     assert (entry(done)["all"]["asked"], entry(done)["all"]["coverage"]["value"]) == (17, 1.0)
     assert done.manifest["signature"] != joined.manifest["signature"]
     assert "three" not in done.summary.tree()["accuracy"]
-    assert entry(done)["judge_status"] == "calibrated"
+    assert entry(done)["judge_status"] == "uncalibrated"
     assert entry(done)["judge_kappa"]["value"] == pytest.approx(1.0)
     text = (done.folder / "report.md").read_text()
-    assert "uncalibrated" not in text
     assert "the judge agrees with people at kappa 1.00" in text
 
 
@@ -287,7 +289,7 @@ def test_the_report_has_a_free_column_with_bounds_and_says_uncalibrated(made: Pa
     text = (joined.folder / "report.md").read_text()
     for words in (
         "| Cloze | Free |",
-        "bounds 54.5 to 77.3 %",
+        "54.5 to 77.3 %",
         "29.4 % by a judge (uncalibrated)",
         "The judge (big) is uncalibrated",
         "Not asked in words: stem refers to choices 2.",
@@ -301,7 +303,7 @@ def test_the_command_attaches_and_refuses_self_judging(finished: Run, tmp_path: 
     own = write_lines(tmp_path / "own.jsonl", [g.json() for g in graded(judge="one")])
     rest = ("--items", items, "--run", finished.folder)
     run("attach", own, *rest, fails=2)
-    line = "one: 70.6 % of 17 scored answers right; of all 22 between 54.5 % and 77.3 %, judge uncalibrated"
+    line = "one: of 22 answers between 54.5 % and 77.3 % are right; 17 have a score, judge uncalibrated"
     assert line in run("attach", grades, *rest).stdout
     out = run("attach", own, *rest, "--allow-self-judging", "--json", "-o", tmp_path / "own").stdout
     assert json.loads(out)["free"]["one"]["self_judging"] == 5

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +12,8 @@ from robustify.freeform.human import HumanLabel, compare_templates
 from robustify.freeform.judge.judges import Call, Completion
 from robustify.freeform.judge.prompting import Message
 from robustify.freeform.judge_audit import CHECKS, PADDING, PAYLOADS, judge_audit, known_cases
-from robustify.freeform.schema import AnswerRow, FreeItem, Nugget
+from robustify.freeform.schema import KINDS as KINDS_OF
+from robustify.freeform.schema import AnswerRow, FreeItem, Kind, Nugget
 
 COLOURS = ("red", "green", "blue", "grey")
 ITEMS = [
@@ -162,7 +164,7 @@ class Wordy(Careful):
 def test_templates_are_compared_by_parse_rate_agreement_and_cost() -> None:
     told = compare_templates(ITEMS, ANSWERS, ["grader/mcq@1.0", "grader/mcq@2.0"], Wordy(), PEOPLE)
     old, new = (told["templates"][f"grader/mcq@{v}"] for v in ("1.0", "2.0"))
-    assert told["status"] == "calibrated"
+    assert (told["status"], told["kind"]) == ("uncalibrated", "short_text")
     assert (old["parsed_at_once"]["value"], new["parsed_at_once"]["value"]) == (0.0, 1.0)
     assert old["parsed"]["value"] == new["parsed"]["value"] == 1.0
     assert (old["calls"]["value"], new["calls"]["value"]) == (2.0, 1.0)
@@ -191,7 +193,42 @@ def test_nugget_templates_are_compared_too() -> None:
         assert (nuggets["raw"]["value"], nuggets["n"]) == (1.0, 12)
 
 
-@pytest.mark.parametrize("ids", [["grader/mcq@1.0"], ["grader/mcq@1.0", "nugget/optimized@2.0"]])
-def test_templates_that_cannot_be_compared_are_refused(ids: list[str]) -> None:
-    with pytest.raises(UsageError, match="one family"):
+class Sure(Careful):
+    """A judge that finds everything right, in a verdict and a score."""
+
+    name = "sure"
+
+    def complete(self, messages: Sequence[Message], call: Call) -> Completion:
+        return self.reply('{"verdict": "correct", "score": 1}')
+
+
+KINDS = [("short_text", "mcq"), ("numeric", "numeric"), ("explanation", "explanation")]
+
+
+@pytest.mark.parametrize(("kind", "name"), KINDS)
+def test_templates_of_every_kind_are_compared_on_the_answers_of_that_kind(kind: Kind, name: str) -> None:
+    number = {"reference": "5", "options": (), "correct": None}
+    items = [
+        replace(item, id=f"{k}/{item.id}", kind=k, **(number if k == "numeric" else {}))  # type: ignore[arg-type]
+        for k in KINDS_OF
+        for item in ITEMS
+    ]
+    answers = [AnswerRow(item.id, "m", "the correct one", "t", "d", item.id) for item in items]
+    told = compare_templates(items, answers, [f"grader/{name}@{v}" for v in ("1.0", "2.0")], Sure())
+    assert told["kind"] == kind
+    assert {entry["n"] for entry in told["templates"].values()} == {len(ITEMS)}
+
+
+REFUSED = [
+    (["grader/mcq@1.0"], "expected two or more"),
+    (["grader/mcq@1.0", "nugget/optimized@2.0"], "one kind"),
+    (["grader/mcq@1.0", "grader/numeric@2.0"], "one kind"),
+    (["grader/numeric@1.0", "grader/numeric@2.0"], "none of 12 answers is of the kind numeric"),
+    (["answer/short@2.0", "answer/numeric@2.0"], "one kind"),
+]
+
+
+@pytest.mark.parametrize(("ids", "words"), REFUSED)
+def test_templates_that_cannot_be_compared_are_refused(ids: list[str], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
         compare_templates(ITEMS, ANSWERS, ids, Careful())

@@ -19,9 +19,10 @@ from robustify.freeform.jsonl import read_jsonl, write_rows
 from robustify.freeform.judge.judges import recording, replaying
 from robustify.freeform.judge.prompting import Message
 from robustify.freeform.questions import Generation, convert_item, exclusions, generate
-from robustify.freeform.report import markdown_page, summarise
+from robustify.freeform.report import summarise
 from robustify.freeform.schema import FreeItem, answer_from, grade_from, item_json
 from robustify.loaders import Source, load
+from robustify.report.free_page import markdown_page
 from tests.engines.test_vllm_engine import PYTHON, serving
 from tests.freeform.scripted import ScriptedJudge
 from tests.support.model_cache import model_folder

@@ -85,12 +85,17 @@ def test_from_items_to_a_report(answers: Path) -> None:
     run("grade", answers, *files, "-o", grades, "--max-unscored", "0.5")
     told = json.loads(run("grade", answers, *files, "-o", grades, *JUDGE, "--json").stdout)
     assert told["unscored"] == 0
-    assert told["models"]["m"]["all"]["accuracy"]["value"] == 1.0
+    kinds = told["models"]["m"]["kinds"]
+    assert {name: part["accuracy"]["value"] for name, part in kinds.items()} == {
+        "numeric": 1.0,
+        "short_text": 1.0,
+    }
+    assert told["models"]["m"]["all"]["accuracy"]["withheld"] == "several kinds"
     assert told["models"]["m"]["judges"] == ["big"]
     shown = run("report", grades, *files, "-o", folder / "report").output
     assert "uncalibrated" in shown
     assert (folder / "report" / "report.md").read_text().startswith("# Free response")
-    assert json.loads((folder / "report" / "summary.json").read_text())["format"] == 1
+    assert json.loads((folder / "report" / "summary.json").read_text())["format"] == 2
     for path in (folder / "report").iterdir():
         assert "spider" not in path.read_text()
 
@@ -123,9 +128,14 @@ def test_agree_holds_the_judge_to_people(answers: Path) -> None:
     human = folder / "human.jsonl"
     human.write_text('{"item_id": "b", "annotator": "x", "score": 1}\n')
     told = json.loads(run("agree", folder / "g.jsonl", "--human", human).output)
-    assert (told["status"], told["verdicts"]["n"], told["verdicts"]["raw"]["value"]) == ("calibrated", 1, 1.0)
+    assert (told["status"], told["verdicts"]["n"], told["verdicts"]["raw"]["value"]) == (
+        "uncalibrated",
+        1,
+        1.0,
+    )
+    assert told["verdicts"]["doubt"] == "few_labels"
     shown = run("report", folder / "g.jsonl", "--items", folder / "items.jsonl", "--human", human).output
-    assert "uncalibrated" not in shown
+    assert "**uncalibrated**: verdicts: fewer than 30" in shown
     human.write_text('{"item_id": "b"}\n')
     run("agree", folder / "g.jsonl", "--human", human, fails=3)
 

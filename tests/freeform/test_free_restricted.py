@@ -21,7 +21,7 @@ from robustify.freeform.judge.judges import Call, Completion, HttpJudge
 from robustify.freeform.judge.prompting import Message
 from robustify.freeform.permit import cell, cells, prepared, share, summary_to_show
 from robustify.freeform.questions import Generation, convert_item, prompt_of
-from robustify.freeform.report import markdown_page, summarise
+from robustify.freeform.report import summarise
 from robustify.freeform.schema import (
     AnswerRow,
     FreeItem,
@@ -32,6 +32,7 @@ from robustify.freeform.schema import (
     item_json,
 )
 from robustify.item import Item
+from robustify.report.free_page import markdown_page
 from robustify.restricted.ids import item_id
 from robustify.restricted.secret_key import evaluator_key
 from tests.freeform.scripted import run, write_lines
@@ -296,7 +297,7 @@ def test_a_report_shows_no_small_cell_and_no_rate_of_none_or_all() -> None:
     told = summarise([], graded("a", 20, 57) + graded("b", 3, 3, kind="numeric"))
     whole = told["models"]["m"]
     assert whole["kinds"] == {}
-    assert (whole["all"]["accuracy"]["value"], whole["all"]["n"]) == (0.38, 60)
+    assert (whole["all"]["accuracy"]["withheld"], whole["all"]["n"]) == ("several kinds", 60)
     assert "100 % (" not in markdown_page(told).split("coverage")[0]
     for right, n in ((3, 3), (40, 40), (5, 40)):
         why = "< 10 items" if n < 10 else "< 10 right or wrong"
@@ -309,7 +310,7 @@ def test_a_withheld_rate_is_not_found_from_what_stands_beside_it() -> None:
     held = graded("a", 20, 40) + graded("a", 38, 40, model="o")
     told = summarise([], held, base="m")
     assert told["models"]["o"]["all"]["accuracy"]["value"] is None
-    against = told["against_base"]["models"]["o"]
+    against = told["against_base"]["models"]["o"]["kinds"]["short_text"]
     assert {against[name] for name in ("lower", "upper", "gained", "lost", "p", "p_holm")} == {None}
     assert against["difference"]["value"] is None
     assert "18" not in markdown_page(told)

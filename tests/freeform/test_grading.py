@@ -172,7 +172,8 @@ def test_nuggets_are_graded_where_an_item_has_them(tmp_path: Path) -> None:
     )
     assert (found.kind, found.score) == ("nuggets", 0.5)
     (plain,) = grade_answers([item], rows, Grading(mode="deterministic"), tmp_path / "g.jsonl")
-    assert (plain.kind, plain.status) == ("explanation", "needs_judge")
+    assert (plain.kind, plain.status, plain.reason) == ("nuggets", "needs_judge", "nuggets_need_a_judge")
+    assert [n.label for n in plain.nuggets] == [None, None]
 
 
 def test_an_answer_that_was_cut_off_is_unscored_also_where_it_is_already_right() -> None:

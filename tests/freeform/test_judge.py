@@ -157,7 +157,12 @@ LABELS = [
     (['["support", "not_support"]'], (S, N)),
     (['["support"]', '["support", "not_support"]'], (S, N)),
     (['["support", "yes"]', '["not_support"]'], (S, N)),
-    (['["support", "yes"]', '["support", "not_support"]', '["not_support"]'], (S, N)),
+    # The whole list again, corrected; one that takes back a kept label leaves it open.
+    (['["support", "yes"]', '["support", "not_support"]'], (S, N)),
+    (['["support", "yes"]', "1. support\n2. not_support"], (S, N)),
+    (['["support", "yes"]', '["not_support", "not_support"]', '["support"]'], (S, N)),
+    (['["support", "yes"]', '["not_support", "not_support"]', "hm"], (None, N)),
+    (['["support", "yes"]', '["support", "support", "support"]', '["not_support"]'], (S, N)),
     (['["support", "yes"]', "hm", "hm"], (S, None)),
     (["hm", "hm", "hm"], (None, None)),
     ([JudgeCallError("timeout")], (None, None)),

@@ -12,7 +12,6 @@ from robustify.freeform.answer_text import MOST, split_reasoning
 from robustify.freeform.judge.label_parse import LabelParse, parse_labels_multi_format
 from robustify.freeform.judge.spans import spans
 from robustify.freeform.judge.verdicts import (
-    IMPORTANCE,
     SUPPORT3,
     VERDICT3,
     Reading,
@@ -193,7 +192,6 @@ OPTIONS: list[tuple[str, int, dict[str, Any], list[str | None] | None, str | Non
     ("- support\n- partial_support", 3, {"finish_reason": "length"}, [S, P, None], "truncation"),
     ("2. support\n1. not_sup", 3, {"finish_reason": "length"}, [None, S, None], "truncation"),
     ("Let me think", 2, {"finish_reason": "length"}, None, "truncation"),
-    ('["vital", "okay"]', 2, {"label_set": IMPORTANCE}, ["vital", "okay"], None),
     ('["yes", "no", "maybe"]', 3, {}, [None, None, None], "unknown_label"),
 ]  # fmt: skip
 

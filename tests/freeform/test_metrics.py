@@ -10,8 +10,9 @@ import pytest
 from robustify.errors import DataError, UsageError
 from robustify.freeform.human import HumanLabel, calibrate, consensus, human_from
 from robustify.freeform.metrics import aggregate, clustered_rate, corrected, corrected_rate
-from robustify.freeform.report import markdown_page, refuse_self_judged, summarise
+from robustify.freeform.report import refuse_self_judged, summarise
 from robustify.freeform.schema import FreeItem, GradeResult, JudgeTrace, NuggetGrade, Status
+from robustify.report.free_page import markdown_page
 from robustify.stats.agreement import agreement, cohen_kappa, kappa_of, krippendorff_alpha
 from robustify.stats.intervals import rate
 
@@ -33,7 +34,10 @@ def row(
 def test_an_unscored_answer_is_in_the_bounds_and_not_in_the_mean() -> None:
     rows = [row("a"), row("b", score=0.0), *map(row, "cde", ("no_answer", "grader_error", "truncated"))]
     found = aggregate(rows)
-    assert (found["n"], found["accuracy"]["n"], found["accuracy"]["value"]) == (5, 3, pytest.approx(1 / 3))
+    # Three of five have a score: an accuracy of these would say more than is known.
+    assert found["accuracy"] == {"value": None, "n": 3, "ci": None, "withheld": "coverage below 80 %"}
+    assert aggregate([*rows, *map(row, "fghijk")])["accuracy"]["value"] == pytest.approx(7 / 9)
+    assert found["n"] == 5
     assert (found["lower"], found["upper"]) == (pytest.approx(1 / 5), pytest.approx(3 / 5))
     assert found["coverage"]["value"] == pytest.approx(3 / 5)
     assert found["statuses"] == {"grader_error": 1, "no_answer": 1, "scored": 2, "truncated": 1}
@@ -185,13 +189,20 @@ def said(n: int, who: str = "x", off: int = 0) -> list[HumanLabel]:
 
 
 def test_a_judge_is_held_to_people() -> None:
-    found = calibrate([*judged(40, wrong=4), row("u", "grader_error", unread=True), row("rule")],
-                      [*said(40), HumanLabel("u", "x", "", "correct"), HumanLabel("rule", "x", "", "correct")])  # fmt: skip
+    more = [HumanLabel(name, "x", "", "correct") for name in ("u", "rule")]
+    grades = [*judged(120, wrong=12), row("u", "grader_error", unread=True), row("rule")]
+    found = calibrate(grades, [*said(120), *more])
     part = found["verdicts"]
     assert found["status"] == "calibrated"
-    assert (part["n"], part["n_labelled"], part["n_judge_unread"], part["n_without_judge"]) == (40, 42, 1, 1)
+    assert (part["n"], part["n_labelled"], part["n_judge_unread"], part["n_without_judge"]) == (
+        120,
+        122,
+        1,
+        1,
+    )
     assert part["raw"]["value"] == pytest.approx(0.9)
     assert part["kappa"]["value"] == pytest.approx(0.8)
+    assert part["kappa"]["ci"][0] > 0.6
     assert part["sensitivity"] == part["specificity"] == pytest.approx(0.9)
     assert part["corrected_rate"]["value"] == pytest.approx(0.5, abs=0.02)
     assert part["people"]["kappa"] is None
@@ -213,7 +224,42 @@ def test_without_people_a_judge_is_uncalibrated() -> None:
     summary = summarise(items, judged(4))
     assert summary["calibration"] == {"status": "uncalibrated"}
     assert "uncalibrated" in markdown_page(summary)
-    assert "uncalibrated" not in markdown_page(summarise(items, judged(4), said(4)))
+    assert "uncalibrated" not in markdown_page(summarise(items, judged(40), said(40)))
+
+
+# answers, of which so many are judged wrongly; labels of people; what is in doubt
+DOUBTS = [
+    (1, 0, 1, "few_labels"),
+    (29, 0, 29, "few_labels"),
+    (40, 0, 29, "few_labels"),
+    (30, 0, 30, ""),
+    (40, 12, 40, "kappa_low"),
+    (300, 30, 300, ""),
+]
+
+
+@pytest.mark.parametrize(("n", "wrong", "labels", "doubt"), DOUBTS)
+def test_thirty_labels_and_a_kappa_surely_above_the_limit_calibrate(
+    n: int, wrong: int, labels: int, doubt: str
+) -> None:
+    found = calibrate(judged(n, wrong=wrong), said(labels))
+    assert found["verdicts"]["doubt"] == doubt
+    assert found["status"] == ("uncalibrated" if doubt else "calibrated")
+
+
+def test_a_kappa_that_is_not_defined_calibrates_nothing() -> None:
+    grades = [row(f"i{i}", vote="correct") for i in range(40)]
+    found = calibrate(grades, [HumanLabel(f"i{i}", "x", "", "correct") for i in range(40)])
+    assert (found["status"], found["verdicts"]["doubt"]) == ("uncalibrated", "kappa_undefined")
+
+
+def test_a_judge_of_two_things_is_calibrated_on_both() -> None:
+    facts = (NuggetGrade("n", "vital", "support"),)
+    grades = [*judged(40), row("e", unread=True, kind="nuggets", nuggets=facts, score=1.0)]
+    assert calibrate(grades, said(40))["status"] == "uncalibrated"
+    assert "no person has labelled all that the judge decided" in markdown_page(
+        summarise([], grades, said(40))
+    )
 
 
 def test_people_are_compared_among_themselves() -> None:
@@ -240,8 +286,38 @@ def test_the_summary_counts_every_answer_of_every_model() -> None:
     assert summary["models"]["b"]["all"]["n"] == 41
     assert summary["models"]["b"]["all"]["accuracy"]["n"] == 40
     shown = markdown_page(summary)
-    assert "| a | all | 40 | 75.0 %" in shown
+    # The bounds come before the accuracy.
+    assert "| a | short_text | none | 40 | 75.0 % to 75.0 % | 75.0 % (" in shown
     assert "needs_judge 1" in shown
+
+
+def test_no_kind_is_averaged_with_another_and_topics_are_counted_by_kind() -> None:
+    grades = [row(f"i{i}", score=float(i % 2), kind="numeric" if i < 4 else "explanation") for i in range(10)]
+    items = [FreeItem(f"i{i}", "q", "numeric", "1", topic="heat" if i % 2 else "light") for i in range(10)]
+    entry = summarise(items, grades)["models"]["m"]
+    whole = entry["all"]
+    assert (whole["accuracy"]["withheld"], whole["lower"], whole["upper"], whole["n"]) == (
+        "several kinds",
+        None,
+        None,
+        10,
+    )
+    assert {kind: part["n"] for kind, part in entry["kinds"].items()} == {"numeric": 4, "explanation": 6}
+    rates = {t: {k: p["lower"] for k, p in kinds.items()} for t, kinds in entry["topics"].items()}
+    assert rates == {
+        "heat": {"numeric": 1.0, "explanation": 1.0},
+        "light": {"numeric": 0.0, "explanation": 0.0},
+    }
+    assert "| m | all kinds | none | 10 | - | withheld: several kinds |" in markdown_page(
+        summarise(items, grades)
+    )
+
+
+def test_a_low_coverage_shows_bounds_and_no_accuracy() -> None:
+    grades = [row("i0"), *(row(f"i{i}", "needs_judge") for i in range(1, 6))]
+    shown = markdown_page(summarise([], grades))
+    assert "16.7 % to 100.0 % | withheld: coverage below 80 % | 16.7 %" in shown
+    assert "| 100.0 % (" not in shown.split("coverage | by judge |")[1].split("| 16.7 % (")[0]
 
 
 def test_a_restricted_page_prints_counts_and_rounded_rates() -> None:
@@ -280,4 +356,9 @@ def test_answers_that_are_all_right_leave_room_for_doubt() -> None:
     assert found.ci == rate(np.ones(12)).ci
     assert found.ci is not None
     assert found.ci[0] < 0.8
-    assert agreement(["1"] * 6 + ["0"] * 6, ["1"] * 6 + ["0"] * 6, ["0", "1"]).kappa_ci is None
+    same = agreement(["1"] * 6 + ["0"] * 6, ["1"] * 6 + ["0"] * 6, ["0", "1"]).kappa_ci
+    # Wilson: of twelve that agree, a quarter may disagree, where half would by chance.
+    assert same == (pytest.approx(1 - (1 - rate(np.ones(12)).ci[0]) / 0.5), 1.0)  # type: ignore[index]
+    three = agreement(["a", "b", "c"] * 4, ["a", "b", "c"] * 4, ["a", "b", "c"], weights="linear").kappa_ci
+    assert three is not None
+    assert three[0] < same[0]

@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 
 from robustify.errors import DataError, UsageError
-from robustify.freeform.grade.nuggets import draft_nuggets, grade_nuggets, score_nuggets
+from robustify.freeform.grade.nuggets import grade_nuggets, score_nuggets
 from robustify.freeform.judge.conversation import Judging
 from robustify.freeform.judge.judges import JudgeCallError
-from robustify.freeform.metrics import aggregate
 from robustify.freeform.schema import FreeItem, Nugget, NuggetGrade
 from tests.freeform.scripted import ScriptedJudge
 
@@ -153,28 +152,3 @@ def test_the_same_fact_twice_is_refused() -> None:
     for twin in (Nugget("e", "rain falls from the clouds"), Nugget("a", "Something else.")):
         with pytest.raises(DataError, match="repeated"):
             grade([], nuggets=(*FACTS, twin))
-
-
-ITEM = FreeItem("i", "Why does it rain?", "explanation", "Clouds hold drops that fall and feed rivers.")
-
-
-def test_drafts_are_marked_unreviewed_and_every_report_counts_them() -> None:
-    facts = '{"nuggets": ["Drops fall from clouds.", "Rain feeds rivers.", "drops fall from clouds"]}'
-    drafted, attempts = draft_nuggets(ITEM, ScriptedJudge([facts, '["vital", "okay"]']))
-    assert [(n.text, n.importance, n.reviewed) for n in drafted.nuggets] == [
-        ("drops fall from clouds", "vital", False),
-        ("Rain feeds rivers.", "okay", False),
-    ]
-    assert len(attempts) == 2
-    found, _ = grade(['["support", "support"]'], nuggets=drafted.nuggets)
-    assert found.flags == ("unreviewed_nuggets",)
-    assert aggregate([found])["nuggets_unreviewed"] == 2
-
-
-@pytest.mark.parametrize(
-    "reply", ["no facts", '{"nuggets": []}', '{"nuggets": "one"}', '{"facts": ["a"]}', "[1, 2]"]
-)
-def test_a_draft_that_cannot_be_read_is_none(reply: str) -> None:
-    drafted, attempts = draft_nuggets(ITEM, ScriptedJudge([reply] * 3))
-    assert drafted == ITEM
-    assert [a.error_type for a in attempts] == ["format_error"] * 3

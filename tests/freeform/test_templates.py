@@ -51,7 +51,7 @@ def test_the_version_history_is_whole() -> None:
         "1.0": ("legacy",),
         "1.1": ("legacy", "no_reasoning", "short_cot", "long_cot"),
         "1.2": ("legacy", "no_reasoning", "short_cot", "long_cot", "optimized"),
-        "2.0": ("legacy", "no_reasoning", "short_cot", "long_cot", "optimized", "create", "importance"),
+        "2.0": ("legacy", "no_reasoning", "short_cot", "long_cot", "optimized"),
     }.items():
         assert {f"nugget/{name}@{version}" for name in names} <= found
     assert {
@@ -255,7 +255,7 @@ def test_a_shot_s_reply_reads_as_its_labels(labels: list[str], written: str) -> 
 
 def test_shots_stand_only_where_they_show_the_wanted_reply() -> None:
     both = [*read_shots("grader", "general"), *read_shots("nugget", "general")]
-    for name in ("nugget/create@2.0", "nugget/importance@2.0"):
+    for name in ("answer/short@2.0", "domain/physics@1.0"):
         assert turns(get_store().get(name), both, "json", "0") == []
 
 

@@ -15,19 +15,21 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Literal, get_args
 
 from robustify.errors import AuthorisationError, DataError, UsageError
 from robustify.freeform.answer_text import shown_answer
 from robustify.freeform.grade.choice import find_choice, find_explanation
-from robustify.freeform.grade.nuggets import NUGGETS, grade_nuggets
+from robustify.freeform.grade.letters import find_letter
+from robustify.freeform.grade.nuggets import NUGGETS, blank_nuggets, grade_nuggets
 from robustify.freeform.grade.numeric import NumericRule, Percent, find_numeric, rivals_of, written
 from robustify.freeform.jsonl import appending, read_jsonl, write_rows
 from robustify.freeform.judge.conversation import Judging, judged_reply, tolerance_percent
 from robustify.freeform.judge.judges import Judge
 from robustify.freeform.judge.prompting import sealed_digest
 from robustify.freeform.judge.verdicts import scale_of
-from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult, grade_from
+from robustify.freeform.schema import AnswerRow, FreeItem, GradedKind, GradeResult, Kind, grade_from
 
 Mode = Literal["deterministic", "auto", "judge", "both"]
 Plugin = Callable[[FreeItem, str, Judge | None], GradeResult]
@@ -36,6 +38,8 @@ GRADERS: Mapping[str, str] = {
     "numeric": "numeric/1", "short_text": "choice/1", "explanation": "explanation/1", "nuggets": NUGGETS,
 }  # fmt: skip
 """Graders with their versions, as written in a grade."""
+RUBRICS: Mapping[str, Kind] = {"mcq": "short_text", "numeric": "numeric", "explanation": "explanation"}
+"""The graders of the templates `grader/NAME`, by the kind of answer that each judges."""
 _CLOSED = ("truncated", "reference_error", "grader_error")
 
 
@@ -43,6 +47,7 @@ _CLOSED = ("truncated", "reference_error", "grader_error")
 class Grading:
     """The rules of grading. `grader` names a plug-in that grades everything instead of the built-in graders.
 
+    `scale` and `format_type` None: those of the template.
     `rel_tol` 5 % is the first draft's default; 1 % is advised for new sets.
     """
 
@@ -50,12 +55,12 @@ class Grading:
     rel_tol: float = 0.05
     abs_tol: float = 0.0
     percent: Percent = "auto"
-    scale: str = "binary"
+    scale: str | None = None
     mcq_template: str = "grader/mcq@2.0"
     numeric_template: str = "grader/numeric@2.0"
     explanation_template: str = "grader/explanation@2.0"
     nugget_template: str = "nugget/optimized@2.0"
-    format_type: str = "json"
+    format_type: str | None = None
     batch_size: int = 10
     nugget_score: str = "vital"
     grader: str | None = None
@@ -100,7 +105,11 @@ def grade_answer(
         return GradeResult(item.id, row.model, item.kind, GRADERS[item.kind], "truncated", None, None, reason)
     if plugin is not None:
         return replace(plugin(item, row.text, judge), item_id=item.id, model=row.model)
-    if item.nuggets and judge is not None and rules.mode != "deterministic":
+    if item.nuggets:
+        if judge is None or rules.mode == "deterministic":
+            return replace(
+                blank_nuggets(item, row.model), status="needs_judge", reason="nuggets_need_a_judge"
+            )
         return grade_nuggets(
             item, row.text, judge, template=rules.nugget_template, format_type=rules.format_type,
             batch_size=rules.batch_size, score=rules.nugget_score, how=rules.judging, model=row.model,
@@ -111,7 +120,7 @@ def grade_answer(
         case "short_text":
             return _short_text(item, row, rules, judge)
         case "explanation":
-            scale_of(rules.scale)
+            scale_of(rules.scale or "binary")
             found = find_explanation(row.text, item.reference).graded(
                 "explanation", GRADERS["explanation"], item.reference, item.id, row.model
             )
@@ -136,9 +145,11 @@ def _numeric(item: FreeItem, row: AnswerRow, rules: Grading, judge: Judge | None
 
 def _short_text(item: FreeItem, row: AnswerRow, rules: Grading, judge: Judge | None) -> GradeResult:
     options, correct = ((item.reference,), 0) if item.correct is None else (item.options, item.correct)
-    finding = find_choice(row.text, options, correct, item.aliases, item.question)
+    finding = find_letter(row.text, options, correct) if item.options_shown else None
+    finding = finding or find_choice(row.text, options, correct, item.aliases, item.question)
     found = finding.graded("short_text", GRADERS["short_text"], options[correct], item.id, row.model)
-    words = {"reference": " / ".join([options[correct], *item.aliases])}
+    letter = f"({ascii_uppercase[correct]}) " if item.options_shown else ""
+    words = {"reference": letter + " / ".join([options[correct], *item.aliases])}
     return _with_judge(found, item, row, rules, judge, rules.mcq_template, words)
 
 
@@ -157,7 +168,7 @@ def _with_judge(
     undecided = found.status == "needs_judge"
     if rules.mode == "auto" and not undecided:
         return found
-    variables = {"question": item.question, "answer": shown_answer(row.text), **words}
+    variables = {"question": item.asked, "answer": shown_answer(row.text), **words}
     blank = replace(found, status="needs_judge", score=None, verdict=None, det_verdict=found.verdict)
     scale = rules.scale if item.kind == "explanation" else None
     word = judged_reply(blank, judge, template, variables, rules.judging, scale)
@@ -166,6 +177,11 @@ def _with_judge(
         flags = (*word.flags, "judge_disagrees") if differs else word.flags
         return replace(found, det_verdict=found.verdict, judge=word.judge, flags=flags)
     return word
+
+
+def graded_as(item: FreeItem) -> GradedKind:
+    """The kind under which answers to an item are graded."""
+    return "nuggets" if item.nuggets else item.kind
 
 
 GRADERS_GROUP = "robustify.graders"

@@ -1,7 +1,7 @@
 """An answer graded fact by fact: a judge labels each nugget by whether the answer states it.
 
 A label counts only where it is certain which nugget it belongs to. A nugget without one makes the score unknown, with
-bounds; it is never "not supported". Drafts of nuggets are marked unreviewed, and every report counts them.
+bounds; it is never "not supported". Nuggets that no person has reviewed are counted in every report.
 """
 
 from collections.abc import Sequence
@@ -17,27 +17,15 @@ from robustify.freeform.answer_text import (
     said,
     shown_answer,
 )
-from robustify.freeform.judge.asking import AskedLabels, ask_labels, ask_value, check_votes, voting
+from robustify.freeform.judge.asking import AskedLabels, ask_labels, check_votes, voting
 from robustify.freeform.judge.conversation import Judging, verdict_of
-from robustify.freeform.judge.judges import Completion, Judge
-from robustify.freeform.judge.label_parse import FORMAT_TYPES
+from robustify.freeform.judge.judges import Judge
 from robustify.freeform.judge.prompting import Message
-from robustify.freeform.judge.spans import Pairs, Reader, Undecodable, readable, spans
 from robustify.freeform.judge.store import PromptTemplate
-from robustify.freeform.judge.verdicts import IMPORTANCE, LABEL_SETS, SUPPORT3, Reading, majority_vote
-from robustify.freeform.schema import (
-    LONGEST_NUGGET,
-    Attempt,
-    FreeItem,
-    GradeResult,
-    JudgeTrace,
-    Nugget,
-    NuggetGrade,
-    Status,
-)
+from robustify.freeform.judge.verdicts import LABEL_SETS, SUPPORT3, majority_vote
+from robustify.freeform.schema import FreeItem, GradeResult, JudgeTrace, Nugget, NuggetGrade, Status
 
 NUGGETS = "nuggets/1"
-MOST_DRAFTED = 12
 NUGGET_SCORES = ("strict_vital", "vital", "strict_all", "all", "weighted")
 OKAY_WEIGHT = 0.5
 """What an okay nugget counts in `weighted`, where a vital one counts 1 (ours, not TREC's code)."""
@@ -49,13 +37,15 @@ def grade_nuggets(
     judge: Judge,
     *,
     template: str = "nugget/optimized@2.0",
-    format_type: str = "json",
+    format_type: str | None = None,
     batch_size: int = 10,
     score: str = "vital",
     how: Judging | None = None,
     model: str = "",
 ) -> GradeResult:
     """Grade an answer by the nuggets of its item; `score` names the nugget score that is the answer's.
+
+    `format_type` None: JSON where the template can ask for it, else the template's own format.
 
     Raises:
         UsageError: no nuggets, an unknown format or score, a batch below 1, even votes.
@@ -64,21 +54,22 @@ def grade_nuggets(
     """
     how, nuggets = how or Judging(), item.nuggets
     chosen = how.store.get(template)
-    _check(nuggets, chosen, format_type, batch_size, score, how.votes)
+    written = format_type or chosen.own_format
+    _check(nuggets, chosen, written, batch_size, score, how.votes)
     text = said(answer)
     if not isinstance(text, Finding) and is_refusal(text):
         text = no_answer("refusal")
     if isinstance(text, Finding):
         # What is too long for the rules a judge may still read.
         if text.status != "needs_judge":
-            unread = tuple(NuggetGrade(n.id, n.importance, None, None, n.reviewed) for n in nuggets)
+            unread = blank_nuggets(item, model).nuggets
             return replace(text.graded("nuggets", NUGGETS, None, item.id, model), nuggets=unread)
         text = shown_answer(answer)
 
     def messages(some: Sequence[Nugget]) -> Sequence[Message]:
         variables = {"query": item.question, "passage": text, "nuggets": [n.text for n in some]}
-        counted = {"num_nuggets": len(some), "format_type": format_type}
-        return how.messages(chosen, variables | counted, item.id, format_type)
+        counted = {"num_nuggets": len(some), "format_type": written}
+        return how.messages(chosen, variables | counted, item.id, written)
 
     def labelled(batch: Sequence[Nugget], vote: int) -> AskedLabels:
         return ask_labels(
@@ -86,7 +77,7 @@ def grade_nuggets(
             messages(batch),
             len(batch),
             max_parse_retries=how.max_parse_retries,
-            format_type=format_type,
+            format_type=written,
             label_set=LABEL_SETS[chosen.label_set or "support3"],
             call=voting(how.call, vote, how.votes),
             alone=lambda place: messages([batch[place]]),
@@ -113,12 +104,23 @@ def _check(
         raise UsageError(f"{len(nuggets)} nuggets in batches of {batch_size}: expected at least 1 of each")
     if score not in NUGGET_SCORES:
         raise UsageError(f"nugget score {score!r}: expected one of {', '.join(NUGGET_SCORES)}")
-    if format_type not in FORMAT_TYPES or format_type not in (*template.formats, "adaptive"):
-        raise UsageError(f"format {format_type!r}: template {template.id} has {', '.join(template.formats)}")
+    if format_type not in (*template.formats, "adaptive"):
+        raise UsageError(
+            f"--format-type {format_type}: template {template.id} has {', '.join(template.formats) or 'no labels'};"
+            " expected one of these, or adaptive (leave it out for the template's own)"
+        )
     folded = [normalize_tokens(nugget.text) for nugget in nuggets]
     ids = [nugget.id for nugget in nuggets]
     if len(set(folded)) < len(folded) or len(set(ids)) < len(ids):
         raise DataError(f"{len(nuggets)} nuggets with repeated words or ids; expected each fact once")
+
+
+def blank_nuggets(item: FreeItem, model: str) -> GradeResult:
+    """The grade of an answer whose nuggets nobody has labelled."""
+    blank = tuple(NuggetGrade(n.id, n.importance, None, None, n.reviewed) for n in item.nuggets)
+    return GradeResult(
+        item.id, model, "nuggets", NUGGETS, "grader_error", None, None, "nugget_unread", nuggets=blank
+    )
 
 
 def _majority(nuggets: Sequence[Nugget], cast: Sequence[AskedLabels]) -> tuple[NuggetGrade, ...]:
@@ -178,53 +180,3 @@ def _mean(labels: Sequence[tuple[str | None, float]], strict: bool) -> dict[str,
     missing = sum(weight for label, weight in labels if label is None)
     lower, upper = known / whole, (known + missing) / whole
     return {"value": None if missing else lower, "lower": lower, "upper": upper, "n": len(labels)}
-
-
-def draft_nuggets(
-    item: FreeItem, judge: Judge, how: Judging | None = None
-) -> tuple[FreeItem, tuple[Attempt, ...]]:
-    """An item with drafts of nuggets, made from its reference and marked unreviewed; without any where it fails.
-
-    Raises:
-        ModelError: the judge can never be asked.
-    """
-    how = how or Judging()
-    template = how.store.get("nugget/create@2.0")
-    variables = {"question": item.question, "reference": item.reference, "most": MOST_DRAFTED}
-    wanted = 'Reply with only the JSON object: {"nuggets": ["<fact>", "<fact>"]}.'
-    messages = how.messages(template, variables, item.id)
-    made, attempts = ask_value(judge, messages, _read_facts, wanted, how.call, how.max_parse_retries)
-    facts = list(made.value or ())[:MOST_DRAFTED]
-    if not facts:
-        return item, attempts
-    labels = how.store.get("nugget/importance@2.0")
-    named = {"question": item.question, "nuggets": facts, "num_nuggets": len(facts)}
-    weighed = ask_labels(
-        judge, how.messages(labels, named, item.id), len(facts), max_parse_retries=how.max_parse_retries,
-        format_type="json", label_set=IMPORTANCE, call=how.call,
-    )  # fmt: skip
-    drafts = tuple(
-        Nugget(f"{item.id}/n{i}", fact, "okay" if label == "okay" else "vital", reviewed=False)
-        for i, (fact, label) in enumerate(zip(facts, weighed.labels, strict=True), start=1)
-    )
-    return replace(item, nuggets=drafts), (*attempts, *weighed.attempts)
-
-
-def _read_facts(reply: Completion) -> Reading[tuple[str, ...]]:
-    """The facts of the last object or list that has some: short, each once."""
-    text, fault = readable(reply.text)
-    if fault is not None:
-        return Reading(None, fault)
-    reader = Reader(text)
-    for span in spans(text).closed[-20:][::-1]:
-        try:
-            value = reader.read(span, bare=False)
-        except Undecodable:
-            continue
-        lists = value.all("nuggets")[-1:] if isinstance(value, Pairs) else [value]
-        listed = lists[0] if lists and isinstance(lists[0], list) else []
-        facts = [" ".join(fact.split()) for fact in listed if isinstance(fact, str)]
-        known = {normalize_tokens(f): f for f in facts if 1 <= len(f.split()) <= LONGEST_NUGGET}
-        if known:
-            return Reading(tuple(known.values()), None)
-    return Reading(None, "format_error")

@@ -143,6 +143,12 @@ def ask_labels(
     def missing() -> list[int]:
         return [i for i, label in enumerate(labels) if label is None]
 
+    def read(reply: Completion, expected: int, numbers: Sequence[int] | None) -> LabelParse:
+        return parse_labels_multi_format(
+            reply.text, expected, format_type=format_type, label_set=label_set,
+            finish_reason=reply.finish_reason, numbers=numbers,
+        )  # fmt: skip
+
     def ask(
         conversation: Sequence[Message], made: Call, places: Sequence[int], numbers: Sequence[int] | None
     ) -> tuple[Completion, LabelParse] | None:
@@ -154,13 +160,19 @@ def ask_labels(
             for i in places:
                 errors[i] = errors[i] or fault.error_type
             return None
-        parsed = parse_labels_multi_format(
-            reply.text, len(places), format_type=format_type, label_set=label_set,
-            finish_reason=reply.finish_reason, numbers=numbers,
-        )  # fmt: skip
+        parsed = read(reply, len(places), numbers)
+        if parsed.error_type == "count_mismatch" and numbers is not None:
+            # Asked for the missing labels, a judge may give its whole list again, corrected.
+            whole = read(reply, n, None)
+            if whole.labels is not None:
+                parsed, places = whole, range(n)
         attempts.append(_attempt(judge, conversation, made, reply, parsed.error_type))
         for i, label in zip(places, parsed.labels or [None] * len(places), strict=True):
-            labels[i], errors[i] = label, None if label else parsed.error_type
+            if labels[i] is None:
+                labels[i], errors[i] = label, None if label else parsed.error_type
+            elif label not in (None, labels[i]):
+                # Two labels of one nugget that differ are none: it is asked again, alone.
+                labels[i], errors[i] = None, "ambiguous"
         return reply, parsed
 
     conversation = list(messages)
@@ -174,7 +186,7 @@ def ask_labels(
         if answered is None or not missing():
             break
         reply, parsed = answered
-        again = _retry_line(parsed.error_type or "unknown_label", parsed.count, missing(), n)
+        again = _retry_line(parsed.error_type or "unknown_label", parsed.count, missing(), n, format_type)
         conversation = _continued(conversation, reply, again)
     if alone is not None and one_by_one and not failed:
         for i in missing():
@@ -196,9 +208,17 @@ def _fault_line(error: ErrorType) -> str:
     }.get(error, "Your reply could not be read.")
 
 
-def _retry_line(error: ErrorType, count: int, missing: Sequence[int], expected: int) -> str:
-    """The line of a retry for labels: what was wrong, and which labels are still needed."""
-    only = "Reply with only the JSON array"
+_LIST = {
+    "markdown": "the Markdown list",
+    "yaml": "the YAML list",
+    "csv": "the line",
+    "xml": "the `labels` element",
+}
+
+
+def _retry_line(error: ErrorType, count: int, missing: Sequence[int], expected: int, written: str) -> str:
+    """The line of a retry for labels: what was wrong, and which labels are still needed, in the format wanted."""
+    only = f"Reply with only {_LIST.get(written, 'the JSON array')}"
     if len(missing) < expected:
         numbers = ", ".join(str(i + 1) for i in missing)
         return f"Labels are still missing for nuggets {numbers}. {only} of these {len(missing)} labels, in this order."

@@ -7,7 +7,9 @@ is refused: it would give the answer away.
 """
 
 import json
+import math
 import random
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -96,6 +98,25 @@ def pick_shots(shots: Sequence[Shot], k: int, seed: int = 0) -> list[Shot]:
     return picked
 
 
+def nearest_shots(shots: Sequence[Shot], k: int, text: str) -> list[Shot]:
+    """The `k` cases that share most words with a text, rare words counting more; the nearest last, ties in their order.
+
+    Raises:
+        DataError: fewer than `k` cases.
+    """
+    if k > len(shots):
+        raise DataError(f"{k} few-shot cases wanted; the set has {len(shots)}")
+    words = [set(normalize_tokens(f"{shot.question} {shot.answer}")) for shot in shots]
+    known = Counter(word for some in words for word in some)
+    wanted = set(normalize_tokens(text))
+
+    def alike(place: int) -> float:
+        return sum(1 / known[word] for word in words[place] & wanted) / math.sqrt(len(words[place]) or 1)
+
+    places = sorted(range(len(shots)), key=lambda place: (-alike(place), place))[:k]
+    return [shots[place] for place in reversed(places)]
+
+
 def check_leak(shots: Sequence[Shot], items: Iterable[FreeItem]) -> None:
     """Refuse cases that are among the questions under evaluation or share thirteen words in a row with one.
 
@@ -125,19 +146,34 @@ def _runs(text: str) -> set[tuple[str, ...]]:
 def turns(template: PromptTemplate, shots: Sequence[Shot], format_type: str, nonce: str) -> list[Message]:
     """The cases that fit a template as turns of user and assistant, in its words and the format that is wanted."""
     out: list[Message] = []
-    labels = template.reads == "labels"
-    if template.reads not in ("labels", "score", "verdict") or (labels and template.label_set != "support3"):
-        return out
-    for i, shot in enumerate(shot for shot in shots if (shot.labels if labels else shot.verdict)):
-        known: dict[str, object] = {
-            "question": shot.question, "query": shot.question, "answer": shot.answer, "passage": shot.answer,
-            "reference": shot.reference, "nuggets": shot.nuggets, "num_nuggets": len(shot.nuggets), "scale": "binary",
-            "format_type": format_type, "nonce": f"{nonce}/shot {i}", "tolerance_percent": "5",
-        }  # fmt: skip
+    for i, shot in enumerate(shot for shot in shots if _fits(template, shot)):
+        known = _variables(shot, format_type) | {"nonce": f"{nonce}/shot {i}"}
         variables = {name: known[name] for name in template.variables}
         user = next(m for m in rendered(template, variables) if m.role == "user")
         out += [user, Message("assistant", _reply(template, shot, format_type))]
     return out
+
+
+def _fits(template: PromptTemplate, shot: Shot) -> bool:
+    """Whether a case shows the reply that a template wants."""
+    if template.reads == "labels":
+        return template.label_set == "support3" and bool(shot.labels)
+    return template.reads in ("score", "verdict") and bool(shot.verdict)
+
+
+def _variables(shot: Shot, format_type: str) -> dict[str, object]:
+    return {
+        "question": shot.question, "query": shot.question, "answer": shot.answer, "passage": shot.answer,
+        "reference": shot.reference, "nuggets": shot.nuggets, "num_nuggets": len(shot.nuggets), "scale": "binary",
+        "format_type": format_type, "tolerance_percent": "5",
+    }  # fmt: skip
+
+
+def example_of(template: PromptTemplate, how: "Judging", format_type: str | None = None) -> list[Message]:
+    """The rendered prompt of a template, with a made-up harmless case in it."""
+    case = read_shots("nugget" if template.reads == "labels" else "grader", "general")[0]
+    written = format_type or template.own_format
+    return how.messages(template, _variables(case, written), "example", written)
 
 
 def _reply(template: PromptTemplate, shot: Shot, format_type: str) -> str:
@@ -159,7 +195,10 @@ def _reply(template: PromptTemplate, shot: Shot, format_type: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """How a judge is asked: votes, retries, seed, worked cases, language and field."""
+    """How a judge is asked: votes, retries, seed, worked cases, language and field.
+
+    `nearest`: of the worked cases, only so many that are most like the question and answer.
+    """
 
     votes: int = 1
     max_parse_retries: int = 2
@@ -168,6 +207,7 @@ class Judging:
     language: str | None = None
     domain: str | None = None
     shots: tuple[Shot, ...] = ()
+    nearest: int | None = None
     store: TemplateStore = field(default_factory=get_store, compare=False)
 
     @property
@@ -189,7 +229,11 @@ class Judging:
         known = {**variables, **{name: value for name, value in options.items() if value is not None}}
         values = {n: v for n, v in known.items() if n in (*template.variables, *template.optional)}
         made = rendered(template, values, self.store)
-        return [*made[:-1], *turns(template, self.shots, format_type, nonce), made[-1]]
+        shots: Sequence[Shot] = [shot for shot in self.shots if _fits(template, shot)]
+        if self.nearest is not None and shots:
+            text = " ".join(str(known.get(name, "")) for name in ("question", "query", "answer", "passage"))
+            shots = nearest_shots(shots, min(self.nearest, len(shots)), text)
+        return [*made[:-1], *turns(template, shots, format_type, nonce), made[-1]]
 
 
 def judged_reply(

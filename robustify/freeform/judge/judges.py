@@ -163,6 +163,27 @@ def replaying(record: Path, name: str = "") -> RecordedJudge:
     return RecordedJudge(None, record, None, name)
 
 
+def reply_in(path: Path, key: str | None = None) -> str:
+    """A judge's reply: the text of a file, or that of a record whose key begins so.
+
+    Raises:
+        DataError: no such file, or no reply or several in it.
+    """
+    if path.suffix != ".jsonl":
+        try:
+            return path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            raise DataError(f"{path}: cannot be read; expected a reply as UTF-8 text") from None
+    found = [
+        row["completion"]["text"] for row in read_jsonl(path, _recorded) if row["key"].startswith(key or "")
+    ]
+    if len(found) != 1:
+        raise DataError(
+            f"{path.name}: {len(found)} replies fit; expected one: name it by the start of its key (--key)"
+        )
+    return str(found[0])
+
+
 def _recorded(row: Mapping[str, Any]) -> Mapping[str, Any]:
     if not all(name in row for name in ("key", "model", "completion")):
         raise DataError("no recorded reply of a judge; expected key, model and completion")

@@ -60,15 +60,12 @@ def parse_labels_multi_format(
     text, fault = readable(response)
     if fault is not None:
         return LabelParse(None, 0, None, fault)
-    found = sorted(
-        (c for c in _candidates(text, expected_count, label_set) if _wanted(c, format_type)),
-        key=lambda c: (c.end, -FORMATS.index(c.format), -c.start),
-    )
+    found = structures(text, expected_count, format_type, label_set)
     cut = finish_reason == "length"
     if not found:
         return LabelParse(None, 0, None, "truncation" if cut else "format_error")
     last = found[-1]
-    if _ambiguous(text, found, expected_count):
+    if contradicted(text, found, expected_count):
         return LabelParse(None, 0, last.format, "ambiguous")
     if numbers is not None and last.indices is not None:
         places = _places(last.indices, numbers)
@@ -76,6 +73,14 @@ def parse_labels_multi_format(
             return LabelParse(None, len(last.labels), last.format, "ambiguous")
         last = replace(last, indices=places)
     return _aligned(last, expected_count, cut)
+
+
+def structures(text: str, expected: int, format_type: str, label_set: LabelSet) -> list[Candidate]:
+    """Every structure of a readable text that may be the labels, in the wanted format; the last one is the answer."""
+    return sorted(
+        (c for c in _candidates(text, expected, label_set) if _wanted(c, format_type)),
+        key=lambda c: (c.end, -FORMATS.index(c.format), -c.start),
+    )
 
 
 def _wanted(candidate: Candidate, format_type: str) -> bool:
@@ -96,7 +101,7 @@ def _candidates(text: str, expected: int, labels: LabelSet) -> list[Candidate]:
     return out
 
 
-def _ambiguous(text: str, found: Sequence[Candidate], expected: int) -> bool:
+def contradicted(text: str, found: Sequence[Candidate], expected: int) -> bool:
     """Whether an earlier structure of the right length contradicts the last one, which is not on its own at the end."""
     last = found[-1]
     others = [c for c in found[:-1] if len(c.labels) == expected and _differs(c, last)]

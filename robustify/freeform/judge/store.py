@@ -32,7 +32,7 @@ _NEEDED = ("id", "files", "sha256", "variables", "reads", "changelog")
 class PromptTemplate:
     """One version of one prompt: where its text is, what it needs, and how the reply to it is read.
 
-    `reads` is "text" (an answer), "score", "verdict", "labels" or "nuggets"; `label_set` and `scale` say of what.
+    `reads` is "text" (an answer), "score", "verdict" or "labels"; `label_set` and `scale` say of what.
     `sha256` is that of all its files, so that a changed one is another template.
     """
 
@@ -65,6 +65,11 @@ class PromptTemplate:
         stem = self.files[0].removesuffix("j2")
         own = [f.removeprefix(stem).removesuffix(".j2") for f in self.files[1:] if f.startswith(stem)]
         return ("en", *sorted(own))
+
+    @property
+    def own_format(self) -> str:
+        """The format of labels that it asks for where none is named."""
+        return "json" if "json" in self.formats else next(iter(self.formats), "json")
 
     def file(self, language: str) -> str:
         """Its text in a language, else the English one."""

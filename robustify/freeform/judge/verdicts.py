@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -33,6 +34,8 @@ from robustify.freeform.judge.spans import (
 from robustify.freeform.schema import ErrorType
 
 T = TypeVar("T")
+LONGEST_REPAIRED = 4000
+"""Characters of an object up to which json-repair, which is not linear, may read it."""
 LONGEST = 40
 """Characters of a written label; a longer entry is prose."""
 _EDGES = " \t\r\n\"'`*_.\u201c\u201d\u2018\u2019\u00ab\u00bb\u201a\u201e"
@@ -79,15 +82,19 @@ class LabelSet:
 
 
 SUPPORT3 = LabelSet("support3", not_support=0.0, partial_support=0.5, support=1.0)
-IMPORTANCE = LabelSet("importance", okay=0.5, vital=1.0)
 VERDICT3 = LabelSet("verdict3", not_attempted=0.0, incorrect=0.0, correct=1.0)
-LABEL_SETS = {labels.name: labels for labels in (SUPPORT3, IMPORTANCE, VERDICT3)}
+LABEL_SETS = {labels.name: labels for labels in (SUPPORT3, VERDICT3)}
 SCALES: Mapping[str, tuple[float, ...]] = {"binary": (0.0, 1.0), "five": (0.0, 0.25, 0.5, 0.75, 1.0)}
 
 _NUMERIC = re.compile(r"[+-]?\d{1,4}(?:\.\d{1,6})?")
 _LINE = (
     r"[*_`#\s]{{0,9}}(?:final\s+)?{key}[*_`]{{0,3}}\s{{0,3}}[:=][*_`\s]{{0,5}}"
     r"(?P<value>[\w.+-]{{1,40}}?)[*_`.\s]{{0,9}}"
+)
+# A value ends at a comma, a brace or the next key: `"correct" or "incorrect"` is none.
+_KEY_AND_VALUE = (
+    r"[\"']?\b{key}\b[\"']?\s{{0,9}}:\s{{0,9}}(\"[^\"]{{0,40}}\"|'[^']{{0,40}}'|[\w.+-]{{1,40}})"
+    r"(?=\s{{0,99}}(?:[,}}]|[\"'][\w ]{{1,40}}[\"']\s{{0,9}}:))"
 )
 
 
@@ -178,7 +185,7 @@ def _field(response: str, key: str, finish_reason: str | None, known: Callable[[
     if fault is not None:
         return Reading(None, fault)
     scan = spans(text)
-    objects = list(_objects(text, scan, key))
+    objects = list(objects_with(text, scan, key))
     cut = _cut_object(text, scan, key)
     if objects:
         return _last(text, objects, key, cut)
@@ -219,33 +226,47 @@ def _same(a: Any, b: Any) -> bool:
     return isinstance(a, bool) is isinstance(b, bool) and bool(a == b)
 
 
-def _objects(text: str, scan: Scan, key: str) -> Iterator[tuple[Span, Pairs]]:
+def objects_with(text: str, scan: Scan, key: str) -> Iterator[tuple[Span, Pairs]]:
     """The objects with the key at their top level, alone or in one list; also those broken by unescaped quotes."""
     reader = Reader(text)
-    for span in scan.closed[-MOST_SPANS:]:
-        if key not in text[span.start : span.end]:
-            continue
+    named = [span for span in scan.closed[-MOST_SPANS:] if key in text[span.start : span.end]]
+    for span in named:
         try:
             value = reader.read(span, bare=False)
         except Undecodable:
-            value = _broken(text[span.start : span.end], key)
+            value = _mended(text[span.start : span.end], key, alone=len(named) == 1)
         for element in value if type(value) is list else [value]:
             if isinstance(element, Pairs) and element.all(key):
                 yield span, element
 
 
-def _broken(written: str, key: str) -> Pairs | None:
-    """The key of an object that unescaped quotes broke: named once, as its first or its last pair."""
-    if written[0] != "{" or written.count(f'"{key}"') != 1:
+def _mended(written: str, key: str, *, alone: bool) -> Pairs | None:
+    """The key of an object that is no JSON, named once with a whole value beside it: its first or its last pair.
+
+    Elsewhere in an object that is alone in its reply, json-repair must read the same value.
+    """
+    if written[0] != "{" or len(re.findall(rf"\b{re.escape(key)}\b", written)) != 1:
         return None
-    name = rf'"{re.escape(key)}"\s{{0,9}}:\s{{0,9}}("[^"]{{0,40}}"|[\w.+-]{{1,40}})'
-    found = re.match(rf"\{{\s{{0,99}}{name}\s{{0,99}},", written) or re.search(
-        rf",\s{{0,99}}{name}\s{{0,99}}\}}\Z", written[-400:]
-    )
+    found = re.search(_KEY_AND_VALUE.format(key=re.escape(key)), written)
     if found is None:
         return None
-    value: Any = {"true": True, "false": False}.get(found[1], found[1].strip('"'))
-    return Pairs([(key, value)])
+    first = not written[1 : found.start()].strip()
+    last = written[: found.start()].rstrip().endswith(",") and written[found.end() :].strip() == "}"
+    value = found[1].strip("\"'")
+    if not (first or last or (alone and _repaired(written, key) == value.casefold())):
+        return None
+    return Pairs([(key, {"true": True, "false": False}.get(found[1], value))])
+
+
+def _repaired(written: str, key: str) -> str | None:
+    """The value of a key as json-repair reads an object; None where it reads none, or is not installed."""
+    if len(written) > LONGEST_REPAIRED:
+        return None
+    try:
+        value = import_module("json_repair").loads(written)
+    except (ImportError, ValueError, RecursionError):
+        return None
+    return str(value[key]).casefold() if isinstance(value, dict) and key in value else None
 
 
 def _cut_object(text: str, scan: Scan, key: str) -> bool:

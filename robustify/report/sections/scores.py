@@ -222,13 +222,14 @@ FreeModels = Sequence[tuple[str, Accuracy, FreeScores]]
 
 
 def _free_cell(free: FreeScores | None) -> Cell:
-    """Accuracy in free response, with its bounds and who decided in small print."""
+    """The bounds of accuracy in free response; the rate of those with a score and who decided in small print."""
     if free is None or free.all is None:
         return absent()
     q, judged = free.all, (free.all.by_judge or Quantity()).value
+    of_scored = rate_cell(q)
     return noted(
-        rate_cell(q),
-        "" if q.n == q.asked else f"bounds {_bounds(q).main}",
+        of_scored if q.n == q.asked else _bounds(q),
+        "" if q.n == q.asked else f"{of_scored.main} of those with a score",
         f"{percent(judged)} by a judge ({_status(free)})" if judged else "",
     )
 
@@ -240,7 +241,12 @@ def _free_response(models: FreeModels, mode: str | None) -> Iterator[Table | Par
 
 
 def _free_splits(models: FreeModels) -> Table:
-    heads = ("Accuracy", "If all unscored were wrong, or right", "With a score", "Decided by a judge")
+    heads = (
+        "If all unscored were wrong, or right",
+        "Accuracy of the scored",
+        "With a score",
+        "Decided by a judge",
+    )
     return Table(
         "Free response",
         heads_of("Model", "Split", *heads, words=2),
@@ -256,12 +262,13 @@ def _free_splits(models: FreeModels) -> Table:
             )
         ),
         "The question without its options, answered in words. Accuracy counts answers that have a score; one that "
-        "neither rules nor judge could decide has none and is never counted as wrong: it opens the bounds.",
+        "neither rules nor judge could decide has none and is never counted as wrong: it opens the bounds. Where fewer "
+        "than 80 % have a score, no accuracy is given.",
     )
 
 
 def _free_row(q: FreeRate) -> tuple[Cell, ...]:
-    return rate_cell(q), _bounds(q), rate_cell(q.coverage), rate_cell(q.by_judge)
+    return _bounds(q), rate_cell(q), rate_cell(q.coverage), rate_cell(q.by_judge)
 
 
 def _bounds(q: FreeRate) -> Cell:
@@ -293,8 +300,8 @@ def _trust(models: FreeModels) -> Iterator[Paragraph]:
     if any(_status(free) == UNCALIBRATED for _, free, _ in judged):
         judges = ", ".join(sorted({plain(judge) for _, _, judges in judged for judge in judges}))
         yield Paragraph(
-            f"The judge ({judges}) is uncalibrated: no person has labelled these answers, so how often it is right is "
-            "not known."
+            f"The judge ({judges}) is uncalibrated: labels of people (30 or more, kappa surely above 0.6) do not show how "
+            "often it is right."
         )
     for name, free, _ in judged:
         kappa = free.judge_kappa

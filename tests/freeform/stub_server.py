@@ -1,0 +1,87 @@
+"""A stub of an OpenAI-compatible server on 127.0.0.1 that judges by comparing words: no model, the same reply each time."""
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+def _quoted(text: str, name: str) -> str:
+    found = re.search(rf"<<<{name} (\w+)>>>\n(.*?)\n<<<END {name} \1>>>", text, re.S)
+    return found[2] if found else ""
+
+
+def _field(text: str, name: str) -> str:
+    found = re.search(rf'{name}: "(.*?)"\n', text, re.S)
+    return found[1] if found else ""
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.casefold()))
+
+
+def _label(fact: str, passage: str) -> str:
+    there = _words(fact) & _words(passage)
+    share = len(there) / max(1, len(_words(fact)))
+    return "support" if share > 0.9 else "partial_support" if share > 0.6 else "not_support"
+
+
+def reply(messages: list[dict[str, str]]) -> str:
+    """What the stub says to a conversation."""
+    last = next(m["content"] for m in reversed(messages) if m["role"] == "user")
+    every = "\n".join(m["content"] for m in messages)
+    if "nuggets" in every.casefold():
+        passage = _quoted(last, "PASSAGE") or re.split(r"\nNuggets", last.partition("Passage: ")[2])[0]
+        facts = re.findall(r"^\d+\. (.+)$", last.rpartition("uggets")[0] + last, re.M)
+        facts = list(dict.fromkeys(facts))
+        labels = [_label(fact, passage) for fact in facts]
+        if "Markdown list" in every and "adaptive" not in every:
+            return "\n".join(f"* {label}" for label in labels)
+        return json.dumps(labels)
+    answer, right = _field(last, "Student's Answer"), _field(last, "(?:Correct|Reference) Answer")
+    if not answer:
+        answer, right = _quoted(last, "ANSWER"), _quoted(last, "CORRECT ANSWER") or _quoted(last, "REFERENCE")
+    same = bool(_words(right)) and len(_words(answer) & _words(right)) >= 0.5 * len(_words(right))
+    same = same or answer.strip(" ().") == right.strip(" (").partition(")")[0]
+    return json.dumps({"score": int(same), "verdict": "correct" if same else "incorrect"})
+
+
+class _Handler(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        message = {"role": "assistant", "content": reply(body["messages"])}
+        whole: dict[str, Any] = {
+            "id": "1", "object": "chat.completion", "created": 0, "model": body["model"],
+            "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+        }  # fmt: skip
+        sent = json.dumps(whole).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(sent)))
+        self.end_headers()
+        self.wfile.write(sent)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@contextmanager
+def serving(port: int = 0) -> Iterator[str]:
+    """The address of the stub while it runs."""
+    server = ThreadingHTTPServer(("127.0.0.1", port), _Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}/v1"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+if __name__ == "__main__":
+    import time
+
+    with serving(8000):
+        time.sleep(3600)
