@@ -153,7 +153,9 @@ def grading(command: F) -> Callable[..., object]:
     def made(prompt_type: str, rubric: Sequence[str], mode: "Mode | None", **given: Any) -> object:
         from robustify.freeform.grade.graders import Grading
 
-        named = {f"{name.partition('@')[0]}_template": rubric_template(name) for name in rubric}
+        named: dict[str, Any] = {
+            f"{name.partition('@')[0]}_template": rubric_template(name) for name in rubric
+        }
         mode = mode or ("judge" if rubric else "auto")
         return Grading(mode=mode, nugget_template=_nugget_template(prompt_type), **named, **given)
 
