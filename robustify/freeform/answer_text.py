@@ -32,11 +32,6 @@ _FINAL = re.compile(r"<\|channel\|>\s*final\b", re.IGNORECASE)
 _ENDS = ("<|end|>", "<|return|>", "<|start|>", _CHANNEL)
 
 
-def word_set(text: str) -> frozenset[str]:
-    """The words of a closed list."""
-    return frozenset(text.split())
-
-
 def last_match(pattern: "re.Pattern[str]", text: str) -> "re.Match[str] | None":
     """The last place where a pattern is found, or None."""
     found = deque(pattern.finditer(text), maxlen=1)

@@ -9,83 +9,48 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 
-from robustify.freeform.answer_text import Finding, undecided, word_set
+from robustify.freeform.answer_text import Finding, undecided
+from robustify.freeform.grade import closed_lists, word_set
 
 MOST_CLAIMS = 8
 _MOST_STEPS = 12
 _LONGEST_TAIL = 80
-_NAME = (
-    r"(?:answer|result|solution|antwort|ergebnis|lösung|réponse|résultat|respuesta|resultado|solución|risposta"
-    r"|risultato|resposta|antwoord|ответ)"
-)
-_AFTER = r"(?:\s(?:correcte|correcta|corretta|certa|giusta|final|finale|exacte?|exacta|esatta))?"
-_IS = (
-    r"(?:is|was|are|were|would be|should be|must be|has to be|equals|ist|war|sind|lautet|beträgt|est|était|sont|es|era|son"
-    r"|è|sono|é|são|是|为)"
-)
-_ARTICLE = r"(?:(?:the|a|an|der|die|das|le|la|les|el|il|lo|o|de|het)\s|l['’])"
+
+
+def _pattern(name: str) -> str:
+    """The alternatives of a list; breaks of its lines are no part of it."""
+    listed = closed_lists()[name]
+    joined = "|".join(listed.values()) if isinstance(listed, dict) else listed
+    joined = joined.replace("\n", "")
+    if "{" not in joined:
+        return str(joined)
+    return joined.replace("{name}", f"(?:{_NAME})").replace("{after}", _AFTER).replace("{is}", f"(?:{_IS})")
+
+
+_AFTER = rf"(?:\s(?:{_pattern('after')}))?"
+_NAME, _IS, _ARTICLE = _pattern("name"), _pattern("is"), _pattern("article")
 _MARKER = re.compile(
-    rf"\b{_NAME}\b[*_]{{0,3}}{_AFTER}[*_]{{0,3}}\s*(?:{_IS}\b|[:：=])|答案\s?[是为:：]|####|<answer>|\\(?:boxed|fbox)\s?\{{",
+    rf"\b(?:{_NAME})\b[*_]{{0,3}}{_AFTER}[*_]{{0,3}}\s*(?:(?:{_IS})\b|[:：=])|答案\s?[是为:：]|####|<answer>|\\(?:boxed|fbox)\s?\{{",
     re.IGNORECASE,
 )
 _BOUNDARY = re.compile(r"[.!?。]\s+|\n|,\s+(?=(?:so|thus|therefore|hence)\s)", re.IGNORECASE)
 _ANOTHER = re.compile(r"[?？]|\b(?:question|frage|pregunta|domanda)\s?\d*\s?:|\bq\d*\s?:", re.IGNORECASE)
-_BOX = re.compile(r"\\(?:boxed|fbox)\s?\{")
+# The content may have braces of its own, as of a fraction; deeper ones leave the box as it is.
+_BOX = re.compile(r"\\(?:boxed|fbox)\s?\{((?:[^{}]|\{[^{}]{0,200}\}){0,500})\}")
 _WRAPPED = re.compile(r"\\(?:text|mathrm|mathbf|textbf|mathit|operatorname|rm)\s?\{([^{}]{0,200})\}")
 _QUOTED = re.compile(
     r"\"([^\"\n]{1,200})\"|“([^“”\n]{1,200})”|„([^“”„\n]{1,200})[“”]|«\s?([^«»\n]{1,200}?)\s?»"
 )
 
 _LEAD = re.compile(
-    r"(?:[\s,:;#{(\[*_`•]+|</?answer>|[-–]\s(?!\s*[\d.])"
-    r"|(?:"
-    r"so|thus|therefore|hence|then|finally|overall|well|ok|okay|sure|yes|certainly|definitely|clearly|obviously|probably"
-    r"|most likely|likely|of course|in conclusion|in short|in total|indeed"
-    r"|daher|somit|folglich|wahrscheinlich|vermutlich|natürlich|donc|ainsi|probablement|évidemment|bien sûr"
-    r"|por lo tanto|entonces|probablemente|quindi|dunque|probabilmente|portanto|provavelmente|dus|waarschijnlijk"
-    rf"|(?:(?:the|my|our|die|das|la|le|el|il|o|a|het|meine|ma|mi)\s)?(?:(?:final|correct|right|best|exact|short|richtige"
-    rf"|korrekte|endgültige|bonne|juiste|correcta)\s)?(?:{_NAME}|choice|value|答案){_AFTER}"
-    rf"(?:\s(?:here|to (?:the|this|your) question))?(?:\s?{_IS}(?![\w]))?(?:\sthat)?"
-    r"|(?:it|this|that|he|she|they|these|those|there|which)(?:['’](?:s|re)|\s(?:is|was|are|were|(?:would|must|should) be))"
-    r"|(?:es|das|dies)\s(?:ist|war|sind|waren|gibt)|c['’](?:est|était)|ce\ssont|il y a|hay|è|é|es|son|sono|são"
-    r"|(?:het|dat|dit)\s(?:is|was)"
-    r"|(?:i(?:['’]d|\swould)?|we)\s(?:think|believe|say|guess|choose|pick|answer|get|obtain|find|have|go with)(?:\sthat)?"
-    r"|ich (?:glaube|denke)|je (?:pense|crois) que|(?:creo|pienso) que|(?:credo|penso) che|acho que|ik denk"
-    r"|about|approximately|approx\.?|around|roughly|exactly|precisely|ca\.|circa|etwa|ungefähr|environ|aproximadamente"
-    r"|in|at|on|by(?!\s\d)|the|an|a|der|die|das|dem|den|le|la|les|el|los|las|il|lo|gli|het|de"
-    r")(?=[\s,:：;.*_'’\"]|$)"
-    r"|l['’](?=\w)|答案\s?[是为:：]|正解は)",
+    rf"[\s,:;#{{(\[*_`•]+|</?answer>|[-–]\s(?!\s*[\d.])|(?:{_pattern('lead')})(?=[\s,:：;.*_'’\"]|$)|l['’](?=\w)|答案\s?[是为:：]",
     re.IGNORECASE,
 )
-_TAIL = re.compile(
-    r"(?:[\s.!,;:}*_`)\]。、]+|</answer>"
-    r"|\s(?:is|was|are|would be|must be|ist|est|es|è|é)\s(?:(?:the|my|die|la|le|el|a)\s)?(?:(?:final|best|right|correct"
-    rf"|richtige|korrekte|bonne)\s)?(?:{_NAME}|option|choice|one){_AFTER}"
-    r"|\s(?:is|are|ist|est|es|è|é)\s(?:correct|right|richtig|korrekt|correcto|correcta|corretto|corretta|correto|correta)"
-    r"|,?\s(?:i think|i believe|i['’]d say|i would say|i guess|indeed|of course|obviously|clearly|probably|in total"
-    r"|altogether|insgesamt|au total|en total|in totale|glaube ich|je crois|je pense|creo)"
-    r"|です|だ)\Z",
-    re.IGNORECASE,
-)
-_TURNING = word_set(
-    "not no never non nor neither without except unless unlike cannot or either nicht kein keine keinen nie oder ohne "
-    "außer ne pas sans sauf ou jamais aucun excepto nunca ni sin o senza tranne mai sem exceto nem não zonder niet geen "
-    "nooit behalve"
-)
-"""Words that turn a statement round or offer a choice, in the languages of the question words below."""
-CHANGING = _TURNING | word_set(
-    "more than less fewer least most over under above below between up down half twice double triple third quarter times "
-    "fold minus plus negative positive opposite inverse reciprocal square squared cube cubed root hundred thousand "
-    "million billion dozen per and almost nearly other another mehr weniger als mindestens höchstens über unter halb "
-    "doppelt mal und moins et demi fois más menos mitad veces más y e più meno metà volte mais metade vezes meer minder "
-    "half keer maal dan en"
-)
-"""Words that may make another number of a number."""
-_ASKS = word_set(
-    "how what which who whom where when wie was welche welcher welches wer wo wann wieviel combien quel quelle quels "
-    "quelles qui où quand cuántos cuántas cuánto cuál qué quién dónde quanti quante quanto quale chi dove quantos quantas "
-    "qual quem onde hoeveel wat welke waar"
-)
+_TAIL = re.compile(rf"(?:[\s.!,;:}}*_`)\]。、]+|</answer>|{_pattern('tail')})\Z", re.IGNORECASE)
+_TURNING = word_set("turning")
+CHANGING = _TURNING | word_set("changing")
+"""Words that may turn a statement round or make another number of a number."""
+_ASKS = word_set("asking")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 
@@ -125,39 +90,22 @@ def _claims(text: str) -> tuple[str, list[str]]:
 
 
 def _unwrapped(text: str) -> str:
-    """A text without the marks of boxes, of LaTeX's text and of quotations; a box that is not closed stays."""
-    for _ in range(MOST_CLAIMS):
-        box = _BOX.search(text)
-        if box is None:
-            break
-        depth, place = 1, box.end()
-        for brace in re.finditer(r"[{}]", text[box.end() : box.end() + 2000]):
-            depth += 1 if brace[0] == "{" else -1
-            if depth == 0:
-                place = box.end() + brace.end()
-                break
-        if depth:
-            break
-        text = text[: box.start()] + text[box.end() : place - 1] + text[place:]
-    text = _WRAPPED.sub(r"\1", text)
+    """A text without the marks of boxes, of LaTeX's text and of quotations."""
+    text = _WRAPPED.sub(r"\1", _BOX.sub(r"\1", text))
     return _QUOTED.sub(lambda m: next(part for part in m.groups() if part is not None), text).strip()
 
 
 def cores(claim: str, question: str = "") -> Iterator[str]:
     """A claim, and what is left of it as harmless words are taken off its two ends, one step after another."""
-    text = claim.strip()
+    text, asked = claim.strip(), _question(question)
     yield text
-    asked = _question(question)
     for _ in range(_MOST_STEPS):
         lead, tail = _LEAD.match(text), _TAIL.search(text, max(0, len(text) - _LONGEST_TAIL))
         if lead is not None and lead.end():
             text = text[lead.end() :]
         elif tail is not None:
             text = text[: tail.start()]
-        elif asked is not None:
-            shorter = _restated(text, asked)
-            if shorter is None:
-                return
+        elif (shorter := _restated(text, asked) if asked else None) is not None:
             text = shorter
         else:
             return
@@ -167,7 +115,7 @@ def cores(claim: str, question: str = "") -> Iterator[str]:
 def _question(question: str) -> str | None:
     """A question in one form, or None where it may turn a statement round or is in no language that is known."""
     words = known_words(question)
-    return None if not words or words & _TURNING else " ".join(question.casefold().split()).rstrip(" ?.:")
+    return None if not words or words & _TURNING else " ".join(question.lower().split()).rstrip(" ?.:")
 
 
 def known_words(question: str) -> frozenset[str]:
@@ -180,8 +128,8 @@ def known_words(question: str) -> frozenset[str]:
 
 def _restated(text: str, asked: str) -> str | None:
     """A claim without the question's words: "The capital of Norway is Oslo", "Oslo is the capital of Norway"."""
-    folded = text.casefold()
-    subject = re.match(rf"\w+\s({_IS})\s{_ARTICLE}?(\S.*)", asked)
+    folded = text.lower()
+    subject = re.match(rf"\w+\s({_IS})\s(?:(?:{_ARTICLE})\s|l['’])?(\S.*)", asked)
     if subject and (stated := re.match(rf"{re.escape(subject[2])}\s{subject[1]}\s", folded)):
         return text[stated.end() :]
     for start in re.finditer(r"\s(?=\S+\s\S)", asked):

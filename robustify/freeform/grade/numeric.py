@@ -6,7 +6,7 @@ undecided; so is a number that would be right in another reading (a decimal comm
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from typing import Literal
@@ -19,9 +19,9 @@ from robustify.freeform.answer_text import (
     right,
     said,
     undecided,
-    word_set,
     wrong,
 )
+from robustify.freeform.grade import word_set
 from robustify.freeform.grade.claims import CHANGING, agreed, cores, known_words
 from robustify.freeform.grade.quantities import NumberWithUnit, plain_notation, quantities_in, whole_quantity
 from robustify.freeform.grade.units import (
@@ -36,12 +36,7 @@ from robustify.freeform.grade.units import (
     parse_unit,
 )
 
-_HARMLESS = word_set(
-    "a an the is are was were be it there that this of in about approximately approx roughly around exactly precisely "
-    "equals equal have has had takes lasts weighs measures contains total altogether value number we i get so thus "
-    "therefore hence answer result final unit units es sind ist das der die etwa ungefähr rund circa ca genau insgesamt "
-    "est sont environ il au hay son aproximadamente unos unas è sono são cerca de la le el o"
-)
+_HARMLESS = word_set("number")
 """Words beside a number that leave it as it is."""
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _MARKS = re.compile(r"[\s.,;:!()\[\]{}*_~≈—…]*")
@@ -82,18 +77,12 @@ class NumericRule:
         if self.percent not in ("auto", "face", "strict"):
             raise UsageError(f"percent {self.percent!r}: expected auto, face or strict")
 
-    def close(self, answer: Decimal, reference: Decimal) -> bool:
-        """Whether an answer is within the tolerance, its edge included."""
-        with localcontext(_CONTEXT):
-            return abs(answer - reference) <= max(self.rel * abs(reference), self.abs)
-
     def accepts(self, answer: Decimal, reference: Decimal) -> bool:
-        """Whether an answer is within the tolerance, and nearer to no rival."""
-        if not self.close(answer, reference):
-            return False
+        """Whether an answer is within the tolerance, its edge included, and nearer to no rival."""
         with localcontext(_CONTEXT):
             off = abs(answer - reference)
-            return all(abs(answer - rival) >= off for rival in self.rivals)
+            within = off <= max(self.rel * abs(reference), self.abs)
+            return within and all(abs(answer - rival) >= off for rival in self.rivals)
 
 
 def written(tolerance: float) -> Decimal:
@@ -162,17 +151,18 @@ class _Comparison:
         inside = [q for q in found if q.start >= place]
         if not inside or not self._one_equation(sides):
             return undecided("equations", claim)
-        one, first = inside[-1], inside[0]
-        if not self._harmless(
-            core[place:], [q._replace(start=q.start - place, end=q.end - place) for q in inside]
-        ):
+        one, side = inside[-1], core[place:]
+        moved = [q._replace(start=q.start - place, end=q.end - place) for q in inside]
+        if not self._harmless(side, moved):
             return undecided("words_around" if len(inside) == 1 else "multiple_numbers", claim)
         verdict = self._compared(one)
-        same = _Comparison(first, NumericRule(rel=_SAME), self.question, True)
+        same = _Comparison(inside[0], NumericRule(rel=_SAME), self.question, True)
         others = [*inside, *(q for side in sides[:-1] if (q := whole_quantity(side)) is not None)]
         if any(same._compared(q).score != 1 or self._compared(q).score != verdict.score for q in others):
             return undecided("multiple_numbers", claim)
-        return self._sure(verdict, core[place:], one) if verdict.score == 0 else verdict
+        if verdict.score == 0 and any(self._compared(q).score == 1 for q in self._otherwise(one, side)):
+            return undecided("other_reading", one.raw)
+        return verdict
 
     def _one_equation(self, sides: Sequence[str]) -> bool:
         """Whether sides of equal signs are one chain: a name or a value, computations, and a result."""
@@ -193,16 +183,11 @@ class _Comparison:
 
     def _harmless(self, text: str, inside: Sequence[NumberWithUnit]) -> bool:
         """Whether all that stands beside numbers leaves them as they are."""
-        rest = _without(text, inside)
         after = _WORD.match(text[inside[-1].end :].lstrip())
         # A word in the place of a unit may be one that is not known.
-        foreign = (
-            after is not None
-            and after[0].casefold() not in _HARMLESS
-            and self.reference.unit
-            and not self.asked
-        )
-        return not foreign and self._words_harmless(rest)
+        if after and after[0].casefold() not in _HARMLESS and self.reference.unit and not self.asked:
+            return False
+        return self._words_harmless(_without(text, inside))
 
     def _words_harmless(self, rest: str) -> bool:
         """Whether a text without its numbers has only harmless words, words of the question, and harmless marks."""
@@ -210,71 +195,59 @@ class _Comparison:
         known = {w for w in known_words(self.question) - CHANGING if len(w) > 1}
         return words <= _HARMLESS | known and _MARKS.fullmatch(_WORD.sub("", rest)) is not None
 
-    def _sure(self, verdict: Finding, side: str, one: NumberWithUnit) -> Finding:
-        """A wrong number, or undecided where another reading of it would be right."""
-        values: list[tuple[Decimal, Unit | None]] = []
+    def _otherwise(self, one: NumberWithUnit, side: str) -> Iterator[NumberWithUnit]:
+        """What a number may also be read as."""
+        value, wanted, known = one.value, self.reference.unit, self.reference.value
         if re.search(r"\d[.,]\d{3}(?!\d)", one.raw):
-            values += [(one.value.scaleb(shift), one.unit) for shift in (3, -3)]
+            yield from (one._replace(value=value.scaleb(shift)) for shift in (3, -3))
         if "/" in one.raw:
-            values += [
-                (part.value, one.unit) for part in map(whole_quantity, one.raw.split("/")) if part is not None
-            ]
+            parts = map(whole_quantity, one.raw.split("/"))
+            yield from (one._replace(value=part.value) for part in parts if part is not None)
         # "A loss of 5" is -5 where the question asks for the change.
         if set(_words(side.replace(one.raw, ""))) - _HARMLESS:
-            values.append((-one.value, one.unit))
-        wanted, known = self.reference.unit, self.reference.value
-        if one.unit is None and wanted is not None:
-            values += [(one.value, scale) for scale in other_scales(wanted)]
-        if one.unit is None and wanted is not None and not self.asked and one.value and known:
-            # With its decimal point moved it may be in another unit.
-            shift = known.adjusted() - one.value.adjusted()
-            values += [(one.value.scaleb(s, _CONTEXT), None) for s in (shift - 1, shift, shift + 1)]
+            yield one._replace(value=-value)
         if wanted is None and _NAMES_PERCENT.search(self.question):
-            values.append((one.value * 100, None))
-        if any(self._compared(one._replace(value=value, unit=unit)).score == 1 for value, unit in values):
-            return undecided("other_reading", one.raw)
-        return verdict
+            yield one._replace(value=value * 100, unit=None)
+        if one.unit is None and wanted is not None:
+            yield from (one._replace(unit=scale) for scale in other_scales(wanted))
+            if not self.asked and value and known:
+                # With its decimal point moved it may be in another unit.
+                shift = known.adjusted() - value.adjusted()
+                yield from (
+                    one._replace(value=value.scaleb(s, _CONTEXT)) for s in (shift - 1, shift, shift + 1)
+                )
 
     def _compared(self, quantity: NumberWithUnit) -> Finding:
-        reference, rule = self.reference, self.rule
+        reference, rule, raw = self.reference, self.rule, quantity.raw
         if quantity.bullet and rule.accepts(-quantity.value, reference.value):
-            return undecided("sign_or_bullet", quantity.raw)
+            return undecided("sign_or_bullet", raw)
         if is_percent(reference.unit) or is_percent(quantity.unit):
             return self._by_percent(quantity)
         value, unit = quantity.value, quantity.unit
-        flags: tuple[str, ...] = ()
-        if reference.unit is None:
+        if reference.unit is None or unit is None:
             if unit is not None:
-                return undecided("unit_not_asked", quantity.raw)
-        elif unit is None:
-            flags = () if self.asked else ("unit_assumed",)
+                return undecided("unit_not_asked", raw)
+        elif (pair := comparable(unit, reference.unit)) is None:
+            return undecided("unit_unclear", raw) if has_two_meanings(unit) else wrong("unit_mismatch", raw)
         else:
-            pair = comparable(unit, reference.unit)
-            if pair is None:
-                unsure = has_two_meanings(unit)
-                return (
-                    undecided("unit_unclear", quantity.raw)
-                    if unsure
-                    else wrong("unit_mismatch", quantity.raw)
-                )
-            there = convert(value, *pair)
+            there, apart = convert(value, *pair), difference(value, *pair)
             if there is None:
-                return undecided("unit_not_convertible", quantity.raw)
-            apart = difference(value, *pair)
-            if (
-                apart is not None
-                and not rule.accepts(there, reference.value)
-                and rule.accepts(apart, reference.value)
-            ):
-                return undecided("scale_or_difference", quantity.raw)
+                return undecided("unit_not_convertible", raw)
+            right_apart = apart is not None and rule.accepts(apart, reference.value)
+            if right_apart and not rule.accepts(there, reference.value):
+                return undecided("scale_or_difference", raw)
             value = there
+        flags = () if reference.unit is None or unit is not None or self.asked else ("unit_assumed",)
         if rule.accepts(value, reference.value):
-            return right("within_tolerance", quantity.raw, flags)
-        if unit != reference.unit and any(
-            one is not None and has_two_meanings(one, size=True) for one in (unit, reference.unit)
-        ):
-            return undecided("unit_unclear", quantity.raw)
-        return self._missed(quantity, flags)
+            return right("within_tolerance", raw, flags)
+        sizes = [
+            one for one in (unit, reference.unit) if one is not None and has_two_meanings(one, size=True)
+        ]
+        return (
+            undecided("unit_unclear", raw)
+            if sizes and unit != reference.unit
+            else self._missed(quantity, flags)
+        )
 
     def _missed(self, quantity: NumberWithUnit, flags: tuple[str, ...]) -> Finding:
         if self.reference.value == 0 and self.rule.abs == 0:
@@ -285,24 +258,22 @@ class _Comparison:
     def _by_percent(self, quantity: NumberWithUnit) -> Finding:
         """Face value or fraction: both for a reference in per cent; for another one the question decides."""
         face, reference, rule = quantity.value, self.reference, self.rule
-        if is_percent(reference.unit):
-            if quantity.unit is not None and not is_percent(quantity.unit):
-                return wrong("unit_mismatch", quantity.raw)
-            values = [face] if is_percent(quantity.unit) else [face, face * 100]
-            ok = any(rule.accepts(value, reference.value) for value in values)
-            return right("within_tolerance", quantity.raw) if ok else self._missed(quantity, ())
-        if reference.unit is not None:
+        units = [
+            unit for unit in (quantity.unit, reference.unit) if unit is not None and not is_percent(unit)
+        ]
+        if units:
             return wrong("unit_mismatch", quantity.raw)
-        readings = {"face": [face], "strict": [face / 100]}.get(rule.percent)
-        named = _NAMES_PERCENT.search(self.question) is not None
-        if any(
-            rule.accepts(reading, reference.value)
-            for reading in readings or [face / 100, *([face] if named else [])]
-        ):
-            return right("within_tolerance", quantity.raw, ("percent",))
-        if readings is None and rule.accepts(face, reference.value):
-            return undecided("percent_or_number", quantity.raw, ("percent",))
-        return self._missed(quantity, ("percent",))
+        flags: tuple[str, ...] = ("percent",)
+        readings, unsure = [face / 100], rule.percent == "auto"
+        if is_percent(reference.unit):
+            readings, flags, unsure = [face] if is_percent(quantity.unit) else [face, face * 100], (), False
+        elif rule.percent == "face" or (unsure and _NAMES_PERCENT.search(self.question)):
+            readings = [face] if rule.percent == "face" else [face / 100, face]
+        if any(rule.accepts(reading, reference.value) for reading in readings):
+            return right("within_tolerance", quantity.raw, flags)
+        if unsure and rule.accepts(face, reference.value):
+            return undecided("percent_or_number", quantity.raw, flags)
+        return self._missed(quantity, flags)
 
 
 def _words(text: str) -> list[str]:

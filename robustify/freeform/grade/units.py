@@ -11,65 +11,21 @@ from decimal import Decimal, InvalidOperation
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
-from robustify.freeform.answer_text import powers_marked, word_set
+from robustify.freeform.answer_text import powers_marked
+from robustify.freeform.grade import closed_lists, word_set
 
 LONGEST = 48
 """Characters of a unit."""
 Unit = tuple[tuple[str, int], ...]
 """pint's names with exponents, sorted: `(("meter", 1), ("second", -1))`."""
 
-# Words with two meanings (ton, billion, KB) are left out: a judge reads them.
-_SYMBOLS = word_set(
-    "m g s A K mol cd Hz N Pa J W C V F Ω S Wb T H lm lx Bq Gy Sv kat L l eV cal bar M Da pc B yr Ci Wh Ah"
-)
-_PREFIXES = word_set("P T G M k h d c m µ u n p f")
-_SYMBOLS_ALONE = word_set(
-    "min sec h hr d ° °C °F degC degF deg rad atm mmHg Torr psi AU au ly Å cc ha ft yd mi mph kph lb oz gal dB ppm % pct "
-    "amu hp rpm G ＄ USD € EUR £ GBP ¥ ₹"
-)
-_WORDS = word_set(
-    "meter metre gram gramme second ampere amp kelvin mole hertz newton pascal joule watt coulomb volt farad siemens ohm "
-    "tesla henry becquerel gray sievert liter litre electronvolt calorie molar dalton parsec byte bit curie"
-)
-_WORD_PREFIXES = word_set("peta tera giga mega kilo hecto deci centi milli micro nano pico femto")
-_WORDS_ALONE = word_set(
-    "min sec hr minute hour day week month year century degree radian celsius fahrenheit atmosphere torr lightyear "
-    "angstrom dollar euro yen rupee hectare acre inch foot feet yard mile knot lb pound ounce tonne gallon decibel "
-    "percent micron horsepower gauss"
-)
-_RENAMED = {
-    "°": "degree", "AU": "au", "Torr": "torr", "pct": "percent", "rpm": "rotation_rate", "G": "gauss_field",
-    "gauss": "gauss_field", "＄": "dollar", "USD": "dollar", "€": "euro", "EUR": "euro", "£": "sterling", "GBP": "sterling",
-    "¥": "yen", "₹": "rupee",
-}  # fmt: skip
+_SYMBOLS, _PREFIXES, _SYMBOLS_ALONE = word_set("symbols"), word_set("prefixes"), word_set("symbols_alone")
+_WORDS, _WORD_PREFIXES, _WORDS_ALONE = word_set("words"), word_set("word_prefixes"), word_set("words_alone")
+_TWO_MEANINGS, _TWO_SIZES = word_set("two_meanings"), tuple(word_set("two_sizes"))
+_RENAMED, _SORTS, _PARTS = (closed_lists()[name] for name in ("renamed", "sorts", "parts"))
 _DELTA = {"degree_Celsius": "delta_degree_Celsius", "degree_Fahrenheit": "delta_degree_Fahrenheit"}
 _TEMPERATURES: tuple[Unit, ...] = ((("kelvin", 1),), *(((name, 1),) for name in _DELTA))
 _ANGLES: tuple[Unit, ...] = ((("degree", 1),), (("radian", 1),))
-_OTHERWISE: dict[Unit, tuple[Unit, ...]] = {
-    (("coulomb", 1),): ((("degree_Celsius", 1),),),
-    (("farad", 1),): ((("degree_Fahrenheit", 1),),),
-    (("degree", 1),): ((("degree_Celsius", 1),), (("degree_Fahrenheit", 1),)),
-    (("gauss_field", 1),): ((("standard_gravity", 1),),),
-    (("millisecond", -1),): ((("meter", 1), ("second", -1)),),
-    (("millisecond", -2),): ((("meter", 1), ("second", -2)),),
-}
-"""Units that are also written for others: "25 C", "77 F", "25 degrees", "9 G", "10 ms⁻¹"."""
-_TWO_MEANINGS = word_set(
-    "coulomb farad degree gauss_field gram kilogram pound ounce meter molar byte tesla henry ampere kelvin minute day "
-    "liter bar ppm decibel"
-)
-"""Names whose symbol or word also stands for something else, so that another dimension is not certainly an error."""
-_TWO_SIZES = ("gallon", "ounce", "calorie", "byte", "bit", "month", "year", "pound")
-"""Names of units of several sizes, so that another value is not certainly an error."""
-_SORTS = (
-    ("hertz", "cycles"), ("rotation_rate", "cycles"), ("radian", "angle"), ("degree", "angle"), ("becquerel", "decays"),
-    ("gray", "dose"), ("sievert", "equivalent dose"), ("percent", "share"), ("ppm", "share"), ("decibel", "level"),
-    ("joule", "energy"), ("electron_volt", "energy"), ("calorie", "energy"), ("watt_hour", "energy"),
-)  # fmt: skip
-"""What pint converts freely into one another and a reader does not: 1 Hz is no 1 rad/s, a torque no energy."""
-_PARTS = {"week": "day", "day": "hour", "hour": "minute", "minute": "second", "foot": "inch", "pound": "ounce",
-          "yard": "foot", "year": "month", "kilogram": "gram", "meter": "centimeter", "kilometer": "meter"}  # fmt: skip
-
 _FACTOR = re.compile(
     r"\s*(?P<over>/|per\b)?\s*(?P<joint>[*·⋅×]\s*)?(?P<word>[^\W\d_]+|[%°µΩÅ€£¥₹＄][^\W\d_]*)"
     r"(?:(?:(?:\^|\*\*)\s?\(?)?(?P<power>[+-]?\d{1,2})\)?)?",
@@ -159,7 +115,7 @@ def _product(written: str) -> Unit | None:
 def unit_name(word: str) -> str | None:
     """pint's name of one written unit: symbols as they are cased, words in any case and number."""
     prefixed = word[:1] in _PREFIXES and word[1:] in _SYMBOLS
-    if word in _SYMBOLS_ALONE or word in _SYMBOLS or word == "kg" or prefixed:
+    if word in _SYMBOLS_ALONE or word in _SYMBOLS or prefixed:
         return _named(_RENAMED.get(word, word))
     folded = word.casefold()
     # "Calories" with a capital are kilocalories.
@@ -201,7 +157,9 @@ def has_two_meanings(unit: Unit, size: bool = False) -> bool:
 
 def _readings(unit: Unit) -> Iterator[Unit]:
     yield unit
-    yield from _OTHERWISE.get(unit, ())
+    for written, meant in closed_lists()["written_for"]:
+        if [list(factor) for factor in unit] == written:
+            yield tuple((name, n) for name, n in meant)
 
 
 def convert(value: Decimal, unit: Unit, wanted: Unit) -> Decimal | None:
@@ -223,7 +181,7 @@ def convert(value: Decimal, unit: Unit, wanted: Unit) -> Decimal | None:
 
 
 def _sorts(unit: Unit) -> frozenset[str]:
-    found = {sort for name, _ in unit for known, sort in _SORTS if name.endswith(known)}
+    found = {sort for name, _ in unit for known, sort in _SORTS.items() if name.endswith(known)}
     return frozenset(found | ({"torque"} if unit == (("meter", 1), ("newton", 1)) else set()))
 
 
