@@ -9,7 +9,7 @@ import pytest
 from robustify import forecast as forecasts
 from robustify.ask import Asking, plan
 from robustify.engines.settings import HFModel, OpenAIModel
-from robustify.forecast import CHARS_A_TOKEN, SAMPLE, forecast
+from robustify.forecast import CHARS_A_BRANCH, SAMPLE, forecast
 from robustify.item import Item
 from robustify.report.closing import forecast_lines
 
@@ -39,7 +39,7 @@ def test_requests_are_those_of_the_plan_and_beginnings_count_once() -> None:
     texts = [r.context + r.continuation for p in plan(ITEMS, Asking()) for r in p.requests]
     distinct = len({text[:end] for text in texts for end in range(1, len(text) + 1)})
     found = need(LOCAL)
-    assert (found.requests, found.tokens) == (len(texts), round(distinct / CHARS_A_TOKEN))
+    assert (found.requests, found.tokens) == (len(texts), round(distinct / CHARS_A_BRANCH))
 
 
 def test_a_large_set_is_sampled() -> None:

@@ -84,7 +84,7 @@ KNOWN: dict[str, Known] = {
             licence="Apache-2.0",
             terms="Apache License 2.0; by Hugging Face.",
             parameters=134_515_008,
-            megabytes=98,
+            megabytes=93,
         ),
         Known(
             name="gemma3-270m",
@@ -99,7 +99,7 @@ KNOWN: dict[str, Known] = {
             terms="Gemma is provided under and subject to the Gemma Terms of Use found at ai.google.dev/gemma/terms; "
             "using it means agreeing to them and to the Gemma Prohibited Use Policy.",
             parameters=268_098_176,
-            megabytes=253,
+            megabytes=238,
         ),
     )
 }

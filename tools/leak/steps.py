@@ -36,6 +36,8 @@ def restricted(world: World, *, short: bool) -> list[Step]:
         step("validate explain", "validate", mock, "--explain", codes=4),
         step("heuristics", "heuristics", mock),
         step("heuristics json", "heuristics", mock, "--json"),
+        step("heuristics items", "heuristics", mock, "--items", codes=4),
+        step("dry run", "run", mock, "-o", run, "--dry-run"),
         step("run", "run", mock, "-o", run, "--progress", codes=RUN),
         step("run warm, json", "run", mock, "-o", run, "--json", codes=RUN),
         step("check", "check", run, "--json", codes=RUN),
@@ -83,6 +85,7 @@ def _refused(world: World) -> list[Step]:
     }
     return [
         step("undeclared file", "validate", str(data), codes=frozenset({0, 4})),
+        step("undeclared file, begun", "init", str(data), "-o", "out/begun.yaml", codes=frozenset({0, 4})),
         step("undeclared run", "run", str(inputs / "undeclared.yaml"), "-o", "out/undeclared", codes=frozenset({4, *RUN})),
         step("ranked run", "run", mock, "--criterion", "fdr", "-o", "out/ranked", codes=RUN),
         step("gate", "gate", str(data), codes=4),
@@ -102,7 +105,7 @@ def _with_text(stem: str) -> Sequence[tuple[str, ...]]:
     return [
         (stem,), ("run", stem), ("validate", stem), ("heuristics", stem), ("check", stem), ("report", stem),
         ("judge", stem), ("explain", stem, stem), ("models", "info", stem), ("import", stem, "-o", "out/none"),
-        ("cache", stem),
+        ("cache", stem), ("init", stem), ("validate", "x.csv", "--map", stem), ("run", "x.csv", "--map", f"stem={stem}"),
         ("adapter", "check", stem), ("licence", "show", stem), ("key", "check", stem), ("gate", stem),
         ("gate", f"--{stem}"), ("gate", "--explain", stem), ("split", "verify", stem, "--data", stem),
         ("export", stem), ("free", "templates", "show", stem),
