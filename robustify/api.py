@@ -32,7 +32,7 @@ from robustify.item import Item
 from robustify.logs import LogOptions, parse_log_path
 from robustify.models import cache_folder
 from robustify.report import first_screen
-from robustify.report.sections.headline import closing
+from robustify.report.closing import closing
 from robustify.run import EVIDENCE, VERDICTS, Run, open_run, write_items
 from robustify.summary.quantity import tabulated
 from robustify.summary.result import Certificate

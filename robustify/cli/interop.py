@@ -71,7 +71,7 @@ def import_(
         robustify import logs/samples_*.jsonl --data items.jsonl -o results/imported
     """
     from robustify.logs import LogOptions, mapping, parse_log_path
-    from robustify.report.sections.headline import closing
+    from robustify.report.closing import closing
     from robustify.writers.from_logs import import_logs
 
     asked_as = cast("View | None", view)

@@ -25,6 +25,8 @@ from robustify.cli.options import (
 if TYPE_CHECKING:
     from robustify.summary.result import Summary
 
+_COLOURS = {"good": "green", "bad": "red", "unsure": "yellow"}
+
 
 @click.command()
 @click.argument("config", metavar="CONFIG|DATA")
@@ -110,11 +112,15 @@ def run(
 def _closed(summary: "Summary", folder: Path, json_: bool) -> int:
     """Print the closing summary, or only why exports were stopped; the exit code."""
     from robustify.errors import GuardrailError
+    from robustify.report.closing import closing
+
+    def painted(tone: str, line: str) -> str:
+        return click.style(line, fg=_COLOURS.get(tone), bold=True)
+
     from robustify.report.reasons import guardrail_sentence
-    from robustify.report.sections.headline import closing
 
     if not json_:
-        click.echo("\n".join(closing(summary, str(folder))))
+        click.echo("\n".join(closing(summary, str(folder), painted)))
     if summary.halting:
         why = "; ".join(f"{g.name}: {guardrail_sentence(g)}" for g in summary.halting)
         line = f"lm_eval_tasks were not written ({why})"

@@ -103,7 +103,7 @@ def test_a_trial_run_is_not_judged_and_ends_well_whatever_a_guardrail_says(
     config.write_text(config.read_text().replace("min_robust: 1, min_items: 1", limits))
     ended = robustify(str(config), "-o", "out", *how)
     assert ended.code == 0
-    assert ended.out.startswith("TRIAL RUN, NOT JUDGED: ")
+    assert ended.out.startswith("A trial run, not judged: ")
     assert "lm_eval_tasks were not written" in ended.err
     assert robustify("judge", "out", "-o", "again").code == 0
     checked = json.loads(robustify("check", "out", "--json").out)

@@ -307,6 +307,14 @@ def test_quiet_says_nothing_and_json_is_one_object(robustify, cooking: Path) -> 
     assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
 
 
+@pytest.mark.parametrize(("how", "coloured"), [(["--color"], True), ([], False), (["--no-color"], False)])
+def test_colour_is_for_who_asks_and_no_color_wins_over_a_terminal(
+    robustify, cooking: Path, monkeypatch: pytest.MonkeyPatch, how: list[str], coloured: bool
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert ("\x1b[" in robustify("cooking.csv", "--public", "-o", "out", *how).out) is coloured
+
+
 def test_completion_names_commands(cooking: Path) -> None:
     env = {"_ROBUSTIFY_COMPLETE": "bash_complete", "COMP_WORDS": "robustify heur", "COMP_CWORD": "1"}
     code = "import sys; sys.argv = ['robustify']; from robustify import cli; cli.main()"

@@ -17,7 +17,7 @@ import yaml
 from robustify.errors import AuthorisationError, DataError
 from robustify.files import sha256
 from robustify.pipeline import rejudge, reprint
-from robustify.report.sections.headline import closing
+from robustify.report.closing import closing
 from robustify.restricted.ids import hashed, read_split, separable
 from robustify.restricted.loader import documents, require_silence
 from robustify.run import Run, open_run
@@ -283,7 +283,7 @@ def test_what_cannot_be_asked_as_cloze_is_told_by_no_list_and_by_no_subtraction(
         assert 70 in whole_numbers(told["accuracy"])
         assert all(n is None or n % 10 == 0 for n in bins_of_cloze(told))
         assert any(bins_of_cloze(told))
-        assert "cloze not shown" in "".join(closing(read(told), "run"))
+        assert "cloze" not in "".join(closing(read(told), "run"))
     task = (run.folder / "lm_eval_tasks" / "mock_cloze.yaml").read_text("utf-8")
     assert "cloze: cross-ref" in task
     splits = [read_split(path) for path in (run.folder / "splits").iterdir()]

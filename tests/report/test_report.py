@@ -19,10 +19,11 @@ from hypothesis import strategies as st
 from robustify.errors import DataError
 from robustify.judge import calibration
 from robustify.report import content, render, write_report
+from robustify.report.advice import recommendations, verdict_line
 from robustify.report.blocks import Line, Mark, Plot, PlotRow, Table
+from robustify.report.closing import closing
 from robustify.report.format import percent, plain, points, rate, signed
 from robustify.report.printing import INSET, NARROW, WIDE, axis, fit, markdown, placed, svg
-from robustify.report.sections.headline import closing
 from robustify.report.sections.paired import MOST_PAIRS
 from robustify.report.sections.residual_audit import residual as residual_section
 from robustify.report.sections.residual_audit import residual_plot
@@ -559,16 +560,30 @@ def test_numbers_are_written_one_way(said: str, expected: str) -> None:
     assert said == expected
 
 
-def test_closing_lines_say_verdict_removal_chance_and_failures() -> None:
+def test_the_closing_summary_says_what_the_first_screen_says() -> None:
     lines = closing(read(full()), "results/demo")
-    assert lines[0].startswith("NOT CERTIFIED: ")
-    assert lines[1] == "flagged: 31.7 % (n = 360, 27.1 to 36.6); 51.2 items expected by chance alone"
-    assert lines[2] == "splits: robust 244, shortcut 114, undecided 2, cloze 338"
-    assert [line for line in lines if "guardrail" in line] == [lines[3]]
+    assert lines[0] == verdict_line(read(full()))[: len(lines[0])]
+    assert any(
+        re.match(r" +114 of 360  answered without the question: 31\.7 % \(27\.1 to 36\.6\)$", line)
+        for line in lines
+    )
+    assert any(re.match(r" +244  kept as robust; audit: not certified$", line) for line in lines)
+    bar = next(line for line in lines if line.startswith("["))
+    assert len(bar) == 79
+    assert abs(bar.count("=") - 77 * 244 / 360) < 2
+    done = [one.action for one in recommendations(read(full()))[:2]]
+    at = next(at for at, line in enumerate(lines) if line.startswith("do next:"))
+    assert [line[9:] for line in lines[at : at + 2]] == done
+    assert len([line for line in lines if line.startswith("guardrail ")]) == 1
     assert lines[-1] == "report: results/demo/report.html"
-    assert closing(read({"format": 1}), "x")[0].startswith("NO VERDICT")
-    placed_ = changed(CHANGES["chance that knows the places"])
-    assert "80 items expected by chance alone" in closing(read(placed_), "x")[1]
+
+
+@pytest.mark.parametrize("name", ["", *CHANGES])
+def test_the_closing_summary_fits_24_lines_of_80(name: str) -> None:
+    for summary in (read(changed(CHANGES[name]) if name else full()), read({"format": 1})):
+        lines = closing(summary, "results/demo")
+        assert len(lines) <= 24
+        assert max(map(len, lines)) < 80, lines
 
 
 def a_plot(*values: float, line: float = 0.25) -> Plot:

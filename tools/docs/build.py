@@ -127,7 +127,7 @@ def exit_codes() -> str:
 
 
 def demo() -> str:
-    from robustify.report.sections.headline import closing
+    from robustify.report.closing import closing
     from robustify.run import open_run
     from robustify.summary.format_1 import read
     from tools.planted import compared

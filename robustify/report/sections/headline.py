@@ -3,8 +3,6 @@
 Nothing is printed here that a later section does not show.
 """
 
-from pathlib import PurePath
-
 from robustify.answers import Answers
 from robustify.report.blocks import (
     Banner,
@@ -20,7 +18,6 @@ from robustify.report.blocks import (
 )
 from robustify.report.format import (
     absent,
-    as_released,
     between,
     count,
     counted,
@@ -261,41 +258,3 @@ def without_models(answers: Answers) -> list[str]:
         f"without any model (chance {percent(float(chance))}); models are asked now:",
         *(f"  {name:24} {rate(scores[name])}" for name in best),
     ]
-
-
-def two_voters(screen: Screen) -> tuple[str, ...]:
-    """A majority of two is both: whoever asks for it should know."""
-    both = screen.criterion == "majority" and len(screen.voters or {}) == 2
-    return ("note: a majority of two voters is both of them, the same as unanimous",) * both
-
-
-def closing(summary: Summary, folder: str) -> list[str]:
-    """The last lines on the terminal: verdict, what was removed, what chance explains of it, the report."""
-    with as_released(summary.release is not None):
-        word, _, said = verdict(summary)
-        screen, splits = summary.screen or Screen(), summary.splits or Splits()
-        expected = (screen.by_place or screen).expected_flags
-        cut = screen.cut
-        if cut is not None and cut.false_share is not None and cut.false_share.value is not None:
-            by_chance = f"; of these by chance {rate(cut.false_share)}"
-        elif expected is None or expected.value is None or cut is not None:
-            by_chance = ""
-        else:
-            by_chance = f"; {count(expected.value)} items expected by chance alone"
-        sizes = {name: getattr(splits, name) for name in ("robust", "shortcut", "undecided", "cloze")}
-        shown = (f"{name} {_count(n if isinstance(n, int) else None)}" for name, n in sizes.items())
-        whole_set = summary.release is not None and summary.release.published is not False
-        return [
-            *above(summary),
-            f"{word.upper()}: {said}",
-            f"flagged: {rate(screen.flagged)}{by_chance}",
-            "splits: " + ", ".join(shown),
-            *(
-                f"guardrail {plain(g.name or 'unnamed')}: {plain(_reason(g) or 'failed', 500)}"
-                for g in summary.guardrails
-                if g.passed is False and not summary.trial
-            ),
-            *two_voters(screen),
-            f"report: {PurePath(folder) / 'report.html'}",
-            *([f"to publish: robustify export published {folder} -o DIR"] if whole_set else []),
-        ]
