@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from robustify.config import parse, shipped
-from robustify.errors import DataError
+from robustify.errors import DataError, RobustifyError
 from robustify.judge.sensitivity import name
 from robustify.run import Run, open_run
 from robustify.screen.consensus import SHORTCUT, outcome, screen_chance
@@ -91,8 +91,12 @@ def compared(run: Run) -> list[str]:
 
 def main(arguments: Sequence[str]) -> int:
     """`python -m tools.planted RUN`."""
-    for folder in arguments:
-        print("\n".join(compared(open_run(Path(folder)))))
+    try:
+        for folder in arguments:
+            print("\n".join(compared(open_run(Path(folder)))))
+    except RobustifyError as error:
+        print("\n".join(error.lines), file=sys.stderr)
+        return error.exit_code
     return 0
 
 

@@ -5,6 +5,7 @@ favoured. Its answers are ordinary answer rows.
 """
 
 import math
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from robustify.baselines.features import SurfaceFeatures, surface_features
 from robustify.item import MOST, Item
 from robustify.scoring import best, credit
 from robustify.stats.distributions import LATTICE, LEAST_LATTICE_P, lattice_tail
-from robustify.stats.intervals import rate
+from robustify.stats.intervals import rate_of_shares, shared_rate
 from robustify.stats.tests import holm
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ VIEW = "heuristic"
 TEMPLATE = "heuristic-v1"
 
 Rule = Callable[[SurfaceFeatures], Floats | Ints]
+Counts = Counter[tuple[int, int]]
+"""Items by the number of choices that share the pick, and of all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,22 +80,75 @@ def guess(items: Sequence[Item]) -> "Answers":
     return Answers.concat(Answers(_table(h, features, shared)) for h in HEURISTICS)
 
 
-def table(items: Sequence[Item]) -> dict[str, Any]:
-    """What `robustify heuristics --json` prints: n, chance, and each heuristic's tie-fair accuracy.
+class HeuristicCounts:
+    """What each heuristic scores on items that are added in any number of parts; no item is kept."""
 
-    `ties` counts the items whose best choice is shared; `p` and `p_holm` as `heuristic_scores` gives them.
-    """
-    features = surface_features(items)
-    found: dict[str, dict[str, object]] = {}
-    p: list[float] = []
-    for h in HEURISTICS:
-        won, _, tie = _credit(_flat(h, features), features)
-        p.append(_corrected(h.name, credit_p(float(won.sum()), tie, features.k), features.k))
-        found[h.name] = {**rate(won).json(), "ties": int(np.count_nonzero(tie > 1)), "p": p[-1]}
-    for row, corrected in zip(found.values(), holm(p), strict=True):
-        row["p_holm"] = corrected
-    chance = float(np.mean(1 / features.k)) if len(features.k) else None
-    return {"n": len(items), "chance_accuracy": chance, "heuristics": found}
+    def __init__(self) -> None:
+        self._k: Counter[int] = Counter()
+        self._keys = np.zeros((MOST + 1, MOST), dtype=np.int64)
+        """By the number of choices and the place of the key: items."""
+        self._won: dict[str, Counts] = {h.name: Counter() for h in HEURISTICS}
+        self._items: dict[str, Counts] = {h.name: Counter() for h in HEURISTICS}
+
+    def add(self, items: Sequence[Item]) -> None:
+        """Count these items too."""
+        features = surface_features(items)
+        self._k.update(features.k.tolist())
+        np.add.at(self._keys, (features.k, features.key), 1)
+        for h in HEURISTICS:
+            if not h.fitted:
+                won, _, tie = _credit(_flat(h, features), features)
+                self._count(h.name, tie, features.k, won > 0)
+
+    def _count(self, name: str, tie: Ints, k: Ints, won: Bools) -> None:
+        base = MOST + 1
+        codes, counts = np.unique((tie * base + k) * 2 + won, return_counts=True)
+        for code, n in zip(codes.tolist(), counts.tolist(), strict=True):
+            kind = code // 2 // base, code // 2 % base
+            self._items[name][kind] += n
+            self._won[name][kind] += n * (code % 2)
+
+    def table(self) -> dict[str, Any]:
+        """What `robustify heuristics --json` prints: n, chance, and each heuristic's tie-fair accuracy.
+
+        `ties` counts the items whose best choice is shared; `p` and `p_holm` as `heuristic_scores` gives them.
+        """
+        n, most = sum(self._k.values()), max(self._k, default=1)
+        chance = math.fsum(items / k for k, items in self._k.items()) / n if n else None
+        found: dict[str, dict[str, object]] = {}
+        p: list[float] = []
+        for h in HEURISTICS:
+            items, won = self._common_place() if h.fitted else (self._items[h.name], self._won[h.name])
+            shares: defaultdict[tuple[int, bool], list[int]] = defaultdict(lambda: [0, 0])
+            for (t, k), of in items.items():
+                shares[t, t < k][0] += of
+                shares[t, t < k][1] += won[t, k]
+            credit = math.fsum(hits / t for (t, _), hits in won.items())
+            p.append(_corrected(h.name, _credit_p(credit, [(t, t, k, of) for (t, k), of in items.items()]), most))
+            ties = sum(of for (t, _), of in items.items() if t > 1)
+            rate = rate_of_shares({kind: (of, hits) for kind, (of, hits) in shares.items()})
+            found[h.name] = {**rate.json(), "ties": ties, "p": p[-1]}
+        for row, corrected in zip(found.values(), holm(p), strict=True):
+            row["p_holm"] = corrected
+        return {"n": n, "chance_accuracy": chance, "heuristics": found}
+
+    def _common_place(self) -> tuple[Counts, Counts]:
+        """Items and hits of the rule that has to know all keys before it picks."""
+        items: Counts = Counter()
+        won: Counts = Counter()
+        often = self._keys.sum(axis=0).astype(np.float64)
+        for k, n in self._k.items():
+            top = best(often[None, :k], np.array([k]))[0]
+            kind = int(top.sum()), k
+            items[kind] += n
+            won[kind] += int(self._keys[k, :k][top].sum())
+        return items, won
+
+
+def table(items: Sequence[Item]) -> dict[str, Any]:
+    """As `HeuristicCounts.table`, of items that are all at hand."""
+    (counts := HeuristicCounts()).add(items)
+    return counts.table()
 
 
 def found_by(items: Sequence[Item], names: Sequence[str]) -> list[tuple[str, ...]]:
@@ -124,7 +180,7 @@ def heuristic_scores(
     corrected = dict(zip(p, holm(list(p.values())), strict=True))
     return {
         name: {
-            **rate(block.correct).json(),
+            **shared_rate(block.correct, block.tie, block.k).json(),
             "ties": int(np.count_nonzero(block.tie > 1)),
             "chance": float(np.mean(1 / block.k)) if len(block) else None,
             "expected": float(np.mean(free[name][0] / (block.tie * free[name][1]))) if len(block) else None,
@@ -193,13 +249,13 @@ def _free(block: "Block", could: Bools | None) -> tuple[Ints, Ints]:
 
 
 def _p(name: str, block: "Block", hit: Ints, of: Ints) -> float:
-    return _corrected(name, credit_p(float(block.correct.sum()), block.tie, of, hit), block.k)
+    p = credit_p(float(block.correct.sum()), block.tie, of, hit)
+    return _corrected(name, p, int(block.k.max(initial=1)))
 
 
-def _corrected(name: str, p: float, k: Ints) -> float:
+def _corrected(name: str, p: float, places: int) -> float:
     """p for all the places that a heuristic could choose from, where it was chosen after looking at the keys."""
-    looks = int(k.max(initial=1)) if any(h.name == name and h.fitted for h in HEURISTICS) else 1
-    return min(1.0, looks * p)
+    return min(1.0, places * p) if any(h.name == name and h.fitted for h in HEURISTICS) else p
 
 
 def credit_p(total: float, tie: Ints, k: Ints, hit: Ints | None = None) -> float:
@@ -210,19 +266,24 @@ def credit_p(total: float, tie: Ints, k: Ints, hit: Ints | None = None) -> float
     denominator; the normal limit where that lattice is too large. Never below 1e-12.
     """
     hit = tie if hit is None else hit
-    unit = math.lcm(*np.unique(tie).tolist())
-    size = unit * len(tie) + 1
-    if size > LATTICE:
-        from scipy.special import ndtr
-
-        often = hit / k
-        variance = float(np.sum(often * (1 - often) / tie**2))
-        if variance <= 0:
-            return 1.0
-        return max(LEAST_LATTICE_P, float(ndtr(-(total - float(np.sum(often / tie))) / math.sqrt(variance))))
     # One number for each triple, because numpy sorts rows far more slowly than numbers.
     base = int(max(k.max(initial=0), tie.max(initial=0))) + 1
     _, first, counts = np.unique((tie * base + hit) * base + k, return_index=True, return_counts=True)
     kinds = zip(tie[first].tolist(), hit[first].tolist(), k[first].tolist(), counts.tolist(), strict=True)
+    return _credit_p(total, list(kinds))
+
+
+def _credit_p(total: float, kinds: Sequence[tuple[int, int, int, int]]) -> float:
+    """The same of counts: tie, hit, k and the number of such items."""
+    unit = math.lcm(*(t for t, *_ in kinds))
+    size = unit * sum(n for *_, n in kinds) + 1
+    if size > LATTICE:
+        from scipy.special import ndtr
+
+        mean = math.fsum(n * h / of / t for t, h, of, n in kinds)
+        variance = math.fsum(n * h / of * (1 - h / of) / t**2 for t, h, of, n in kinds)
+        if variance <= 0:
+            return 1.0
+        return max(LEAST_LATTICE_P, float(ndtr(-(total - mean) / math.sqrt(variance))))
     steps = [(unit // t, h / of, n) for t, h, of, n in kinds]
     return float(np.clip(lattice_tail(steps, size, math.ceil(total * unit - 1e-6)), LEAST_LATTICE_P, 1.0))

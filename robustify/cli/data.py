@@ -5,7 +5,7 @@ For a file they import no config, and with it neither scipy nor pyarrow: what is
 
 import gc
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, get_args
@@ -168,28 +168,52 @@ def surveyed(data: str, skip_bad: bool, columns: Sequence[str] = ()) -> dict[str
 
     As `Survey.description`, with `read` (how the file was read) and `data` (what names it in a config).
     """
-    from robustify.loaders import Survey, parts
+    from robustify.loaders import Survey
+
+    survey = Survey()
+    set_aside: list[Quarantined] = []
+
+    def take(part: "Loaded") -> None:
+        survey.add(part.items, part.lines, part.files)
+        set_aside.extend(part.quarantined)
+
+    last = _in_parts(data, skip_bad, columns, take)
+    description = survey.description(last.name, last.layout, last.sha256, set_aside, last.recognised)
+    return {
+        **description,
+        "read": list(map(asdict, last.recognised)),
+        "data": named_data(data, last, skip_bad),
+    }
+
+
+def heuristics_of(data: str, skip_bad: bool, columns: Sequence[str] = ()) -> dict[str, Any]:
+    """What rules score on a file, a part at a time, with progress on stderr. Raises as `loaded`."""
+    from robustify.baselines.heuristics import HeuristicCounts
+
+    counts = HeuristicCounts()
+    _in_parts(data, skip_bad, columns, lambda part: counts.add(part.items))
+    return counts.table()
+
+
+def _in_parts(
+    data: str, skip_bad: bool, columns: Sequence[str], take: "Callable[[Loaded], None]"
+) -> "Loaded":
+    """Every part of a file to `take`; the last one."""
+    from robustify.loaders import parts
     from robustify.restricted.recognition import Seen, require_ordinary
 
     # Rows make no circles; looking for some among a million of them takes a third of the time.
     gc.disable()
-    source, survey, seen = source_of(data, skip_bad, columns), Survey(), Seen()
-    set_aside: list[Quarantined] = []
+    source, seen = source_of(data, skip_bad, columns), Seen()
     try:
         with reading(data) as progress:
             for part in parts(source, progress):
-                survey.add(part.items, part.lines, part.files)
+                take(part)
                 seen.add(part.items)
-                set_aside += part.quarantined
     finally:
         gc.enable()
     require_ordinary(part, [source], seen=seen)
-    description = survey.description(part.name, part.layout, part.sha256, set_aside, part.recognised)
-    return {
-        **description,
-        "read": list(map(asdict, part.recognised)),
-        "data": named_data(data, part, skip_bad),
-    }
+    return part
 
 
 def named_data(path: str, bench: "Loaded", skip_bad: bool) -> dict[str, Any]:
@@ -301,9 +325,11 @@ def rules_alone(data: str, columns: tuple[str, ...], skip_bad: bool, items_: boo
         bench, writer = loaded(data, skip_bad, columns=columns)
         scores = writer.features(table(bench.items))
         restricted = writer.access is not None
-    else:
+    elif items_:
         bench, restricted = items_of(data, skip_bad, columns), False
         scores = table(bench.items)
+    else:
+        scores, restricted = heuristics_of(data, skip_bad, columns), False
     if items_ and restricted:
         _refuse_text(bench.name, "--items names items")
     lines = plain_lines(scores) if restricted else rule_lines(scores)

@@ -161,7 +161,12 @@ def _guessed(raw: RawItem, key: str) -> int:
     lettered = any(letter_index(name) is not None for name in raw.labels)
     letter = letter_index(key) if in_order or not lettered else None
     readings = {at for at in (number, letter) if at is not None and 0 <= at < k}
-    readings |= set(_equal(key, raw.choices))
+    equal = _equal(key, raw.choices)
+    if len(equal) > 1 and readings <= set(equal):
+        raise ItemError(
+            f"key is the text of {len(equal)} identical choices; expected its place or letter, or choices that differ"
+        )
+    readings |= set(equal)
     if len(readings) == 1:
         return readings.pop()
     if len(readings) > 1:

@@ -35,6 +35,7 @@ from robustify.loaders.survey import find_defects
 
 PART = 16 << 20
 """Bytes of a part, up to the end of its last line."""
+_SPLITS = frozenset({"test", "dev", "val", "valid", "validation", "train", "eval", "data"})
 _SPLIT_SUFFIX = re.compile(r"_(test|dev|val|validation|train)$")
 
 
@@ -112,7 +113,7 @@ def _load(source: Source, base: str) -> Loaded:
         raise _refused(path.name, faults)
     files = (path.name,) * len(items)
     return Loaded(
-        name=source.name or (path.stem if source.hub is None else base),
+        name=source.name or (_called(path) if source.hub is None else base),
         layout=layout,
         items=tuple(items),
         lines=tuple(lines),
@@ -141,7 +142,7 @@ def _recognised(name: str, table: SourceTable, raw: RawItems, layout: str, sourc
     by_fields = raw.layout in BY_FIELDS
     fields = field_map(name, table, source.fields or FieldMap()) if by_fields else FieldMap()
     parts = fields.model_dump(exclude_defaults=True, exclude_none=True)
-    return Recognised(name, layout, parts, dict(Counter(map(key_form, raw.raws))))
+    return Recognised(name, layout, parts, dict(Counter(map(key_form, raw.raws))), raw.labelled)
 
 
 def _refused(name: str, faults: Sequence[Fault]) -> DataError:
@@ -193,6 +194,12 @@ def _base(source: Source) -> str:
     return _SPLIT_SUFFIX.sub("", _slug(Path(source.path).stem)) or "item"
 
 
+def _called(path: Path) -> str:
+    """The name of a benchmark in one file: the file's, with its folder's before one that names a split alone."""
+    folder = path.absolute().parent.name if path.stem.casefold() in _SPLITS else ""
+    return f"{folder}-{path.stem}" if folder else path.stem
+
+
 def _distinction(source: Source) -> str:
     """What distinguishes two sources of one name: the folder of a file, the split of a Hub dataset."""
     return _folder(source) if source.hub is None else _slug(source.split or source.files or "all")
@@ -224,7 +231,7 @@ def parts(
     path, base = Path(source.path), _base(source)
     digest, whole, ids, forms = hashlib.sha256(), Whole(), dict[int, int](), Counter[str]()
     faults: list[Fault] = []
-    layout, read, line, place, good = None, None, 1, 1, 0
+    layout, read, line, place, good, labelled = None, None, 1, 1, 0, 0
     with open_regular(path, follow=True) as file:
         while lines := file.readlines(size):
             data = b"".join(lines)
@@ -237,6 +244,7 @@ def parts(
             whole.add(raw.raws)
             read = read or _recognised(path.name, table, raw, raw.layout, source)
             forms.update(map(key_form, raw.raws))
+            labelled += raw.labelled
             items, places, wrong = _items(raw, source, base, ids)
             new = sorted([*table.faults, *raw.faults, *wrong], key=lambda fault: fault.line)
             faults += new
@@ -245,7 +253,7 @@ def parts(
             progress(len(data))
             if source.skip_bad or not faults:
                 yield Loaded(
-                    name=source.name or path.stem,
+                    name=source.name or _called(path),
                     layout=raw.layout,
                     items=tuple(items),
                     lines=tuple(places),
@@ -254,7 +262,7 @@ def parts(
                     sha256=digest.hexdigest(),
                     path=str(path),
                     files=(path.name,) * len(items),
-                    recognised=(replace(read, key_forms=dict(forms)),),
+                    recognised=(replace(read, key_forms=dict(forms), labelled=labelled),),
                 )
     whole.require(path.name)
     require_pinned(path.name, digest.hexdigest(), source.sha256)

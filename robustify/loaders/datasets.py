@@ -42,7 +42,7 @@ class BenchmarkLayout:
 
 
 def _fields(*names: str) -> Recognise:
-    return lambda cells: all(name in cells for name in names)
+    return lambda cells: all(cells.get(name) is not None for name in names)
 
 
 def _flat(
@@ -215,7 +215,7 @@ _INCORRECT = ("Incorrect Answer 1", "Incorrect Answer 2", "Incorrect Answer 3")
 OWN = BenchmarkLayout(
     "robustify",
     "Our own: `id stem choices key topic group`; the key is an index from 0, and an id must be there.",
-    _fields("id", "stem", "choices", "key"),
+    lambda cells: all(name in cells for name in ("id", "stem", "choices", "key")),
     _own,
 )
 LAYOUTS = (

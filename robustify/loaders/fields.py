@@ -8,7 +8,7 @@ import ast
 import json
 import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from string import ascii_lowercase
 
 from robustify.errors import DataError, ItemError
@@ -61,25 +61,35 @@ class AmbiguousError(DataError):
     """Fields that could be read in two ways, or a part of an item for which there is none."""
 
 
-def complete(fields: FieldMap, cells: Cells) -> FieldMap:
-    """`fields` with what it leaves out taken from the names of `cells`.
+def complete(fields: FieldMap, cells: Cells, absent: Collection[str] = ()) -> FieldMap:
+    """`fields` with what it leaves out taken from the names of `cells`; `absent`: those that are null in every row.
+
+    An id, a topic or a passage that `fields` calls null is left out.
 
     Raises:
         AmbiguousError: a part is missing, or two fields could be it. The message names the part.
     """
     taken = {fields.stem, fields.key, fields.id, fields.topic, fields.passage}
     names = [name for name in cells if name not in taken and not _is_choice(name, fields.choices)]
-    choices = fields.choices or _choices(names)
+    choices = fields.choices or _choices(names, absent)
     free = [name for name in names if not _is_choice(name, choices)]
-    stem = fields.stem or _only("stem", free, STEMS)
+    there = [name for name in free if name not in absent]
+    stem = fields.stem or _only("stem", there, STEMS)
+
+    def usual(part: str, said: str | None, ranks: Sequence[Sequence[str]]) -> str | None:
+        if part in fields.model_fields_set:
+            return said
+        # Another part of a large file may hold what is null in this one.
+        return _first((n for n in there if n != stem), ranks) or _first((n for n in free if n != stem), ranks)
+
     return FieldMap(
         stem=stem,
         choices=choices,
-        key=fields.key or _only("key", free, KEYS),
+        key=fields.key or _only("key", there, KEYS),
         key_is=fields.key_is,
-        id=fields.id or _first(free, IDS),
-        topic=fields.topic or _first(free, TOPICS),
-        passage=fields.passage or _first([name for name in free if name != stem], PASSAGES),
+        id=usual("id", fields.id, IDS),
+        topic=usual("topic", fields.topic, TOPICS),
+        passage=usual("passage", fields.passage, PASSAGES),
     )
 
 
@@ -91,7 +101,11 @@ def read_fields(cells: Cells, fields: FieldMap, *, literals: bool) -> RawItem:
     """
     choices, labels = choice_texts(cells, fields.choices or "choices", literals=literals)
     stem, passage = cell_text(cells, fields.stem or "stem"), ""
-    if fields.passage is not None and has(cells, fields.passage):
+    if (
+        fields.passage is not None
+        and has(cells, fields.passage)
+        and cell_value(cells, fields.passage) is not None
+    ):
         passage = cell_text(cells, fields.passage)
     raw = RawItem(
         stem=f"{passage}\n\n{stem}" if passage.strip() else stem,
@@ -159,11 +173,12 @@ def _only(part: str, names: Iterable[str], ranks: Sequence[Sequence[str]]) -> st
     return usual[0]
 
 
-def _choices(names: Sequence[str]) -> str | tuple[str, ...]:
-    usual = usual_names(names, CHOICES)
-    columns = choice_columns(names)
+def _choices(names: Sequence[str], absent: Collection[str]) -> str | tuple[str, ...]:
+    there = [name for name in names if name not in absent]
+    usual = usual_names(there, CHOICES)
+    columns = [series for series in choice_columns(names) if not set(series) <= set(absent)]
     if usual and not (columns and bare(usual[0]) not in CHOICES[0]):
-        return _only("choices", names, CHOICES)
+        return _only("choices", there, CHOICES)
     if len(columns) == 1:
         return columns[0]
     raise AmbiguousError(

@@ -14,6 +14,7 @@ from string import ascii_uppercase
 
 from robustify.errors import DataError, UsageError
 from robustify.loaders.answer_keys import BareNumbers
+from robustify.loaders.bare import bare_choices, bare_stems
 from robustify.loaders.datasets import LAYOUTS, NAMED_BY_READER, OWN, BenchmarkLayout
 from robustify.loaders.fields import KEYS, KNOWN_NAMES, AmbiguousError, bare, complete, read_fields, shape
 from robustify.loaders.loaded import FieldMap
@@ -40,17 +41,20 @@ BY_FIELDS = (
     "choice_columns",
 )
 EVERY = (*LAYOUTS, *NAMED_BY_READER, OWN)
-_LEAD, _TAIL = "Question: ", "\nAnswer:"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RawItems(KeptHere):
-    """The rows that a layout could read, as it read them, and the faults of the others."""
+    """The rows that a layout could read, as it read them, and the faults of the others.
+
+    `labelled`: of how many rows the labels inside their choices were taken off.
+    """
 
     layout: str
     rows: tuple[SourceRow, ...]
     raws: tuple[RawItem, ...]
     faults: tuple[Fault, ...]
+    labelled: int = 0
 
 
 def raw_items(
@@ -75,8 +79,9 @@ def read_rows(table: SourceTable, layout: str, read: Read) -> RawItems:
     made, faults = rows_or_faults(((row, row.cells) for row in table.rows), lambda _, cells: read(cells))
     raws = tuple(raw for _, raw in made)
     # What we wrote ourselves comes back exactly as it was.
-    bare = raws if layout == OWN.name else bare_stems(raws)
-    return RawItems(layout, tuple(row for row, _ in made), bare, tuple(faults))
+    own = raws if layout == OWN.name else bare_choices(bare_stems(raws))
+    labelled = sum(one.choices is not two.choices for one, two in zip(raws, own, strict=True))
+    return RawItems(layout, tuple(row for row, _ in made), own, tuple(faults), labelled)
 
 
 def chosen_layout(
@@ -153,8 +158,11 @@ def field_map(name: str, table: SourceTable, said: FieldMap) -> FieldMap:
     # The first rows may be bad ones: the fields are taken from the names that most rows have.
     common = Counter(tuple(row.cells) for row in table.rows[:ROWS_LOOKED_AT]).most_common(1)[0][0]
     first = next(row.cells for row in table.rows if tuple(row.cells) == common)
+    looked_at = [row.cells for row in table.rows[:ROWS_LOOKED_AT]]
+    nothing = (None, "") if table.literals else (None,)
+    absent = {column for column in common if all(cells.get(column) in nothing for cells in looked_at)}
     try:
-        return complete(said, first)
+        return complete(said, first, absent)
     except AmbiguousError as error:
         raise DataError(
             f"{name}: holds no items of a known layout ({error}); {_columns(table)}; expected it "
@@ -169,26 +177,13 @@ def _columns(table: SourceTable) -> str:
     # object may be keyed by its question. So names are shown only where they are plainly names: single words of which
     # one is a usual name, or a few words each of which two are.
     known = sum(bare(name) in KNOWN_NAMES for name in names)
-    if all(re.fullmatch(r"#?[A-Za-z_][\w.\-]{0,39}", name) for name in names):
+    if all(re.fullmatch(r"#?[A-Za-z_][\w.@:/+-]{0,59}", name) for name in names):
         shown = known > 0 or not table.literals
     else:
         shown = known > 1 and all(map(name_like, names))
     if not shown:
         return f"found {what}: {len(names)} (names not shown: they may be text of an item)"
     return f"found the {what} {', '.join(names)}"
-
-
-def bare_stems(raws: Sequence[RawItem]) -> tuple[RawItem, ...]:
-    """The same without `Question: ` before or `Answer:` after the stem, where every stem of the file has it.
-
-    They belong to somebody's prompt, and ours has its own.
-    """
-    lead = _LEAD if all(raw.stem.startswith(_LEAD) for raw in raws) else ""
-    stems = [raw.stem.removeprefix(lead) for raw in raws]
-    tail = _TAIL if all(stem.endswith(_TAIL) for stem in stems) else ""
-    if not lead and not tail:
-        return tuple(raws)
-    return tuple(replace(raw, stem=stem.removesuffix(tail)) for raw, stem in zip(raws, stems, strict=True))
 
 
 class Whole:

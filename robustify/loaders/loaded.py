@@ -11,7 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from robustify.item import Item
 
@@ -23,7 +29,8 @@ class FieldMap(BaseModel):
     """The names of the fields that make an item. What is left out is recognised by its usual names.
 
     `choices` is one field that holds a list, or a list of fields that hold one choice each. A dot steps into
-    an object (`question.stem`). `passage` is a text that several stems share; it is put before the stem.
+    an object (`question.stem`). `passage` is a text that several stems share; it is put before the stem. An id, a topic
+    or a passage that is said to be null is left out; a dump holds what was said alone, so that it says the same again.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
@@ -35,6 +42,10 @@ class FieldMap(BaseModel):
     key_is: KeyKind = "auto"
     topic: str | None = None
     passage: str | None = None
+
+    @model_serializer(mode="wrap")
+    def _as_said(self, dumped: SerializerFunctionWrapHandler) -> dict[str, object]:
+        return {name: value for name, value in dumped(self).items() if name in self.model_fields_set}
 
 
 _REPO = re.compile(r"[\w.-]+/[\w.-]+")
@@ -126,13 +137,15 @@ class Quarantined:
 class Recognised:
     """How one file was read: its layout, which field is which, and how its keys are written {form: rows}.
 
-    `fields` is empty for a layout whose field names are its own.
+    `fields` is empty for a layout whose field names are its own. `labelled`: rows whose choices had labels of their own
+    ("(A) red"), which were taken off.
     """
 
     file: str
     layout: str
     fields: Mapping[str, object]
     key_forms: Mapping[str, int]
+    labelled: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html.entities import html5
 from math import fsum
-from string import ascii_lowercase
 
 from robustify.item import Item, folded, unspaced
+from robustify.loaders.bare import own_labels
 from robustify.loaders.loaded import Defect, Loaded, Quarantined, Recognised
 
 FEWEST_FOR_NOTE = 20
@@ -25,9 +25,7 @@ _UNSEEN = re.compile(
 """Blanks of all scripts, and characters that show nothing (Unicode: White_Space, Default_Ignorable, U+2800)."""
 _CONTROLS = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069]")
 """Control characters, and those that turn the direction of the text (Unicode: Cc without blanks, Bidi_Control)."""
-_OWN_LABEL = re.compile(r"\s*\(?([a-z]|[0-9]{1,2})[.):]\s", re.IGNORECASE)
 _ENTITY = re.compile(r"&(#[0-9]{1,7}|#x[0-9a-f]{1,6}|[a-z][a-z0-9]{1,31});", re.IGNORECASE)
-_LABELS = [*zip(ascii_lowercase, map(str, range(26)), map(str, range(1, 27)), strict=True)]
 
 
 class Survey:
@@ -140,6 +138,11 @@ class Survey:
             )
         for kind, n in sorted(self._odd.items()):
             yield f"{n:,} of {self.n:,} items {_ODD[kind]}"
+        if labelled := sum(one.labelled for one in read):
+            yield (
+                f'{labelled:,} rows have labels inside their options such as "(A) ", which were taken off: ours are '
+                "written before the options in the order in which they are shown"
+            )
 
 
 _ODD = {
@@ -182,10 +185,8 @@ def _kinds(item: Item, texts: Sequence[str]) -> Iterator[str]:
 
 def _written_oddly(item: Item) -> Iterator[str]:
     choices = item.choices
-    if _OWN_LABEL.match(choices[0]):
-        labels = [match and match[1].lower() for match in map(_OWN_LABEL.match, choices)]
-        if None not in labels and tuple(labels) in {*zip(*_LABELS[: item.k], strict=True)}:
-            yield "labels"
+    if own_labels(choices):
+        yield "labels"
     whole = "\n".join((item.stem, *choices))
     if "&" in whole and _has_entity(whole):
         yield "entities"

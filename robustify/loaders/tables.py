@@ -24,6 +24,7 @@ _HEADER_WORDS = {"id", "question", "stem", "query", "prompt", "choices", "option
     *("answer", "key", "label", "gold", "target")
 }
 _BLOCK_KEY = re.compile(r"\s*[a-dA-D]\s*")
+_MARKER = re.compile(r"\s*([a-dA-D])(?:\s*[.:)]\s*|\s+(?=[A-Z]))")
 BLOCK_LINES = 7
 
 
@@ -156,8 +157,8 @@ def in_blocks(text: str) -> bool:
 def block_rows(text: str) -> SourceTable:
     """One row a block (LogiQA: blank, letter, context, question, four options): key, context, question, options.
 
-    The order of the lines says which option is which; the letters inside them are often mangled. A block of
-    another size is a fault.
+    Where the options have the letters A to D, one each, these say which is which; else the order of the lines does,
+    because letters are often mangled. A block of another size is a fault, and so is a letter off its line.
     """
     lines = ["", *(line.rstrip("\r") for line in text.split("\n"))]
     starts = [
@@ -174,17 +175,34 @@ def block_rows(text: str) -> SourceTable:
             faults.append(Fault(start, reason))
         elif any(map(undecoded, block)):
             faults.append(Fault(start, NOT_UTF8))
+        elif (options := _options(block[3:])) is None:
+            faults.append(
+                Fault(start, "an option's letter is not that of its line; expected A to D, one each")
+            )
         else:
-            options = [_unlettered(line, letter) for line, letter in zip(block[3:], "ABCD", strict=True)]
             cells = {"key": block[0].strip(), "context": block[1], "question": block[2], "options": options}
             rows.append(SourceRow(start, place, cells))
     return SourceTable(tuple(rows), tuple(faults), layout="logiqa")
 
 
+def _options(lines: Sequence[str]) -> list[str] | None:
+    """The options in the order of their letters, without them; None where a letter contradicts the order."""
+    marks = [_MARKER.match(line) for line in lines]
+    letters = [mark[1].upper() if mark else "" for mark in marks]
+    if sorted(letters) == list("ABCD"):
+        lines = [lines[letters.index(letter)] for letter in "ABCD"]
+    else:
+        clear = [a if mark and mark[0].strip()[1:] else "" for mark, a in zip(marks, letters, strict=True)]
+        off = [a for a, own in zip(clear, "ABCD", strict=True) if a not in ("", own)]
+        if any(clear.count(a) == 1 for a in off):
+            return None
+    return [_unlettered(line, letter) for line, letter in zip(lines, "ABCD", strict=True)]
+
+
 def _unlettered(line: str, letter: str) -> str:
     """An option without its letter: at the front, or where a translation has moved it into the sentence."""
-    front = re.match(rf"\s*[{letter}{letter.lower()}](?:\s*[.:)]\s*|\s+(?=[A-Z]))", line)
-    if front:
+    front = _MARKER.match(line)
+    if front and front[1].upper() == letter:
         return line[front.end() :].strip()
     inside = re.findall(rf"\b{letter}\.", line)
     return re.sub(rf"\b{letter}\.\s*", "", line).strip() if len(inside) == 1 else line.strip()

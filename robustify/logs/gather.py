@@ -20,8 +20,10 @@ from robustify.logs.match import (
     Catalogue,
     Gathered,
     MatchedItem,
+    OtherItemError,
     answer_rows,
     bare_row,
+    of_item,
     refuse_repeats,
     table_in_order,
     unanswered_notes,
@@ -37,26 +39,32 @@ MatchedRow = tuple[Log, LogReply, MatchedItem]
 @dataclass(slots=True)
 class MatchCounts:
     """Counts of the matching: by what rows were matched, how many items of a log have another key in the data,
-    how many rows of a file were matched, and those that were not.
+    how many rows of a file were matched, and those that were not; by line those that contradict the item of their id.
     """
 
     by: Counter[str] = field(default_factory=Counter)
     other_key: Counter[str] = field(default_factory=Counter)
     matched: Counter[str] = field(default_factory=Counter)
     set_aside: list[Quarantined] = field(default_factory=list)
+    contradicting: list[str] = field(default_factory=list)
 
 
-def gather(logs: Sequence[Log], bench: Loaded | None) -> Gathered:
+def gather(logs: Sequence[Log], bench: Loaded | None, *, skip_bad: bool = False) -> Gathered:
     """The items and answers of these logs; `bench` says what the items are, else the logs' own text does.
 
+    `skip_bad`: rows that contradict the item of their id are set aside, as rows of no item are.
+
     Raises:
-        DataError: a log that shows no item, two logs of one run, or rows without text that do not align.
+        DataError: a log that shows no item, rows that contradict the item of their id, two logs of one run, or rows
+            without text that do not align.
     """
     if bench is None and not any(reply.item.choices for log in logs for reply in log.replies):
         return _gather_textless(logs)
     catalogue = Catalogue(bench.items if bench else (), grows=bench is None)
     counts = MatchCounts()
     rows = [row for log in logs for row in _matched(log, catalogue, counts)]
+    if counts.contradicting and not skip_bad:
+        raise DataError.gather(counts.contradicting)
     _require_matches(logs, counts, bench)
     refuse_repeats((log, reply, catalogue.items[match.at].id, match.order) for log, reply, match in rows)
     items = tuple(catalogue.items[at] for at in sorted({match.at for _, _, match in rows}))
@@ -82,13 +90,16 @@ def _matched(log: Log, catalogue: Catalogue, counts: MatchCounts) -> Iterator[Ma
         asking = (log.file, reply.model, reply.view, reply.template)
         try:
             match = catalogue.find(reply.item, asking, log.task, blind=reply.view in BLIND)
+            whole = of_item(reply, catalogue.items[match.at])
         except ItemError as error:
             counts.set_aside.append(Quarantined(reply.line, str(error), log.file))
+            if isinstance(error, OtherItemError):
+                counts.contradicting.append(f"{log.file}:{reply.line}: {error}")
             continue
         counts.by[match.by] += 1
         counts.matched[log.file] += 1
         counts.other_key[log.file] += _has_other_key(reply, catalogue.items[match.at])
-        yield log, reply, match
+        yield log, whole, match
 
 
 def _has_other_key(reply: LogReply, item: Item) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 
 from robustify.errors import ItemError
 from robustify.item import FEWEST, MOST
-from robustify.loaders.layouts import bare_stems
+from robustify.loaders.bare import bare_stems
 from robustify.loaders.rows import Cells, RawItem, SourceTable, cell_value, has, rows_or_faults
 from robustify.logs.checked_names import Name, as_label, path_name
 from robustify.logs.log import Log, LoggedItem, LogOptions, LogReply, plain_model

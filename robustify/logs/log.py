@@ -26,14 +26,15 @@ class LogOptions:
 
     `view`: how the items were asked. `model`: whose replies these are. `filter`: which of lm-eval's filters or
     of Inspect's scorers. `columns`: for each part of a row the column (or columns) that holds it, with `=`
-    before a value that is the same in every row. `keyed`: keys come from the benchmark's own file. `skip_bad`: set
-    unreadable rows aside.
+    before a value that is the same in every row. `pick_columns`: columns that hold picks in another table of this import.
+    `keyed`: keys come from the benchmark's own file. `skip_bad`: set unreadable rows aside.
     """
 
     view: View | None = None
     model: str | None = None
     filter: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
+    pick_columns: frozenset[str] = frozenset()
     keyed: bool = False
     skip_bad: bool = False
 
@@ -57,8 +58,8 @@ class LogOptions:
 class LoggedItem(KeptHere):
     """An item as a log shows it: its text, where the log has any, and its key, where the log says so.
 
-    `k` choices; `choices` are empty where there is no text. `name` is what the log calls the item, `id` the
-    item's own id, "" for none. `topic` and `group` as in `Item`.
+    `k` choices, 0 where the item of its id says how many; `choices` are empty where there is no text. `name` is what
+    the log calls the item, `id` the item's own id, "" for none. `topic` and `group` as in `Item`.
     """
 
     k: int
@@ -97,7 +98,8 @@ class LogReply(KeptHere):
 class Log(KeptHere):
     """One file: its replies, the rows that could not be read, and what it says of its own making.
 
-    `facts` (a task's name, versions, dtype) describe every model of the log. `templates`: sha256 by
+    `facts` (a task's name, versions, dtype) describe every model of the log. `guessed`: the columns of a table that were
+    taken for models' picks by their cells alone. `templates`: sha256 by
     "view/name" of the templates of ours that all its prompts are. `notes` say what was assumed, without
     the file's name.
     """
@@ -111,6 +113,7 @@ class Log(KeptHere):
     facts: Mapping[str, Name] = field(default_factory=dict)
     templates: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    guessed: frozenset[str] = frozenset()
 
 
 def logged_items(

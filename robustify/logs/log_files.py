@@ -92,16 +92,20 @@ def read_logs(logs: Sequence[LogPath], options: LogOptions) -> list[Log]:
     if twice:
         raise UsageError(f"{twice[0]}: is named twice; expected each log once")
     names = Counter(log.path.name for log in logs)
-    read = [
-        replace(
-            read_log(
-                log.path,
-                replace(options, model=log.model or options.model, view=log.view or options.view),
-            ),
-            file=log.path.name if names[log.path.name] == 1 else f"{at}/{log.path.name}",
+
+    def read_one(at: int, log: LogPath, columns: frozenset[str]) -> Log:
+        own = replace(
+            options, model=log.model or options.model, view=log.view or options.view, pick_columns=columns
         )
-        for at, log in enumerate(logs, start=1)
-    ]
+        file = log.path.name if names[log.path.name] == 1 else f"{at}/{log.path.name}"
+        return replace(read_log(log.path, own), file=file)
+
+    read = [read_one(at, log, frozenset()) for at, log in enumerate(logs, start=1)]
+    # A model whose picks are unreadable in one table is known by its column in the others: it did not answer there.
+    columns = frozenset().union(*(log.guessed for log in read))
+    for at, (path, log) in enumerate(zip(logs, read, strict=True)):
+        if log.guessed and log.guessed != columns:
+            read[at] = read_one(at + 1, path, columns)
     strange = sorted(set(options.columns) - set(FieldMap.model_fields))
     if strange and all(log.kind != PICKS for log in read):
         raise UsageError(f"--map {strange[0]}: is for tables of picks, and none is given; leave it out")

@@ -37,6 +37,10 @@ class MatchedItem:
     by: str = "content"
 
 
+class OtherItemError(ItemError):
+    """A row says something of the item it names that is not so."""
+
+
 class Catalogue:
     """Items by their content. `grows`: an item that is not here yet is added, not refused."""
 
@@ -60,6 +64,7 @@ class Catalogue:
         A second row of one asking finds its item too; `refuse_repeats` refuses it.
 
         Raises:
+            OtherItemError: the item of this id has another key or number of choices.
             ItemError: no such item, or one that cannot be distinguished from another.
         """
         match = self._by_text(logged, asking, task, blind) if logged.choices else self._by_id(logged)
@@ -105,10 +110,10 @@ class Catalogue:
         if at is None:
             raise ItemError("no item of the data has this id, and the row has no text to be matched by")
         item = self.items[at]
-        if logged.k != item.k or logged.key not in (None, item.key):
-            raise ItemError(
-                "has another key or number of choices than the item of its id; expected the same, as the row has "
-                "no text"
+        what = "number of choices" if logged.k not in (0, item.k) else "key"
+        if what != "key" or logged.key not in (None, item.key):
+            raise OtherItemError(
+                f"has another {what} than the item of its id; expected the same, as the row has no text to be matched by"
             )
         return MatchedItem(at, own(item.k), "id")
 
@@ -215,6 +220,20 @@ def answer_rows(reply: LogReply, item: Item, order: Order) -> Iterator[Answer]:
             item.id, view, reply.model, order, template, item.key, scores,
             ranked_by=per_char, n_chars=chars, n_bytes=sizes,
         )  # fmt: skip
+
+
+def of_item(reply: LogReply, item: Item) -> LogReply:
+    """A reply to this item where its log did not know of how many choices: what it names is one of these, or nothing.
+
+    Raises:
+        OtherItemError: it has another number of scores.
+    """
+    if reply.item.k:
+        return reply
+    if len(reply.scores) not in (0, item.k):
+        raise OtherItemError(f"has {len(reply.scores)} scores, but the item of its id {item.k} choices")
+    there = reply.pick is not None and reply.pick < item.k
+    return replace(reply, pick=reply.pick if there else None)
 
 
 def bare_row(reply: LogReply, item: str, key: int, order: Order) -> Answer:

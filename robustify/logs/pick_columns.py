@@ -5,7 +5,7 @@ the mapping to write.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
@@ -44,8 +44,8 @@ class PickColumns:
     """`picks`: by model the column of its picks, with "" for a table that names the model in each row.
 
     `parts`: the column of every other part that the table has (`=value` where it is the same everywhere);
-    `choices` the column or columns of the choices. `scores` and `correct` by model, as `picks`. `note` says
-    what was taken for a model's picks by its cells alone.
+    `choices` the column or columns of the choices. `scores` and `correct` by model, as `picks`. `guessed`: what was taken
+    for a model's picks by its cells alone; `note` says so, and what was not although some of its cells are letters.
     """
 
     picks: Mapping[Name, str]
@@ -53,6 +53,7 @@ class PickColumns:
     choices: str | tuple[str, ...] | None
     scores: Mapping[Name, tuple[str, ...]]
     correct: Mapping[Name, str]
+    guessed: frozenset[str] = frozenset()
     note: str = ""
 
 
@@ -103,7 +104,8 @@ def pick_columns(file: str, table: SourceTable, options: LogOptions) -> PickColu
     }
     parts |= {part: said[part] for part in ("first",) if part in said}
     free = [n for n in free if n not in parts.values()]
-    picks, note = _picks(file, table.rows, said.get("pick") or _usual(file, "pick", free), free)
+    mapped = said.get("pick") or _usual(file, "pick", free)
+    picks, note = _picks(file, table.rows, mapped, free, options.pick_columns)
     if not picks:
         raise DataError(
             f"{file}: no column holds picks; {_shown(names)}; expected a log of lm-eval, Inspect or lighteval, or "
@@ -115,6 +117,7 @@ def pick_columns(file: str, table: SourceTable, options: LogOptions) -> PickColu
         choices=choices,
         scores={m: tuple(_of(m, c) for c in parts["scores"].split(",")) for m in picks if "scores" in parts},
         correct={m: _of(m, parts["correct"]) for m in picks if "correct" in parts},
+        guessed=frozenset(picks.values() if note else ()),
         note=note,
     )
 
@@ -160,20 +163,32 @@ def _usual(file: str, part: str, names: Sequence[str]) -> str | None:
 
 
 def _picks(
-    file: str, rows: Sequence[SourceRow], said: str | None, free: Sequence[str]
+    file: str, rows: Sequence[SourceRow], said: str | None, free: Sequence[str], also: Collection[str]
 ) -> tuple[dict[Name, str], str]:
-    """By model the column of its picks, and a note where the cells alone say so."""
+    """By model the column of its picks, and a note where the cells alone say so; `also`: columns that another table has."""
     names = list(rows[0].cells)
     if said is not None and not {"*", ","} & set(said):
         return {NOTHING: said}, ""
     patterns, among = (said, names) if said is not None else (_OF_A_MODEL, free)
     if named := [(_model_of(patterns, name), name) for name in _expanded(patterns, among)]:
         return _by_model(file, named, names), ""
-    lettered = [name for name in free if mostly_letters(row.cells.get(name) for row in rows)]
+    lettered = [name for name in free if name in also or mostly_letters(row.cells.get(name) for row in rows)]
     if not lettered:
         return {}, ""
     picks = _by_model(file, [(name, name) for name in lettered], names)
-    return picks, f"columns taken for models' picks, as most of their cells are letters: {', '.join(picks)}"
+    note = f"columns taken for models' picks, as most of their cells are letters: {', '.join(picks)}"
+    known = headings(names)
+    partly = [
+        name
+        for name in free
+        if name not in lettered and any(mostly_letters([row.cells.get(name)]) for row in rows)
+    ]
+    if partly:
+        note += (
+            f"; not taken, as few of their cells are letters: {listed(partly, known)} (--map pick=NAME,NAME if they "
+            "hold picks)"
+        )
+    return picks, note
 
 
 def _by_model(file: str, found: Sequence[tuple[str, str]], names: Sequence[str]) -> dict[Name, str]:

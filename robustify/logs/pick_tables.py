@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from robustify.errors import DataError, ItemError, UsageError
-from robustify.item import FEWEST, MOST
+from robustify.item import FEWEST, MOST, unspaced
 from robustify.loaders.fields import choice_texts
 from robustify.loaders.rows import (
     Cells,
@@ -56,8 +56,8 @@ LEAST = 1e-12
 class TableReading:
     """How one table is read: its columns, how they name a choice, and what no row says.
 
-    `k` and `view` stand where no column does; `words` gives the view of each word of the view column, `models` and
-    `topics` the names in those columns.
+    `k` and `view` stand where no column does (`k` 0: the item of a row's id says how many choices it has); `words` gives
+    the view of each word of the view column, `models` and `topics` the names in those columns.
     `literals`: lists may be written out in a cell. `probable`: scores are probabilities.
     """
 
@@ -101,6 +101,7 @@ def read_picks(file: str, table: SourceTable, sha256: str, options: LogOptions) 
         replies=tuple(reply for _, replies in made for reply in replies),
         faults=(*table.faults, *faults),
         notes=tuple(note for note in (columns.note, *notes) if note),
+        guessed=columns.guessed,
     )
 
 
@@ -113,7 +114,9 @@ def _reading(
     picks = [cells.get(column) for cells in rows for column in columns.picks.values()]
     by_key, by_pick = naming(file, keys, picks, columns.parts.get("first", ""))
     k, counted = None, ""
-    if columns.choices is None and "k" not in columns.parts:
+    if options.keyed and columns.choices is None and "id" in columns.parts:
+        k = 0
+    elif columns.choices is None and "k" not in columns.parts:
         places = ([by_key.place(c, MOST, ()) for c in keys], [by_pick.place(c, MOST, ()) for c in picks])
         k = _furthest(file, *places)
         counted = f"every item was taken to have {k} choices, as many as its keys name (--map k==N)"
@@ -221,7 +224,7 @@ def _replies(
             raise ItemError("no model is named, or by no name; expected whose pick it is")
         rows_so_far[model, view] += 1
         named = item if item.name else replace(item, name=as_label(f"#{rows_so_far[model, view]}"))
-        pick = reading.picks.place(cells.get(column), item.k, item.choices)
+        pick = reading.picks.place(cells.get(column), item.k or MOST, item.choices)
         scores = _scores(cells, columns.scores.get(name, ()), item.k, reading.probable)
         _require_agreement(cells, columns.correct.get(name), item, pick, scores)
         yield LogReply(row.line, model, view, KIND, named, pick, scores, reason="names no choice, or several")
@@ -234,14 +237,16 @@ def _item(cells: Cells, reading: TableReading) -> LoggedItem:
         choices, _ = choice_texts(cells, reading.columns.choices, literals=reading.literals)
     counted = whole_number(_said(cells, parts["k"])) if "k" in parts else None
     k = len(choices) or counted or reading.k or 0
-    if not FEWEST <= k <= MOST:
+    if not FEWEST <= k <= MOST and (k or reading.k != 0):
         raise ItemError(f"{k} choices; expected {FEWEST} to {MOST} (say how many: --map k=NAME or k==N)")
     key = None
     if "key" in parts:
         said = _key(cells, reading.columns)
-        key = reading.keys.place(said, k, choices)
+        key = reading.keys.place(said, k or MOST, choices)
         if key is None:
-            raise ItemError(f"key is {json_kind(said)} that names none of {k} choices, or several")
+            same = sum(unspaced(choice) == unspaced(str(said)) for choice in choices)
+            which = f"names {same} identical choices" if same > 1 else f"names none of {k or MOST} choices"
+            raise ItemError(f"key is {json_kind(said)} that {which}")
     name = as_label(cell_label(cells, parts.get("id")))
     topic = reading.topics.get(_said_label(cells, parts.get("topic")), NOTHING)
     stem = cell_text(cells, parts["stem"]) if "stem" in parts and choices else ""
@@ -276,7 +281,7 @@ def _number(value: object) -> float | None:
 
 def _scores(cells: Cells, names: Sequence[str], k: int, probable: bool) -> tuple[float, ...]:
     values = _numbers(cells, names)
-    if len(values) != k:
+    if not names or len(values) != (k or len(values)):
         return ()
     return tuple(math.log(max(v, LEAST)) if probable else v for v in values)
 

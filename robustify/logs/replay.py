@@ -113,7 +113,7 @@ def replayed(model: ReplayModel, bench: Loaded) -> Replayed:
         UsageError, DataError: as the logs' readers say, or the logs hold several models and none of this name.
     """
     logs = _read(model)
-    gathered = gather(logs, bench)
+    gathered = gather(logs, bench, skip_bad=model.skip_bad)
     missing = list(_missing(model.name, gathered.answers, bench.items))
     notes = [*dict.fromkeys(note for log in logs for note in log.notes), *gathered.notes]
     facts = {

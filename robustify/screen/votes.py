@@ -271,7 +271,11 @@ def _confident(answers: Answers, confidence: float, index: ItemIndex) -> Ints:
         np.nanmax(np.pad(block.scores, ((0, 0), (0, 1)), constant_values=-np.inf), axis=1),
         np.nan,
     )
-    sure = (np.exp(top) >= confidence) & (block.tie == 1)
+    # Of two choices the better one has always a half. So a pick must also be as many times as probable as the mean of
+    # the others as one of this confidence is among four choices.
+    p, odds = np.exp(top), 3 * confidence / max(1 - confidence, 1e-12)
+    clear = p * (block.k - 1) >= odds * (1 - p) * (1 - 1e-9)
+    sure = (p >= confidence) & clear & (block.tie == 1)
     vote = np.where(block.pick < 0, UNANSWERED, np.where(sure, block.pick, TIED)).astype(np.float64)
     pick = index.spread(block, vote)
     return np.where(np.isnan(pick), UNANSWERED, pick).astype(np.int64)

@@ -6,7 +6,7 @@ and missing from n on the way out.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -43,8 +43,8 @@ def rate(credit: Floats, groups: Ints | None = None) -> Rate:
     """The mean of credits in [0, 1], (n,), with a Wilson interval; NaN (unanswered) is left out of n.
 
     With `groups` (n,) of items that hang together the interval rests on `effective_size`, and is None where that is.
-    With shared credit (1/t) the interval is Wilson's on the sum, which is wider than need be: a credit
-    strictly between 0 and 1 varies less than a coin of the same mean.
+    With shared credit (1/t) the interval is Wilson's on the sum, which is wider than need be where many items share it:
+    a credit strictly between 0 and 1 varies less than a coin of the same mean (`shared_rate` knows which are shared).
     """
     there = ~np.isnan(credit)
     answered = credit[there]
@@ -54,6 +54,37 @@ def rate(credit: Floats, groups: Ints | None = None) -> Rate:
     mean = float(answered.mean())
     size = effective_size(answered, None if groups is None else groups[there])
     return Rate(mean, n, None if size is None else wilson(mean * size, size))
+
+
+def shared_rate(credit: Floats, tie: Ints, k: Ints) -> Rate:
+    """The mean of credits that t of k choices share, (n,) each: 1/t where the key is among the t best, else 0."""
+    code = tie * 2 + (tie < k)
+    counts = {
+        (c // 2, bool(c % 2)): (int(np.count_nonzero(code == c)), int(np.count_nonzero(credit[code == c])))
+        for c in np.unique(code).tolist()
+    }
+    return rate_of_shares(counts)
+
+
+def rate_of_shares(counts: Mapping[tuple[int, bool], tuple[int, int]]) -> Rate:
+    """The same of counts: by t, and whether the item has other choices too, the items and those with credit.
+
+    Wilson's interval of each number t of sharers, put together by MOVER (Zou and Donner 2008): the distances of the sum's
+    limits from it are the roots of the summed squares of its parts'. An item that all of its choices share has credit 1/k
+    whatever its key is, and adds none. Where nothing is shared it is Wilson's interval, as in `rate`.
+    """
+    n = sum(items for items, _ in counts.values())
+    if n == 0:
+        return Rate(None, 0, None)
+    mean, below, above = math.fsum(won / t for (t, _), (_, won) in counts.items()) / n, 0.0, 0.0
+    if set(counts) == {(1, True)}:
+        return Rate(mean, n, wilson(mean * n, n))
+    for (t, others), (items, won) in counts.items():
+        if others:
+            low, high = wilson(won, items)
+            below += (items / (n * t) * (won / items - low)) ** 2
+            above += (items / (n * t) * (high - won / items)) ** 2
+    return Rate(mean, n, (max(0.0, mean - math.sqrt(below)), min(1.0, mean + math.sqrt(above))))
 
 
 def effective_size(credit: Floats, groups: Ints | None = None, level: float = 0.95) -> float | None:

@@ -54,7 +54,7 @@ def import_logs(
     bench = load_many([Source(path=str(path), skip_bad=options.skip_bad) for path in data]) if data else None
     with _no_collector():
         read = read_logs(logs, options)
-        gathered = gather(read, bench)
+        gathered = gather(read, bench, skip_bad=options.skip_bad)
         _require_ordinary(logs, data, read, gathered, name)
         # Picks without scores tie wherever voters differ, and a ranking says nothing of ties.
         settings = {"screen.criterion": "unanimous", **(overrides or {})}

@@ -411,7 +411,7 @@ def labelled(*labels: str) -> dict[str, list[str]]:
 KEYS: dict[str, tuple[object, object, str]] = {
     "letter out of range": (AB, "C", "key C, but only 2 choices (A to B)"),
     "text of no choice": (AB, "ZQX c", "key is neither an index, nor a letter"),
-    "text of two": (["ZQX a", "ZQX a", "b"], "ZQX a", "key can be read in two ways"),
+    "text of two": (["ZQX a", "ZQX a", "b"], "ZQX a", "key is the text of 2 identical choices"),
     "empty": (AB, " ", "key is empty"),
     "label of no choice": (labelled("1", "2"), "3", "key 3, but only 2 choices"),
     "number that is no label": (labelled("1", "2"), 0, "key is none of the 2 labels"),

@@ -376,7 +376,124 @@ LOGIQA = [
 ]
 
 
-def test_logiqa_blocks_trust_the_order_of_lines_and_not_their_letters(write: Write) -> None:
+def blocks(*options: str, key: str = "b") -> str:
+    return "\n".join(["", key, "A lamp story.", "Which follows?", *options])
+
+
+@pytest.mark.parametrize(
+    ("options", "choices"),
+    [
+        (("A.one", "C.three", "B.two", "D.four"), ("one", "two", "three", "four")),
+        (("d) four", "c) three", "b) two", "a) one"), ("one", "two", "three", "four")),
+        # Not every option has its letter, or one stands twice: mangled letters say nothing against the lines.
+        (("A.one", "two", "C.three", "D.four"), ("one", "two", "three", "four")),
+        (("A.one", "B.two", "B.three", "D.four"), ("one", "two", "B.three", "four")),
+    ],
+)
+def test_the_letters_of_a_block_win_over_the_order_of_its_lines(
+    write: Write, options: tuple[str, ...], choices: tuple[str, ...]
+) -> None:
+    item = one(write("Eval.txt", blocks(*options)))
+    assert (item.choices, item.key) == (choices, 1)
+
+
+def test_a_block_with_a_letter_off_its_line_is_refused(write: Write) -> None:
+    path = write("Eval.txt", blocks("A.one", "C.three", "two", "D.four"))
+    with pytest.raises(DataError, match=r"Eval\.txt:2: an option's letter is not that of its line"):
+        load(Source(path=str(path)))
+
+
+SHUFFLED = ["(A) red", "(C)long blue", "(B) green", "(D) grey"]
+
+
+@pytest.mark.parametrize(
+    ("options", "answer", "expected"),
+    [
+        (["(A) red", "(B)long green", "(C) blue"], "B", (("red", "long green", "blue"), 1)),
+        (["a. red", "b.long green", "c) blue"], 2, (("red", "long green", "blue"), 2)),
+        (["1) red", "2) green", "3) blue"], "2) green", (("red", "green", "blue"), 1)),
+        (SHUFFLED, "B", (("red", "long blue", "green", "grey"), 2)),
+        (SHUFFLED, "(c)", (("red", "long blue", "green", "grey"), 1)),
+        (SHUFFLED, 1, (("red", "long blue", "green", "grey"), 1)),
+        (["1.5 m", "2.5 m", "3.5 m"], 0, (("1.5 m", "2.5 m", "3.5 m"), 0)),
+        (["A.D.", "B.C."], "B", (("A.D.", "B.C."), 1)),
+        (["A.", "B.", "C. or both"], "B", (("A.", "B.", "C. or both"), 1)),
+    ],
+)
+def test_labels_inside_the_choices_are_taken_off_and_a_letter_means_its_label(
+    write: Write, options: list[str], answer: object, expected: tuple[tuple[str, ...], int]
+) -> None:
+    item = one(write("a.jsonl", lines([{"question": "Which lamp?", "options": options, "answer": answer}])))
+    assert (item.choices, item.key) == expected
+
+
+def test_labels_that_some_rows_have_are_left_and_those_taken_off_are_noted(write: Write) -> None:
+    rows = [{"question": f"Lamp {n}?", "options": SHUFFLED, "answer": "B"} for n in range(3)]
+    notes = described_file(write("a.jsonl", lines(rows)))
+    assert "3 rows have labels inside their options" in notes
+    loaded = load(Source(path=str(write("b.jsonl", lines([*rows, {**rows[0], "options": COLOURS}])))))
+    assert loaded.items[0].choices == tuple(SHUFFLED)
+    assert "3 of 4 items have options that begin with labels" in str(describe(loaded)["notes"])
+
+
+def described_file(path: Path) -> str:
+    return str(describe(load(Source(path=str(path))))["notes"])
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"answer": None, "label": 2}, {}),
+        ({"answer": 2, "passage": None}, {}),
+        ({"answer": 2, "goal": None, "sol1": None, "sol2": None, "label": None}, {}),
+        ({"answer": 2, "A": None, "B": None}, {}),
+        ({"answer": 2, "passage": "A story."}, {"passage": None}),
+        ({"answer": 2, "topic": None, "subject": "lamps"}, {}),
+    ],
+)
+def test_a_null_field_is_absent_and_a_map_of_null_leaves_a_part_out(
+    write: Write, more: dict[str, object], said: dict[str, object]
+) -> None:
+    row = {"question": "Which lamp?", "choices": COLOURS, **more}
+    item = one(write("a.jsonl", lines([row])), fields=said)
+    assert (item.stem, item.key, item.topic) == ("Which lamp?", 2, "lamps" if "subject" in more else "")
+
+
+def test_what_a_map_leaves_out_is_left_out_of_a_copy_of_it_too() -> None:
+    for said in ({}, {"passage": None, "key": "gold"}):
+        assert FieldMap.model_validate(said).model_dump() == said
+
+
+def test_a_part_of_an_item_that_no_row_of_a_part_has_is_read_where_it_comes(write: Write) -> None:
+    rows = [
+        {"question": f"Lamp {n}?", "choices": COLOURS, "answer": n % 4, "passage": None} for n in range(300)
+    ]
+    rows[-1]["passage"] = "A story."
+    loaded = load(Source(path=str(write("a.jsonl", lines(rows)))))
+    assert loaded.items[-1].stem == "A story.\n\nLamp 299?"
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("arc/test.jsonl", "arc-test"),
+        ("arc/dev.jsonl", "arc-dev"),
+        ("arc/arc_test.jsonl", "arc_test"),
+        ("arc/lamps.jsonl", "lamps"),
+    ],
+)
+def test_a_benchmark_is_not_named_by_its_split_alone(write: Write, file: str, name: str) -> None:
+    path = write(file, lines([{**ROWS["own"][1]}]))
+    assert load(Source(path=str(path))).name == name
+
+
+def test_columns_with_a_revision_in_their_name_are_named(write: Write) -> None:
+    path = write("a.csv", csv_text([["question", "lab_model@001", "owner/other:v2"], ["Which?", "A", "B"]]))
+    with pytest.raises(DataError, match=r"found the columns question, lab_model@001, owner/other:v2"):
+        load(Source(path=str(path)))
+
+
+def test_logiqa_blocks_trust_the_order_of_lines_and_not_mangled_letters(write: Write) -> None:
     loaded = load(Source(path=str(write("Eval.txt", "\n".join(line for block in LOGIQA for line in block)))))
     assert (loaded.layout, loaded.lines) == ("logiqa", (2, 10))
     first, second = loaded.items

@@ -218,6 +218,27 @@ def test_the_first_template_asked_is_the_screen_and_others_can_be_named() -> Non
     assert (named.voters, named.choice.tolist()) == (("v1",), [[0]])
 
 
+@pytest.mark.parametrize(
+    ("p", "votes"),
+    [
+        # The better of two has always a half: it must be three times as probable as the other one, as a half of four is.
+        ((0.6, 0.4), False),
+        ((0.76, 0.24), True),
+        ((0.55, 0.25, 0.2), False),
+        ((0.61, 0.2, 0.19), True),
+        ((0.5, 0.3, 0.1, 0.1), True),
+        ((0.45, 0.15, 0.15, 0.15, 0.1), False),
+    ],
+)
+def test_the_confidence_of_a_probe_counts_for_any_number_of_options(p: Sequence[float], votes: bool) -> None:
+    own = tuple(range(len(p)))
+    probed = answer("i", "probe", "probe", own, "probe-v1", 0, np.log(p).tolist())
+    voted_too = answer("i", "choices_only", "v1", own, "choices-only-v1", 0, np.log(p).tolist())
+    found = collect_votes(Answers.of([voted_too, probed]), unanimous(probe_vote="with"), ["i"]).probe
+    assert found is not None
+    assert found.tolist() == [0 if votes else TIED]
+
+
 def test_a_probe_below_its_confidence_casts_no_vote() -> None:
     probes = [
         answer(name, "probe", "probe", (0, 1, 2, 3), "probe-v1", 0, np.log(p).tolist())

@@ -11,7 +11,15 @@ from scipy import stats as scipy_stats
 
 from robustify.stats.agreement import fleiss_kappa
 from robustify.stats.distributions import central, poisson_binomial, removal, total, upper_tail
-from robustify.stats.intervals import Rate, bootstrap, clopper_pearson, effective_size, rate, wilson
+from robustify.stats.intervals import (
+    Rate,
+    bootstrap,
+    clopper_pearson,
+    effective_size,
+    rate,
+    shared_rate,
+    wilson,
+)
 from robustify.stats.tests import (
     benjamini_hochberg,
     holm,
@@ -46,6 +54,41 @@ def test_a_rate_drops_what_was_not_answered() -> None:
     assert found.ci == wilson(1.5, 3)
     assert rate(np.array([np.nan])) == Rate(None, 0, None)
     assert Rate(None, 0, None).json() == {"value": None, "n": 0, "ci": None}
+
+
+def test_shared_credit_has_wilsons_interval_of_each_number_of_sharers() -> None:
+    """Credit of 1/4 that is certain has no width; of 1/2 that half of them get, half of that of a coin."""
+    alone = np.random.default_rng(1).integers(0, 2, 60).astype(float)
+    ones, fours = np.ones(60, dtype=np.int64), np.full(60, 4)
+    assert shared_rate(alone, ones, fours) == rate(alone)
+    certain = shared_rate(np.full(60, 0.25), fours, fours)
+    assert (certain.value, certain.ci) == (0.25, (0.25, 0.25))
+    low, high = wilson(alone.sum(), 60)
+    halves = shared_rate(alone / 2, 2 * ones, fours)
+    assert halves.ci == pytest.approx((low / 2, high / 2))
+    both = shared_rate(
+        np.concatenate([alone, np.full(60, 0.25)]), np.concatenate([ones, fours]), np.full(120, 4)
+    )
+    assert both.ci == pytest.approx(((low + 0.25) / 2, (high + 0.25) / 2))
+    assert shared_rate(alone[:0], ones[:0], fours[:0]) == Rate(None, 0, None)
+
+
+@pytest.mark.parametrize("rates", [(0.3, 0.3, 0.3), (0.9, 0.5, 0.1)])
+def test_the_interval_of_shared_credit_covers_what_it_says(rates: tuple[float, ...]) -> None:
+    """Items whose best choice one, two or three of four share, and as many that all share."""
+    tie = np.repeat([1, 2, 3, 4], 40)
+    right = np.repeat([*rates, 1.0], 40)
+    truth, draw, inside, widths = float(np.mean(right / tie)), np.random.default_rng(3), 0, []
+    for _ in range(400):
+        credit = (draw.random(160) < right) / tie
+        found = shared_rate(credit, tie, np.full(160, 4)).ci
+        assert found is not None
+        inside += found[0] <= truth <= found[1]
+        plain = rate(credit).ci
+        assert plain is not None
+        widths.append((found[1] - found[0]) / (plain[1] - plain[0]))
+    assert 0.92 <= inside / 400 <= 0.985
+    assert np.mean(widths) < 0.75
 
 
 @settings(deadline=None, max_examples=60)
