@@ -16,7 +16,8 @@ from robustify import orders
 from robustify.answers import Answer, answer, unanswered
 from robustify.arrays import Bools, Floats, Ints
 from robustify.baselines.conditional_logit import coefficients, cross_fitted, fitted, log_probabilities
-from robustify.baselines.features import jaccard, matrix, words_of
+from robustify.baselines.features import matrix
+from robustify.baselines.wording import jaccard, words_of
 from robustify.item import Item, folded
 
 VIEW = "probe"

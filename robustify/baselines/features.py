@@ -5,178 +5,30 @@ neither at the stem nor at the place of a choice.
 """
 
 import math
-import re
-import statistics
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from robustify.arrays import Bools, Floats, Ints
+from robustify.baselines.option_texts import (
+    BRACKET,
+    CAPITAL,
+    COMMA,
+    DECIMAL,
+    DIGIT,
+    LETTER,
+    PUNCTUATION,
+    Options,
+    Vocabulary,
+    chunks,
+    oddness,
+    summed,
+)
+from robustify.baselines.wording import ABSOLUTES, ARTICLES, FUNCTION_WORDS, HEDGES, NEGATIONS, NUMBER, UNIT
 from robustify.item import Item, folded
-
-_WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
-_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
-_UNIT = re.compile(
-    r"\d\s*(?:%|°|(?:[kcmµn]?m|[kmµ]?g|ml|l|s|ms|min|hours?|h|days?|weeks?|months?|years?|[kmg]?hz|"
-    r"[km]?w|[km]?v|[km]?j|k?pa|mol|kcal|miles?|feet|ft|inch(?:es)?|pounds?|tons?|percent|degrees?)\b)",
-    re.IGNORECASE,
-)
-_POINTER = re.compile(
-    r"\b(?:all|none|both|neither|any|either|each|some|two|three|one) (?:of )?(?:the |these |those )?"
-    r"(?:above|below|preceding|following|foregoing|other (?:choices|options|answers))\b"
-    r"|^(?=.*\b(?:these|those|them|choices|options|answers|statements)\b)"
-    r"(?:all|none|both|neither|any|either|each)(?: of)?(?: (?:these|those|them|the))?"
-    r"(?: (?:choices|options|answers|statements))?(?: (?:is|are) (?:correct|true|right))?\W*$",
-    re.IGNORECASE,
-)
-
-
-def _set(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-HEDGES = _set(
-    "may might could can often usually sometimes generally typically likely probably possibly some most many "
-    "tend tends mostly commonly perhaps partly approximately relatively normally frequently mainly largely "
-    "roughly somewhat several varies depends"
-)
-ABSOLUTES = _set(
-    "always never all none every only entirely completely totally must cannot nobody nothing everyone "
-    "everybody everything absolutely solely purely exclusively invariably impossible certainly definitely "
-    "any anything wholly forever without no"
-)
-NEGATIONS = _set("not no nor never none neither without cannot lack lacks fails")
-ARTICLES = _set("a an the")
-FUNCTION_WORDS = ARTICLES | _set(
-    "of in on at by for to from with and or as that which it its is are was were be been this these than "
-    "into their they he she his her has have had"
-)
-
-
-def words_of(text: str) -> list[str]:
-    """The words of a text, case folded; a hyphen or an apostrophe joins."""
-    return _WORD.findall(text.casefold())
-
-
-def count_numbers(text: str) -> int:
-    """How many numbers a text holds."""
-    return len(_NUMBER.findall(text))
-
-
-# One of these stands in whatever the pattern finds. None has an i: the pattern ignores case as `re` does, for which
-# a dotless one is an i, and `casefold` does not.
-_POINTING = re.compile("the|above|below|preced|follow|forego|cho|opt|answers|statements|those")
-
-
-def points_elsewhere(choice: str) -> bool:
-    """Whether a choice speaks of the other choices ("all of the above")."""
-    if _POINTING.search(choice.casefold()) is None:
-        return False
-    return _POINTER.search(choice.strip()) is not None
-
-
-def likeness(sets: Sequence[frozenset[str]]) -> list[list[float]]:
-    """The Jaccard index of every two of k sets of words, (k, k)."""
-    like = [[1.0] * len(sets) for _ in sets]
-    for i in range(len(sets)):
-        for j in range(i):
-            like[i][j] = like[j][i] = jaccard(sets[i], sets[j])
-    return like
-
-
-def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
-    """Shared over joint size of two sets; 1 when both are empty."""
-    shared = len(a & b)
-    joint = len(a) + len(b) - shared
-    return shared / joint if joint else 1.0
-
-
-def oddness(choices: Sequence[str]) -> tuple[int, ...]:
-    """For each choice, in how many yes-or-no traits of form it differs from how many of the others."""
-    forms = [form(c) for c in choices]
-    return tuple(sum(a != b for other in forms for a, b in zip(form, other, strict=True)) for form in forms)
-
-
-def form(choice: str) -> tuple[bool, ...]:
-    """The yes-or-no traits of a choice's form."""
-    text = choice.strip()
-    return (
-        text[:1].isupper(),
-        text.endswith((".", "!", "?", ";")),
-        bool(_NUMBER.search(text)),
-        "," in text,
-        "(" in text,
-        "-" in text or "–" in text,
-        len(text.split()) == 1,
-        text.isupper(),
-    )
-
-
-def _traits(choice: str) -> tuple[float, ...]:
-    text = choice.strip()
-    found = words_of(text)
-    n, letters = max(len(found), 1), max(sum(map(str.isalpha, text)), 1)
-    return (
-        math.log1p(len(text)),
-        math.log1p(len(text.split())),
-        sum(map(len, found)) / n,
-        max(map(len, found), default=0),
-        sum(map(str.isdigit, text)),
-        count_numbers(text),
-        bool(_UNIT.search(text)),
-        sum(w in HEDGES for w in found),
-        sum(w in ABSOLUTES for w in found),
-        sum(w in NEGATIONS for w in found),
-        sum(w in FUNCTION_WORDS for w in found) / n,
-        text.count(","),
-        sum(text.count(c) for c in ";:\"'“”!?—–"),
-        text.count("(") + text.count("["),
-        text.endswith("."),
-        text[:1].isupper(),
-        sum(map(str.isupper, text)) / letters,
-        bool(found) and found[0] in ARTICLES,
-        1 - len(set(found)) / n,
-        points_elsewhere(text),
-    )
-
-
-def _contrasts(choices: Sequence[str]) -> list[tuple[float, ...]]:
-    like = likeness([frozenset(words_of(c)) for c in choices])
-    sizes = [len(c.strip()) for c in choices]
-    opened = [c.casefold().split()[:1] for c in choices]
-    closed = [c.casefold().split()[-1:] for c in choices]
-    texts = [folded(c) for c in choices]
-    odd, middle = oddness(choices), _distance_from_middle(texts)
-    rows: list[tuple[float, ...]] = []
-    for j in range(len(choices)):
-        others = [i for i in range(len(choices)) if i != j]
-        rows.append(
-            (
-                statistics.fmean(like[j][i] for i in others),
-                max(like[j][i] for i in others),
-                math.log((sizes[j] + 1) / (max(sizes[i] for i in others) + 1)),
-                math.log((sizes[j] + 1) / (min(sizes[i] for i in others) + 1)),
-                sum(opened[i] == opened[j] for i in others),
-                sum(closed[i] == closed[j] for i in others),
-                sum(bool(texts[i]) and texts[i] in texts[j] for i in others),
-                odd[j],
-                middle[j],
-            )
-        )
-    return rows
-
-
-def _distance_from_middle(texts: Sequence[str]) -> list[float]:
-    """Where every choice opens with a number: how far each stands from the middle of their ranks; else 0."""
-    found = [_NUMBER.search(t) for t in texts]
-    values = [float(m.group().replace(",", "")) for m in found if m and m.group().count(".") <= 1]
-    if len(values) < len(texts):
-        return [0.0] * len(texts)
-    ranks = [sum(v < w for v in values) + sum(v == w for v in values) / 2 for w in values]
-    return [abs(r - len(texts) / 2) for r in ranks]
-
 
 NAMES = (
     "characters",
@@ -230,12 +82,98 @@ def matrix(items: Sequence[Item]) -> Floats:
 
 def amounts(items: Sequence[Item]) -> Floats:
     """The features of all choices as they are counted, (sum of k, features)."""
-    rows = [
-        (*own, *beside)
-        for item in items
-        for own, beside in zip(map(_traits, item.choices), _contrasts(item.choices), strict=True)
+    return np.concatenate([np.empty((0, len(NAMES))), *map(_amounts, chunks(items))])
+
+
+def _amounts(options: Options) -> Floats:
+    row, word = options.words
+    vocabulary, texts, classes = options.vocabulary, options.texts, options.classes
+    count = len(texts)
+    n = np.maximum(np.bincount(row, minlength=count), 1)
+    lengths = np.fromiter(map(len, vocabulary), np.int64, len(vocabulary))[word]
+    first = np.flatnonzero(np.diff(row, prepend=-1))
+    longest, article = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=bool)
+    if len(first):
+        longest[row[first]] = np.maximum.reduceat(lengths, first)
+        article[row[first]] = vocabulary.among(ARTICLES)[word[first]]
+    numbered = (classes[DECIMAL] > 0).tolist()
+    unit = [has and UNIT.search(text) is not None for text, has in zip(texts, numbered, strict=True)]
+    log1p = np.array([math.log1p(x) for x in range(1 + int(options.chars.max(initial=0)))])
+    columns = [
+        log1p[options.chars],
+        log1p[options.split],
+        np.bincount(row, weights=lengths, minlength=count) / n,
+        longest,
+        classes[DIGIT],
+        options.numbers,
+        np.array(unit, dtype=bool),
+        options.count_of(HEDGES),
+        options.count_of(ABSOLUTES),
+        options.count_of(NEGATIONS),
+        options.count_of(FUNCTION_WORDS) / n,
+        classes[COMMA],
+        classes[PUNCTUATION],
+        classes[BRACKET],
+        np.fromiter((text.endswith(".") for text in texts), bool, count),
+        options.capital_first,
+        classes[CAPITAL] / np.maximum(classes[LETTER], 1),
+        article,
+        1 - np.bincount(options.sets[0], minlength=count) / n,
+        options.points,
+        *_contrasts(options),
     ]
-    return np.array(rows, dtype=np.float64).reshape(len(rows), len(NAMES))
+    return np.column_stack(columns).astype(np.float64)
+
+
+def _contrasts(options: Options) -> Iterator[npt.NDArray[np.generic]]:
+    """What sets each option apart from the others of its item, (c,) each."""
+    others, there, k = options.others, options.there, np.repeat(options.k, options.k)
+    like = np.where(others, options.likeness, 0.0)
+    total = summed(like)
+    # A sum of two is exact but for its last rounding; of more, `fsum` is.
+    many = (like > 0).sum(axis=2) > 2
+    total[many] = [math.fsum(row) for row in like[many].tolist()]
+    yield total[there] / (k - 1)
+    yield np.where(others, options.likeness, -1.0).max(axis=2, initial=-1.0)[there]
+    sizes = np.broadcast_to(options.padded(options.chars)[:, None, :], others.shape)
+    most = int(options.chars.max(initial=0))
+    yield _log_ratio(options.chars, np.where(others, sizes, -1).max(axis=2, initial=-1)[there])
+    yield _log_ratio(options.chars, np.where(others, sizes, most).min(axis=2, initial=most)[there])
+    cased = [choice.casefold().split() or [""] for one in options.choices for choice in one]
+    for end in (0, -1):
+        number = Vocabulary()
+        word = options.padded([number[parts[end]] for parts in cased])
+        yield ((word[:, :, None] == word[:, None, :]) & others).sum(axis=2)[there]
+    plain = [[folded(choice) for choice in one] for one in options.choices]
+    yield np.array([n for one in plain for n in _containing(one)], dtype=np.int64)
+    yield options.oddness
+    yield np.array([far for one in plain for far in _distance_from_middle(one)])
+
+
+def _log_ratio(own: Ints, other: Ints) -> Floats:
+    """The logarithm of each length plus one over another one plus one, (c,) each."""
+    base = int(max(own.max(initial=0), other.max(initial=0))) + 2
+    kinds, place = np.unique(own * base + other, return_inverse=True)
+    logs = [math.log((code // base + 1) / (code % base + 1)) for code in kinds.tolist()]
+    return np.array(logs, dtype=np.float64)[place]
+
+
+def _containing(texts: Sequence[str]) -> Iterator[int]:
+    """How many other texts, empty ones aside, each text contains."""
+    for text in texts:
+        yield sum(bool(other) and other in text for other in texts) - bool(text)
+
+
+def _distance_from_middle(texts: Sequence[str]) -> list[float]:
+    """Where every choice opens with a number: how far each stands from the middle of their ranks; else 0."""
+    values: list[float] = []
+    for text in texts:
+        match = NUMBER.search(text)
+        if match is None or match.group().count(".") > 1:
+            return [0.0] * len(texts)
+        values.append(float(match.group().replace(",", "")))
+    ranks = [sum(v < w for v in values) + sum(v == w for v in values) / 2 for w in values]
+    return [abs(r - len(texts) / 2) for r in ranks]
 
 
 def standardised(raw: Floats, k: Ints) -> Floats:
@@ -284,59 +222,30 @@ class SurfaceFeatures:
 
     @cached_property
     def oddness(self) -> Ints:
-        """(c,): in how many traits of form a choice differs from how many of the others; as `oddness`."""
-        if not len(self.k):
-            return np.empty(0, dtype=np.int64)
-        k = np.repeat(self.k, self.k)[:, None]
-        having = np.repeat(np.add.reduceat(self.forms.astype(np.int64), self.starts), self.k, axis=0)
-        return np.asarray(np.where(self.forms, k - having, having).sum(axis=1), dtype=np.int64)
+        """(c,): in how many traits of form a choice differs from how many of the others."""
+        return oddness(self.forms, self.k)
 
 
 def surface_features(items: Sequence[Item]) -> SurfaceFeatures:
     """The features of all choices of these items."""
-    counted: list[tuple[int, ...]] = []
-    forms: list[tuple[bool, ...]] = []
-    alphabet: list[int] = []
-    overlap: list[float] = []
-    in_stem: list[float] = []
-    k = np.empty(len(items), dtype=np.int64)
-    for at, item in enumerate(items):
-        texts = [choice.strip() for choice in item.choices]
-        split = [words_of(text) for text in texts]
-        sets = [frozenset(one) for one in split]
-        k[at] = len(texts)
-        counted.extend(map(_counted, texts, split, sets))
-        forms.extend(map(form, texts))
-        lower = [text.casefold() for text in texts]
-        alphabet.extend(map(sorted(lower).index, lower))
-        overlap.extend((sum(row) - 1.0) / (len(texts) - 1) for row in likeness(sets))
-        in_stem.extend(_in_stem(item.stem, sets))
-    chars, by_blanks, numbers, absolutes, hedges, points = np.array(counted, dtype=np.int64).reshape(-1, 6).T
+    parts = [_features(options) for options in chunks(items)] or [_features(Options(()))]
     return SurfaceFeatures(
-        k=k,
-        key=np.array([item.key for item in items], dtype=np.int64),
-        chars=chars,
-        split=by_blanks,
-        numbers=numbers,
-        absolutes=absolutes,
-        hedges=hedges,
-        points=points,
-        alphabet=np.array(alphabet, dtype=np.int64),
-        overlap=np.array(overlap, dtype=np.float64),
-        in_stem=np.array(in_stem, dtype=np.float64),
-        forms=np.array(forms, dtype=bool).reshape(len(forms), len(forms[0]) if forms else 0),
+        **{f.name: np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(SurfaceFeatures)}
     )
 
 
-def _counted(text: str, split: list[str], own: frozenset[str]) -> tuple[int, ...]:
-    absolutes, hedges = (
-        0 if kind.isdisjoint(own) else sum(word in kind for word in split) for kind in (ABSOLUTES, HEDGES)
+def _features(options: Options) -> SurfaceFeatures:
+    return SurfaceFeatures(
+        k=options.k,
+        key=options.key,
+        chars=options.chars,
+        split=options.split,
+        numbers=options.numbers,
+        absolutes=options.count_of(ABSOLUTES),
+        hedges=options.count_of(HEDGES),
+        points=options.points,
+        alphabet=options.alphabet,
+        overlap=options.overlap,
+        in_stem=options.in_stem,
+        forms=options.forms,
     )
-    return len(text), len(text.split()), count_numbers(text), absolutes, hedges, points_elsewhere(text)
-
-
-def _in_stem(stem: str, sets: Sequence[frozenset[str]]) -> Iterator[float]:
-    asked = frozenset(words_of(stem)) - FUNCTION_WORDS
-    for own in sets:
-        content = own - FUNCTION_WORDS
-        yield len(content & asked) / max(len(content), 1)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from scipy.special import bdtr, bdtrc
 
 from robustify.arrays import Ints
-from robustify.baselines.features import FUNCTION_WORDS, words_of
+from robustify.baselines.wording import FUNCTION_WORDS, words_of
 from robustify.item import Item
 from robustify.stats.tests import LEVEL
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from robustify.baselines.features import points_elsewhere
+from robustify.baselines.wording import points_elsewhere
 from robustify.errors import DataError, UsageError
 from robustify.item import Item
 

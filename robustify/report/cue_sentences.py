@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
-from robustify.baselines.features import (
+from robustify.baselines.key_words import WordUse
+from robustify.baselines.wording import (
     ABSOLUTES,
     ARTICLES,
     FUNCTION_WORDS,
@@ -21,7 +22,6 @@ from robustify.baselines.features import (
     points_elsewhere,
     words_of,
 )
-from robustify.baselines.key_words import WordUse
 from robustify.report.format import counted, plain
 from robustify.summary.screened import CueCode
 

@@ -21,16 +21,9 @@ from robustify.baselines.artifact_probe import (
     near_duplicate_groups,
     probe,
 )
-from robustify.baselines.features import (
-    NAMES,
-    jaccard,
-    likeness,
-    matrix,
-    oddness,
-    points_elsewhere,
-    standardised,
-    words_of,
-)
+from robustify.baselines.features import NAMES, matrix, standardised
+from robustify.baselines.option_texts import Options
+from robustify.baselines.wording import jaccard, points_elsewhere, words_of
 from robustify.item import Item
 
 SETTINGS = ProbeSettings()
@@ -263,12 +256,13 @@ def test_words_and_likeness() -> None:
         "5",
         "x",
     ]
-    assert likeness([frozenset("ab"), frozenset("bc"), frozenset()]) == [
+    lettered = Options([Item("i", "Which?", ("a b", "b c", "."), 0)])
+    assert lettered.likeness[0].tolist() == [
         [1, 1 / 3, 0],
         [1 / 3, 1, 0],
         [0, 0, 1],
     ]
-    assert oddness(["Red", "Green", "blue."]) == (2, 2, 4)
+    assert Options([Item("i", "Which?", ("Red", "Green", "blue."), 0)]).oddness.tolist() == [2, 2, 4]
 
 
 @pytest.mark.parametrize(

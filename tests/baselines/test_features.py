@@ -1,6 +1,8 @@
 """The heuristics in columns say what they said item by item, to the byte."""
 
+import math
 import re
+import statistics
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -13,10 +15,11 @@ from hypothesis import strategies as st
 
 from robustify import orders
 from robustify.answers import Answer, Answers
-from robustify.baselines import features
-from robustify.baselines.features import ABSOLUTES, FUNCTION_WORDS, HEDGES, surface_features, words_of
+from robustify.baselines import option_texts, wording
+from robustify.baselines.features import NAMES, amounts, surface_features
 from robustify.baselines.heuristics import HEURISTICS, TEMPLATE, VIEW, guess
-from robustify.item import Item
+from robustify.baselines.wording import ABSOLUTES, ARTICLES, FUNCTION_WORDS, HEDGES, NEGATIONS, form, words_of
+from robustify.item import Item, folded
 from robustify.scoring import credit
 from tests.support.fake_answers import heuristic_numbers
 
@@ -53,7 +56,80 @@ def in_stem(item: Item) -> list[float]:
 
 
 def points(text: str) -> bool:
-    return features._POINTER.search(text.strip()) is not None
+    return wording._POINTER.search(text.strip()) is not None
+
+
+def oddness(choices: Sequence[str]) -> tuple[int, ...]:
+    forms = [form(c) for c in choices]
+    return tuple(sum(a != b for other in forms for a, b in zip(one, other, strict=True)) for one in forms)
+
+
+# The amounts that the probe is fitted on, one choice and one item at a time.
+
+
+def traits(choice: str) -> tuple[float, ...]:
+    text = choice.strip()
+    found = words_of(text)
+    n, letters = max(len(found), 1), max(sum(map(str.isalpha, text)), 1)
+    return (
+        math.log1p(len(text)),
+        math.log1p(len(text.split())),
+        sum(map(len, found)) / n,
+        max(map(len, found), default=0),
+        sum(map(str.isdigit, text)),
+        wording.count_numbers(text),
+        bool(wording.UNIT.search(text)),
+        sum(w in HEDGES for w in found),
+        sum(w in ABSOLUTES for w in found),
+        sum(w in NEGATIONS for w in found),
+        sum(w in FUNCTION_WORDS for w in found) / n,
+        text.count(","),
+        sum(text.count(c) for c in ";:\"'“”!?—–"),
+        text.count("(") + text.count("["),
+        text.endswith("."),
+        text[:1].isupper(),
+        sum(map(str.isupper, text)) / letters,
+        bool(found) and found[0] in ARTICLES,
+        1 - len(set(found)) / n,
+        points(text),
+    )
+
+
+def contrasts(choices: Sequence[str]) -> list[tuple[float, ...]]:
+    sets = [frozenset(words_of(c)) for c in choices]
+    like = [[jaccard(a, b) for b in sets] for a in sets]
+    sizes = [len(c.strip()) for c in choices]
+    opened = [c.casefold().split()[:1] for c in choices]
+    closed = [c.casefold().split()[-1:] for c in choices]
+    texts = [folded(c) for c in choices]
+    odd, middle = oddness(choices), _distance_from_middle(texts)
+    rows: list[tuple[float, ...]] = []
+    for j in range(len(choices)):
+        others = [i for i in range(len(choices)) if i != j]
+        rows.append(
+            (
+                statistics.fmean(like[j][i] for i in others),
+                max(like[j][i] for i in others),
+                math.log((sizes[j] + 1) / (max(sizes[i] for i in others) + 1)),
+                math.log((sizes[j] + 1) / (min(sizes[i] for i in others) + 1)),
+                sum(opened[i] == opened[j] for i in others),
+                sum(closed[i] == closed[j] for i in others),
+                sum(bool(texts[i]) and texts[i] in texts[j] for i in others),
+                odd[j],
+                middle[j],
+            )
+        )
+    return rows
+
+
+def _distance_from_middle(texts: Sequence[str]) -> list[float]:
+    """Where every choice opens with a number: how far each stands from the middle of their ranks; else 0."""
+    found = [wording.NUMBER.search(t) for t in texts]
+    values = [float(m.group().replace(",", "")) for m in found if m and m.group().count(".") <= 1]
+    if len(values) < len(texts):
+        return [0.0] * len(texts)
+    ranks = [sum(v < w for v in values) + sum(v == w for v in values) / 2 for w in values]
+    return [abs(r - len(texts) / 2) for r in ranks]
 
 
 RULES: dict[str, Callable[[Item], Sequence[float]]] = {
@@ -64,8 +140,8 @@ RULES: dict[str, Callable[[Item], Sequence[float]]] = {
     "first_option": lambda item: [-float(j) for j in range(item.k)],
     "last_option": lambda item: range(item.k),
     "alphabetical_first": alphabetical,
-    "most_numeric": each(features.count_numbers),
-    "odd_one_out": lambda item: features.oddness(item.choices),
+    "most_numeric": each(wording.count_numbers),
+    "odd_one_out": lambda item: oddness(item.choices),
     "most_overlap": overlap,
     "least_overlap": lambda item: [-s for s in overlap(item)],
     "stem_overlap": in_stem,
@@ -101,7 +177,8 @@ def file_of(answers: Answers, path: Path) -> bytes:
 SPOKEN = st.sampled_from(
     ["all of the above", "None of these.", "both of them are right", "Always", "may often be", "3,5 mg", "never 12",
      "(a, b)", "RED", "the red cat", "the cat", "a–b", "  outer  ", "it's", "Straße", "the following options",
-     "any of the preceding", "Neither", "ſome of theſe"]
+     "any of the preceding", "Neither", "ſome of theſe", "3 mg", "12 or 3",
+     "\0 nul", "²", "٣", "a-b c", "1.2.3", "don't--do", "a_b"]
 )  # fmt: skip
 texts = st.one_of(SPOKEN, st.text(max_size=10), st.lists(SPOKEN, max_size=3).map(" ".join))
 made_up = st.lists(
@@ -138,16 +215,30 @@ def test_a_heuristic_s_scores_are_those_of_its_definition(items: list[Item]) -> 
             assert heuristic_numbers(h, items) == [tuple(map(float, RULES[h.name](item))) for item in items]
 
 
+@settings(deadline=None, max_examples=150)
+@given(made_up, st.sampled_from([1, 2, 2000]))
+def test_the_amounts_of_many_items_are_those_of_each_to_the_bit(items: list[Item], chunk: int) -> None:
+    rows = [
+        (*a, *b)
+        for item in items
+        for a, b in zip(map(traits, item.choices), contrasts(item.choices), strict=True)
+    ]
+    expected = np.array(rows, dtype=np.float64).reshape(len(rows), len(NAMES))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(option_texts, "CHUNK", chunk)
+        assert amounts(items).tobytes() == expected.tobytes()
+
+
 @settings(max_examples=400)
 @given(st.text() | texts, st.text() | texts)
 def test_what_points_elsewhere_is_found_by_its_first_look_too(a: str, b: str) -> None:
     for text in (a, b, a + b, f"{a} {b}"):
-        assert features.points_elsewhere(text) == points(text)
+        assert wording.points_elsewhere(text) == points(text)
 
 
 def test_every_letter_of_the_first_look_is_found_in_any_case_that_re_takes_for_it() -> None:
     # `re` ignores case in its own way; what it takes for a letter of these parts, case folding must turn into it.
-    letters = sorted(set(features._POINTING.pattern) - {"|"})
+    letters = sorted(set(wording._POINTING.pattern) - {"|"})
     assert "i" not in letters
     assert "".join(letters).isalpha()
     every = "".join(map(chr, range(sys.maxunicode + 1)))
@@ -159,8 +250,8 @@ def test_every_letter_of_the_first_look_is_found_in_any_case_that_re_takes_for_i
 def test_every_way_to_point_elsewhere_holds_a_part_of_the_first_look() -> None:
     ways = ("above", "below", "preceding", "following", "foregoing", "other choices", "these", "those", "them",
             "choices", "options", "answers", "statements")  # fmt: skip
-    assert all(way in features._POINTER.pattern for way in ("above", "foregoing", "statements"))
+    assert all(way in wording._POINTER.pattern for way in ("above", "foregoing", "statements"))
     for way in ways:
-        assert features._POINTING.search(way), way
-    found = re.findall(r"[a-z]{4,}", features._POINTER.pattern)
+        assert wording._POINTING.search(way), way
+    found = re.findall(r"[a-z]{4,}", wording._POINTER.pattern)
     assert set(ways) - {"other choices"} <= set(found)

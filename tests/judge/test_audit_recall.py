@@ -7,8 +7,8 @@ import pytest
 
 from robustify.answers import Answers
 from robustify.baselines.artifact_probe import ProbeSettings
-from robustify.baselines.features import ABSOLUTES, HEDGES, words_of
 from robustify.baselines.heuristics import guess
+from robustify.baselines.wording import ABSOLUTES, HEDGES, words_of
 from robustify.item import Item
 from robustify.judge.audit.auditor import AuditRate
 from robustify.judge.audit.forward import refitted

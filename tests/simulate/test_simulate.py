@@ -22,8 +22,8 @@ from bench.simulate.parameters import Case, Simulation, cases, place_probabiliti
 from bench.simulate.proof import estimates_beside, judged, value_at
 from bench.simulate.truth import rule_accuracy, true_values
 from bench.simulate.wording import HEDGING, NEUTRAL, SWEEPING
-from robustify.baselines.features import HEDGES, words_of
 from robustify.baselines.heuristics import HEURISTICS
+from robustify.baselines.wording import HEDGES, words_of
 from robustify.item import Item
 from robustify.loaders import Source, load
 from tests.support.fake_answers import heuristic_numbers

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import Literal, get_args
 
-from robustify.baselines.features import ABSOLUTES, FUNCTION_WORDS, HEDGES, words_of
+from robustify.baselines.wording import ABSOLUTES, FUNCTION_WORDS, HEDGES, words_of
 from robustify.item import Item
 
 Cue = Literal["longer", "absolute", "hedge", "repeated", "format", "grammar"]

@@ -1,0 +1,85 @@
+"""Words that choices are made of: what a word and a number are, and which words hedge, exclude or point elsewhere."""
+
+import re
+
+WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
+NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+UNIT = re.compile(
+    r"\d\s*(?:%|°|(?:[kcmµn]?m|[kmµ]?g|ml|l|s|ms|min|hours?|h|days?|weeks?|months?|years?|[kmg]?hz|"
+    r"[km]?w|[km]?v|[km]?j|k?pa|mol|kcal|miles?|feet|ft|inch(?:es)?|pounds?|tons?|percent|degrees?)\b)",
+    re.IGNORECASE,
+)
+_POINTER = re.compile(
+    r"\b(?:all|none|both|neither|any|either|each|some|two|three|one) (?:of )?(?:the |these |those )?"
+    r"(?:above|below|preceding|following|foregoing|other (?:choices|options|answers))\b"
+    r"|^(?=.*\b(?:these|those|them|choices|options|answers|statements)\b)"
+    r"(?:all|none|both|neither|any|either|each)(?: of)?(?: (?:these|those|them|the))?"
+    r"(?: (?:choices|options|answers|statements))?(?: (?:is|are) (?:correct|true|right))?\W*$",
+    re.IGNORECASE,
+)
+
+
+def _set(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+HEDGES = _set(
+    "may might could can often usually sometimes generally typically likely probably possibly some most many "
+    "tend tends mostly commonly perhaps partly approximately relatively normally frequently mainly largely "
+    "roughly somewhat several varies depends"
+)
+ABSOLUTES = _set(
+    "always never all none every only entirely completely totally must cannot nobody nothing everyone "
+    "everybody everything absolutely solely purely exclusively invariably impossible certainly definitely "
+    "any anything wholly forever without no"
+)
+NEGATIONS = _set("not no nor never none neither without cannot lack lacks fails")
+ARTICLES = _set("a an the")
+FUNCTION_WORDS = ARTICLES | _set(
+    "of in on at by for to from with and or as that which it its is are was were be been this these than "
+    "into their they he she his her has have had"
+)
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text, case folded; a hyphen or an apostrophe joins."""
+    return WORD.findall(text.casefold())
+
+
+def count_numbers(text: str) -> int:
+    """How many numbers a text holds."""
+    return len(NUMBER.findall(text))
+
+
+# One of these stands in whatever the pattern finds. None has an i: the pattern ignores case as `re` does, for which
+# a dotless one is an i, and `casefold` does not.
+_POINTING = re.compile("these|them|those|above|below|preced|follow|forego|cho|opt|answers|statements")
+
+
+def points_elsewhere(choice: str) -> bool:
+    """Whether a choice speaks of the other choices ("all of the above")."""
+    if _POINTING.search(choice.casefold()) is None:
+        return False
+    return _POINTER.search(choice.strip()) is not None
+
+
+def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
+    """Shared over joint size of two sets; 1 when both are empty."""
+    shared = len(a & b)
+    joint = len(a) + len(b) - shared
+    return shared / joint if joint else 1.0
+
+
+def form(choice: str) -> tuple[bool, ...]:
+    """The yes-or-no traits of a choice's form."""
+    text = choice.strip()
+    return (
+        text[:1].isupper(),
+        text.endswith((".", "!", "?", ";")),
+        bool(NUMBER.search(text)),
+        "," in text,
+        "(" in text,
+        "-" in text or "–" in text,
+        len(text.split()) == 1,
+        text.isupper(),
+    )
