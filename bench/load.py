@@ -1,6 +1,7 @@
-"""Time and memory of a million made-up items: `python -m bench.load validate` writes its part of results/bench/load.json.
+"""Time and memory of a million made-up items: `python -m bench.load [PART...]` writes its parts of results/bench/load.json.
 
-Each command is a process of its own; seconds are its user and system time and the clock's, memory is its peak.
+Each command is a process of its own; seconds are its user and system time and the clock's, memory is its peak. The load
+average before it tells how busy the machine was.
 """
 
 import json
@@ -10,12 +11,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+
+from bench import judging
+from robustify.ask import Asking, plan
+from robustify.loaders import Source, load
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "bench" / "load.json"
-ITEMS = 1_000_000
+ITEMS, ASKED = 1_000_000, 100_000
 _WORDS = (
     "lamp",
     "cup",
@@ -51,10 +56,10 @@ def write_items(path: Path, n: int, size: int) -> None:
             file.write(json.dumps(item) + "\n")
 
 
-def measured(*arguments: str) -> Measured:
+def measured(*arguments: str, module: str = "robustify") -> Measured:
     """The cost of `robustify ARGUMENTS...`: seconds, processor seconds and the peak of memory in MiB."""
-    start = time.monotonic()
-    command = [sys.executable, "-m", "robustify", *arguments]
+    start, load = time.monotonic(), os.getloadavg()[0]
+    command = [sys.executable, "-m", module, *arguments]
     process = subprocess.Popen(
         command, stdout=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(ROOT)}
     )
@@ -64,24 +69,78 @@ def measured(*arguments: str) -> Measured:
         "seconds": round(time.monotonic() - start, 1),
         "processor_seconds": round(used.ru_utime + used.ru_stime, 1),
         "peak_mib": used.ru_maxrss // 1024,
+        "load_before": round(load, 2),
     }
 
 
-def validate(folder: Path) -> dict[str, Measured]:
-    """`robustify validate` of a million items, of 200 bytes and of 2,000 each."""
+def _of_files(folder: Path, command: str, sizes: Sequence[int]) -> dict[str, Measured]:
+    """`robustify COMMAND` of a file of a million items, of so many bytes each."""
     out = {}
-    for size in (200, 2000):
+    for size in sizes:
         path = folder / "items.jsonl"
         write_items(path, ITEMS, size)
-        out[f"{ITEMS:,} items of {size:,} bytes"] = {
-            "bytes": path.stat().st_size,
-            **measured("validate", str(path)),
-        }
+        found = measured(command, str(path))
+        out[f"{ITEMS:,} items of {size:,} bytes"] = {"bytes": path.stat().st_size, **found}
         path.unlink()
     return out
 
 
-PARTS: Mapping[str, Callable[[Path], dict[str, Measured]]] = {"validate": validate}
+def judged(folder: Path) -> dict[str, Measured]:
+    """A million items and three voters, from the answer table to the written verdicts, as in `bench.judging`."""
+    path = folder / "answers.parquet"
+    judging.write(path, ITEMS, judging.CASES["screen"])
+    return {
+        f"{ITEMS:,} items, {len(judging.VOTERS)} voters": measured("judge", str(path), module="bench.judging")
+    }
+
+
+def planned(folder: Path) -> dict[str, Measured]:
+    """Every request of a hundred thousand items under the default settings, made and counted."""
+    path = folder / "items.jsonl"
+    write_items(path, ASKED, 400)
+    return {f"{ASKED:,} items": measured("plan", str(path), module="bench.load")}
+
+
+def plan_of(path: str) -> None:
+    """Load, plan and count, as a run does before it opens a model."""
+    items = load(Source(path=path)).items
+    print(sum(len(one.requests) for one in plan(items, Asking())))
+
+
+def replayed(folder: Path) -> dict[str, Measured]:
+    """`robustify run` of a hundred thousand items whose three voters are replayed from tables of picks with scores."""
+    path, draw = folder / "items.jsonl", random.Random(2)
+    write_items(path, ASKED, 400)
+    models = []
+    for name in judging.VOTERS:
+        table = folder / f"{name}.jsonl"
+        with table.open("w") as file:
+            for i in range(ASKED):
+                scores = [round(-draw.expovariate(1) - 1e-6, 6) for _ in range(4)]
+                row = {
+                    "model": name,
+                    "id": f"i{i}",
+                    "view": "choices_only",
+                    "pick": scores.index(max(scores)),
+                }
+                file.write(json.dumps({**row, "scores": scores}) + "\n")
+        models.append({"name": name, "engine": "replay", "logs": [str(table)]})
+    config = folder / "replayed.yaml"
+    config.write_text(json.dumps({"name": "made-up", "data": [{"path": str(path)}], "models": models}))
+    return {
+        f"{ASKED:,} items, {len(models)} voters": measured(
+            str(config), "--out", str(folder / "out"), "--quiet"
+        )
+    }
+
+
+PARTS: Mapping[str, Callable[[Path], dict[str, Measured]]] = {
+    "validate": lambda folder: _of_files(folder, "validate", (200, 2000)),
+    "heuristics": lambda folder: _of_files(folder, "heuristics", (200,)),
+    "judge": judged,
+    "planning": planned,
+    "replayed": replayed,
+}
 
 
 def main(names: list[str]) -> None:
@@ -90,8 +149,13 @@ def main(names: list[str]) -> None:
     for name in names or PARTS:
         with tempfile.TemporaryDirectory() as folder:
             kept[name] = PARTS[name](Path(folder))
+        print(json.dumps({name: kept[name]}), flush=True)
     RESULTS.write_text(json.dumps(kept, indent=2) + "\n")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    match sys.argv[1:]:
+        case ["plan", file_of_items]:
+            plan_of(file_of_items)
+        case parts_named:
+            main(parts_named)
