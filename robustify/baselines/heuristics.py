@@ -124,7 +124,9 @@ class HeuristicCounts:
                 shares[t, t < k][0] += of
                 shares[t, t < k][1] += won[t, k]
             credit = math.fsum(hits / t for (t, _), hits in won.items())
-            p.append(_corrected(h.name, _credit_p(credit, [(t, t, k, of) for (t, k), of in items.items()]), most))
+            p.append(
+                _corrected(h.name, _credit_p(credit, [(t, t, k, of) for (t, k), of in items.items()]), most)
+            )
             ties = sum(of for (t, _), of in items.items() if t > 1)
             rate = rate_of_shares({kind: (of, hits) for kind, (of, hits) in shares.items()})
             found[h.name] = {**rate.json(), "ties": ties, "p": p[-1]}
