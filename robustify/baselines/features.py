@@ -142,7 +142,7 @@ def _contrasts(options: Options) -> Iterator[npt.NDArray[np.generic]]:
     cased = [choice.casefold().split() or [""] for one in options.choices for choice in one]
     for end in (0, -1):
         number = Vocabulary()
-        word = options.padded([number[parts[end]] for parts in cased])
+        word = options.padded(np.array([number[parts[end]] for parts in cased], dtype=np.int64))
         yield ((word[:, :, None] == word[:, None, :]) & others).sum(axis=2)[there]
     plain = [[folded(choice) for choice in one] for one in options.choices]
     yield np.array([n for one in plain for n in _containing(one)], dtype=np.int64)

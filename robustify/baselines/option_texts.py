@@ -57,7 +57,7 @@ class Vocabulary(dict[str, int]):
         found = _TOKEN.findall(joined.casefold())
         numbers = np.fromiter(map(self.__getitem__, found), np.int64, len(found))
         word = numbers > 0
-        return np.cumsum(~word)[word], numbers[word]
+        return np.cumsum(~word, dtype=np.int64)[word], numbers[word]
 
     def among(self, words: frozenset[str]) -> Bools:
         """Which numbers are of these words, (all,)."""
@@ -80,10 +80,9 @@ class Options:
         self._item = np.repeat(np.arange(len(choices)), self.k)
         self.vocabulary = Vocabulary()
 
-    def padded(self, values: npt.ArrayLike, fill: float = 0) -> npt.NDArray[np.generic]:
-        """Values (c,) by item and place, (n, K); `fill` where an item has no such option."""
-        values = np.asarray(values)
-        out = np.full(self.there.shape, fill, dtype=values.dtype)
+    def padded(self, values: Ints) -> Ints:
+        """Values (c,) by item and place, (n, K); 0 where an item has no such option."""
+        out = np.zeros(self.there.shape, dtype=np.int64)
         out[self.there] = values
         return out
 
