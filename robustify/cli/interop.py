@@ -277,7 +277,7 @@ def sarif(folder: Path, out: Path, data: tuple[Path, ...]) -> int:
     help="Of that organisation to the models.",
 )
 def every_eval_ever(folder: Path, out: Path, organisation: str, relationship: str) -> int:
-    """Write scores and answers in the schema of Every Eval Ever (version 0.2.2), a file for each model.
+    """Write scores and answers in the schema of Every Eval Ever (version 0.3.0), a file for each model.
 
     \b
     Example:

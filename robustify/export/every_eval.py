@@ -1,8 +1,8 @@
-"""A run as results of the *Every Eval Ever* schema, version 0.2.2: for each model a file of scores and one of answers.
+"""A run as results of the *Every Eval Ever* schema, version 0.3.0: for each model a file of scores and one of answers.
 
-The layout is that of its store, `data/BENCHMARK/DEVELOPER/MODEL/UUID.json` with `UUID.jsonl` beside it. Each score has its
-n and its 95 % interval. The schema knows no unanswered question: such a row has `error` and score 0, and the scores, which
-leave it out, say how many were asked.
+The layout is that of its store, `data/BENCHMARK/DEVELOPER/MODEL/UUID.json` with `UUID_samples.jsonl` beside it. Each score
+has its n and its 95 % interval. The schema knows no unanswered question: such a row has `error` and score 0, and the
+scores, which leave it out, say how many were asked.
 """
 
 import hashlib
@@ -22,8 +22,8 @@ from robustify.run import Run
 from robustify.summary.quantity import Quantity
 from robustify.summary.scored import Accuracy, ViewScores
 
-VERSION = "0.2.2"
-INSTANCES = f"instance_level_eval_{VERSION}"
+VERSION = "0.3.0"
+"""Of both files; the reader takes rows of earlier ones too."""
 VIEWS: dict[str, str] = {
     "full": "question and choices",
     "choices_only": "choices alone, by letter",
@@ -33,6 +33,8 @@ VIEWS: dict[str, str] = {
 """The measures that are written, and what was shown."""
 ANSWERED = {"full": ("full", "full_text"), "cloze_chars": ("cloze",)}
 """The views whose first answers are the ones that a measure counts, so that rows and score agree."""
+_HERE = ("hf", "vllm", "ray")
+"""Engines that run a model's weights themselves."""
 Relationship = Literal["first_party", "third_party", "collaborative", "other"]
 _METRIC = {
     "metric_id": "accuracy", "metric_name": "Accuracy", "metric_kind": "accuracy", "metric_unit": "proportion",
@@ -87,7 +89,10 @@ def _write_model(
     evaluation = f"{name}/{model}/{given['at']}"
     into = place / "data" / _plain(name) / _plain(owner) / _plain(short)
     into.mkdir(parents=True, exist_ok=True)
-    path = into / f"{uuid.uuid5(uuid.NAMESPACE_OID, evaluation + str(run.manifest['signature']))}.json"
+    # The store wants version 4, which is drawn; the same run at the same second has the same one here.
+    drawn = hashlib.sha256(f"{evaluation}\0{run.manifest['signature']}".encode()).digest()[:16]
+    path = into / f"{uuid.UUID(bytes=drawn, version=4)}.json"
+    answers = path.with_name(f"{path.stem}_samples.jsonl")
     tree: dict[str, Any] = {
         "schema_version": VERSION,
         "evaluation_id": evaluation,
@@ -98,25 +103,28 @@ def _write_model(
             "version": __version__,
             "additional_details": {"signature": str(run.manifest["signature"])},
         },
-        "model_info": {
-            "name": model,
-            "id": model,
-            "additional_details": {k: str(v) for k, v in fingerprint.items()},
-        },
+        "model_info": {"name": model, "id": model, "additional_details": _details(fingerprint)},
         "evaluation_results": [_result(run, name, *one) for one in found],
     }
     rows = list(_instances(run, model, name, evaluation, items))
     if rows:
         text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-        write_text(path.with_suffix(".jsonl"), text)
+        write_text(answers, text)
         tree["detailed_evaluation_results"] = {
             "format": "jsonl",
-            "file_path": path.with_suffix(".jsonl").name,
+            "file_path": answers.relative_to(place).as_posix(),
             "hash_algorithm": "sha256",
             "checksum": hashlib.sha256(text.encode("utf-8")).hexdigest(),
             "total_rows": len(rows),
         }
     write_json(path, tree)
+
+
+def _details(fingerprint: Mapping[str, Any]) -> dict[str, str]:
+    """What is known of a model; who may have its weights is not."""
+    place = "self_deployed" if fingerprint.get("engine") in _HERE else "unknown"
+    known = {name: str(value) for name, value in fingerprint.items()}
+    return {**known, "deployment_type": place, "model_availability": "unknown"}
 
 
 def _plain(name: str) -> str:
@@ -171,7 +179,7 @@ def _instances(
         said = [] if row["pick"] is None else [item.choices[row["pick"]]]
         right = item.choices[item.key]
         yield {
-            "schema_version": INSTANCES,
+            "schema_version": VERSION,
             "evaluation_id": evaluation,
             "model_id": model,
             "evaluation_name": f"{name} (all items, {VIEWS[measure]})",

@@ -1,4 +1,4 @@
-"""Answers in the schema of *Every Eval Ever* (instance level, version 0.2) -> replies; HELM's come through its converter.
+"""Answers in the schema of *Every Eval Ever* (versions 0.2 and 0.3) -> replies; HELM's come through its converter.
 
 The converters write what each harness has: HELM and lm-eval the whole prompt, few-shot examples too, Inspect the question;
 choices as texts, or as letters whose texts stand in the prompt; the reference as a letter, an index or a text. So the stem

@@ -1,4 +1,4 @@
-"""A run as results of Every Eval Ever 0.2.2, and back.
+"""A run as results of Every Eval Ever 0.3.0, and back.
 
 The published package, which holds the schema, is looked for in the Python that ROBUSTIFY_TEST_EVERY_EVAL_PYTHON names.
 """
@@ -48,7 +48,7 @@ def written(asked: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def of(written: Path, model: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     (scores,) = (p for p in written.rglob("*.json") if p.parent.name == model)
-    text = scores.with_suffix(".jsonl").read_text("utf-8")
+    text = scores.with_name(f"{scores.stem}_samples.jsonl").read_text("utf-8")
     return json.loads(scores.read_text("utf-8")), [json.loads(line) for line in text.splitlines()]
 
 
@@ -77,7 +77,7 @@ def test_scores_have_n_and_interval_and_rows_add_up_to_them(written: Path, asked
     )
     assert {r["evaluation_id"] for r in rows} == {tree["evaluation_id"]}
     pointer = tree["detailed_evaluation_results"]
-    (path,) = written.rglob(pointer["file_path"])
+    path = written / pointer["file_path"]
     assert pointer["checksum"] == hashlib.sha256(path.read_bytes()).hexdigest()
     assert pointer["total_rows"] == len(rows)
 
@@ -121,4 +121,4 @@ def test_the_published_schema_takes_both_files(written: Path) -> None:
     paths = [str(p) for p in written.rglob("*.json*")]
     done = subprocess.run([str(PUBLISHED), "-c", code, *paths], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert done.stdout.split() == ["122", "0.2.2", "instance_level_eval_0.2.2"]
+    assert done.stdout.split() == ["122", "0.3.0", "0.3.0"]
