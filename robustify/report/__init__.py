@@ -1,4 +1,4 @@
-"""The report of a run: one offline page, its Markdown twin and the figures, printed from the summary alone.
+"""The report of a run: one offline page, a short Markdown file and the figures, printed from the summary alone.
 
 It computes nothing that the summary does not hold, and it holds no text of any item.
 """
@@ -8,7 +8,8 @@ from dataclasses import replace
 from html import escape
 from pathlib import Path
 
-from robustify.report.blocks import Page, Section
+from robustify.report.blocks import Group, Page
+from robustify.report.first_screen import first_screen
 from robustify.report.format import as_released, plain
 from robustify.report.printing import html, markdown, svg
 from robustify.report.sections import (
@@ -59,38 +60,72 @@ def write_report(folder: Path, summary: Summary, provenance: Mapping[str, object
 
 def content(summary: Summary, provenance: Mapping[str, object]) -> Page:
     """The whole report in its order; parts that the summary lacks are said to be absent."""
+    # A restricted run has none, whatever a manifest says.
+    explorer = provenance.get("explorer") is True and summary.release is None
     signature = summary.signature or provenance.get("signature")
     return Page(
         name=plain((summary.benchmark or Benchmark()).name or "unnamed benchmark"),
-        banner=headline.banner(summary),
-        tiles=headline.tiles(summary),
-        sections=_sections(summary, provenance),
+        first=first_screen(summary, explorer),
+        groups=_groups(summary, provenance),
         signature=plain(signature if isinstance(signature, str) and signature else "not signed", 1000),
+        explorer=explorer,
     )
 
 
-def _sections(summary: Summary, provenance: Mapping[str, object]) -> tuple[Section, ...]:
+def _groups(summary: Summary, provenance: Mapping[str, object]) -> tuple[Group, ...]:
     level = headline.level(summary)
     if summary.release is not None and summary.release.too_small:
         # Even the totals are too small to be shown.
-        return level
+        return (Group("trust", "How far to trust this", "Too little may be shown to judge by.", level),)
+    items = (contamination.items(summary),) if summary.release is None else ()
     return (
-        *level,
-        removal.removed(summary),
-        *([contamination.items(summary)] if summary.release is None else []),
-        scores.accuracy(summary),
-        paired.pairs(summary),
-        paired.random_removal(summary),
-        benchmark.heuristics(summary),
-        option_order.order(summary),
-        benchmark.topics(summary),
-        residual_audit.residual(summary),
-        residual_audit.sensitivity(summary),
-        benchmark.findings(summary),
-        contamination.label_noise(summary),
-        contamination.contamination(summary),
-        headline.guardrails(summary),
-        paired.calibration(summary),
-        method.method(summary, provenance),
-        method.reading(provenance),
+        Group(
+            "removed",
+            "What was removed",
+            "Items whose options alone give the answer away were set aside; some of them are there by chance.",
+            (
+                removal.removed(summary),
+                removal.voters(summary),
+                benchmark.topics(summary),
+                residual_audit.sensitivity(summary),
+            ),
+        ),
+        Group(
+            "models",
+            "How models score",
+            "What each model gets right on all items, on those kept, and when it sees no options.",
+            (
+                scores.accuracy(summary),
+                paired.pairs(summary),
+                paired.random_removal(summary),
+                option_order.order(summary),
+                paired.calibration(summary),
+            ),
+        ),
+        Group(
+            "cues",
+            "What gives items away",
+            "Signs in the options, such as a longer right answer, let a test-taker score without knowing the subject.",
+            (*items, benchmark.heuristics(summary), benchmark.findings(summary)),
+        ),
+        Group(
+            "trust",
+            "How far to trust this",
+            "Checks that had no part in the choice of items look for what was missed.",
+            (
+                *level,
+                headline.certified(summary),
+                headline.advised(summary),
+                residual_audit.residual(summary),
+                headline.guardrails(summary),
+                contamination.label_noise(summary),
+                contamination.contamination(summary),
+            ),
+        ),
+        Group(
+            "how",
+            "Method",
+            "How the numbers were made, with which models and versions, so that anybody can make them again.",
+            (method.method(summary, provenance), method.reading(provenance)),
+        ),
     )

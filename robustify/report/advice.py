@@ -11,7 +11,7 @@ from itertools import chain, islice
 from typing import Literal
 
 from robustify.report.blocks import Tone
-from robustify.report.format import count, counted, percent, plain, spaced
+from robustify.report.format import as_released, count, counted, percent, plain, spaced
 from robustify.stats.tests import (
     LEVEL,
     items_to_detect,
@@ -112,7 +112,8 @@ class Recommendation:
 def recommendations(summary: Summary) -> tuple[Recommendation, ...]:
     """What to do now, the most pressing first, at most five."""
     rules = (UNJUDGED if _unjudged(summary) else JUDGED) + ALWAYS
-    return tuple(islice(chain.from_iterable(rule(summary) for rule in rules), MOST))
+    with as_released(summary.release is not None):
+        return tuple(islice(chain.from_iterable(rule(summary) for rule in rules), MOST))
 
 
 def verdict_line(summary: Summary) -> str:
@@ -254,7 +255,7 @@ def _cues(summary: Summary) -> Iterator[Recommendation]:
     for cue in sorted((cue for cue in sizes if sizes[cue]), key=lambda cue: -sizes[cue])[:MOST_CUES]:
         items = counted(sizes[cue], "item")
         yield Recommendation(
-            "mend_cue", f"{CUE_MENDS[cue]} in {items}", f"it is what gives the key away first in {items}",
+            "mend_cue", f"{CUE_MENDS[cue]} in {items}", "it is the first cue of these flagged items",
             f"evidence.cues.{cue}", "items", sizes[cue], f"verdict=shortcut&cue={cue}",
         )  # fmt: skip
 

@@ -1,6 +1,5 @@
-"""What a report is made of: sections of text, tables and plots.
+"""What a report is made of: the first screen, and below it sections of text, tables and plots under five headings.
 
-The HTML page and the Markdown file are two printings of the same blocks, so that they cannot differ in content.
 A block holds plain text; markup and escaping are the work of `printing`.
 """
 
@@ -12,19 +11,27 @@ from robustify.summary.quantity import Interval
 
 Tone = Literal["", "absent", "good", "bad", "unsure", "again"]
 Kind = Literal["main", "before", "chance"]
+PartKind = Literal["robust", "shortcut", "chance", "undecided"]
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One entry of a table: its content, small print below it, and a short badge beside it.
+    """One entry of a table: its content, half its interval beside it, and a short badge.
 
-    The tone `again` marks a name that repeats the row above.
+    `small` is what it rests on: seen when pointed at, and in the table as CSV. The tone `again` marks a name that repeats
+    the row above.
     """
 
     main: str
     small: str = ""
     tone: Tone = ""
     badge: str = ""
+    spread: str = ""
+
+    @property
+    def exact(self) -> str:
+        """All that is known of it, in one line."""
+        return f"{self.main} ({self.small})" if self.small else self.main
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +68,10 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     note: str = ""
+
+    def csv(self) -> str:
+        """The table as CSV, each number with what it rests on."""
+        return csv_of([[c.label for c in self.columns], *([cell.exact for cell in row] for row in self.rows)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +115,11 @@ class Plot:
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """Something long that only some readers want; `form` is what it is written in."""
+    """Something long that only some readers want."""
 
     kind: ClassVar[str] = "folded"
     title: str
     text: str
-    form: Literal["json", "text"] = "json"
 
 
 Block = Paragraph | Bullets | Table | Plot | Folded
@@ -117,53 +127,101 @@ Block = Paragraph | Bullets | Table | Plot | Folded
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading with its blocks; `id` is the anchor, `short` the name in the contents."""
+    """A folded part with its blocks; `id` is the anchor, `words` those of the glossary that it uses."""
 
     id: str
     title: str
-    short: str
     blocks: tuple[Block, ...]
+    words: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, id_: str, title: str, short: str, *blocks: Block | None) -> "Section":
-        """The section of those blocks that are there."""
-        return cls(id_, title, short, tuple(b for b in blocks if b is not None))
+    def of(cls, id_: str, title: str, *blocks: Block | None, words: str = "") -> "Section":
+        """The section of those blocks that are there; `words` with spaces between them."""
+        return cls(id_, title, tuple(b for b in blocks if b is not None), tuple(words.split()))
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A heading, one sentence that everybody can read, and its folded sections."""
+
+    id: str
+    title: str
+    sentence: str
+    sections: tuple[Section, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A headline number."""
+    """A number of the first screen, what it counts, and what it rests on."""
 
     label: str
     main: str
-    small: tuple[str, ...]
+    small: str
 
 
 @dataclass(frozen=True, slots=True)
-class Banner:
-    """The verdict: its word, its sentence, its reasons; `above` it what must be known before it is read."""
+class BarPart:
+    """A part of the benchmark, `n` items; its words are the legend."""
 
-    word: str
+    kind: PartKind
+    n: float
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Todo:
+    """One thing to do, why, and where to look."""
+
+    action: str
+    why: str
+    link: str
+
+
+@dataclass(frozen=True, slots=True)
+class FirstScreen:
+    """What is read in five seconds: a verdict, the benchmark as a bar, three numbers, what models score, what to do.
+
+    `above`: what must be known before the verdict is read.
+    """
+
+    verdict: str
     tone: Tone
-    sentence: str
-    reasons: tuple[str, ...]
-    above: tuple[str, ...] = ()
+    above: tuple[str, ...]
+    tiles: tuple[Tile, ...]
+    bar: tuple[BarPart, ...]
+    scores: Plot | None
+    todo: tuple[Todo, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A whole report."""
+    """A whole report; `explorer` where a page of items stands beside it."""
 
     name: str
-    banner: Banner
-    tiles: tuple[Tile, ...]
-    sections: tuple[Section, ...]
+    first: FirstScreen
+    groups: tuple[Group, ...]
     signature: str
+    explorer: bool = False
+
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """All sections, in the order in which they are shown."""
+        return tuple(s for group in self.groups for s in group.sections)
 
     @property
     def plots(self) -> tuple[Plot, ...]:
-        """All plots, in the order in which they are shown."""
+        """All plots below the first screen, in the order in which they are shown."""
         return tuple(b for s in self.sections for b in s.blocks if isinstance(b, Plot))
+
+
+def csv_of(rows: Iterable[Iterable[str]]) -> str:
+    """Rows as CSV (RFC 4180), every field quoted; none of them can be read as a formula."""
+    return "".join(",".join(map(_field, row)) + "\r\n" for row in rows)
+
+
+def _field(text: str) -> str:
+    guarded = f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
+    return f'"{guarded.replace(chr(34), 2 * chr(34))}"'
 
 
 def heads_of(*labels: str, words: int = 1) -> tuple[Column, ...]:

@@ -99,6 +99,12 @@ def between(ends: Interval, scale: float = 100.0, places: int | None = None) -> 
     return f"{signed(scale * ends[0], n)} to {signed(scale * ends[1], n)}"
 
 
+def half(ci: Interval | None, scale: float = 100.0, places: int | None = None) -> str:
+    """Half the width of an interval, to stand beside its middle: `±5.0`; empty without one."""
+    n = decimals() if places is None else places
+    return "" if ci is None else f"\u00b1{scale * (ci[1] - ci[0]) / 2:,.{n}f}"
+
+
 def joined(*parts: str) -> str:
     """The parts that are not empty, as one line of small print."""
     return ", ".join(p for p in parts if p)
@@ -162,18 +168,26 @@ def _quantity(x: Quantity | float | None) -> Quantity:
 def rate_cell(x: Quantity | float | None, tone: Tone = "") -> Cell:
     """A rate in a table."""
     q = _quantity(x)
-    return _without_value(q) if q.value is None else Cell(percent(q.value), rests_on(q), tone)
+    return (
+        _without_value(q) if q.value is None else Cell(percent(q.value), rests_on(q), tone, spread=half(q.ci))
+    )
 
 
 def count_cell(x: Quantity | float | None) -> Cell:
     """A count, or an expected count with its interval, in a table."""
     q = _quantity(x)
-    return _without_value(q) if q.value is None else Cell(count(q.value), rests_on(q, scale=1.0))
+    if q.value is None:
+        return _without_value(q)
+    return Cell(count(q.value), rests_on(q, scale=1.0), spread=half(q.ci, 1.0, 0))
 
 
 def number_cell(x: float | None, decimals: int = 3, ci: Interval | None = None, small: str = "") -> Cell:
     """A bare number in a table, with its interval or other small print."""
-    return absent() if x is None else Cell(signed(x, decimals), between(ci, 1.0, decimals) if ci else small)
+    if x is None:
+        return absent()
+    return Cell(
+        signed(x, decimals), between(ci, 1.0, decimals) if ci else small, spread=half(ci, 1.0, decimals)
+    )
 
 
 def points_cell(q: Quantity | None, p: float | None = None) -> Cell:
@@ -181,7 +195,8 @@ def points_cell(q: Quantity | None, p: float | None = None) -> Cell:
     if q is None or q.value is None:
         return _without_value(q or Quantity())
     mde = q.mde if isinstance(q, DifferenceQuantity) else None
-    return Cell(in_points(q.value), joined(rests_on(q), "" if p is None else p_value(p), power(mde)))
+    small = joined(rests_on(q), "" if p is None else p_value(p), power(mde))
+    return Cell(in_points(q.value), small, spread=half(q.ci))
 
 
 def against_chance_cell(q: AgainstChance | None) -> Cell:
@@ -190,8 +205,11 @@ def against_chance_cell(q: AgainstChance | None) -> Cell:
     if q is None or q.value is None or q.chance is None:
         return cell
     if q.significant is False:
-        return noted(cell, f"not significantly above chance {percent(q.chance)}", power(q.mde))
-    return noted(cell, f"below chance {percent(q.chance)}") if q.significant and q.value < q.chance else cell
+        beside = noted(cell, f"not significantly above chance {percent(q.chance)}", power(q.mde))
+        return replace(beside, badge="\u2248 chance")
+    if q.significant and q.value < q.chance:
+        return replace(noted(cell, f"below chance {percent(q.chance)}"), badge="below chance")
+    return cell
 
 
 def p_cell(p: float | None, *small: str) -> Cell:
@@ -205,11 +223,10 @@ def p_before(p: float | None) -> str:
 
 
 def shares_cell(shares: Sequence[float] | None) -> Cell:
-    """Shares by position: `A 24.1, B 25.3, ... %`."""
+    """Shares by position, from the first: `24.1/25.3/... %`."""
     if not shares:
         return absent()
-    letters = (f"{chr(65 + i)} {100 * s:.{decimals()}f}" for i, s in enumerate(shares[:26]))
-    return Cell(", ".join(letters) + " %")
+    return Cell("/".join(f"{100 * s:.{decimals()}f}" for s in shares[:26]) + " %")
 
 
 def model_cell(name: str, is_voter: bool | None) -> Cell:

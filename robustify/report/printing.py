@@ -1,7 +1,7 @@
-"""Prints a report: one offline HTML page, GitHub-flavoured Markdown of the same blocks, and its figures.
+"""Prints a report: one offline HTML page, its first screen in GitHub-flavoured Markdown, and its figures.
 
-The page has style and drawings inline, no script, and fetches nothing. Everything that is printed into a template is
-escaped. The same page gives the same bytes. A plot is drawn twice, wide and narrow, because text scaled down to a
+The page has style, drawings and data inline, no script, and fetches nothing. Everything that is printed into a template
+is escaped. The same page gives the same bytes. A plot is drawn twice, wide and narrow, because text scaled down to a
 phone's width cannot be read; where its marks and words are is decided here, and `plot.svg.j2` writes them.
 """
 
@@ -9,15 +9,16 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
+from urllib.parse import quote
 
 import jinja2
 from markupsafe import Markup
 
-from robustify.report.blocks import Kind, Mark, Page, Plot, PlotRow
-from robustify.report.format import between, percent
+from robustify.report.blocks import Cell, Kind, Mark, Page, Plot, PlotRow, Table, heads_of
+from robustify.report.format import absent, between, half, percent
 
 STEPS = (0.02, 0.05, 0.1, 0.2, 0.25, 0.5)
 MARK_GAP = 9.0
@@ -38,6 +39,12 @@ class PlotSize:
 
 WIDE = PlotSize("wide", 760, 218, 104, 28, 7)
 NARROW = PlotSize("narrow", 344, 0, 0, 44, 5)
+FIRST_WIDE = PlotSize("wide", 640, 132, 150, 27, 7)
+FIRST_NARROW = PlotSize("narrow", 344, 0, 0, 42, 5)
+MOST_WORDS = 6
+"""Words of a cell of a table; what has more is cut, and whole where it is pointed at."""
+MOST_ROWS = 20
+"""Models that report.md shows."""
 INSET = 19.0
 TEXT = 13.0
 
@@ -216,7 +223,7 @@ def environment(package: str, folder: str, *, autoescape: bool) -> jinja2.Enviro
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.filters["md"] = escaped
+    made.filters |= {"md": escaped, "cut": cut, "csv": data_link}
     return made
 
 
@@ -235,22 +242,61 @@ def _styles(*names: str) -> Markup:
     return Markup("".join((files("robustify.report") / f"{name}.css").read_text("utf-8") for name in names))
 
 
+def cut(words: str) -> str:
+    """The first six words, with an ellipsis where there are more."""
+    parts = words.split(" ")
+    return words if len(parts) <= MOST_WORDS else " ".join(parts[:MOST_WORDS]) + " \u2026"
+
+
+def data_link(table: Table) -> str:
+    """The table's CSV as a link that needs no other file."""
+    return "data:text/csv;charset=utf-8," + quote(table.csv(), safe=" ,:;()/%")
+
+
+def drawn_data(plot: Plot) -> Table:
+    """The numbers of a plot as a table: a row for each of its lines, a column for each kind of mark."""
+    kinds = plot.legend or (("main", "value"),)
+    heading, rows = "", []
+    for row in plot.rows:
+        if not row.marks:
+            heading = f"{row.label}, "
+            continue
+        by_kind = {mark.kind: mark for mark in row.marks}
+        rows.append((Cell(heading + row.label), *(_marked(by_kind.get(kind)) for kind, _ in kinds)))
+    return Table(plot.title, heads_of("", *(words for _, words in kinds)), tuple(rows))
+
+
+def _marked(mark: Mark | None) -> Cell:
+    if mark is None:
+        return absent()
+    return Cell(percent(mark.value), "" if mark.ci is None else between(mark.ci), spread=half(mark.ci))
+
+
 def html(page: Page) -> str:
     """The text of report.html."""
-    drawings = {
-        plot.name: tuple(Markup(svg(plot, layout, alone=False)) for layout in (WIDE, NARROW))
-        for plot in page.plots
-    }
+    first = page.first.scores
+    plots = [(plot, (WIDE, NARROW)) for plot in page.plots]
+    plots += [] if first is None else [(first, (FIRST_WIDE, FIRST_NARROW))]
     return (
         _templates(True)
         .get_template("page.html.j2")
-        .render(page=page, styles=_styles("palette", "plot", "style"), drawings=drawings)
+        .render(
+            page=page,
+            styles=_styles("palette", "plot", "style"),
+            drawings={
+                plot.name: tuple(Markup(svg(plot, size, alone=False)) for size in sizes)
+                for plot, sizes in plots
+            },
+            data={plot.name: drawn_data(plot) for plot, _ in plots},
+        )
     )
 
 
 def markdown(page: Page) -> str:
-    """The text of report.md."""
-    return _templates(False).get_template("report.md.j2").render(page=page)
+    """The text of report.md: the first screen, for a pull request."""
+    tables = [b for s in page.sections if s.id == "scores" for b in s.blocks if isinstance(b, Table)]
+    scores = [replace(table, rows=table.rows[:MOST_ROWS]) for table in tables[:1]]
+    return _templates(False).get_template("report.md.j2").render(page=page, scores=next(iter(scores), None))
 
 
 def svg(plot: Plot, layout: PlotSize = WIDE, *, alone: bool = True) -> str:

@@ -29,9 +29,9 @@ CUES = {
     "longer": "a longer key",
     "absolute": "absolute words in the wrong options",
     "hedge": "a hedge in the key",
-    "repeated": "a word of the question in the key",
+    "repeated": "a question word in the key",
     "format": "a key in another format",
-    "grammar": "a key that alone fits the question's grammar",
+    "grammar": "a key that alone fits grammatically",
 }
 PLAIN = {
     "no_screen": "no model was asked the choices without the question",

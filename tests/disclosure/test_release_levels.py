@@ -33,6 +33,7 @@ from robustify.report import render
 from robustify.summary.format_1 import read
 from robustify.summary.quantity import GROUPS
 from robustify.summary.result import PLACES, Summary
+from tests.support.page_text import text_of_page
 
 ROOT = Path(__file__).parents[2]
 SUMMARIES = {
@@ -233,7 +234,7 @@ def test_a_total_that_is_too_small_leaves_the_number_of_items_alone(exact: dict[
     ]
     assert not any("value" in g for g in here)
     assert out["benchmark"] == {"name": exact["benchmark"]["name"], "n_items": 360}
-    text = render(Summary.model_validate(out), {})["report.md"]
+    text = text_of_page(render(Summary.model_validate(out), {})["report.html"])
     assert "withheld: everything but the number of items" in text
     assert "not measured" not in text
 
@@ -310,7 +311,7 @@ def test_what_is_published_keeps_within_the_budget(exact: dict[str, Any]) -> Non
     assert set(out["release"]["withheld"]) == {
         g for g in GROUPS if steps[g] is None and cost(exact, g, 0.05) > 0
     }
-    text = render(Summary.model_validate(out), {})["report.md"]
+    text = text_of_page(render(Summary.model_validate(out), {})["report.html"])
     assert "withheld, over the bit budget: " in text
     assert "| withheld: bit budget |" in text
 
@@ -376,7 +377,7 @@ def test_the_report_of_a_release_has_whole_percents_and_says_what_is_not_shown(
     out = released_summary(Summary.model_validate(exact), level)
     files = render(out, {"notes": ["a note"]})
     well_made(files)
-    text = files["report.md"]
+    text = text_of_page(files["report.html"])
     assert f"shown under release level {level}" in text
     assert "not measured" not in text
     assert not re.search(r"\d\.\d+ (%|points)", text)

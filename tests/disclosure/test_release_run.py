@@ -99,7 +99,7 @@ def test_small_topics_are_named_nowhere(run: Run, public: Path) -> None:
         for name, content in restricted_run.files(folder).items():
             assert b"whistles" not in content, name
             assert b"thimbles" not in content, name
-    assert b"lamps" in (public / "report.md").read_bytes()
+    assert b"lamps" in (public / "report.html").read_bytes()
 
 
 def test_the_manifest_says_what_it_is_and_under_which_key(run: Run) -> None:
@@ -343,7 +343,7 @@ def test_of_a_replayed_log_only_the_format_and_a_keyed_digest_are_written(
         assert digest[:16].encode() not in content, name
         assert b"qxsecretname" not in content, name
         assert not re.search(rb"items[_ ]not[_ ]in[_ ]the[_ ]log", content), name
-    assert facts["log_hmac_sha256"] in (run.folder / "report.md").read_text("utf-8")
+    assert facts["log_hmac_sha256"] in (run.folder / "report.html").read_text("utf-8")
     published(run, tmp_path / "public")
     for name, content in restricted_run.files(tmp_path / "public").items():
         assert facts["log_hmac_sha256"][:16].encode() not in content, name
@@ -481,7 +481,7 @@ def test_a_run_without_models_tells_its_cues(tmp_path: Path, monkeypatch: pytest
     assert summary["release"]["too_small"] is False
     assert set(summary["heuristics"]["all"]) >= {"length", "place"}
     assert summary["splits"]["all"] == 200
-    text = (run.folder / "report.md").read_text("utf-8")
+    text = (run.folder / "report.html").read_text("utf-8")
     assert "length" in text
     assert "this run holds no choices-only screen" in text
     assert {g["reason"]["code"] for g in summary["guardrails"]} == {"not_judged"}

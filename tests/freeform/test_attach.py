@@ -30,6 +30,7 @@ from robustify.judge.free_response import _rates
 from robustify.run import Run, open_run, write_items
 from tests.freeform.scripted import run, write_lines
 from tests.support.fake_scorer import FakeScorer, finds
+from tests.support.page_text import text_of_page
 
 COLOURS = ("red", "green", "blue", "grey")
 N = 24
@@ -173,7 +174,7 @@ def test_a_model_that_answered_in_words_alone_has_its_own_row(joined: Run) -> No
     assert entry(joined, "three")["full_gap"] is None
     assert entry(joined, "three")["all"] == entry(joined)["all"]
     assert accuracy["two"]["free"] is None
-    assert "three" in (joined.folder / "report.md").read_text()
+    assert "three" in text_of_page((joined.folder / "report.html").read_text())
 
 
 @given(st.lists(st.sampled_from([0.0, 0.5, 1.0, None]), min_size=1, max_size=22))
@@ -231,7 +232,7 @@ def test_grades_attached_later_take_the_place_of_earlier_ones_and_five_labels_ca
     assert "three" not in done.summary.tree()["accuracy"]
     assert entry(done)["judge_status"] == "uncalibrated"
     assert entry(done)["judge_kappa"]["value"] == pytest.approx(1.0)
-    text = (done.folder / "report.md").read_text()
+    text = text_of_page((done.folder / "report.html").read_text())
     assert "the judge agrees with people at kappa 1.00" in text
 
 
@@ -285,8 +286,8 @@ def test_grades_of_a_restricted_set_are_refused(finished: Run) -> None:
 
 
 def test_the_report_has_a_free_column_with_bounds_and_says_uncalibrated(made: Path, joined: Run) -> None:
-    assert "| Free |" not in (made / "report.md").read_text()
-    text = (joined.folder / "report.md").read_text()
+    assert "| Free |" not in text_of_page((made / "report.html").read_text())
+    text = text_of_page((joined.folder / "report.html").read_text())
     for words in (
         "| Cloze | Free |",
         "54.5 to 77.3 %",
@@ -307,7 +308,7 @@ def test_the_command_attaches_and_refuses_self_judging(finished: Run, tmp_path: 
     assert line in run("attach", grades, *rest).stdout
     out = run("attach", own, *rest, "--allow-self-judging", "--json", "-o", tmp_path / "own").stdout
     assert json.loads(out)["free"]["one"]["self_judging"] == 5
-    assert "judged 5 of its own answers" in (tmp_path / "own" / "report.md").read_text()
+    assert "judged 5 of its own answers" in (tmp_path / "own" / "report.html").read_text()
 
 
 def commands() -> list[list[str]]:

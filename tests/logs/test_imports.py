@@ -343,7 +343,7 @@ def test_a_run_without_items_is_judged_and_says_what_is_absent(textless: Run, tm
     assert summary["screen"]["voters"]["two"]["unanswered"] == 1
     assert summary["screen"]["voters"]["two"]["choices_only_accuracy"]["n"] == 7
     assert any("no text of the 8 items is known" in note for note in textless.manifest["config"]["notes"])
-    assert "no text of the 8 items" in (textless.folder / "report.md").read_text()
+    assert "no text of the 8 items" in (textless.folder / "report.html").read_text()
 
 
 def test_a_run_without_items_is_opened_checked_judged_and_printed_again(

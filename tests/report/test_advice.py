@@ -168,6 +168,7 @@ def test_a_release_is_advised_by_what_it_shows_alone(level: Any) -> None:
     given = recommendations(shown)
     assert not {one.code for one in given} & {"mend_cue"}
     assert all(one.link(explorer=False).startswith("#") for one in given)
+    assert not any("." in word.rstrip(".") for one in given for word in one.action.split())
     tiny = released_summary(edited({"splits/shortcut": 2, "splits/robust": 358}), level, 10)
     assert tiny.release is not None
     assert tiny.release.too_small

@@ -1,5 +1,7 @@
 """The report says what the summary holds and what is absent, and no name can break or bend it."""
 
+import csv
+import html
 import json
 import re
 import subprocess
@@ -10,31 +12,36 @@ from difflib import unified_diff
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from robustify.disclosure.release import PRINTED, released_summary
 from robustify.errors import DataError
 from robustify.judge import calibration
 from robustify.report import content, render, write_report
 from robustify.report.advice import recommendations, verdict_line
-from robustify.report.blocks import Line, Mark, Plot, PlotRow, Table
+from robustify.report.blocks import Line, Mark, Plot, PlotRow, Table, csv_of
 from robustify.report.closing import closing
-from robustify.report.format import percent, plain, points, rate, signed
-from robustify.report.printing import INSET, NARROW, WIDE, axis, fit, markdown, placed, svg
+from robustify.report.format import as_released, percent, plain, points, rate, signed
+from robustify.report.printing import INSET, MOST_WORDS, NARROW, WIDE, axis, drawn_data, fit, placed, svg
 from robustify.report.sections.paired import MOST_PAIRS
 from robustify.report.sections.residual_audit import residual as residual_section
 from robustify.report.sections.residual_audit import residual_plot
 from robustify.report.sections.scores import at_chance
 from robustify.summary.format_1 import read
 from robustify.summary.quantity import Part, Quantity
-from robustify.summary.result import Residual
+from robustify.summary.result import Residual, Summary
 from robustify.summary.scored import Accuracy
+from robustify.summary.screened import Splits
+from tests.support.page_text import text_of_page
 
 HERE = Path(__file__).parents[1]
 FULL = HERE / "data" / "summary_full.json"
+DEMO = HERE.parent / "results" / "benign_demo" / "summary.json"
 GOLDEN = HERE / "data" / "report_full.md"
 DIFFERENCES_MADE = HERE / "data" / "report_changes.txt"
 PROVENANCE: dict[str, Any] = {
@@ -67,8 +74,8 @@ def printed(summary: dict[str, Any], provenance: dict[str, Any] = PROVENANCE) ->
 
 
 def text_of(summary: dict[str, Any], title: str = "") -> str:
-    """report.md, or what is there under one heading."""
-    text = markdown(content(read({"format": 1, **summary}), PROVENANCE))
+    """The page as text, or what is there under one heading."""
+    text = text_of_page(printed(summary)["report.html"])
     return text.split(f"\n## {title}\n")[1].split("\n## ")[0] if title else text
 
 
@@ -113,7 +120,9 @@ def well_made(files: dict[str, str]) -> Reader:
     reader = Reader(files["report.html"])
     assert all(entry.strip() for entry in reader.entries)
     assert len(set(reader.ids)) == len(reader.ids)
-    assert all(link.startswith("#") or link == "data:," for link in reader.links)
+    assert all(link.startswith(("#", "data:,", "data:text/csv;")) for link in reader.links)
+    assert all(link[1:] in reader.ids for link in reader.links if link.startswith("#"))
+    assert len(files["report.md"].splitlines()) <= 80
     for name, text in files.items():
         text.encode("utf-8")
         assert not re.search(r"\b(None|nan|inf|Undefined)\b", text), name
@@ -189,19 +198,25 @@ def test_every_part_of_the_summary_is_shown_with_its_n_and_interval() -> None:
             assert rate(q).removesuffix(")") in shown, where
 
 
-@pytest.mark.parametrize("file", ["report.html", "report.md"])
-def test_both_printings_have_the_same_sections_in_the_same_order(file: str) -> None:
-    text = printed(full())[file]
+def test_every_section_of_before_is_folded_under_one_of_five_headings() -> None:
+    reader = well_made(printed(full()))
     heads = [
-        "Removed, and how much of it is due to chance", "Which items, and why", "Scores on All, Shortcut, Robust and Cloze",
-        "Which models differ?", "Would removing random items have done the same?", "Heuristics without a model",
-        "Does the order of the options matter?", "What is left of each topic", "Are shortcuts left?",
-        "Under other rules", "Findings about the benchmark", "Keys that deserve a second look",
-        "Signs that a model has seen it", "Guardrails", "Calibration",
-        "Method, models and versions", "How to read this, and its limits",
+        "What was removed", "Removed, and how much of it is due to chance", "Who decided, without the question",
+        "What is left of each topic", "Under other rules",
+        "How models score", "Scores on All, Shortcut, Robust and Cloze", "Which models differ?",
+        "Would removing random items have done the same?", "Does the order of the options matter?", "Calibration",
+        "What gives items away", "Which items, and why", "Heuristics without a model", "Findings about the benchmark",
+        "How far to trust this", "What the certificate says", "What to do, and why", "Are shortcuts left?", "Guardrails",
+        "Keys that deserve a second look", "Signs that a model has seen it",
+        "Method", "Method, models and versions", "How to read this, and its limits",
     ]  # fmt: skip
-    pattern = r"<h2>(.*?)</h2>" if file.endswith("html") else r"^## (.*)$"
-    assert re.findall(pattern, text, flags=re.MULTILINE) == heads
+    page = printed(full())["report.html"].split("<main>")[1].split("</main>")[0]
+    assert re.findall(r"<h[23]>(.*?)</h[23]>", page) == heads
+    groups = [values for tag, values in reader.tags if tag == "section" and values.get("class") == "group"]
+    folded = [values for tag, values in reader.tags if tag == "details" and values.get("class") == "section"]
+    assert (len(groups), len(folded)) == (5, len(heads) - 5)
+    assert not any("open" in values for values in folded)
+    assert len(re.findall(r'<p class="lead">[^<]{20,140}\.</p>', page)) == 5
 
 
 def test_a_report_is_the_same_bytes_in_another_process(tmp_path: Path) -> None:
@@ -228,14 +243,96 @@ def test_the_page_fetches_nothing_and_can_be_heard() -> None:
     assert "script" not in tags
     assert not re.search(r"url\(|@import|https?://(?!www\.w3\.org/2000/svg)", page)
     assert tags.count("h1") == 1
-    assert tags.count("table") == tags.count("caption") > 10
-    assert all(held.get("scope") in {"row", "col"} for tag, held in reader.tags if tag == "th")
-    drawings = [held for tag, held in reader.tags if tag == "svg"]
-    assert len(drawings) == 2 * tags.count("figure")
-    for held in drawings:
-        assert held["role"] == "img"
-        assert set((held["aria-labelledby"] or "").split()) <= set(reader.ids)
-    assert all(link.removeprefix("#") in reader.ids for link in reader.links if link.startswith("#"))
+    assert tags.count("table") == tags.count("caption") == page.count('download="') > 10
+    assert "default-src 'none'; style-src 'unsafe-inline'; img-src data:" in page
+    assert all(values.get("scope") in {"row", "col"} for tag, values in reader.tags if tag == "th")
+    drawings = [values for tag, values in reader.tags if tag == "svg"]
+    # One figure is the benchmark as a bar, which is no drawing.
+    assert len(drawings) == 2 * (tags.count("figure") - 1)
+    for values in drawings:
+        assert values["role"] == "img"
+        assert set((values["aria-labelledby"] or "").split()) <= set(reader.ids)
+
+
+def releases() -> Iterator[tuple[str, Summary]]:
+    """The demo and the made-up summary, as a public run prints them and at each release level."""
+    for name, tree in (("demo", json.loads(DEMO.read_text("utf-8"))), ("full", {"format": 1, **full()})):
+        summary = read(tree)
+        yield name, summary
+        for level in PRINTED:
+            yield f"{name}, {level}", released_summary(summary, level)
+
+
+PAGES = dict(releases())
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_no_cell_has_more_than_six_words(name: str) -> None:
+    page = render(PAGES[name], PROVENANCE)["report.html"]
+    cells = re.findall(r"<(?:td|th)\b.*?</t[dh]>", page)
+    words = [html.unescape(re.sub("<[^>]*>", " ", cell)).replace("\u2026", " ").split() for cell in cells]
+    beside = [len(re.findall(r'class="(?:spread|badge)"', cell)) for cell in cells]
+    assert len(cells) > 300
+    assert [w for w, badges in zip(words, beside, strict=True) if len(w) > MOST_WORDS + 2 * badges] == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_first_screen_is_sixty_words_and_a_pull_request_gets_the_same_facts(name: str) -> None:
+    summary = PAGES[name]
+    with as_released(summary.release is not None):
+        first = content(summary, PROVENANCE).first
+    notes = () if first.scores is None else (first.scores.note,)
+    prose = " ".join((first.verdict, *first.above, *notes, *(one.action for one in first.todo)))
+    assert len(prose.split()) <= 60
+    assert len(first.verdict.split()) <= 20
+    assert len(first.tiles) == 3
+    assert 1 <= len(first.todo) <= 5
+    assert sum(part.n for part in first.bar) == pytest.approx((summary.splits or Splits()).all)
+    files = render(summary, PROVENANCE)
+    text = files["report.md"].replace("\\", "")
+    for fact in (first.verdict, *(tile.main for tile in first.tiles), *(one.action for one in first.todo)):
+        assert fact in text
+        assert fact in files["report.html"]
+    assert len(text.splitlines()) <= 80
+    assert "(report.html)" in text
+    assert len(files["report.html"].encode()) <= 1_000_000
+
+
+def test_every_figure_has_its_table_and_every_table_its_csv() -> None:
+    page = content(read({"format": 1, **full()}), PROVENANCE)
+    links = re.findall(
+        r'download="([^"]+)\.csv" href="data:text/csv;charset=utf-8,([^"]*)"', printed(full())["report.html"]
+    )
+    data = {name: list(csv.reader(unquote(html.unescape(text)).splitlines())) for name, text in links}
+    assert {plot.name for plot in page.plots} <= set(data)
+    for plot in page.plots:
+        drawn = [row for row in plot.rows if row.marks]
+        assert len(data[plot.name]) == 1 + len(drawn) == 1 + len(drawn_data(plot).rows)
+    first = next(row for row in data["accuracy"] if row[0] == "smollm2-135m, All")
+    assert first[1] == "27.0 % (22.7 to 31.8)"
+    assert all(len(row) == len(rows[0]) for rows in data.values() for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("text", "field"), [("=cmd()", '"\'=cmd()"'), ('a "b"', '"a ""b"""'), ("-1", '"\'-1"'), ("", '""')]
+)
+def test_a_field_of_a_csv_is_no_formula(text: str, field: str) -> None:
+    assert csv_of([[text]]) == f"{field}\r\n"
+
+
+def test_the_page_links_to_single_items_only_where_their_page_is() -> None:
+    without, beside = (render(PAGES["demo"], {"explorer": there}) for there in (False, True))
+    assert not any("explorer" in text for text in without.values())
+    assert re.findall(r'href="(explorer\.html[^"]*)"', beside["report.html"]) == [
+        "explorer.html",
+        "explorer.html#verdict=robust",
+        "explorer.html#verdict=shortcut&amp;cue=length",
+        "explorer.html#verdict=shortcut&amp;cue=certainty",
+    ]
+    assert "](explorer.html#verdict=robust)" in beside["report.md"]
+    assert not any(
+        "explorer" in text for text in render(PAGES["demo, evaluator"], {"explorer": True}).values()
+    )
 
 
 MODEL_ROW = re.compile(r"\| (smollm2|gemma3|tiny-llama)\S* (\[voter\] )?\|")
@@ -253,13 +350,14 @@ def test_voters_are_marked_wherever_they_are_scored() -> None:
         ]
         assert len(scored) == lines, title
         assert all(("[voter]" in line) is not line.startswith("| tiny") for line in scored), title
-    assert "voted in the filter: its numbers on Robust are low by selection" in text
+    assert "By selection alone it is low on Robust" in printed(full())["report.html"]
+    assert text
 
 
 def test_paths_of_the_machine_stay_out_and_settings_stay_in() -> None:
     files = printed(full())
     assert not any("/home/someone" in text for text in files.values())
-    assert '"mode": "text"' in files["report.md"]
+    assert "&#34;mode&#34;: &#34;text&#34;" in files["report.html"]
     assert "A note of the run." in files["report.html"]
 
 
@@ -268,8 +366,9 @@ def test_a_summary_that_lacks_all_says_so(summary: dict[str, Any]) -> None:
     files = printed(summary, {})
     well_made(files)
     assert set(files) == {"report.html", "report.md"}
-    assert files["report.md"].count("Not measured") >= 6
+    assert files["report.html"].count("Not measured") >= 6
     assert "No verdict" in files["report.html"]
+    assert "No verdict" in files["report.md"]
 
 
 def fields(part: type[Part] = Part) -> set[str]:

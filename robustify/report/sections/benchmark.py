@@ -68,7 +68,7 @@ def findings(summary: Summary) -> Section:
     """What the benchmark is made of, its defects, and which items are no cloze."""
     bench = summary.benchmark or Benchmark()
     blocks = (_make(bench), _defects(bench), _exclusions(summary.splits or Splits()))
-    return Section("findings", "Findings about the benchmark", "The benchmark", blocks)
+    return Section("findings", "Findings about the benchmark", blocks, ("defects", "cloze", "chance"))
 
 
 def _make(bench: Benchmark) -> Table:
@@ -97,7 +97,6 @@ def _defects(bench: Benchmark) -> Block:
             (Cell(spaced(kind), DEFECTS.get(kind, "")), count_cell(e.n), _ids(e))
             for kind, e in bench.defects.items()
         ),
-        "Such items are asked like all others, and left out with a reason only where they cannot be scored.",
     )
 
 
@@ -154,11 +153,11 @@ def topics(summary: Summary) -> Section:
     """How much of each topic was kept, and whether the mix of topics moved."""
     entry = summary.topics or Topics()
     rows = sorted((entry.by_topic or {}).items(), key=lambda row: (_kept(row[1]), row[0]))
-    title = "What is left of each topic", "Topics"
+    title = "What is left of each topic"
     if not rows:
-        return Section("topics", *title, (quiet("Not measured: the benchmark names no topics."),))
+        return Section("topics", title, (quiet("Not measured: the benchmark names no topics."),))
     plot = topics_plot(rows, summary.splits or Splits())
-    return Section.of("topics", *title, Paragraph(_drift(entry)), plot, _retention(rows))
+    return Section.of("topics", title, Paragraph(_drift(entry)), plot, _retention(rows), words="retention")
 
 
 def _kept(row: TopicRow) -> float:
@@ -213,10 +212,7 @@ def _retention(rows: list[tuple[str, TopicRow]]) -> Table:
             )
             for name, e in rows
         ),
-        "p: how often a random removal of as many items keeps as unlikely a number of this topic, corrected over "
-        "the topics (Benjamini and Hochberg); below it the p before."
-        if tested
-        else "Whether a topic lost more than a random removal takes was not tested.",
+        "" if tested else "Whether a topic lost more than a random removal takes was not tested.",
     )
 
 
@@ -228,11 +224,12 @@ def heuristics(summary: Summary) -> Section:
     """Every heuristic before and after the removal, against chance."""
     by_split = _by_split(summary.heuristics or Heuristics())
     names = list(dict.fromkeys(name for rows in by_split.values() for name in rows))
-    title = "Heuristics without a model", "Heuristics"
+    title = "Heuristics without a model"
     if not names:
-        return Section("heuristics", *title, (quiet("Not measured: the heuristics need the items' text."),))
+        return Section("heuristics", title, (quiet("Not measured: the heuristics need the items' text."),))
+    plot = heuristics_plot(summary, by_split, names)
     return Section.of(
-        "heuristics", *title, heuristics_plot(summary, by_split, names), _heuristics_table(by_split, names)
+        "heuristics", title, plot, _heuristics_table(by_split, names), words="heuristic chance rate"
     )
 
 
@@ -258,8 +255,7 @@ def heuristics_plot(summary: Summary, by_split: dict[str, Rows], names: Sequence
         tuple(rows),
         (("before", "all items"), ("main", "robust items")),
         chance_line(summary),
-        "Bars are 95 % intervals. Of all items a point right of chance is a surface feature that gives the key away; of "
-        "what was kept it may be what the selection alone explains, which its p takes off.",
+        "Bars are 95 % intervals. Of all items a point right of chance is a feature that gives the key away.",
     )
 
 
@@ -267,13 +263,7 @@ def _heuristics_table(by_split: dict[str, Rows], names: Sequence[str]) -> Table:
     shared = {split: _shared_n(rows) for split, rows in by_split.items()}
     heads = [s.capitalize() if n is None else f"{s.capitalize()}, n = {count(n)}" for s, n in shared.items()]
     everywhere, kept = by_split["all"], by_split["robust"]
-    if any(row.expected is not None for row in kept.values()):
-        against = (
-            "on All against chance, on Robust against what the selection explains: what was kept has its key where the "
-            "voters did not find it, so a rule that avoids their picks is right more often without any surface feature."
-        )
-    else:
-        against = "against chance, which on Robust knows nothing of the selection."
+    blind = not any(row.expected is not None for row in kept.values())
     return Table(
         "Accuracy of each heuristic by split",
         heads_of("Heuristic", *heads, "Ties", "p on All", "p on Robust"),
@@ -287,8 +277,7 @@ def _heuristics_table(by_split: dict[str, Rows], names: Sequence[str]) -> Table:
             )
             for name in names
         ),
-        "Ties share the credit; their number is that on All. p after Holm's correction over the family of "
-        f"heuristics, {against}",
+        "p on Robust is against a chance that knows nothing of the selection." if blind else "",
     )
 
 

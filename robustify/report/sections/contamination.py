@@ -44,31 +44,28 @@ from robustify.summary.scored import LabelNoise
 from robustify.summary.screened import CueCode, CueCounts, LikelyItem
 
 MOST_LISTED = 20
-CAUTION = (
-    "Agreement is no proof that a key is wrong: models share their errors, and a hard item can mislead all of them. "
-    "This is a list for review; nothing was corrected and no item was moved. A wrong key is hardly ever flagged as a "
-    "shortcut, so wrong keys gather in Robust; so do hard items."
-)
+CAUTION = "This is a list for review: agreement is no proof that a key is wrong, and nothing was corrected."
 RECALL_HEADS = ("Place of the key right", "By preferred places", "p, Holm", "Unanswered")
 
 
 def contamination(summary: Summary) -> Section:
     """What was looked for, where, and what was found."""
     entry = present(summary.contamination)
-    title = "Signs that a model has seen it", "Contamination"
+    title = "Signs that a model has seen it"
     if entry is None:
         none = quiet(
             "Not looked for: no text files were given, and no model was asked for the place of a key without its "
             "options."
         )
-        return Section("contamination", *title, (none,))
+        return Section("contamination", title, (none,))
     found = "" if summary.release is not None else contamination_sentence(entry)
     return Section.of(
         "contamination",
-        *title,
+        title,
         Paragraph(plain(found, 2000)) if found else None,
         *_overlap(entry.overlap),
         _memorisation(summary, entry.memorisation or {}),
+        words="overlap_texts memory",
     )
 
 
@@ -81,19 +78,15 @@ def _overlap(entry: TextOverlap | None) -> tuple[Block, ...]:
         (f"Found by {words} in a row", rate_cell(entry.found)),
         ("Short items, found whole", rate_cell(short.found)),
         ("Too short to check", count_cell(entry.not_checkable)),
-        ("Share of the question's words that are there", rate_cell(entry.coverage)),
-        ("Of an item: its question", rate_cell(parts.get("stem"))),
-        ("Of an item: its key right after the question", rate_cell(parts.get("stem_key"))),
-        ("Of an item: its options in a row", rate_cell(parts.get("choices"))),
+        ("The question's words found, mean share", rate_cell(entry.coverage)),
+        ("Its question", rate_cell(parts.get("stem"))),
+        ("Its question, then its key", rate_cell(parts.get("stem_key"))),
+        ("Its options in a row", rate_cell(parts.get("choices"))),
         ("Found among Robust", rate_cell(entry.in_robust)),
         ("Found among Shortcut", rate_cell(entry.in_shortcut)),
     ]
-    note = (
-        "Each rate counts the items in which that could be looked for. Words are compared in lower case without "
-        "punctuation."
-    )
     return (
-        labelled("Items that occur in the given texts", rows, note),
+        labelled("Items that occur in the given texts", rows),
         _files(entry),
         *_listed(entry.items, None),
     )
@@ -124,10 +117,6 @@ def _memorisation(summary: Summary, models: dict[str, Memorisation]) -> Block:
         "The place of the key, with no options to choose from",
         heads_of("Model", "Asked with", *RECALL_HEADS, words=2),
         tuple(row for name, e in models.items() for row in under(voter_cell(summary, name), _recalled(e))),
-        "By preferred places: what the model's picks bring when keys of as many options change places. p: "
-        "one-sided, after Holm's correction over models and views; below it the p before. 80 % power: the "
-        "rise that a test of this power would detect. Options in a natural order (by size, by "
-        "date) let knowledge find a place without memory.",
     )
 
 
@@ -152,34 +141,31 @@ def _p(q: Recall) -> Cell:
 def label_noise(summary: Summary) -> Section:
     """Items whose key deserves a second look: every strong model picks the same other option."""
     entry = present(summary.label_noise)
-    title = "Keys that deserve a second look", "Keys to review"
+    title = "Keys that deserve a second look"
     if entry is None:
         none = quiet("Not measured: no model was asked the full question.")
-        return Section("noise", *title, (none,))
+        return Section("noise", title, (none,))
     if entry.reason is not None:
         why = quiet(f"Not judged: {plain(sentence(entry.reason), 600)}.")
-        return Section("noise", *title, (why,))
+        return Section("noise", title, (why,))
     strong = ", ".join(plain(name) for name in entry.strong or ()) or "not named"
     found = (
         f"All strong models pick one and the same option that is not the key: {rate(entry.flagged)}. "
         f"Strong models, above chance on the full question: {strong}."
     )
     blocks = (Paragraph(found), _wrong_alike(entry), *_listed(entry.items, entry.flagged), quiet(CAUTION))
-    return Section("noise", *title, blocks)
+    return Section.of("noise", title, *blocks, words="review")
 
 
 def _wrong_alike(entry: LabelNoise) -> Table:
     rows = [
-        ("Every strong model wrong, alike or not", count_cell(entry.all_wrong)),
-        ("Wrong alike by chance, were wrong picks independent and even", count_cell(entry.expected)),
+        ("All strong models wrong", count_cell(entry.all_wrong)),
+        ("Alike and wrong, were picks independent", count_cell(entry.expected)),
         ("Alike and wrong, among Robust", rate_cell(entry.in_robust)),
         ("Alike and wrong, among Shortcut", rate_cell(entry.in_shortcut)),
         ("Robust less Shortcut", points_cell(entry.difference)),
     ]
-    note = (
-        "Models share their errors, so the expectation is a floor of what happens without a single wrong key."
-    )
-    return labelled("Wrong alike, and what independence would give", rows, note)
+    return labelled("Wrong alike, and what independence would give", rows)
 
 
 def _listed(ids: Sequence[str] | None, found: Quantity | None) -> Iterator[Block]:
@@ -189,28 +175,18 @@ def _listed(ids: Sequence[str] | None, found: Quantity | None) -> Iterator[Block
         n = max(len(ids), round(share or 0))
         first = ids[:MOST_LISTED]
         title = counted(n, "item") if n == len(first) else f"The first {len(first)} of {count(n)} items"
-        yield Folded(f"{title} found, by id", "\n".join(plain(i) for i in first), "text")
+        yield Folded(f"{title} found, by id", "\n".join(plain(i) for i in first))
     elif ids is None and (found is None or found.value != 0):
         yield quiet("The items are counted and not listed in this run.")
 
 
 def items(summary: Summary) -> Section:
     """The cues of the flagged items, and the likeliest shortcuts by id."""
-    title = "Which items, and why", "Items"
+    title = "Which items, and why"
     found = summary.evidence
     if found is None:
-        return Section(
-            "items",
-            *title,
-            (
-                quiet(
-                    "Not measured: no question-free scorer ranked the items."
-                    if summary.release is None
-                    else "Withheld: what speaks of single items leaves no restricted run."
-                ),
-            ),
-        )
-    return Section.of("items", *title, _cues(found), _likeliest(found))
+        return Section.of("items", title, quiet("Not measured: no question-free scorer ranked the items."))
+    return Section.of("items", title, _cues(found), _likeliest(found), words="cue p_shortcut")
 
 
 def _cues(found: CueCounts) -> Block:
@@ -220,9 +196,7 @@ def _cues(found: CueCounts) -> Block:
         "Flagged items by the cue that carries them",
         heads_of("First cue", "Items", "Share of the flagged"),
         tuple((_cue_cell(cue), _n_items(q), rate_cell(q)) for cue, q in found.cues.items()),
-        "The first cue is what adds most to the scorer's pick, cues in the text before models' votes. Cues that go "
-        "together share the weight, so it says what the scorer used, not what was put there. `robustify explain RUN "
-        "ITEM` shows all cues of an item.",
+        "`robustify explain RUN ITEM` shows all cues of an item.",
     )
 
 
@@ -238,9 +212,6 @@ def _likeliest(found: CueCounts) -> Block | None:
         "Items that most likely hold a shortcut",
         (Column("Item", figures=False), Column("P(shortcut | hit)"), Column("First cue", figures=False)),
         tuple((Cell(plain(row.item or "", 60)), _probability(row), _cue_cell(row.cue)) for row in rows),
-        "The probability that the key was found by a shortcut: (h - c) / ((1 - c) h), where h is the share of hits among "
-        "items of this confidence (isotonic regression) and c that of items without a shortcut. 100 %: all items of this "
-        "confidence were hits.",
     )
 
 

@@ -1,39 +1,15 @@
-"""The first screen (verdict, five numbers, release level), the guardrails, and the last lines on a terminal.
-
-Nothing is printed here that a later section does not show.
-"""
+"""The certificate, the advice, the release level and the guardrails, and the last lines on a terminal."""
 
 from robustify.answers import Answers
-from robustify.report.blocks import (
-    Banner,
-    Bullets,
-    Cell,
-    Paragraph,
-    Section,
-    Table,
-    Tile,
-    Tone,
-    heads_of,
-    quiet,
-)
-from robustify.report.format import (
-    absent,
-    between,
-    count,
-    counted,
-    missing,
-    percent,
-    plain,
-    rate,
-    rests_on,
-    spaced,
-)
+from robustify.report.advice import recommendations
+from robustify.report.blocks import Bullets, Cell, Paragraph, Section, Table, Tone, heads_of, quiet
+from robustify.report.format import absent, count, counted, missing, percent, plain, rate, spaced
 from robustify.report.reasons import certificate_sentence, sentence
 from robustify.screen.votes import PROBE
 from robustify.stats.intervals import rate as interval_rate
 from robustify.summary.quantity import Quantity
 from robustify.summary.reason import OnePlace
-from robustify.summary.result import Certificate, Guardrail, Released, Residual, Summary
+from robustify.summary.result import Certificate, Guardrail, Released, Summary
 from robustify.summary.screened import Screen, Splits
 
 VERDICTS: dict[str | None, tuple[str, Tone, str]] = {
@@ -55,7 +31,6 @@ LEVELS = {
     "published": "for publication",
     "part": "for the evaluator's machine; of a part of the set (limit) nothing is for publication",
 }
-EXPECTED = "Expected by chance alone"
 SHOWN_EARLY = 4
 """Lines of the probe and the best rules before models are asked."""
 
@@ -83,90 +58,27 @@ def above(summary: Summary) -> tuple[str, ...]:
     return tuple(f"{plain(sentence(reason), 600)}." for reason in reasons if isinstance(reason, OnePlace))
 
 
-def banner(summary: Summary) -> Banner:
-    """The certificate as it is read first."""
-    return Banner(*verdict(summary), certificate_reasons(summary), above(summary))
-
-
-def tiles(summary: Summary) -> tuple[Tile, ...]:
-    """Asked, removed, expected by chance, kept, left: the headline numbers in the order of the argument."""
-    screen, splits = summary.screen or Screen(), summary.splits or Splits()
-    return (
-        _asked(screen, splits),
-        _removed(summary, screen, splits),
-        _expected(summary, screen),
-        Tile("Kept as robust", _count(splits.robust), (f"undecided: {_count(splits.undecided)}",)),
-        _left(summary),
+def certified(summary: Summary) -> Section:
+    """The certificate: its word, its sentence and its reasons."""
+    word, _, said = verdict(summary)
+    reasons = certificate_reasons(summary)
+    return Section.of(
+        "certificate",
+        "What the certificate says",
+        Paragraph(f"{word}. {said}"),
+        Bullets(reasons) if reasons else None,
+        words="certificate auditor margin guardrail",
     )
 
 
-def _count(n: int | None) -> str:
-    return missing() if n is None else count(n)
-
-
-def _asked(screen: Screen, splits: Splits) -> Tile:
-    asked = splits.all if screen.asked is None else screen.asked
-    return Tile("Items asked", _count(asked), (f"left open by missing answers: {_count(screen.unanswered)}",))
-
-
-def _removed(summary: Summary, screen: Screen, splits: Splits) -> Tile:
-    flagged = screen.flagged
-    if flagged is None or flagged.value is None:
-        return Tile("Removed as shortcuts", missing(), _why(summary, "no screen in this run"))
-    items = () if splits.shortcut is None else (counted(splits.shortcut, "item"),)
-    return Tile("Removed as shortcuts", percent(flagged.value), (*items, rests_on(flagged)))
-
-
-def _expected(summary: Summary, screen: Screen) -> Tile:
-    if screen.cut is not None and screen.cut.false_share is not None:
-        q = f"at most {percent(screen.cut.q or 0.0)} asked for"
-        found = screen.cut.false_share
-        if found.value is None:
-            return Tile(EXPECTED, "nothing was removed", (q,))
-        return Tile(EXPECTED, percent(found.value), (rests_on(found), q))
-    expected = (screen.by_place or screen).expected_flags
-    # One estimate for tile and table; a release shows only what can be made from its own numbers.
-    share = screen.false_share or chance_share(screen)
-    if expected is None or expected.value is None:
-        return Tile(EXPECTED, missing(), _why(summary, "no expectation in this run"))
-    ends = () if expected.ci is None else (between(expected.ci, 1.0),)
-    estimate = () if share is None else (f"estimate: {rate(share)} of those removed are due to chance",)
-    unit = "item" if expected.value == 1 else "items"
-    return Tile(EXPECTED, f"{count(expected.value)} {unit}", (*ends, *estimate) or ("interval not shown",))
-
-
-def chance_share(screen: Screen) -> Quantity | None:
-    """The estimated share of chance flags among the flagged: what the latent shortcuts leave of them.
-
-    Not expected over flagged: that expectation is of a benchmark without a single shortcut, and an item with
-    one is no false flag. Its interval is that of the latent rate, for the number removed as it is. None where
-    nothing was flagged or no latent rate is known.
-    """
-    removed = (screen.flagged or Quantity()).value
-    latent = (screen.by_place or screen).latent_shortcut_rate
-    if not removed or latent is None or latent.value is None:
-        return None
-
-    def left(x: float) -> float:
-        return min(1.0, max(0.0, (removed - x) / removed))
-
-    ci = None if latent.ci is None else (left(latent.ci[1]), left(latent.ci[0]))
-    return Quantity(value=left(latent.value), ci=ci)
-
-
-def _why(summary: Summary, otherwise: str) -> tuple[str]:
-    return (otherwise if summary.release is None else "see what is withheld",)
-
-
-def _left(summary: Summary) -> Tile:
-    residual = summary.residual or Residual()
-    probe, voted = residual.probe, residual.probe_voted
-    label = "A probe still gets" if voted else "An outside probe still gets"
-    if probe is None or probe.value is None:
-        return Tile(label, missing(), _why(summary, "no probe on the items kept"))
-    chance = () if residual.chance is None else (f"chance {percent(residual.chance)}",)
-    warning = ("the filter uses it, so it is no outside check",) if voted else ()
-    return Tile(label, percent(probe.value), ("of the items kept", rests_on(probe), *chance, *warning))
+def advised(summary: Summary) -> Section:
+    """What to do now, each with its reason, the place of its number in summary.json, and what the advice rests on."""
+    said = tuple(
+        f"{one.action}: {one.why}. From {plain(one.place)}; {one.source}." for one in recommendations(summary)
+    )
+    return Section(
+        "advice", "What to do, and why", (Bullets(said) if said else quiet("Nothing is advised."),)
+    )
 
 
 def level(summary: Summary) -> tuple[Section, ...]:
@@ -180,8 +92,7 @@ def level(summary: Summary) -> tuple[Section, ...]:
         f"A restricted set, shown under release level {plain(name)}: {use}. "
         "This report holds no text, row or id of an item."
     )
-    title = "What this report may show"
-    return (Section("level", title, "Release level", (opening, Bullets(tuple(_rules(release))))),)
+    return (Section("level", "What this report may show", (opening, Bullets(tuple(_rules(release))))),)
 
 
 def _rules(release: Released) -> list[str]:
@@ -211,20 +122,24 @@ def _rules(release: Released) -> list[str]:
 
 
 def guardrails(summary: Summary) -> Section:
-    """Which limits this run keeps."""
+    """Which limits this run keeps, and why it fails the others."""
     rows = tuple(
-        (
-            Cell(spaced(g.name or "unnamed")),
-            _outcome(g),
-            _value(g.value),
-            _value(g.limit),
-            Cell(plain(_reason(g) or "no reason given", 600)),
-        )
+        (Cell(spaced(g.name or "unnamed")), _outcome(g), _value(g.value), _value(g.limit))
         for g in summary.guardrails
     )
-    heads = (*heads_of("Guardrail", "Outcome", "Value", "Limit", words=2), *heads_of("Reason"))
-    block = Table("Limits of this run", heads, rows) if rows else quiet("No guardrails were applied.")
-    return Section("guardrails", "Guardrails", "Guardrails", (block,))
+    failed = tuple(
+        f"{spaced(g.name or 'unnamed')}: {plain(_reason(g) or 'no reason given', 600)}"
+        for g in summary.guardrails
+        if g.passed is False
+    )
+    heads = heads_of("Guardrail", "Outcome", "Value", "Limit", words=2)
+    return Section.of(
+        "guardrails",
+        "Guardrails",
+        Table("Limits of this run", heads, rows) if rows else quiet("No guardrails were applied."),
+        Bullets(failed) if failed else None,
+        words="guardrail",
+    )
 
 
 def _reason(g: Guardrail) -> str:
@@ -232,10 +147,12 @@ def _reason(g: Guardrail) -> str:
 
 
 def _outcome(g: Guardrail) -> Cell:
+    reason = plain(_reason(g), 600) if g.reason is not None else ""
     if g.passed is None:
         return absent("not checked")
-    halts = "halts the export" if g.halts_export else ""
-    return Cell("passed", tone="good") if g.passed else Cell("failed", halts, "bad")
+    if g.passed:
+        return Cell("passed", reason, "good")
+    return Cell("failed", reason, "bad", "halts the export" if g.halts_export else "")
 
 
 def _value(x: float | str | None) -> Cell:
@@ -244,6 +161,10 @@ def _value(x: float | str | None) -> Cell:
     if isinstance(x, int | float):
         return Cell(count(x) if float(x).is_integer() else f"{x:.3g}")
     return absent("none")
+
+
+def _count(n: int | None) -> str:
+    return missing() if n is None else count(n)
 
 
 def without_models(answers: Answers) -> list[str]:

@@ -62,7 +62,6 @@ def method(summary: Summary, provenance: Provenance) -> Section:
     return Section.of(
         "method",
         "Method, models and versions",
-        "Method",
         Paragraph(screened),
         Bullets(STATISTICS),
         _templates(provenance),
@@ -77,7 +76,7 @@ def reading(provenance: Provenance) -> Section:
     notes = provenance.get("notes")
     own = [plain(n, 2000) for n in notes if isinstance(n, str)] if isinstance(notes, list | tuple) else []
     block = Bullets((*own, *READING))
-    return Section("reading", "How to read this, and its limits", "How to read this", (block,))
+    return Section("reading", "How to read this, and its limits", (block,))
 
 
 def _part(node: object, name: str) -> Mapping[str, object]:

@@ -22,6 +22,7 @@ from robustify.report.format import (
     count,
     counted,
     decimals,
+    half,
     joined,
     model_cell,
     p_value,
@@ -66,13 +67,14 @@ def order(summary: Summary) -> Section:
     """How far accuracy depends on the order of the options."""
     entry = summary.permutation or Permutation()
     models = {name: e for name, e in (entry.by_model or {}).items() if e is not None}
-    title = "Does the order of the options matter?", "Order"
+    title = "Does the order of the options matter?"
     blocks: tuple[Block | None, ...] = (order_plot(summary, models),)
     if models:
         blocks = (*blocks, _orders(summary, models), _places(summary, models))
     else:
         blocks = (quiet("Not measured: no model was asked the full question in several orders."),)
-    return Section.of("order", *title, *blocks, *_position_bias(summary), _invariance(entry, models))
+    blocks = (*blocks, *_position_bias(summary), _invariance(entry, models))
+    return Section.of("order", title, *blocks, words="orders prior bias places")
 
 
 def order_plot(summary: Summary, models: Models) -> Plot | None:
@@ -106,9 +108,7 @@ def _orders(summary: Summary, models: Models) -> Table:
                 _named(summary, name, e), ((Cell(label), *_row(of(e))) for label, _, of in asked or SETS[:1])
             )
         ),
-        "n of asked: items answered in every order they can have, of those asked in two or more. Picks that "
-        "flip: those in the other orders that differ from the pick in the first. Highest and lowest drift apart "
-        f"with the number of orders: compare sets of as many.{lacking}",
+        lacking.strip(),
     )
 
 
@@ -131,14 +131,12 @@ def _mean(e: Orders) -> Cell:
     if e.mean is None:
         return absent()
     of = "" if e.asked is None else f" of {count(e.asked)} asked"
-    return Cell(
-        percent(e.mean),
-        joined(
-            "" if e.orders is None else f"{e.orders} orders",
-            "" if e.n is None else f"n = {count(e.n)}{of}",
-            "" if e.mean_ci is None else between(e.mean_ci),
-        ),
+    rests = joined(
+        "" if e.orders is None else f"{e.orders} orders",
+        "" if e.n is None else f"n = {count(e.n)}{of}",
+        "" if e.mean_ci is None else between(e.mean_ci),
     )
+    return Cell(percent(e.mean), rests, spread=half(e.mean_ci))
 
 
 def _places(summary: Summary, models: Models) -> Block:
@@ -153,10 +151,6 @@ def _places(summary: Summary, models: Models) -> Block:
             (_named(summary, name, e), _prior(e), _recall(e.place_recall), *_freed(e.debiased or Debiased()))
             for name, e in models.items()
         ),
-        "From items asked in all rotations. Place prior: the mean probability of each place whatever option is "
-        "there (PriDe; by text of scores per character); even shares mean no preference. Keys found: how often the key is "
-        "picked when it is at each place; SD of those shares, what noise alone gives, and p that places do not matter. "
-        "Without the prior: the first order, each item freed with a prior estimated on other items; the change is paired.",
     )
 
 
@@ -195,8 +189,7 @@ def _position_bias(summary: Summary) -> tuple[Block, ...]:
         "Picks and keys by place, in the benchmark's own order",
         heads_of("Model", "Place", *BIAS_HEADS, words=2),
         tuple(row for n, e in models.items() for row in under(voter_cell(summary, n), _by_place(e))),
-        "A model that is always right picks the places of the keys; what counts is how far the two are apart (exact "
-        f"McNemar for each place, Holm over the places). {_counted(models)}",
+        _counted(models),
     )
     if summary.release is not None:
         return table, Paragraph("Whether a model prefers a place is given by the p beside each difference.")

@@ -8,7 +8,6 @@ from robustify.report.format import (
     count,
     count_cell,
     counted,
-    joined,
     model_cell,
     number_cell,
     p_before,
@@ -35,6 +34,8 @@ from robustify.summary.scored import (
 
 VIEWS = (("full", "full question"), ("cloze_chars", "cloze"))
 MOST_PAIRS = 15
+REMOVAL_HEADS = ("On Robust", "After random removals", "Percentile", "p", "On flagged items", "Were all flags chance",
+                 "p by decoys")  # fmt: skip
 HEADS = ("Only the first right", "Only the second right", "First less second", "p, Holm")
 Leaf = PairOnAll | PairOnRobust
 Pairs = Sequence[tuple[str, Pair]]
@@ -43,15 +44,11 @@ Pairs = Sequence[tuple[str, Pair]]
 def pairs(summary: Summary) -> Section:
     """Every pair of models on All and Robust."""
     found = list((summary.pairs or {}).items())
-    title = "Which models differ?", "Pairs of models"
+    title = "Which models differ?"
     if not found:
         none = quiet("Not measured: no two models were asked the full question or cloze.")
-        return Section("pairs", *title, (none,))
-    how = quiet(
-        "Two models are compared on the items that both answered, never by their separate intervals. "
-        "Only items that one got right and the other wrong count."
-    )
-    return Section("pairs", *title, (how, _table(found)))
+        return Section("pairs", title, (none,))
+    return Section.of("pairs", title, _table(found), words="pairs")
 
 
 def _table(found: Pairs) -> Table:
@@ -61,10 +58,7 @@ def _table(found: Pairs) -> Table:
         "Pairs of models on the same items",
         heads_of("Pair", "View and items", *HEADS, words=2),
         tuple(row for name, pair in shown for row in _rows(name, pair)),
-        "p by McNemar's exact test, after Holm's correction over all pairs, views and items of this table; below "
-        "it the p before, and where it is above 0.05 the difference that a test of 80 % power would detect. "
-        "Cloze is by characters. A pair with a voter is biased on Robust by the selection."
-        + (f" The {MOST_PAIRS} pairs with the smallest p of {count(len(found))} are shown." if cut else ""),
+        f"The {MOST_PAIRS} pairs with the smallest p of {count(len(found))} are shown." if cut else "",
     )
 
 
@@ -85,7 +79,7 @@ def _rows(name: str, pair: Pair) -> Iterator[tuple[Cell, ...]]:
     label = " vs ".join(plain(m) for m in models) if len(models) == 2 else plain(name)
     rows = [
         (
-            Cell(label, joined(_ties(leaf), "biased by selection" if _biased(leaf) else "")),
+            Cell(label, _ties(leaf), badge="biased by selection" if _biased(leaf) else ""),
             count_cell(leaf.b),
             count_cell(leaf.c),
             points_cell(leaf.difference),
@@ -119,37 +113,10 @@ def random_removal(summary: Summary) -> Section:
         )
         for name, e in (summary.random_removal or {}).items()
     )
-    how = quiet(
-        "Robust is a part of All, so the two cannot be compared as if they were two sets. A fall counts "
-        "only beyond what removing as many items at random, with the same topics, does."
-    )
-    table = Table(
-        "Robust against random removals",
-        heads_of(
-            "Model",
-            "View",
-            "On Robust",
-            "After random removals",
-            "Percentile",
-            "p",
-            "On flagged items",
-            "Were all flags chance",
-            "p by decoys",
-            words=2,
-        ),
-        rows,
-        "Percentile: the share of random removals that left an accuracy no higher than that on Robust; "
-        "p: how often they leave one as far out, doubled, with the difference that would be detected with 80 % "
-        "power where it is above 0.05. For a voter a low percentile is expected. So it is for a model that errs as "
-        "the voters do: what it guesses as they do is right where chance flagged an item, so its accuracy falls on a "
-        "set without a shortcut too. The decoys decide there: items on which the voters agree on a wrong option show how "
-        "the model answers where they guess alike, and so what it would score on the flagged items, were all flags "
-        "chance. They need three options or more, and 10 such items. Only where the model scores "
-        "higher than that on the flagged items do they hold more than chance for it.",
-    )
+    table = Table("Robust against random removals", heads_of("Model", "View", *REMOVAL_HEADS, words=2), rows)
     none = quiet("Not measured: no model was asked the full question or cloze.")
     title = "Would removing random items have done the same?"
-    return Section("random", title, "Random removal", (how, table if rows else none))
+    return Section.of("random", title, table if rows else none, words="removal decoys voter")
 
 
 def _by_decoys(found: ByDecoys | None) -> tuple[Cell, Cell, Cell]:
@@ -171,11 +138,6 @@ FEWEST = 10
 """Items of a bin below which it is not drawn."""
 MOST_DRAWN = 4
 CALIBRATION_HEADS = ("ECE", "If calibrated", "Brier", "Temperature", "ECE, scaled", "Items")
-CALIBRATION_NOTE = (
-    "ECE: the expected calibration error in 15 bins, which on few items is never 0. If calibrated: what it would be "
-    "on as many items were every probability true, and how often that gives as much. Brier: summed over the "
-    "options, 0 to 2. Temperature scaling is for calibration only: it cannot change which option is best."
-)
 
 
 def calibration(summary: Summary) -> Section:
@@ -185,18 +147,17 @@ def calibration(summary: Summary) -> Section:
         for name, views in (summary.calibration or {}).items()
         for row in under(voter_cell(summary, name), _calibration_rows(views))
     )
-    title = "Calibration", "Calibration"
+    title = "Calibration"
     if not rows:
         none = quiet("Not measured: it needs the probabilities of at least 10 answers.")
-        return Section("calibration", *title, (none,))
+        return Section("calibration", title, (none,))
     table = Table(
         "Calibration by model and view",
         heads_of("Model", "View", *CALIBRATION_HEADS, words=2),
         rows,
-        CALIBRATION_NOTE,
     )
     no_bins = quiet("A reliability plot was not drawn: this run holds no bins.")
-    return Section("calibration", *title, (table, reliability_plot(summary) or no_bins))
+    return Section.of("calibration", title, table, reliability_plot(summary) or no_bins, words="calibration")
 
 
 def _calibration_rows(views: CalibrationViews) -> Iterator[tuple[Cell, ...]]:
@@ -215,7 +176,7 @@ def _calibration_rows(views: CalibrationViews) -> Iterator[tuple[Cell, ...]]:
 
 def _temperature(x: float | None) -> Cell:
     if x is not None and x >= HOTTEST:
-        return Cell("at the bound: not calibratable", f"the search ends at {count(HOTTEST)}", "absent")
+        return Cell("not calibratable", f"at the bound: the search ends at {count(HOTTEST)}", "absent")
     return number_cell(x, 2)
 
 
@@ -234,8 +195,7 @@ def reliability_plot(summary: Summary) -> Plot | None:
         "How sure models are on the full question, and how often they are right",
         tuple(row for name, rows in models[:MOST_DRAWN] for row in (PlotRow(name), *rows)),
         (("main", "right"), ("before", "sure")),
-        note=f"Bars are 95 % intervals; bins of fewer than {FEWEST} items are not drawn. Calibrated means that the "
-        f"two dots are one below the other.{cut}",
+        note=f"Calibrated: the two dots are one below the other. Bins of fewer than {FEWEST} items are not drawn.{cut}",
     )
 
 

@@ -37,24 +37,31 @@ from robustify.summary.screened import (
 
 Rule = Screen | D4Rule
 NO_LETTERS = absent("no letter answers")
-NULL = (
-    "Chance is computed with exchangeable keys: had another option of the item been the key, would the same answers "
-    "have flagged it? That needs no independence between voters, who share their errors. The independence formulas are "
-    "for reference only. Knowing at which places keys are is chance too: where the voters could see places, chance that "
-    "knows them decides."
-)
 
 
 def removed(summary: Summary) -> Section:
-    """Flagged against expected, D.4's rule, the independence formulas, the voters."""
-    title = "Removed, and how much of it is due to chance", "Removed and chance"
+    """Flagged against expected, D.4's rule, where the keys are."""
+    title = "Removed, and how much of it is due to chance"
     screen, places = present(summary.screen), key_place_blocks(summary)
     if screen is None:
-        none = quiet("Not measured: this run holds no choices-only screen.")
-        return Section("chance", *title, (none, *places))
-    cut = () if screen.cut is None or screen.cut.hits is None else (_cut(screen.cut),)
-    blocks = (*cut, _flags(summary, screen), *places, _independence(screen), _voters(screen), quiet(NULL))
-    return Section.of("chance", *title, _sentence(summary, screen), flagged_plot(screen), *blocks)
+        return Section.of(
+            "chance", title, quiet("Not measured: this run holds no choices-only screen."), *places
+        )
+    cut = None if screen.cut is None or screen.cut.hits is None else _cut(screen.cut)
+    blocks = (flagged_plot(screen), cut, _flags(summary, screen), *places)
+    return Section.of(
+        "chance", title, _sentence(summary, screen), *blocks, words="shortcut expected fdr d4 places"
+    )
+
+
+def voters(summary: Summary) -> Section:
+    """What the voters pick without the question, and how alike."""
+    screen, title = present(summary.screen), "Who decided, without the question"
+    if screen is None:
+        return Section.of("voters", title, quiet("Not measured: this run holds no choices-only screen."))
+    return Section.of(
+        "voters", title, _voters(screen), _independence(screen), words="voter places independence"
+    )
 
 
 def _sentence(summary: Summary, screen: Screen) -> Paragraph | None:
@@ -114,31 +121,26 @@ def _flags(summary: Summary, screen: Screen) -> Table:
         ]
         rows += _chance_rows(known, ", places known")
     d4 = screen.d4_rule
-    template = f"; template {plain(d4.template or missing())}." if d4 is not None else "."
+    template = f" D.4's rule: template {plain(d4.template or missing())}." if d4 is not None else ""
     return Table(
         "Flagged, and what chance explains",
         heads_of("", "This run's rule", "D.4's rule"),
         tuple(rows),
-        f"This run: {rule_words(summary)}. D.4's rule: one order, letter answers, all voters right{template}",
+        f"This run: {rule_words(summary)}.{template}",
     )
 
 
 def _cut(cut: DecoyCut) -> Table:
     rows = [
-        ("Share of the flagged allowed to be by chance (q)", rate_cell(cut.q)),
-        ("Items that entered, one a group of near-duplicates", count_cell(cut.ranked)),
-        ("Cut: least probability of the pick", rate_cell(cut.threshold)),
-        ("Above the cut: pick is the key (flagged)", count_cell(cut.hits)),
-        ("Above the cut: pick is another option", count_cell(cut.misses)),
-        ("Hits by chance that these misses stand for", count_cell(cut.decoys)),
-        ("Share of the flagged that is by chance", rate_cell(cut.false_share)),
+        ("By chance, at most (q)", rate_cell(cut.q)),
+        ("Items ranked, near-duplicates once", count_cell(cut.ranked)),
+        ("Least probability of the pick", rate_cell(cut.threshold)),
+        ("Above it, the key (flagged)", count_cell(cut.hits)),
+        ("Above it, another option", count_cell(cut.misses)),
+        ("Hits by chance, from these misses", count_cell(cut.decoys)),
+        ("Of the flagged, by chance", rate_cell(cut.false_share)),
     ]
-    how = (
-        "by e-values, proven for finite samples"
-        if cut.exact
-        else "the interval holds for a cut fixed beforehand"
-    )
-    return labelled(f"Where the ranking was cut ({how})", rows)
+    return labelled(f"Where the ranking was cut{' (by e-values)' if cut.exact else ''}", rows)
 
 
 def _chance_rows(
@@ -146,9 +148,9 @@ def _chance_rows(
 ) -> list[tuple[Cell, ...]]:
     """What chance explains, by rule; a rule that is absent comes with the cell to show instead."""
     rows: list[tuple[str, Callable[[Rule | ByPlace], Cell]]] = [
-        ("Flags expected by chance alone", lambda rule: count_cell(rule.expected_flags)),
+        ("Expected by chance", lambda rule: count_cell(rule.expected_flags)),
         ("Excess over chance", lambda rule: excess_cell(rule.excess_over_chance)),
-        ("Items with a real shortcut (estimate)", lambda rule: rate_cell(rule.latent_shortcut_rate)),
+        ("Real shortcuts (estimate)", lambda rule: rate_cell(rule.latent_shortcut_rate)),
     ]
     return [
         (Cell(label + suffix), *(none if rule is None else cell(rule) for rule, none in rules))
@@ -194,27 +196,19 @@ def probe_words(vote: str | None) -> str:
 def _independence(screen: Screen) -> Table:
     formula, agree = screen.independence or Independence(), screen.agreement or VoterAgreement()
     rows = [
-        (
-            "All voters right, were they independent (product of accuracies)",
-            rate_cell(formula.unanimous_by_accuracy),
-        ),
-        ("All voters right by blind guessing (product of 1/k)", rate_cell(formula.unanimous_by_chance)),
-        (
-            "Voters that pick the same option: observed",
-            rate_cell(Quantity(value=agree.observed, n=agree.n, ci=agree.observed_ci)),
-        ),
-        ("Voters that pick the same option: were they independent", rate_cell(agree.independent)),
+        ("All right, product of accuracies", rate_cell(formula.unanimous_by_accuracy)),
+        ("All right, product of 1/k", rate_cell(formula.unanimous_by_chance)),
+        ("Same option: observed", rate_cell(Quantity(value=agree.observed, n=agree.n, ci=agree.observed_ci))),
+        ("Same option: were they independent", rate_cell(agree.independent)),
         ("Observed over independent", number_cell(agree.ratio, 2, agree.ratio_ci)),
         ("Fleiss kappa of being right", number_cell(agree.fleiss_kappa, 2, agree.fleiss_kappa_ci)),
     ]
     if "all_right" in agree.model_fields_set:
+        right = Quantity(value=agree.all_right, n=agree.n, ci=agree.all_right_ci)
         rows += [
+            ("All right: observed", rate_cell(right)),
             (
-                "Voters that are all right on the same item: observed",
-                rate_cell(Quantity(value=agree.all_right, n=agree.n, ci=agree.all_right_ci)),
-            ),
-            (
-                "Observed over the product of their accuracies",
+                "Observed over product of accuracies",
                 number_cell(agree.all_right_ratio, 2, agree.all_right_ratio_ci),
             ),
         ]
@@ -239,10 +233,7 @@ def _voters(screen: Screen) -> Table | Paragraph:
         "The voters, asked with the choices only",
         heads_of(*heads, *(["Ties"] if tied else [])),
         tuple(row(name, v) for name, v in voters.items()),
-        "Picks by place: the share of picks that fell on the first, second, ... option shown; even shares "
-        "mean that no letter is favoured."
-        + (" A tie is no vote." if tied else "")
-        + "".join(_drawn_anew(name, v.sampled) for name, v in voters.items() if v.sampled is not None),
+        "".join(_drawn_anew(name, v.sampled) for name, v in voters.items() if v.sampled is not None).strip(),
     )
 
 

@@ -31,43 +31,31 @@ from robustify.report.format import (
     rate_cell,
 )
 from robustify.report.reasons import CUES, sentence
+from robustify.report.sections.headline import certificate_reasons, verdict
 from robustify.report.sections.removal import excess_cell, probe_words
 from robustify.summary.quantity import Quantity
 from robustify.summary.result import Audit, Auditor, Residual, RuleRow, Summary
 
 CONTROL = "control, not an auditor"
-HOW = (
-    "Selection alone makes a voter score low on the items kept, so no voter certifies its own filter. Left out: a "
-    "voter on the items that the others kept. Did not vote: a model outside the vote. Linear probe: fitted to a "
-    "frozen model's vectors of the options; much of its power is the fitting, so the same probe on random "
-    "weights stands below it. Rule: of the rules without a model the one furthest above its chance, corrected for "
-    "all of them. Fresh: a probe on the texts of the items kept. Both probes go forward: each tenth of the items is "
-    "predicted by a fit on the tenths before it, and they pick among the options that the selection left open. The "
-    "fresh probe's p compares it with refits on permuted keys."
-)
-SEEN = (
-    "The smallest share of the items kept that the auditor would have noticed with 80 % power, had a cue of this kind "
-    "been left in them. The fresh probe and the rules were given copies with the cue; of a model it was measured how "
-    "often it follows the cue at wrong options. Cues of other kinds were not tried."
-)
 
 
 def residual(summary: Summary) -> Section:
     """Auditors that did not vote, on the items that were kept."""
     entry = present(summary.residual)
-    title = "Are shortcuts left?", "Residual audit"
+    title = "Are shortcuts left?"
     if entry is None:
-        return Section("residual", *title, (quiet("Not measured: nothing audited the items kept."),))
-    reasons = tuple(plain(sentence(r), 600) for r in entry.reasons or ())
+        return Section("residual", title, (quiet("Not measured: nothing audited the items kept."),))
+    said = " ".join(verdict(summary)[2:] + certificate_reasons(summary))
+    reasons = tuple(x for r in entry.reasons or () if (x := plain(sentence(r), 600)) not in said)
     return Section.of(
         "residual",
-        *title,
+        title,
         Paragraph(_finding(entry)),
         Bullets(reasons) if reasons else None,
         residual_plot(entry),
         _auditors(entry),
         _seen(entry),
-        quiet(HOW),
+        words="auditor margin seen chance certificate",
     )
 
 
@@ -126,18 +114,12 @@ def residual_plot(entry: Residual) -> Plot | None:
         rows,
         (("main", "auditor"), *controls),
         lines,
-        "A certificate needs every auditor's interval left of its own chance + margin; chance under selection is in "
-        "the table. Models have Wilson's bars, and Clopper-Pearson's, a little wider, decide; probes have the latter.",
+        "A certificate needs every auditor's interval left of its own chance + margin.",
     )
 
 
 def _auditors(entry: Residual) -> Table:
-    note = (
-        "Chance under selection: what a picker that knows nothing but picks alike gets right of the items kept; "
-        "one that picks as the filter does is never right on them."
-    )
-    if not entry.non_voters:
-        note += " Every model of this run voted."
+    note = "" if entry.non_voters else "Every model of this run voted."
     if not entry.heads:
         note += " No linear probe was fitted to a frozen model's vectors."
     heads = ("Right on the items kept", "Chance under selection", "p", "Right on all items")
@@ -145,7 +127,7 @@ def _auditors(entry: Residual) -> Table:
         "The auditors",
         heads_of("Auditor", "Kind", *heads, words=2),
         tuple((Cell(a.name), Cell(a.kind), rate_cell(a.rate), *_beside(a)) for a in audits(entry)),
-        note,
+        note.strip(),
     )
 
 
@@ -179,7 +161,6 @@ def _seen(entry: Residual) -> Table | None:
             )
             for a, seen in rows
         ),
-        SEEN,
     )
 
 
@@ -198,11 +179,6 @@ HEADS = ("Flagged", "Of these by chance", "Excess")
 OVERLAP = "Overlap"
 ORDERS = {"averaged": "orders averaged", "every": "picked in every order", "most": "picked in most orders"}
 NORMS = {"chars": "per character", "tokens": "per token", "bytes": "per byte", "sum": "by the sum"}
-NOTE = (
-    "By chance: the share of the flagged that is right by chance, from the options that would have been flagged and are "
-    "no key. Overlap with this run's rule: items flagged by both over items flagged by either "
-    "(Jaccard). Where chance knows the places of the keys, the table says so."
-)
 
 
 def sensitivity(summary: Summary) -> Section:
@@ -210,10 +186,11 @@ def sensitivity(summary: Summary) -> Section:
     rules = summary.sensitivity or ()
     configured = [r for r in rules if not r.automatic]
     others = [r for r in rules if r.automatic]
-    title = "Under other rules", "Other rules"
+    title = "Under other rules"
     if not rules:
-        return Section("rules", *title, (quiet("Not measured: no other rule was asked for."),))
-    return Section.of("rules", *title, _configured(configured) if configured else None, _automatic(others))
+        return Section("rules", title, (quiet("Not measured: no other rule was asked for."),))
+    tables = (_configured(configured) if configured else None, _automatic(others))
+    return Section.of("rules", title, *tables, words="expected overlap chance")
 
 
 def _configured(rules: Sequence[RuleRow]) -> Table:
@@ -221,8 +198,7 @@ def _configured(rules: Sequence[RuleRow]) -> Table:
         "What each rule would have removed",
         heads_of("Rule", *HEADS, "Probe on what is left", OVERLAP),
         tuple((_name(r), *_counts(r), _left(r), number_cell(r.jaccard, 2)) for r in rules),
-        f"The first row is this run's rule. {NOTE} Chance under selection: what a probe that knows nothing gets on "
-        "the items that this rule leaves.",
+        "The first row is this run's rule.",
     )
 
 
@@ -233,7 +209,7 @@ def _automatic(rules: Sequence[RuleRow]) -> Table | Paragraph:
         "Rules one change away, which nobody configured",
         heads_of("Change", *HEADS, OVERLAP),
         tuple((_name(r), *_counts(r), number_cell(r.jaccard, 2)) for r in rules),
-        f"Every rule that the answers support and that differs from this run's in one thing. {NOTE}",
+        "Every rule that the answers support and that differs from this run's in one thing.",
     )
 
 

@@ -36,30 +36,27 @@ from robustify.summary.screened import Benchmark
 
 Models = Sequence[tuple[str, Accuracy]]
 SPLITS = ("all", "shortcut", "robust")
-VOTER_NOTE = (
-    " A voter voted in the filter: its numbers on Robust are low by selection, and those on Shortcut high."
-)
-FREE_NOTE = "Free: the question without its options, answered in words; no chance level applies to it. "
 UNCALIBRATED = "uncalibrated"
 
 
 def accuracy(summary: Summary) -> Section:
     """All, Shortcut, Robust and Cloze by model; then the same for every other view."""
     models = list((summary.accuracy or {}).items())
-    title = "Scores on All, Shortcut, Robust and Cloze", "Scores"
+    title = "Scores on All, Shortcut, Robust and Cloze"
     if not models:
         none = quiet("Not measured: no model was asked the full question or cloze.")
-        return Section("scores", *title, (none,))
+        return Section("scores", title, (none,))
     free = [(name, e, e.free) for name, e in models if e.free is not None]
     return Section.of(
         "scores",
-        *title,
+        title,
         at_chance(summary, models),
         _main(models, summary.full_mode),
         accuracy_plot(summary, models),
         _views(models),
         _gaps(models),
-        *(_free_response(free, summary.full_mode) if free else ()),
+        *(_free_response(free) if free else ()),
+        words="rate voter chance significant cloze choices_only gap" + (" free" if free else ""),
     )
 
 
@@ -97,13 +94,7 @@ def _above(q: AgainstChance) -> bool:
 def _main(models: Models, mode: str | None) -> Table:
     free = any(e.free is not None for _, e in models)
     judged = any(q.significant is not None for _, e in models for _, q in _four(e) if q is not None)
-    by_chance = (
-        "Unless it says otherwise, a score is significantly above chance, the mean of 1/k on its items. 80 % power: the "
-        "rise above chance that a test of this power would detect. On Shortcut and Robust that chance knows nothing of "
-        "the selection."
-        if judged
-        else "Whether scores differ from chance was not judged."
-    )
+    by_chance = "" if judged else " Whether scores differ from chance was not judged."
     return Table(
         "Accuracy by model",
         heads_of("Model", "All", "Shortcut", "Robust", "Cloze", *(["Free"] if free else [])),
@@ -115,10 +106,7 @@ def _main(models: Models, mode: str | None) -> Table:
             )
             for name, e in models
         ),
-        f"All, Shortcut and Robust: the full question, answered {by_mode(mode)} in the benchmark's own "
-        f"order{', per character' if mode == 'text' else ''}. Cloze: the options scored by their own text per "
-        f"character, on items that can be asked without choices. {FREE_NOTE if free else ''}{by_chance}"
-        f"{VOTER_NOTE if any(e.is_voter for _, e in models) else ''}",
+        f"All, Shortcut and Robust: the full question, {by_mode(mode)}.{by_chance}",
     )
 
 
@@ -188,9 +176,6 @@ def _views(models: Models) -> Table | Paragraph:
         "The other views",
         heads_of("Model", "View", *(s.capitalize() for s in SPLITS), words=2),
         rows,
-        "Choices only by letters is averaged over the rotations of the options. Characters are the primary "
-        "normalisation of cloze (equal to lm-eval's acc_norm); the others say how far the choice matters. On All "
-        "a score is compared with chance as above.",
     )
 
 
@@ -212,9 +197,6 @@ def _gaps(models: Models) -> Table:
             )
             for name, e in models
         ),
-        "Longest option: accuracy where the longest-answer heuristic is right, less accuracy where it is wrong. "
-        "Full question less cloze: on the items fit for cloze that were answered both ways. 80 % "
-        "power: the gap that a test of this power would detect, where none is significant.",
     )
 
 
@@ -234,19 +216,14 @@ def _free_cell(free: FreeScores | None) -> Cell:
     )
 
 
-def _free_response(models: FreeModels, mode: str | None) -> Iterator[Table | Paragraph]:
+def _free_response(models: FreeModels) -> Iterator[Table | Paragraph]:
     yield _free_splits(models)
-    yield _free_gaps(models, mode)
+    yield _free_gaps(models)
     yield from _trust(models)
 
 
 def _free_splits(models: FreeModels) -> Table:
-    heads = (
-        "If all unscored were wrong, or right",
-        "Accuracy of the scored",
-        "With a score",
-        "Decided by a judge",
-    )
+    heads = ("Bounds", "Accuracy of the scored", "With a score", "Decided by a judge")
     return Table(
         "Free response",
         heads_of("Model", "Split", *heads, words=2),
@@ -261,9 +238,6 @@ def _free_splits(models: FreeModels) -> Table:
                 ),
             )
         ),
-        "The question without its options, answered in words. Accuracy counts answers that have a score; one that "
-        "neither rules nor judge could decide has none and is never counted as wrong: it opens the bounds. Where fewer "
-        "than 80 % have a score, no accuracy is given.",
     )
 
 
@@ -277,7 +251,7 @@ def _bounds(q: FreeRate) -> Cell:
     return Cell(f"{between((q.lower, q.upper))} %")
 
 
-def _free_gaps(models: FreeModels, mode: str | None) -> Table:
+def _free_gaps(models: FreeModels) -> Table:
     return Table(
         "What models gain from being shown the options",
         heads_of("Model", "Full question less free response", "Longest option, free response"),
@@ -285,9 +259,6 @@ def _free_gaps(models: FreeModels, mode: str | None) -> Table:
             (model_cell(name, e.is_voter), points_cell(free.full_gap), points_cell(free.heuristic_gap))
             for name, e, free in models
         ),
-        f"The heuristic gap: the full question {by_mode(mode)} less free response, paired on the items that have a "
-        "score in both. The longest option cannot help where none is shown: a gap there is of the items, not of the "
-        "format.",
     )
 
 
