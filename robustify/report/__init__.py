@@ -9,8 +9,8 @@ from html import escape
 from pathlib import Path
 
 from robustify.report.blocks import Group, Page
-from robustify.report.first_screen import first_screen
 from robustify.report.format import as_released, plain
+from robustify.report.opening import opening
 from robustify.report.printing import html, markdown, svg
 from robustify.report.sections import (
     benchmark,
@@ -43,7 +43,7 @@ def render(summary: Summary, provenance: Mapping[str, object]) -> dict[str, str]
 def first_screen(summary: Summary, provenance: Mapping[str, object]) -> str:
     """The verdict and the headline numbers as a page in a frame of its own, for a notebook."""
     with as_released(summary.release is not None):
-        page = html(replace(content(summary, provenance), sections=()))
+        page = html(replace(content(summary, provenance), groups=()))
     return f'<iframe srcdoc="{escape(page)}" sandbox="" title="robustify" style="width:100%;height:34em;border:0"></iframe>'
 
 
@@ -65,7 +65,7 @@ def content(summary: Summary, provenance: Mapping[str, object]) -> Page:
     signature = summary.signature or provenance.get("signature")
     return Page(
         name=plain((summary.benchmark or Benchmark()).name or "unnamed benchmark"),
-        first=first_screen(summary, explorer),
+        first=opening(summary, explorer),
         groups=_groups(summary, provenance),
         signature=plain(signature if isinstance(signature, str) and signature else "not signed", 1000),
         explorer=explorer,

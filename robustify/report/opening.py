@@ -19,7 +19,7 @@ SERIES: tuple[tuple[Kind, str], ...] = (
 )
 
 
-def first_screen(summary: Summary, explorer: bool) -> FirstScreen:
+def opening(summary: Summary, explorer: bool) -> FirstScreen:
     """The verdict, three numbers, the benchmark as a bar, what models score, what to do now."""
     tone, line = verdict_in_short(summary)
     small = summary.release is not None and summary.release.too_small
