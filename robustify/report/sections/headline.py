@@ -10,7 +10,6 @@ from robustify.stats.intervals import rate as interval_rate
 from robustify.summary.quantity import Quantity
 from robustify.summary.reason import OnePlace
 from robustify.summary.result import Certificate, Guardrail, Released, Summary
-from robustify.summary.screened import Screen, Splits
 
 VERDICTS: dict[str | None, tuple[str, Tone, str]] = {
     "certified": ("Certified", "good", "No outside auditor found a shortcut left in what was kept."),
