@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from string import ascii_uppercase
 from typing import Any
 
+from robustify.cli.options import counted
 from robustify.loaders.rows import spans
 
 ABOVE = 0.05
@@ -24,11 +25,6 @@ _DEFECTS = {
     "repeated_stem": "an earlier item has this question",
     "conflicting_key": "the same item with another key",
 }
-
-
-def counted(n: int, one: str) -> str:
-    """`1 item`, `1,200 items`."""
-    return f"{n:,} {one}{'s' * (n != 1)}"
 
 
 def survey_lines(tree: Mapping[str, Any], data: str) -> list[str]:

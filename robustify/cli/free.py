@@ -4,7 +4,6 @@ stdout holds counts, rates and paths; no text of an item or an answer is printed
 command runs.
 """
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +29,7 @@ from robustify.cli.free_options import (
 )
 from robustify.cli.free_results import RESULTS
 from robustify.cli.free_templates import templates
-from robustify.cli.options import as_json, cache_dir, default_cache, watcher
+from robustify.cli.options import as_json, cache_dir, counted, default_cache, watcher
 
 if TYPE_CHECKING:
     from robustify.freeform.grade.graders import Grading
@@ -163,7 +162,7 @@ def generate(
 
     every = read_free_items(items_file, options_shown=options_shown)
     items = [item for item in every if not item.excluded_reason][:limit]
-    watch = watcher(sys.stderr.isatty() and not json_)
+    watch = watcher()
     kept = default_cache(cache_dir)
     with permitted(every, [items_file], out.absolute().parent) as permit:
         how = Generation(template, language, max_tokens, store=get_store(template_dir), seal=permit.seal)
@@ -179,7 +178,8 @@ def generate(
     lost = sum(row.error is not None for row in rows)
     failed = permit.count(lost)
     result = {"model": rows[0].model if rows else model, "n": len(rows), "not_asked": failed, "out": str(out)}
-    print_(result, json_, [f"{len(rows)} answers, {failed} items did not fit", str(out)])
+    left_out = counted(failed, "item") if isinstance(failed, int) else f"{failed} items"
+    print_(result, json_, [f"{counted(len(rows), 'answer')}, {left_out} did not fit", str(out)])
     return 0
 
 
@@ -230,7 +230,7 @@ def grade(
 
     items = read_free_items(items_file, options_shown=options_shown)
     rows = [row for path in answers for row in read_answers(path)]
-    watch = watcher(sys.stderr.isatty() and not json_)
+    watch = watcher()
     record = out.with_name(RECORD)
     with permitted(items, [items_file, *answers], out.absolute().parent) as permit:
         rules = replace(rules, judging=asking.how(items), seal=permit.seal)

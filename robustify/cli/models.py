@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from robustify.cli.options import as_json, cache_dir, default_cache
+from robustify.cli.options import as_json, cache_dir, counted, default_cache
 
 
 @click.group()
@@ -86,7 +86,7 @@ def clear(cache_dir: Path | None) -> int:
     from robustify.engines.cache import every
 
     with every(default_cache(cache_dir)) as caches:
-        click.echo(f"{sum(scores.clear() for scores in caches)} scores forgotten")
+        click.echo(f"{counted(sum(scores.clear() for scores in caches), 'score')} forgotten")
     return 0
 
 

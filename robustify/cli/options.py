@@ -151,6 +151,11 @@ def say(line: str) -> None:
         click.echo(f"robustify: {printable(line)}", err=True)
 
 
+def counted(n: int, one: str) -> str:
+    """`1 item`, `1,200 items`."""
+    return f"{n:,} {one}{'s' * (n != 1)}"
+
+
 @contextmanager
 def _progress(label: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:
     """Progress on stderr: a bar on a terminal, else a line at once where a model is loaded, and one every half minute."""
@@ -195,7 +200,7 @@ def _progress(label: str, total: int, unit: str) -> Iterator[Callable[[int], Non
             count(0)
 
     if name != label:
-        UNMUTED.write(f"robustify: {label} ({total:,} requests) ...\n")
+        UNMUTED.write(f"robustify: {label} ({counted(total, 'request')}) ...\n")
     speaker = threading.Thread(target=wait, daemon=True)
     speaker.start()
     try:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from robustify.cli.data import MAP
+from robustify.cli.data import MAP, SKIP_BAD
 from robustify.cli.options import (
     RUN,
     as_json,
@@ -34,6 +34,7 @@ _COLOURS = {"good": "green", "bad": "red", "unsure": "yellow"}
     "--public", is_flag=True, help="DATA, a file of items, may be shown: audit it without a config."
 )
 @MAP
+@SKIP_BAD
 @out_option("The run's folder [default: results/NAME].", required=False)
 @click.option("-m", "--models", multiple=True, metavar="NAME",
               help="Ask this model instead of the config's (repeatable); ID=openai:URL is one at a server.")  # fmt: skip
@@ -53,6 +54,7 @@ def run(
     config: str,
     public: bool,
     columns: tuple[str, ...],
+    skip_bad: bool,
     out: Path | None,
     models: tuple[str, ...],
     rule: dict[str, object],
@@ -85,6 +87,8 @@ def run(
     overrides = {**rule, **chosen(limit=limit)}
     settings = config_of(config, models, overrides, public=public, columns=columns)
     settings = configs.with_models(settings, models, device)
+    if skip_bad:
+        settings = configs.skipping_bad(settings)
     if safe_demo:
         configs.require_public(settings)
     folder, cache = out or Path("results") / settings.name, default_cache(cache_dir)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustify.cli.data import DATA, MAP, SKIP_BAD, items_of, mapped, named_data, names_config
-from robustify.cli.options import PATH, say
+from robustify.cli.options import PATH, counted, say
 from robustify.errors import ResourceError, UsageError
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ screen:
 
 
 def _written(bench: "Loaded", where: str, skip_bad: bool, models: Sequence[str]) -> str:
-    from robustify.cli.described import counted, data_block
+    from robustify.cli.described import data_block
 
     sizes = sorted({item.k for item in bench.items})
     options = f"{sizes[0]} to {sizes[-1]}" if len(sizes) > 1 else str(sizes[0])

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from robustify.report.format import count, percent, plain, rate
+from robustify.report.format import count, counted, percent, plain, rate
 from robustify.run import Run, open_run
 from robustify.stats import intervals
 from robustify.summary.quantity import Quantity
@@ -118,8 +118,8 @@ def _run_lines(place: int, run: Run) -> Iterator[str]:
     yield f"[{place}] {plain(str(run.folder))}: {verdict or 'no verdict'}"
     yield f"    {plain(run.manifest['signature'], 500)}"
     rule = "/".join(word for word in (screen.criterion, screen.mode) if word) or "no screen"
-    expected = screen.expected_flags and screen.expected_flags.value
-    by_chance = "" if expected is None else f"; {expected:.0f} items expected by chance alone"
+    expected = None if screen.expected_flags is None else screen.expected_flags.value
+    by_chance = "" if expected is None else f"; {counted(round(expected), 'item')} expected by chance alone"
     yield f"    removed by {rule}: {rate(screen.flagged)}{by_chance}"
     sizes = {"robust": splits.robust, "shortcut": splits.shortcut, "undecided": splits.undecided}
     shown = ", ".join(f"{name} {n}" for name, n in sizes.items() if n is not None)

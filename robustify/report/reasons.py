@@ -147,8 +147,8 @@ def _one_place(v: r.OnePlace) -> str:
     if v.picked is None or v.n is None or v.low is None or v.keys is None:
         return f"{v.voter} picks the option shown {ordinal(v.place)}, whatever it is{forced}"
     return (
-        f"{v.voter} picks the option shown {ordinal(v.place)} in {percent(v.picked)} of its askings (n = {v.n} items, "
-        f"lower bound {percent(v.low)}; the key is there in {percent(v.keys)}){forced}"
+        f"{v.voter} picks the option shown {ordinal(v.place)} in {percent(v.picked)} of its askings "
+        f"(n = {counted(v.n, 'item')}, lower bound {percent(v.low)}; the key is there in {percent(v.keys)}){forced}"
     )
 
 

@@ -237,6 +237,8 @@ def test_at_most_five_of_each_fault_are_listed(robustify, tmp_path: Path) -> Non
     assert [line.split(": ")[1] for line in lines[1:]] == ["bad.csv:32", "bad.csv:33"]
     said = robustify("validate", "bad.csv", "--skip-bad").out
     assert said.startswith(f"bad: {N - 14} items, 14 rows set aside")
+    assert robustify("bad.csv", "--public", "-o", "out").code == 3
+    assert robustify("bad.csv", "--public", "--skip-bad", "-o", "out").code in DONE
 
 
 def test_a_header_that_says_little_is_mapped_on_the_command_line(robustify, tmp_path: Path) -> None:
