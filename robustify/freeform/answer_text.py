@@ -152,11 +152,13 @@ def powers_marked(text: str) -> str:
     return _SUPERSCRIPT.sub(lambda m: "^" + m[0].translate(_SUPERSCRIPTS), text)
 
 
+@lru_cache(maxsize=1024)
 def plain_text(text: str) -> str:
     """Powers marked, NFKC, blanks collapsed, Markdown emphasis taken off."""
     return _EMPHASIS.sub(r"\2", " ".join(unicodedata.normalize("NFKC", powers_marked(text)).split()))
 
 
+@lru_cache(maxsize=1024)
 def written_tokens(text: str) -> tuple[str, ...]:
     """The words and numbers of a text as they are cased, articles left out; "0.5" and "-5" are one token each."""
     found = _TOKEN.findall(plain_text(text).replace("’", "'").replace("\u2212", "-"))
@@ -180,6 +182,7 @@ def squash(text: str) -> str:
     return "".join(plain.split()).rstrip(".")
 
 
+@lru_cache(maxsize=1024)
 def is_symbolic(text: str) -> bool:
     """Whether a text has an operator, an arrow, an index or braces, so that its words alone do not give its meaning."""
     return _SYMBOLIC.search(plain_text(text)) is not None

@@ -11,7 +11,6 @@ import pytest
 
 from robustify.errors import AuthorisationError, DataError
 from robustify.freeform.foreign_rows import read_answers, read_items, read_nugget_rows
-from robustify.freeform.grade.letters import find_letter
 from robustify.freeform.jsonl import read_jsonl
 from robustify.freeform.judge.steps import reading_steps
 from robustify.freeform.judge.store import get_store
@@ -126,25 +125,6 @@ def test_rows_of_a_restricted_set_come_in_by_its_adapter_alone(tmp_path: Path) -
     nuggets = {"query": "Why?", "passage": "so", "nuggets": ["a"], "restricted": True}
     with pytest.raises(AuthorisationError):
         read_nugget_rows(write_lines(tmp_path / "n.jsonl", [nuggets]))
-
-
-# ---- a letter where options were shown ----
-
-LETTERS = [
-    ("B", 1.0), ("b", 1.0), ("(B)", 1.0), ("B.", 1.0), ("**B**", 1.0), ("\\boxed{B}", 1.0), ("Option B", 1.0),
-    ("Answer: B", 1.0), ("The answer is B.", 1.0), ("The correct option is (B) green.", 1.0), ("B) green", 1.0),
-    ("(B) Green.", 1.0), ("<think>A or C</think>B", 1.0), ("A stone has none.\nThe answer is B", 1.0),
-    ("A", 0.0), ("The answer is C.", 0.0), ("C) loud", 0.0),
-    ("B) loud", None), ("The answer is B, loud", None), ("The answer is A or B", None), ("The answer is not B", None),
-    ("The answer is B. No, the answer is C.", None), ("The answer is B.\nThe answer is C.", None), ("D", None),
-    ("A) stone\nB) green", None), ("B is wrong", None), ("The answer is a colour", None), ("Both A and B", None),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("reply", "score"), LETTERS)
-def test_a_letter_is_certain_or_left_to_others(reply: str, score: float | None) -> None:
-    found = find_letter(reply, ("stone", "green", "loud"), 1)
-    assert (found.score if found is not None else None) == score
 
 
 # ---- passages and their nuggets ----

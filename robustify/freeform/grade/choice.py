@@ -9,6 +9,7 @@ import re
 import string
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from robustify.freeform.answer_text import (
     Finding,
@@ -55,7 +56,8 @@ def find_choice(
     tokens = set(normalize_tokens(question))
     # A question that names an option itself ("gold or lead?") says nothing when it is repeated.
     naming = any(set(normalize_tokens(option)) <= tokens for option in (*options, *aliases))
-    known = _Options(tuple(options), correct, tuple(aliases), "" if naming else question, shown)
+    lettered = any(re.match(r"[B-HJ-Z]\b", option) for option in options)
+    known = _Options(tuple(options), correct, tuple(aliases), "" if naming else question, shown, lettered)
     found = agreed(text, known.find)
     if found.score is None and is_refusal(text):
         return no_answer("refusal")
@@ -83,6 +85,8 @@ class _Options:
     aliases: tuple[str, ...]
     question: str
     shown: bool
+    lettered: bool
+    """Whether options begin with letters, so that an "A" is none of the articles ("A positive")."""
 
     def find(self, claim: str) -> Finding:
         """What one claim says."""
@@ -104,14 +108,10 @@ class _Options:
     def _named(self, core: str) -> int | None:
         """The one option that a text is, or None: also where two options are the same but for case or signs."""
         wordings = [*enumerate(self.options), *((self.correct, alias) for alias in self.aliases)]
-        named = {i for i, wording in wordings if same_words(core, wording, self._lettered_words())}
+        named = {i for i, wording in wordings if same_words(core, wording, self.lettered)}
         if len(named) > 1:
             named = {i for i, wording in wordings if plain_text(wording).rstrip(".") == core.rstrip(".")}
         return named.pop() if len(named) == 1 else None
-
-    def _lettered_words(self) -> bool:
-        """Whether options begin with letters, so that an "A" is none of the articles ("A positive")."""
-        return any(re.match(r"[B-HJ-Z]\b", option) for option in self.options)
 
     def _lettered(self, letter: str, rest: str | None, claim: str) -> Finding:
         place, by_text = string.ascii_uppercase.index(letter), None if rest is None else self._named(rest)
@@ -135,12 +135,14 @@ def same_words(text: str, wording: str, lettered: bool = False) -> bool:
     """
     if is_symbolic(wording) or is_symbolic(text):
         return squash(text) == squash(wording)
-    mine, theirs = written_tokens(text), written_tokens(wording)
-    if not mine or normalize_tokens(text) != normalize_tokens(wording) or _marks(text) != _marks(wording):
+    if normalize_tokens(text) != normalize_tokens(wording) or _marks(text) != _marks(wording):
         return False
+    mine, theirs = written_tokens(text), written_tokens(wording)
     if lettered and _FIRST.findall(text)[:1] != _FIRST.findall(wording)[:1]:
         return False
-    return all(_same_case(a, b, place, theirs) for place, (a, b) in enumerate(zip(mine, theirs, strict=True)))
+    return bool(mine) and all(
+        _same_case(a, b, place, theirs) for place, (a, b) in enumerate(zip(mine, theirs, strict=True))
+    )
 
 
 def _same_case(a: str, b: str, place: int, words: Sequence[str]) -> bool:
@@ -153,6 +155,7 @@ def _same_case(a: str, b: str, place: int, words: Sequence[str]) -> bool:
     return letters > 2 or (len(words) > 1 and (a.islower() or b.islower()))
 
 
+@lru_cache(maxsize=1024)
 def _marks(text: str) -> str:
     """The characters of a text that are neither words nor harmless."""
     plain = plain_text(text)

@@ -8,13 +8,14 @@ announced twice must agree; the last one never wins.
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 from robustify.freeform.answer_text import Finding, undecided
 from robustify.freeform.grade import closed_lists, word_set
 
 MOST_CLAIMS = 8
 _MOST_STEPS = 12
-_LONGEST_TAIL = 80
+_LONGEST_TAIL = 48
 
 
 def _pattern(name: str) -> str:
@@ -62,7 +63,7 @@ def agreed(text: str, decide: Callable[[str], Finding]) -> Finding:
     found = [decide(part) for part in parts]
     # A result that stands alone in the first line counts too: a base model goes on with questions of its own.
     line = before.strip().partition("\n")[0]
-    first = decide(line) if line else None
+    first = decide(line) if 0 < len(line) <= _LONGEST_TAIL else None
     if first is not None and first.status == "scored":
         found.append(first)
     unclear = next((one for one in found if one.score is None), None)
@@ -118,6 +119,7 @@ def _question(question: str) -> str | None:
     return None if not words or words & _TURNING else " ".join(question.lower().split()).rstrip(" ?.:")
 
 
+@lru_cache(maxsize=1024)
 def known_words(question: str) -> frozenset[str]:
     """The words of a question that an answer may repeat; none where its language is not known or it negates."""
     words = frozenset(word.casefold() for word in _WORD.findall(question))

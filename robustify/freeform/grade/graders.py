@@ -21,7 +21,6 @@ from typing import Literal, get_args
 from robustify.errors import AuthorisationError, DataError, UsageError
 from robustify.freeform.answer_text import shown_answer
 from robustify.freeform.grade.choice import find_choice, find_explanation
-from robustify.freeform.grade.letters import find_letter
 from robustify.freeform.grade.nuggets import NUGGETS, blank_nuggets, grade_nuggets
 from robustify.freeform.grade.numeric import NumericRule, Percent, find_numeric, rivals_of, written
 from robustify.freeform.jsonl import appending, read_jsonl, write_rows
@@ -35,7 +34,7 @@ Mode = Literal["deterministic", "auto", "judge", "both"]
 Plugin = Callable[[FreeItem, str, Judge | None], GradeResult]
 """A grader of another package: an item, an answer and the judge in; a grade out."""
 GRADERS: Mapping[str, str] = {
-    "numeric": "numeric/1", "short_text": "choice/1", "explanation": "explanation/1", "nuggets": NUGGETS,
+    "numeric": "numeric/2", "short_text": "choice/2", "explanation": "explanation/2", "nuggets": NUGGETS,
 }  # fmt: skip
 """Graders with their versions, as written in a grade."""
 RUBRICS: Mapping[str, Kind] = {"mcq": "short_text", "numeric": "numeric", "explanation": "explanation"}
@@ -145,8 +144,7 @@ def _numeric(item: FreeItem, row: AnswerRow, rules: Grading, judge: Judge | None
 
 def _short_text(item: FreeItem, row: AnswerRow, rules: Grading, judge: Judge | None) -> GradeResult:
     options, correct = ((item.reference,), 0) if item.correct is None else (item.options, item.correct)
-    finding = find_letter(row.text, options, correct) if item.options_shown else None
-    finding = finding or find_choice(row.text, options, correct, item.aliases, item.question)
+    finding = find_choice(row.text, options, correct, item.aliases, item.question, item.options_shown)
     found = finding.graded("short_text", GRADERS["short_text"], options[correct], item.id, row.model)
     letter = f"({ascii_uppercase[correct]}) " if item.options_shown else ""
     words = {"reference": letter + " / ".join([options[correct], *item.aliases])}

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
+from functools import lru_cache
 from typing import Literal
 
 from robustify.errors import UsageError
@@ -119,6 +120,7 @@ def find_numeric(answer: str, reference: str, rule: NumericRule, question: str =
     return found
 
 
+@lru_cache(maxsize=1024)
 def _asked_unit(question: str) -> Unit | None:
     """The one unit that a question names ("in km", "how many days"), or None."""
     plain = plain_notation(question[:2000])
@@ -157,8 +159,10 @@ class _Comparison:
             return undecided("words_around" if len(inside) == 1 else "multiple_numbers", claim)
         verdict = self._compared(one)
         same = _Comparison(inside[0], NumericRule(rel=_SAME), self.question, True)
-        others = [*inside, *(q for side in sides[:-1] if (q := whole_quantity(side)) is not None)]
-        if any(same._compared(q).score != 1 or self._compared(q).score != verdict.score for q in others):
+        others = [*inside[1:], *(q for part in sides[:-1] if (q := whole_quantity(part)) is not None)]
+        if any(same._compared(q).score != 1 for q in others):
+            return undecided("multiple_numbers", claim)
+        if any(self._compared(q).score != verdict.score for q in (*inside[:-1], *others)):
             return undecided("multiple_numbers", claim)
         if verdict.score == 0 and any(self._compared(q).score == 1 for q in self._otherwise(one, side)):
             return undecided("other_reading", one.raw)

@@ -8,6 +8,7 @@ or an index is no number. Ranges, lists and expressions are not resolved here: e
 import re
 import unicodedata
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from typing import NamedTuple
 
 from robustify.freeform.answer_text import powers_marked
@@ -142,6 +143,7 @@ def _joined(text: str, large: NumberWithUnit, small: NumberWithUnit) -> NumberWi
     )
 
 
+@lru_cache(maxsize=1024)
 def whole_quantity(text: str) -> NumberWithUnit | None:
     """The quantity that a whole text is, a leading `x =` or `~` allowed, or None."""
     if len(text) > LONGEST_REFERENCE:
