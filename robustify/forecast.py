@@ -165,7 +165,9 @@ def _shared(a: str, b: str) -> int:
 def _served(model: OpenAIModel, work: _Work) -> Need:
     cost = None
     if model.price_in is not None:
-        cost = (work.sent * model.price_in + work.sends * (model.price_out or 0.0)) / 1e6
+        # A letter is one token, as a reply in JSON about eight.
+        out = 8 * model.samples if model.samples else 1
+        cost = (work.sent * model.price_in + out * work.sends * (model.price_out or 0.0)) / 1e6
     return Need(model.name, work.requests, work.sent, work.sends / model.concurrency * A_REPLY, cost)
 
 
