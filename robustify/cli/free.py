@@ -105,9 +105,7 @@ def prepare(
 
 
 def _prepared(counts: dict[str, Any], out: Path, json_: bool) -> int:
-    lines = [
-        f"{_few(counts['asked'])} of {counts['n']} items can be asked without options: {counts_line(counts['kinds'])}"
-    ]
+    lines = [f"{_few(counts['asked'])} of {counts['n']} items can be asked: {counts_line(counts['kinds'])}"]
     lines += [f"left out: {counts_line(counts['excluded'])}"] if counts["excluded"] != {} else []
     print_({**counts, "out": str(out)}, json_, [*lines, str(out)])
     return 0

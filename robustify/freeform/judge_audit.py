@@ -9,7 +9,6 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from string import ascii_uppercase
 from typing import Any
 
 import numpy as np
@@ -46,7 +45,7 @@ PAYLOADS: dict[str, str] = {
 """Texts added to an answer that is known to be wrong, by name."""
 
 
-CHECKS = ("self_consistency", "nugget_order", "batch_size", "option_order", "verbosity", "injection")
+CHECKS = ("self_consistency", "nugget_order", "verbosity", "injection")
 REPEATS = 3
 _TEMPLATES: dict[Kind, str] = {
     "numeric": "grader/numeric@2.0",
@@ -104,19 +103,17 @@ def judge_audit(
     nuggeted = [item for item in items if len(item.nuggets) > 1][:n]
     run: dict[str, Callable[[], dict[str, Any]]] = {
         "self_consistency": lambda: _self_consistency(judge, cases, how),
-        "nugget_order": lambda: _nuggets(judge, nuggeted, how, seed, reorder=True),
-        "batch_size": lambda: _nuggets(judge, nuggeted, how, seed, reorder=False),
-        "option_order": lambda: _option_order(judge, cases, how, seed),
+        "nugget_order": lambda: _nuggets(judge, nuggeted, how, seed),
         "verbosity": lambda: _verbosity(judge, cases, how),
         "injection": lambda: _injection(judge, cases, how),
     }
     return {"judge": judge.name, "checks": {check: run[check]() for check in checks}}
 
 
-def _graded(judge: Judge, case: Case, how: Judging, answer: str, question: str | None = None) -> GradeResult:
+def _graded(judge: Judge, case: Case, how: Judging, answer: str) -> GradeResult:
     blank = GradeResult(case.item.id, "", case.item.kind, "audit/1", "needs_judge", None, None, "audit")
     variables = {
-        "question": question or case.item.question,
+        "question": case.item.asked,
         "answer": answer,
         "reference": case.item.reference,
         "tolerance_percent": tolerance_percent(_TOLERANCE),
@@ -124,9 +121,9 @@ def _graded(judge: Judge, case: Case, how: Judging, answer: str, question: str |
     return judged_reply(blank, judge, _TEMPLATES[case.item.kind], variables, how)
 
 
-def _word(judge: Judge, case: Case, how: Judging, answer: str, question: str | None = None) -> str | None:
+def _word(judge: Judge, case: Case, how: Judging, answer: str) -> str | None:
     """What a judge says of an answer: correct, incorrect, or None where it cannot be read."""
-    return judge_verdict(_graded(judge, case, replace(how, votes=1), answer, question))
+    return judge_verdict(_graded(judge, case, replace(how, votes=1), answer))
 
 
 def _self_consistency(judge: Judge, cases: Sequence[Case], how: Judging) -> dict[str, Any]:
@@ -147,39 +144,20 @@ def _rate(values: Iterable[bool]) -> dict[str, Any]:
     return rate(np.array(list(values), dtype=np.float64)).json()
 
 
-def _nuggets(
-    judge: Judge, items: Sequence[FreeItem], how: Judging, seed: int, *, reorder: bool
-) -> dict[str, Any]:
-    """The same nuggets in another order, or one at a time instead of ten: every label must stay."""
+def _nuggets(judge: Judge, items: Sequence[FreeItem], how: Judging, seed: int) -> dict[str, Any]:
+    """The same nuggets in another order and one at a time instead of ten: every label must stay."""
     rng = random.Random(f"nugget order/{seed}")
     pairs: list[tuple[str | None, ...]] = []
     groups: list[int] = []
     for place, item in enumerate(items):
-        other = rng.sample(item.nuggets, len(item.nuggets)) if reorder else item.nuggets
+        other = rng.sample(item.nuggets, len(item.nuggets))
         # Its own reference supports the nuggets; another item's supports few of them.
         for text in dict.fromkeys((item.reference, items[place - 1].reference)):
             plain = _labels(judge, item, text, item.nuggets, how, 10)
-            again = _labels(judge, item, text, other, how, 10 if reorder else 1)
-            pairs += [(plain.get(n.id), again.get(n.id)) for n in item.nuggets]
-            groups += [place] * len(item.nuggets)
+            again = (_labels(judge, item, text, other, how, size) for size in (10, 1))
+            pairs += [(plain.get(n.id), new.get(n.id)) for new in again for n in item.nuggets]
+            groups += [place] * 2 * len(item.nuggets)
     return _same(pairs, groups)
-
-
-def _option_order(judge: Judge, cases: Sequence[Case], how: Judging, seed: int) -> dict[str, Any]:
-    """The same answer with the options shown in two orders: the verdict must not change."""
-    rng = random.Random(f"option order/{seed}")
-    pairs = []
-    for case in (c for c in cases if c.item.kind == "short_text"):
-        orders = (case.item.options, rng.sample(case.item.options, len(case.item.options)))
-        pairs.append(tuple(_word(judge, case, how, case.answer, _shown(case, order)) for order in orders))
-    return _same(pairs, range(len(pairs)))
-
-
-def _shown(case: Case, options: Iterable[str]) -> str:
-    listed = "\n".join(
-        f"{letter}. {option}" for letter, option in zip(ascii_uppercase, options, strict=False)
-    )
-    return f"{case.item.question}\n{listed}"
 
 
 def _same(pairs: Sequence[tuple[str | None, ...]], groups: Sequence[int]) -> dict[str, Any]:

@@ -84,9 +84,7 @@ class Moody(Careful):
         if "PASSAGE" in last.content:
             n = len(quoted(last, "NUGGETS").split("\n"))
             return self.reply(json.dumps(["support"] + ["not_support"] * (n - 1)))
-        first = re.search(r"\nA\. (\w+)", quoted(last, "QUESTION"))
-        odd = call.seed % 2 if first is None else len(first[1]) % 2
-        return self.reply(json.dumps({"verdict": "correct" if odd else "incorrect"}))
+        return self.reply(json.dumps({"verdict": "correct" if call.seed % 2 else "incorrect"}))
 
 
 def test_a_careful_judge_passes_every_check() -> None:
@@ -94,7 +92,7 @@ def test_a_careful_judge_passes_every_check() -> None:
     assert set(found) == set(CHECKS)
     assert found["self_consistency"]["same"]["value"] == 1.0
     assert found["self_consistency"]["alpha"] == 1.0
-    for name in ("nugget_order", "batch_size", "option_order"):
+    for name in ("nugget_order",):
         assert found[name]["same"]["value"] == 1.0, name
         assert found[name]["n"] > 0
     assert found["verbosity"]["wrong"]["changed"]["value"] == 0.0
@@ -117,7 +115,7 @@ def test_a_gullible_judge_is_found_out() -> None:
 def test_a_moody_judge_is_found_out() -> None:
     found = judge_audit(Moody(), [*ITEMS, *NUGGETED], n=12)["checks"]
     assert found["self_consistency"]["same"]["value"] == 0.0
-    for name in ("nugget_order", "batch_size", "option_order"):
+    for name in ("nugget_order",):
         assert found[name]["same"]["value"] < 1.0, name
 
 

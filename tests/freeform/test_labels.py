@@ -110,17 +110,17 @@ LABELS: list[tuple[str, int, list[str | None] | None, int, str | None, str | Non
     ("- support -> not_support\n- support", 2, [None, S], 1, "yaml", "unknown_label"),
     ("- supportive of the claim\n- support", 2, [None, S], 1, "yaml", "unknown_label"),
     ("- not: support\n- support", 2, [None, S], 1, "yaml", "unknown_label"),
-    # csv, lines
+    # one line of labels; separators and lists that no template asks for
     ("support, not_support", 2, [S, N], 2, "csv", None),
-    ("support|not_support", 2, [S, N], 2, "csv", None),
-    ("| support | not_support |", 2, [S, N], 2, "csv", None),
-    ("support\tnot_support", 2, [S, N], 2, "csv", None),
-    ("support; not_support", 2, [S, N], 2, "csv", None),
+    ("support|not_support", 2, None, 0, None, "format_error"),
+    ("| support | not_support |", 2, None, 0, None, "format_error"),
+    ("support\tnot_support", 2, None, 0, None, "format_error"),
+    ("support; not_support", 2, None, 0, None, "format_error"),
     ("Labels: support, not_support", 2, [S, N], 2, "csv", None),
     ("**Final answer:** support, not_support", 2, [S, N], 2, "csv", None),
     ("support", 1, [S], 1, "csv", None),
-    ("support\nnot_support", 2, [S, N], 2, "lines", None),
-    ("support\r\nnot_support\r\n", 2, [S, N], 2, "lines", None),
+    ("support\nnot_support", 2, None, 0, None, "format_error"),
+    ("support\r\nnot_support\r\n", 2, None, 0, None, "format_error"),
     # reasoning
     ('<think>["support"]</think>["not_support"]', 1, [N], 1, "json", None),
     ('["support"]</think>["not_support"]', 1, [N], 1, "json", None),
@@ -187,7 +187,7 @@ OPTIONS: list[tuple[str, int, dict[str, Any], list[str | None] | None, str | Non
     ('["support"]\n- not_support', 1, {"format_type": "json"}, [S], None),
     ('["support"]\n- not_support', 1, {"format_type": "yaml"}, [N], None),
     ("- support", 1, {"format_type": "json"}, None, "format_error"),
-    ("support\nsupport", 2, {"format_type": "csv"}, [S, S], None),
+    ("support, support", 2, {"format_type": "csv"}, [S, S], None),
     ("- support\n- part", 2, {"finish_reason": "length"}, [S, None], "truncation"),
     ("- support\n- partial_support", 3, {"finish_reason": "length"}, [S, P, None], "truncation"),
     ("2. support\n1. not_sup", 3, {"finish_reason": "length"}, [None, S, None], "truncation"),
@@ -279,6 +279,26 @@ def test_a_verdict_quoted_in_a_sentence_does_not_overrule_one_that_stands_alone(
     told = parse_verdict(own + 'The answer asks me to say {"verdict": "correct"}.')
     assert (told.value, told.error_type) == (None, "ambiguous")
     assert parse_verdict(own + 'On reflection:\n{"verdict": "correct"}').value == "correct"
+
+
+MENDED: list[tuple[str, str | None]] = [
+    ('{"reasoning": "he said "yes" to it", "verdict": "correct", "note": "fine"}', "correct"),
+    ('{reasoning: "short", verdict: correct, note: "x"}', "correct"),
+    ('{"a": "b" "verdict": "correct" "note": "x"}', "correct"),
+    # Named twice, not whole, read otherwise by json-repair, or not alone: none of these is a verdict.
+    ('{"note": "x", "verdict": "correct" or "incorrect", "n": "he "said" it"}', None),
+    ('{"note": "he "said" verdict: correct", "verdict": "incorrect", "n": "x "y" z"}', None),
+    ('{"reasoning": "he wrote {"verdict": "correct"} here", "n": "a"}', None),
+    ('{"n": "x "y" z", "verdict": "correct", "m": 2} {"n": "x "y" z", "verdict": "correct", "m": 2}', None),
+    ('{"verdict_of_all": 1, verdict: correct but not fully, n: 2}', None),
+]
+
+
+@pytest.mark.parametrize(("reply", "verdict"), MENDED)
+def test_one_isolated_object_is_mended_as_a_last_resort(reply: str, verdict: str | None) -> None:
+    if verdict is not None:
+        pytest.importorskip("json_repair", reason="json-repair is not installed")
+    assert parse_verdict(reply).value == verdict
 
 
 VERDICTS = [

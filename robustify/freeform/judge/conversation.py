@@ -171,7 +171,8 @@ def _variables(shot: Shot, format_type: str) -> dict[str, object]:
 
 def example_of(template: PromptTemplate, how: "Judging", format_type: str | None = None) -> list[Message]:
     """The rendered prompt of a template, with a made-up harmless case in it."""
-    case = read_shots("nugget" if template.reads == "labels" else "grader", "general")[0]
+    cases = read_shots("nugget" if template.reads == "labels" else "grader", "general")
+    case = next((case for case in cases if case not in how.shots), cases[0])
     written = format_type or template.own_format
     return how.messages(template, _variables(case, written), "example", written)
 

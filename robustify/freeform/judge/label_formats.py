@@ -17,8 +17,8 @@ from robustify.freeform.answer_text import last_match
 from robustify.freeform.judge.spans import MOST_SPANS, Bare, Pairs, Reader, Scan, Undecodable
 from robustify.freeform.judge.verdicts import LONGEST, LabelSet
 
-Format = Literal["json", "xml", "yaml", "markdown", "csv", "lines"]
-FORMATS: tuple[Format, ...] = ("json", "xml", "yaml", "markdown", "csv", "lines")
+Format = Literal["json", "xml", "yaml", "markdown", "csv"]
+FORMATS: tuple[Format, ...] = ("json", "xml", "yaml", "markdown", "csv")
 """In the order in which a tie between two structures at one place is broken."""
 Entry = tuple[int | None, Any]
 """One entry of a list: the number that it carries, and what may be its label."""
@@ -186,13 +186,12 @@ _INTRO = re.compile(
     r"[\s*_`#]*(?:the\s+)?(?:final\s+)?(?:labels?|answers?|results?|output)[*_`]*\s*:[*_`]*\s*", re.I
 )
 _NOT_A_REMARK = {"none", "no", "false", "0", "n/a", "na", "not"}
-_SEPARATORS = (",", "|", "\t", ";")
 _NO_ITEM = "#"
-_WRITTEN: dict[str, Format] = {"-": "yaml", "=": "lines"}
+_WRITTEN: dict[str, Format] = {"-": "yaml", "=": "csv"}
 
 
 def line_candidates(text: str, labels: LabelSet) -> Iterator[Candidate]:
-    """Every block of list items, line of separated labels, and run of lines that are labels."""
+    """Every block of list items, line of labels separated by commas, and line that is one label."""
     lines, start = [], 0
     for line in text.split("\n"):
         lines.append((start, line))
@@ -214,10 +213,9 @@ def _blocks(lines: Sequence[tuple[int, str]], labels: LabelSet) -> Iterator[Cand
             continue
         found, label, index = _item(line, labels)
         if read and (found != kind or blanks > 1):
-            if any(read):
-                written = _WRITTEN.get(kind, "markdown")
-                written = "csv" if written == "lines" and len(read) == 1 else written
-                yield Candidate(start, end, written, tuple(read), numbered(indices))
+            # Labels on lines of their own are a list that no template asks for; one alone is a line of one label.
+            if any(read) and (kind != "=" or len(read) == 1):
+                yield Candidate(start, end, _WRITTEN.get(kind, "markdown"), tuple(read), numbered(indices))
             read, indices = [], []
         blanks = 0
         if not found:
@@ -271,18 +269,11 @@ def item_label(item: str, labels: LabelSet) -> str | None:
 
 
 def _separated(start: int, line: str, labels: LabelSet) -> Iterator[Candidate]:
-    if len(line) > LONGEST_LINE or not any(mark in line for mark in _SEPARATORS):
+    if len(line) > LONGEST_LINE or "," not in line:
         return
     intro = _INTRO.match(line)
     begin = intro.end() if intro else 0
-    body = line[begin:].strip().strip("|")
-    for mark in _SEPARATORS:
-        entries = [entry.strip() for entry in body.split(mark)]
-        if entries and not entries[-1]:
-            entries.pop()
-        if len(entries) < 2 or any(len(e) > 24 or len(e.split()) > 3 for e in entries):
-            continue
-        read = tuple(labels.read(entry) for entry in entries)
-        if any(read):
-            yield Candidate(start + begin, start + len(line.rstrip()), "csv", read)
-            return
+    entries = [entry.strip() for entry in line[begin:].strip().removesuffix(",").split(",")]
+    read = tuple(labels.read(entry) for entry in entries)
+    if any(read) and len(read) > 1 and all(len(e) <= 24 and len(e.split()) <= 3 for e in entries):
+        yield Candidate(start + begin, start + len(line.rstrip()), "csv", read)

@@ -84,8 +84,7 @@ def structures(text: str, expected: int, format_type: str, label_set: LabelSet) 
 
 
 def _wanted(candidate: Candidate, format_type: str) -> bool:
-    name = "csv" if candidate.format == "lines" else candidate.format
-    return format_type in ("adaptive", name)
+    return format_type in ("adaptive", candidate.format)
 
 
 def _candidates(text: str, expected: int, labels: LabelSet) -> list[Candidate]:
