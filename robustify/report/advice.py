@@ -20,7 +20,7 @@ from robustify.stats.tests import (
 )
 from robustify.summary import reason as r
 from robustify.summary.quantity import Quantity
-from robustify.summary.result import Certificate, Residual, Summary
+from robustify.summary.result import Certificate, Contamination, Residual, Summary
 from robustify.summary.scored import ViewScores
 from robustify.summary.screened import Benchmark, CueCode, Heuristics, KeyPlaces, Screen, Splits
 
@@ -111,7 +111,7 @@ class Recommendation:
 
 def recommendations(summary: Summary) -> tuple[Recommendation, ...]:
     """What to do now, the most pressing first, at most five."""
-    rules = (UNJUDGED if _unjudged(summary) else JUDGED) + ALWAYS
+    rules = (*(UNJUDGED if _unjudged(summary) else JUDGED), _always)
     with as_released(summary.release is not None):
         return tuple(islice(chain.from_iterable(rule(summary) for rule in rules), MOST))
 
@@ -247,11 +247,7 @@ def _robust(summary: Summary) -> Iterator[Recommendation]:
 
 def _cues(summary: Summary) -> Iterator[Recommendation]:
     cues = {} if summary.evidence is None else summary.evidence.cues or {}
-    sizes = {
-        cue: round(q.value * q.n)
-        for cue in CUE_MENDS
-        if (q := cues.get(cue)) is not None and q.value is not None and q.n is not None
-    }
+    sizes = {cue: _size(cues.get(cue)) for cue in CUE_MENDS}
     for cue in sorted((cue for cue in sizes if sizes[cue]), key=lambda cue: -sizes[cue])[:MOST_CUES]:
         items = counted(sizes[cue], "item")
         yield Recommendation(
@@ -325,54 +321,41 @@ def _cloze(summary: Summary) -> Iterator[Recommendation]:
         yield Recommendation("cloze", action, why, "splits.cloze", "scores", fit)
 
 
-def _keys(summary: Summary) -> Iterator[Recommendation]:
-    found = None if summary.label_noise is None else summary.label_noise.flagged
-    if found is not None and found.value and found.n:
-        n = round(found.value * found.n)
-        why = "all strong models pick one and the same other option; that is no proof that a key is wrong"
-        action = f"Look at the keys of {counted(n, 'item')} again"
-        yield Recommendation("review_keys", action, why, "label_noise.flagged", "noise", n)
-
-
-def _defects(summary: Summary) -> Iterator[Recommendation]:
-    found = ((kind, e.n) for kind, e in ((summary.benchmark or Benchmark()).defects or {}).items())
-    sizes = {kind: n for kind, n in found if isinstance(n, int) and n}
-    for kind in sorted(sizes, key=lambda one: -sizes[one])[:1]:
-        action = f"Mend {counted(sizes[kind], 'item')}: {' '.join(spaced(kind).split()[:5])}"
+def _always(summary: Summary) -> Iterator[Recommendation]:
+    """What is at hand whatever the screen found: defects, items in texts, doubtful keys, uneven keys, missing answers."""
+    bench, overlap = summary.benchmark or Benchmark(), (summary.contamination or Contamination()).overlap
+    defects = {kind: e.n for kind, e in (bench.defects or {}).items() if isinstance(e.n, int) and e.n}
+    for kind in sorted(defects, key=lambda one: -defects[one])[:1]:
+        action = f"Mend {counted(defects[kind], 'item')}: {' '.join(spaced(kind).split()[:5])}"
         why = "such an item has no single right answer, or cannot be read"
         yield Recommendation(
-            "mend_defects", action, why, f"benchmark.defects.{kind}", "findings", sizes[kind]
+            "mend_defects", action, why, f"benchmark.defects.{kind}", "findings", defects[kind]
         )
-
-
-def _places(summary: Summary) -> Iterator[Recommendation]:
-    places = (summary.benchmark or Benchmark()).key_places or KeyPlaces()
-    if places.p is not None and places.p <= LEVEL:
-        why = "who knows the commonest place is right more often than chance"
-        action = "Shuffle the options: keys are not spread evenly"
-        yield Recommendation("shuffle_keys", action, why, "benchmark.key_places.p", "chance")
-
-
-def _seen(summary: Summary) -> Iterator[Recommendation]:
-    overlap = None if summary.contamination is None else summary.contamination.overlap
-    found = None if overlap is None else overlap.found
-    if found is not None and found.value and found.n:
-        n = round(found.value * found.n)
+    if n := _size(None if overlap is None else overlap.found):
         why = "a model that has read those texts may remember them"
         action = f"Replace {counted(n, 'item')} found in given texts"
         yield Recommendation("replace_seen", action, why, "contamination.overlap.found", "contamination", n)
-
-
-def _open(summary: Summary) -> Iterator[Recommendation]:
-    n = (summary.screen or Screen()).unanswered
-    if n:
+    if n := _size(None if summary.label_noise is None else summary.label_noise.flagged):
+        why = "all strong models pick one and the same other option; that is no proof that a key is wrong"
+        action = f"Look at the keys of {counted(n, 'item')} again"
+        yield Recommendation("review_keys", action, why, "label_noise.flagged", "noise", n)
+    p = (bench.key_places or KeyPlaces()).p
+    if p is not None and p <= LEVEL:
+        why = "who knows the commonest place is right more often than chance"
+        action = "Shuffle the options: keys are not spread evenly"
+        yield Recommendation("shuffle_keys", action, why, "benchmark.key_places.p", "chance")
+    if n := (summary.screen or Screen()).unanswered or 0:
         why = "a missing answer leaves an item undecided, and never makes it robust"
         action = f"Ask {counted(n, 'item')} again: no readable answer"
         yield Recommendation("ask_again", action, why, "screen.unanswered", "chance", n, "verdict=undecided")
 
 
+def _size(share: Quantity | None) -> int:
+    """The items that a share is of; 0 where nothing is known."""
+    return round(share.value * share.n) if share is not None and share.value and share.n else 0
+
+
 Rule = Callable[[Summary], Iterator[Recommendation]]
 UNJUDGED: tuple[Rule, ...] = (_why_unjudged,)
 JUDGED: tuple[Rule, ...] = (_halted, _robust, _cues, _rules, _audit, _more, _cloze)
-ALWAYS: tuple[Rule, ...] = (_defects, _seen, _keys, _places, _open)
-"""The rules, the most pressing first: of a run that was not judged, of one that was, and of any."""
+"""The rules, the most pressing first: of a run that was not judged, and of one that was."""

@@ -210,8 +210,9 @@ class Page:
 
     @property
     def plots(self) -> tuple[Plot, ...]:
-        """All plots below the first screen, in the order in which they are shown."""
-        return tuple(b for s in self.sections for b in s.blocks if isinstance(b, Plot))
+        """All plots, in the order in which they are shown."""
+        first = () if self.first.scores is None else (self.first.scores,)
+        return (*first, *(b for s in self.sections for b in s.blocks if isinstance(b, Plot)))
 
 
 def csv_of(rows: Iterable[Iterable[str]]) -> str:

@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 
 from robustify.report.advice import bad_items, by_chance, recommendations, verdict_in_short
-from robustify.report.blocks import BarPart, FirstScreen, Kind, Line, Mark, Plot, PlotRow, Tile, Todo
+from robustify.report.blocks import BarPart, FirstScreen, Kind, Mark, Plot, PlotRow, Tile, Todo
 from robustify.report.format import ABSENT, between, count, counted, decimals, joined, missing, percent, plain
 from robustify.report.sections.headline import above
+from robustify.report.sections.scores import chance_line
 from robustify.summary.quantity import Quantity
 from robustify.summary.result import Certificate, Summary
 from robustify.summary.scored import Accuracy, ViewScores
-from robustify.summary.screened import Benchmark, Screen, Splits
+from robustify.summary.screened import Screen, Splits
 
 MOST_MODELS = 4
 SERIES: tuple[tuple[Kind, str], ...] = (
@@ -87,16 +88,15 @@ def scores_plot(summary: Summary) -> Plot | None:
     rows = [row for name, entry in models for row in _scores(name, entry)]
     if not rows:
         return None
-    chance = (summary.benchmark or Benchmark()).chance_accuracy
     drawn = {mark.kind for row in rows for mark in row.marks}
     voted = any(entry.is_voter for _, entry in models)
     more = f"The first {MOST_MODELS} of {counted(len(rows), 'model')}." if len(rows) > MOST_MODELS else ""
     return Plot(
-        "story",
+        "accuracy",
         "Accuracy of each model",
         tuple(rows[:MOST_MODELS]),
         tuple((kind, words) for kind, words in SERIES if kind in drawn),
-        () if chance is None else (Line(chance, f"chance {percent(chance)}"),),
+        chance_line(summary),
         f"{'* voted, so robust is low by selection. ' if voted else ''}{more}".strip(),
     )
 

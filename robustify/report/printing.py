@@ -274,9 +274,8 @@ def _marked(mark: Mark | None) -> Cell:
 
 def html(page: Page) -> str:
     """The text of report.html."""
-    first = page.first.scores
-    plots = [(plot, (WIDE, NARROW)) for plot in page.plots]
-    plots += [] if first is None else [(first, (FIRST_WIDE, FIRST_NARROW))]
+    first = (FIRST_WIDE, FIRST_NARROW)
+    plots = [(plot, first if plot is page.first.scores else (WIDE, NARROW)) for plot in page.plots]
     return (
         _templates(True)
         .get_template("page.html.j2")

@@ -196,7 +196,7 @@ def _cues(found: CueCounts) -> Block:
         "Flagged items by the cue that carries them",
         heads_of("First cue", "Items", "Share of the flagged"),
         tuple((_cue_cell(cue), _n_items(q), rate_cell(q)) for cue, q in found.cues.items()),
-        "`robustify explain RUN ITEM` shows all cues of an item.",
+        "robustify explain RUN ITEM shows all cues of an item.",
     )
 
 

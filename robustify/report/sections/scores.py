@@ -6,8 +6,6 @@ from robustify.report.blocks import (
     Cell,
     Line,
     Paragraph,
-    Plot,
-    PlotRow,
     Section,
     Table,
     heads_of,
@@ -20,7 +18,6 @@ from robustify.report.format import (
     between,
     by_mode,
     count,
-    dot,
     model_cell,
     noted,
     percent,
@@ -52,7 +49,6 @@ def accuracy(summary: Summary) -> Section:
         title,
         at_chance(summary, models),
         _main(models, summary.full_mode),
-        accuracy_plot(summary, models),
         _views(models),
         _gaps(models),
         *(_free_response(free) if free else ()),
@@ -114,28 +110,6 @@ def _four(e: Accuracy) -> Iterator[tuple[str, AgainstChance | None]]:
     full = e.full or ViewScores()
     yield from zip(SPLITS, (full.all, full.shortcut, full.robust), strict=True)
     yield "cloze", (e.cloze_chars or ViewScores()).all
-
-
-def accuracy_plot(summary: Summary, models: Models) -> Plot | None:
-    """The main table drawn."""
-    rows: list[PlotRow] = []
-    for name, e in models:
-        dots = [
-            row
-            for split, q in _four(e)
-            for row in dot(split.capitalize(), q, "chance" if split == "cloze" else "main")
-        ]
-        rows += [PlotRow(plain(name)), *dots] if dots else []
-    if not rows:
-        return None
-    return Plot(
-        "accuracy",
-        "Accuracy on each split",
-        tuple(rows),
-        (("main", f"full question, {by_mode(summary.full_mode)}"), ("chance", "cloze")),
-        chance_line(summary),
-        "Bars are 95 % Wilson intervals.",
-    )
 
 
 def chance_line(summary: Summary) -> tuple[Line, ...]:
