@@ -9,7 +9,7 @@ from robustify.report.explaining import explained
 from robustify.report.explorer import page as printed
 from robustify.run import EXPLORER, Run
 from tests.browser.conftest import PHONE, Open
-from tests.support.explorer_islands import TRIES, hostile_island, large_island
+from tests.report.explorer_islands import TRIES, hostile_island, large_island
 
 
 @pytest.fixture
@@ -17,10 +17,16 @@ def explorer(run: Run, open_page: Open) -> Any:
     return open_page(run.folder / EXPLORER)
 
 
+@pytest.fixture(scope="module")
+def large_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("large") / EXPLORER
+    path.write_text(printed(large_island(5000)), "utf-8")
+    return path
+
+
 @pytest.fixture
-def large(open_page: Open, tmp_path: Path) -> Any:
-    (tmp_path / EXPLORER).write_text(printed(large_island(5000)), "utf-8")
-    return open_page(tmp_path / EXPLORER)
+def large(open_page: Open, large_file: Path) -> Any:
+    return open_page(large_file)
 
 
 def count(page: Any) -> int:

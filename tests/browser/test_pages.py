@@ -18,6 +18,7 @@ def opened(run: Run, open_page: Open, name: str, **settings: Any) -> Any:
     return open_page(run.folder / file, hash_ and f"#{hash_}", **settings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", SETTINGS)
 @pytest.mark.parametrize("name", PAGES)
 def test_axe_finds_no_violation(run: Run, open_page: Open, name: str, settings: str) -> None:

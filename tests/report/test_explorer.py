@@ -15,8 +15,8 @@ from robustify.report.explorer import island as islands
 from robustify.report.explorer import page, read_island
 from robustify.run import EXPLORER, Run
 from tests.gate.sets import rules_of
+from tests.report.explorer_islands import TRIES, hostile_island, large_island
 from tests.support import exported_run
-from tests.support.explorer_islands import TRIES, hostile_island, large_island
 
 
 @pytest.fixture(scope="module")
