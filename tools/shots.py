@@ -27,7 +27,6 @@ SHOTS: dict[str, tuple[str, tuple[int, int], str]] = {
     "first-screen-phone": ("report.html", PHONE, "light"),
     "explorer": (OPENED + ITEM, DESK, "light"),
     "explorer-dark": (OPENED + ITEM, DESK, "dark"),
-    "explorer-list": (EXPLORER, DESK, "light"),
     "explorer-phone": (OPENED + ITEM, PHONE, "light"),
 }
 """By name the page, the size of the window and the theme."""

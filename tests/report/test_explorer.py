@@ -3,12 +3,14 @@
 import hashlib
 import json
 from base64 import b64encode
+from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bench.named_cues import first_cues
 from robustify.pipeline import rejudge, reprint
 from robustify.report.explaining import explained
 from robustify.report.explorer import island as islands
@@ -72,6 +74,19 @@ def test_every_item_is_there_with_its_text_verdict_and_evidence(run: Run) -> Non
             None if said.get(name) is None else pytest.approx(1000 * said[name], abs=0.51)
             for name in ("p_shortcut", "weight")
         ]
+
+
+def test_a_filter_leaves_as_many_items_as_the_summary_counts(run: Run) -> None:
+    found = run.summary.evidence
+    assert found is not None
+    assert found.cues
+    flagged = Counter(
+        cue
+        for _, verdict, cue in first_cues((run.folder / EXPLORER).read_text("utf-8"))
+        if verdict == "shortcut"
+    )
+    counted = {cue: round((q.value or 0.0) * (q.n or 0)) for cue, q in found.cues.items()}
+    assert dict(flagged) == counted
 
 
 def test_nothing_of_an_item_is_markup_and_nothing_is_asked_for() -> None:
