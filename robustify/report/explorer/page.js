@@ -77,10 +77,11 @@ function drawChips() {
   );
 }
 
-// The filter by verdict: as wide as the run has items, with those that the other filters leave.
+// The filter by verdict, in the order and colours of the report: as wide as the run has items, with those that the other
+// filters leave.
 function drawBar() {
   const now = new Map(counts(FACETS[0], state));
-  at("bar").replaceChildren(...VERDICTS.filter((word) => data.counts[word]).map((word) => {
+  at("bar").replaceChildren(...["robust", "shortcut", "undecided"].filter((word) => data.counts[word]).map((word) => {
     const on = state.verdict === word;
     const part = el("button", {type: "button", class: word, "aria-pressed": String(on),
       onclick: () => change({verdict: on ? null : word})}, el("strong", {class: "n"}, whole(now.get(word) ?? 0)),
