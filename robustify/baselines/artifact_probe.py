@@ -6,8 +6,8 @@ items to fit on, and says so in the row.
 """
 
 import hashlib
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -17,7 +17,7 @@ from robustify.answers import Answer, answer, unanswered
 from robustify.arrays import Bools, Floats, Ints
 from robustify.baselines.conditional_logit import coefficients, cross_fitted, fitted, log_probabilities
 from robustify.baselines.features import matrix
-from robustify.baselines.wording import jaccard, words_of
+from robustify.baselines.wording import words_of
 from robustify.item import Item, folded
 
 VIEW = "probe"
@@ -30,6 +30,8 @@ SHRINKAGE = 5.0
 """The strength of the ridge on features standardised within the item."""
 NEAR = 0.8
 """The Jaccard index of two items' choices from which on they count as near-duplicates."""
+_COMPARED = 1_000
+"""Sets of words that are compared with all others together."""
 UNFITTED = f"fewer than {FEWEST_TRAINING_ITEMS} items without near-duplicates to fit on"
 
 _OF_AFLITE = ("method", "partitions", "threshold", "slice", "floor")
@@ -154,11 +156,13 @@ def near_duplicate_groups(items: Sequence[Item], threshold: float = NEAR) -> Int
 
     n = len(items)
     first: dict[str, int] = {}
-    pairs = list(_near([_bag(item) for item in items], threshold))
-    pairs += [(first.setdefault(item.group, i), i) for i, item in enumerate(items) if item.group]
-    if not pairs:
+    a, b = _near([_bag(item) for item in items], threshold)
+    passages = [(first.setdefault(item.group, i), i) for i, item in enumerate(items) if item.group]
+    if passages:
+        of, at = np.array(passages, dtype=np.int64).T
+        a, b = np.concatenate([a, of]), np.concatenate([b, at])
+    if not len(a):
         return np.arange(n)
-    a, b = np.array(pairs, dtype=np.int64).T
     labels = connected_components(coo_array((np.ones(len(a)), (a, b)), shape=(n, n)), directed=False)[1]
     _, smallest, group = np.unique(labels, return_index=True, return_inverse=True)
     return np.asarray(smallest[group], dtype=np.int64)
@@ -169,21 +173,39 @@ def _bag(item: Item) -> frozenset[str]:
     return frozenset(w for c in item.choices for w in words_of(c)) or frozenset(map(folded, item.choices))
 
 
-def _near(bags: Sequence[frozenset[str]], threshold: float) -> Iterator[tuple[int, int]]:
+def _near(bags: Sequence[frozenset[str]], threshold: float) -> tuple[Ints, Ints]:
     """Pairs at or above the threshold, by prefix filtering (Chaudhuri et al. 2006; Bayardo et al. 2007).
 
     Sets that are that alike share one of their rarest few members, so only sets that do are compared.
     """
+    from scipy.sparse import csr_array
+
     first: dict[frozenset[str], int] = {}
-    for i, bag in enumerate(bags):
-        if first.setdefault(bag, i) != i:
-            yield first[bag], i
+    same = [(first.setdefault(bag, i), i) for i, bag in enumerate(bags)]
+    pairs = [np.array([pair for pair in same if pair[0] != pair[1]], dtype=np.int64).reshape(-1, 2)]
     rarity = Counter(w for bag in first for w in bag)
-    index: dict[str, list[frozenset[str]]] = defaultdict(list)
-    for bag in sorted(first, key=len):
-        ranked = sorted(bag, key=lambda w: (rarity[w], w))
-        prefix = ranked[: len(bag) - int(np.ceil(threshold * len(bag) - 1e-9)) + 1]
-        met = {other for w in prefix for other in index[w] if len(other) >= threshold * len(bag) - 1e-9}
-        yield from ((first[other], first[bag]) for other in met if jaccard(bag, other) >= threshold - 1e-9)
-        for w in prefix:
-            index[w].append(bag)
+    rank = {w: r for r, w in enumerate(sorted(rarity, key=lambda w: (rarity[w], w)))}
+    size = np.fromiter(map(len, first), np.int64, len(first))
+    words = np.fromiter((rank[w] for bag in first for w in bag), np.int64, int(size.sum()))
+    row = np.repeat(np.arange(len(size)), size)
+    # The rarest word of each set first.
+    words = np.sort(row * len(rank) + words) % max(len(rank), 1)
+    starts = np.cumsum(size) - size
+    fewest = np.ceil(threshold * size - 1e-9)
+    prefix = np.arange(len(words)) - starts[row] < (size - fewest + 1)[row]
+    shape = len(size), len(rank)
+    whole = csr_array((np.ones(len(words), dtype=np.int32), (row, words)), shape=shape)
+    rare = csr_array((np.ones(int(prefix.sum()), dtype=np.int32), (row[prefix], words[prefix])), shape=shape)
+    holders = rare.T.tocsr()
+    place = np.fromiter(first.values(), np.int64, len(first))
+    for start in range(0, len(size), _COMPARED):
+        met = (rare[start : start + _COMPARED] @ holders).tocoo()
+        i, j = met.coords[0] + start, met.coords[1]
+        less, more = np.minimum(size[i], size[j]), np.maximum(size[i], size[j])
+        alike = (j < i) & (less >= threshold * more - 1e-9)
+        i, j = i[alike], j[alike]
+        shared = np.asarray(whole[i].multiply(whole[j]).sum(axis=1)).ravel()
+        near = shared / (size[i] + size[j] - shared) >= threshold - 1e-9
+        pairs.append(np.column_stack([place[j[near]], place[i[near]]]))
+    a, b = np.concatenate(pairs).T
+    return a, b

@@ -161,7 +161,7 @@ class Ranker:
             top=top,
             weight=np.where(top >= 0, np.round(np.exp(best), 12), np.nan),
             null=null,
-            group=_representatives(self._together, complete & (top >= 0)),
+            group=_representatives(self.together, complete & (top >= 0)),
             fold=self._fold,
             complete=complete,
             parts=parts,
@@ -169,7 +169,7 @@ class Ranker:
         )
 
     @cached_property
-    def _together(self) -> Ints:
+    def together(self) -> Ints:
         """For each item the index of the first of its near-duplicates and passage, (n,)."""
         if self._items is not None:
             return near_duplicate_groups(self._items)
@@ -182,7 +182,7 @@ class Ranker:
 
     @cached_property
     def _fold(self) -> Ints:
-        return group_folds(self._index.items, self._together, self._settings)
+        return group_folds(self._index.items, self.together, self._settings)
 
     @cached_property
     def _features(self) -> Floats | None:

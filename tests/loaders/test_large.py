@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from robustify.baselines.heuristics import table
 from robustify.cli import options
-from robustify.cli.data import surveyed
+from robustify.cli.data import heuristics_of, surveyed
 from robustify.errors import DataError, UsageError
 from robustify.loaders import Source, Survey, assemble, describe, load, parts
 from tests.support.command import invoked
@@ -142,6 +143,24 @@ def test_validate_says_the_same_in_parts_and_shows_progress(
     assert len(lines) > 5
     size = path.stat().st_size
     assert f"{size:,} of {size:,} bytes read" in lines[-1]
+
+
+def test_heuristics_score_the_same_in_parts_and_show_progress(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(
+        tmp_path, [*SETS["with other keys"], *({**row, "choices": ["a", "b b"]} for row in plain_own(30))]
+    )
+    whole = table(load(Source(path=str(path))).items)
+    assert json.loads(invoked("heuristics", path, "--json").output) == whole
+    monkeypatch.setattr(assemble, "PART", 500)
+    monkeypatch.setattr(options, "EVERY_SECONDS", 0)
+    assert heuristics_of(str(path), skip_bad=False) == whole
+    assert len(capsys.readouterr().err.strip().split("\n")) > 5
+
+
+def plain_own(n: int) -> list[dict[str, object]]:
+    return [{**row, "id": f"k{i}", "key": i % 2} for i, row in enumerate(rows(n))]
 
 
 def test_a_path_that_cannot_be_opened_is_refused_as_any_other() -> None:

@@ -33,6 +33,7 @@ from tests.support.fake_logs import (
     scores_for,
 )
 from tests.support.fake_scorer import FakeScorer, finds
+from tools import planted
 
 SECRET = "zanzibar-platypus"
 DATE = "2026-01-02T03-04-05.678"
@@ -541,6 +542,14 @@ def test_a_path_that_is_there_has_no_prefix(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.chdir(tmp_path)
     Path("full:pretrained=x.jsonl").write_text("")
     assert parse_log_path("full:pretrained=x.jsonl") == LogPath(Path("full:pretrained=x.jsonl"))
+
+
+def test_the_demo_s_own_check_refuses_another_run_in_a_line(
+    tmp_path: Path, logs: list[LogPath], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = import_logs(logs, tmp_path / "out")
+    assert planted.main([str(run.folder)]) == DataError.exit_code
+    assert "8 items have no recorded kind" in capsys.readouterr().err
 
 
 def test_halted_guardrails_end_with_7_and_the_run_is_there(robustify, tmp_path: Path) -> None:

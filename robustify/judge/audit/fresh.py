@@ -70,12 +70,16 @@ class Fitted:
 class FreshProbe:
     """Probes fitted afresh on kept items, each set of items once; without items there are none.
 
-    Of near-duplicates only the first in hash order is fitted and judged; a passage stays within one block.
+    `groups` (n,) as `near_duplicate_groups` gives them, where they are at hand. Of near-duplicates only the first in hash
+    order is fitted and judged; a passage stays within one block.
     """
 
-    def __init__(self, items: Sequence[Item] | None, settings: ProbeSettings) -> None:
+    def __init__(
+        self, items: Sequence[Item] | None, settings: ProbeSettings, groups: Ints | None = None
+    ) -> None:
         self.items = list(items or ())
         self.settings = settings
+        self._groups = groups
         self._seen: dict[tuple[object, ...], AuditRate | None] = {}
 
     def audit(self, votes: Votes, rules: ScreenRules) -> AuditRate | None:
@@ -149,7 +153,7 @@ class FreshProbe:
     @cached_property
     def _order(self) -> tuple[Ints, Ints, Ints]:
         """Of each item its rank in hash order, its near-duplicates, and these with its passage."""
-        rank, groups = forward_rank(self.items, self.settings.seed)
+        rank, groups = forward_rank(self.items, self.settings.seed, self._groups)
         alone = [replace(item, group="") for item in self.items]
         passages = any(item.group for item in self.items)
         return rank, near_duplicate_groups(alone) if passages else groups, groups
