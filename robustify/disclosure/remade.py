@@ -110,7 +110,7 @@ def _feature(row: object, split: str, measure: Measure) -> Tree | None:
     if split in ("all", "cloze"):
         p = row.get("p_holm")
         rare = one_digit_up(float(p)) if isinstance(p, int | float) else None
-        return {**plain_rate(row, measure.k), "ties": row.get("ties"), "p_holm": rare}
+        return {**_by_count(row, measure.k), "ties": row.get("ties"), "p_holm": rare}
     step = measure.steps["surface features"]
     if step is None:
         return withheld("bit budget")
@@ -279,6 +279,13 @@ def described(bench: Loaded, k: int) -> dict[str, Any]:
     }
 
 
+def _by_count(row: Mapping[str, Any], k: int) -> Tree:
+    """A rule's rate with the interval of its count: the narrower one of shared credit would say how many items share."""
+    value, n = row.get("value"), row.get("n")
+    ci = list(wilson(value * n, n)) if value is not None and n else None
+    return plain_rate({**row, "ci": ci}, k)
+
+
 def feature_classes(table: Mapping[str, Any], k: int) -> dict[str, Any]:
     """What `heuristics.table` found, by class of cue: the member that is right most often, in whole percents."""
     rows = table["heuristics"]
@@ -291,7 +298,7 @@ def feature_classes(table: Mapping[str, Any], k: int) -> dict[str, Any]:
     return {
         "n": table["n"],
         "chance_accuracy": None if chance is None else rounded(chance, FINEST),
-        "cues": {name: plain_rate(row, k) for name, row in best.items()},
+        "cues": {name: _by_count(row, k) for name, row in best.items()},
     }
 
 

@@ -26,7 +26,7 @@ from robustify.disclosure.coarse import (
     three_digits,
 )
 from robustify.disclosure.release import PRINTED, budgeted, cost, released_summary, released_tree
-from robustify.disclosure.remade import FEATURE_CLASSES, REMADE, unjudged
+from robustify.disclosure.remade import FEATURE_CLASSES, REMADE, feature_classes, unjudged
 from robustify.disclosure.select import places_in
 from robustify.errors import AuthorisationError
 from robustify.report import render
@@ -391,3 +391,15 @@ def test_a_voter_s_name_that_is_no_name_is_not_released(name: str) -> None:
     (shown,) = unjudged([reason])
     assert shown == {"code": "one_place", "voter": "a voter", "place": 0, "forced": True}
     assert unjudged([{**reason, "voter": "m-1"}])[0]["voter"] == "m-1"
+
+
+def test_the_interval_of_a_rule_says_nothing_of_how_many_items_share_it() -> None:
+    """A rule that nearly all items share has a narrow interval; what is let out is that of its count."""
+    shown = []
+    for ci in ([0.25, 0.25], [0.2, 0.31]):
+        row = {"value": 0.25, "n": 200, "ci": ci, "ties": 200}
+        table = {"n": 200, "chance_accuracy": 0.25, "heuristics": {"longest_answer": row}}
+        shown.append(feature_classes(table, 5))
+    assert shown[0] == shown[1]
+    (cue,) = shown[0]["cues"].values()
+    assert cue["ci"][0] <= 0.2 < 0.3 <= cue["ci"][1]
