@@ -190,7 +190,8 @@ SHOWN = [
     ("B) loud", None), ("The answer is B, loud", None), ("The answer is A or B", None), ("The answer is not B", None),
     ("The answer is B. No, the answer is C.", None), ("The answer is B.\nThe answer is C.", None), ("D", None),
     ("A) stone\nB) green", None), ("B is wrong", None), ("The answer is a colour", None), ("Both A and B", None),
-    ("not B", None), ("B. It is A", None), ("I doubt it is B", None), ("B\nQuestion: And now?\nAnswer: C", None),
+    ("not B", None), ("B. It is A", None), ("I doubt it is B", None),
+    ("A. green", None), ("A, B", None), ("B A", None), ("B\nQuestion: And now?\nAnswer: C", None),
 ]  # fmt: skip
 
 

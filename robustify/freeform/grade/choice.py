@@ -91,11 +91,14 @@ class _Options:
     def find(self, claim: str) -> Finding:
         """What one claim says."""
         for core in cores(_BULLET.sub("", plain_text(claim)), self.question):
-            named = self._named(core)
+            letter = _LETTER.fullmatch(core)
+            if letter is not None and letter[1].upper() not in string.ascii_uppercase[: len(self.options)]:
+                letter = None
+            # "A. green" is no article where options were shown.
+            named = None if letter is not None and letter[2] and self.shown else self._named(core)
             if named is not None:
                 return right("equal", claim) if named == self.correct else wrong("other_option", claim)
-            letter = _LETTER.fullmatch(core)
-            if letter is not None and letter[1].upper() in string.ascii_uppercase[: len(self.options)]:
+            if letter is not None:
                 return self._lettered(letter[1].upper(), letter[2], claim)
         parts = _JOINT.split(core) if len(core) <= 1000 else []
         listed = {self._named(part) for part in parts}

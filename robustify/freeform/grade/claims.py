@@ -15,7 +15,7 @@ from robustify.freeform.grade import closed_lists, word_set
 
 MOST_CLAIMS = 8
 _MOST_STEPS = 12
-_LONGEST_TAIL = 48
+_LONGEST_TAIL, _LONGEST_LINE = 48, 30
 
 
 def _pattern(name: str) -> str:
@@ -63,7 +63,7 @@ def agreed(text: str, decide: Callable[[str], Finding]) -> Finding:
     found = [decide(part) for part in parts]
     # A result that stands alone in the first line counts too: a base model goes on with questions of its own.
     line = before.strip().partition("\n")[0]
-    first = decide(line) if 0 < len(line) <= _LONGEST_TAIL else None
+    first = decide(line) if 0 < len(line) <= _LONGEST_LINE else None
     if first is not None and first.status == "scored":
         found.append(first)
     unclear = next((one for one in found if one.score is None), None)

@@ -37,11 +37,11 @@ from robustify.freeform.grade.units import (
     parse_unit,
 )
 
-_HARMLESS = word_set("number")
+_HARMLESS, _DIFFERENCE = word_set("number"), word_set("difference")
 """Words beside a number that leave it as it is."""
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _MARKS = re.compile(r"[\s.,;:!()\[\]{}*_~≈—…]*")
-_NAME = re.compile(r"[A-Za-z](?:[A-Za-z]*|_\w+)\s*")
+_NAME = re.compile(r"([^\W\d_])(?:_\w+)?")
 _ARITHMETIC = re.compile(r"(?:[\s\d.+\-*/×·÷()^]|\b[A-Za-z]\b)*")
 _SAME = Decimal("0.01")
 """Within it two numbers of one claim are the same value ("5 miles (8 km)")."""
@@ -174,7 +174,12 @@ class _Comparison:
         if not before:
             return True
         left = before[0].strip()
-        named = _NAME.fullmatch(left) or whole_quantity(left) or self._words_harmless(left)
+        letters = {word for word in _WORD.findall(self.question) if len(word) == 1} - {"a", "A", "I"}
+        name = _NAME.fullmatch(left)
+        # Another letter than the question's is another quantity.
+        named = (
+            name[1] in letters or not letters if name else whole_quantity(left) or self._words_harmless(left)
+        )
         if re.search(r"[,;?]", "".join(before)) or not (named or not _WORD.search(left)):
             return False
         computed = [side for side in before[1:] if whole_quantity(side) is None]
@@ -237,9 +242,13 @@ class _Comparison:
             there, apart = convert(value, *pair), difference(value, *pair)
             if there is None:
                 return undecided("unit_not_convertible", raw)
-            right_apart = apart is not None and rule.accepts(apart, reference.value)
-            if right_apart and not rule.accepts(there, reference.value):
-                return undecided("scale_or_difference", raw)
+            if apart is not None and pair[0] != pair[1]:
+                either = [rule.accepts(one, reference.value) for one in (there, apart)]
+                asked = known_words(self.question)
+                if either == [False, True] or (
+                    either == [True, False] and (not asked or asked & _DIFFERENCE)
+                ):
+                    return undecided("scale_or_difference", raw)
             value = there
         flags = () if reference.unit is None or unit is not None or self.asked else ("unit_assumed",)
         if rule.accepts(value, reference.value):
