@@ -5,24 +5,22 @@ Nothing is said here that the report does not say too.
 """
 
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from robustify.report.advice import bad_items, by_chance, recommendations, verdict_in_short
-from robustify.report.blocks import Tone
-from robustify.report.format import as_released, between, count, counted, missing, percent, plain
+from robustify.report.blocks import BarPart, PartKind, Tone
+from robustify.report.format import as_released, count, counted, plain
+from robustify.report.opening import opening
 from robustify.report.reasons import guardrail_sentence
-from robustify.report.sections.headline import above
-from robustify.summary.quantity import Quantity
-from robustify.summary.result import Certificate, Summary
-from robustify.summary.screened import Screen, Splits
+from robustify.summary.result import Summary
 
 if TYPE_CHECKING:
     from robustify.forecast import Forecast, Need
 
 WIDTH = 79
 MOST_ABOVE, MOST_TODO, MOST_FAILED = 2, 2, 3
+MARKS: Mapping[PartKind, str] = {"robust": "=", "shortcut": "x", "chance": "~", "undecided": "."}
 Paint = Callable[[Tone, str], str]
 """A line of the verdict in the colour of its tone."""
 
@@ -39,17 +37,18 @@ def closing(summary: Summary, folder: str, paint: Paint = unpainted) -> list[str
 
 
 def _closing(summary: Summary, folder: str, paint: Paint) -> Iterator[str]:
-    for sentence in above(summary)[:MOST_ABOVE]:
+    screen = opening(summary, explorer=False)
+    for sentence in screen.above[:MOST_ABOVE]:
         yield from _wrapped(sentence)
-    tone, verdict = verdict_in_short(summary)
-    for line in _wrapped(verdict):
-        yield paint(tone, line)
-    if summary.release is None or not summary.release.too_small:
-        yield from _bar(summary)
-        yield from _numbers(summary)
-    yield from _two_voters(summary.screen or Screen())
-    for at, one in enumerate(recommendations(summary)[:MOST_TODO]):
-        yield f"{'' if at else 'do next:':8} {one.action}"[:WIDTH]
+    for line in _wrapped(screen.verdict):
+        yield paint(screen.tone, line)
+    yield from _bar(screen.bar)
+    width = max((len(tile.main) for tile in screen.tiles), default=0)
+    for tile in screen.tiles:
+        yield f"  {tile.main:>{width}}  {tile.label}{f' ({tile.small})' if tile.small else ''}"[:WIDTH]
+    yield from _votes(summary)
+    for at, todo in enumerate(screen.todo[:MOST_TODO]):
+        yield f"{'' if at else 'do next:':8} {todo.action}"[:WIDTH]
     failed = [] if summary.trial else [g for g in summary.guardrails if g.passed is False]
     for g in failed[:MOST_FAILED]:
         sentence = f"guardrail {plain(g.name or 'unnamed')}: {guardrail_sentence(g)}"
@@ -65,55 +64,24 @@ def _wrapped(sentence: str) -> list[str]:
     return textwrap.wrap(sentence, WIDTH, subsequent_indent="  ", break_on_hyphens=False, max_lines=3)
 
 
-def _bar(summary: Summary) -> Iterator[str]:
+def _bar(parts: Sequence[BarPart]) -> Iterator[str]:
     """The benchmark in one line of marks, and what each mark is; a part that is there has at least one."""
-    splits = summary.splits or Splits()
-    if splits.robust is None or splits.shortcut is None:
-        return
-    lucky = ((by_chance(summary.screen or Screen()) or Quantity()).value or 0.0) * splits.shortcut
-    parts = [
-        ("=", splits.robust, f"{count(splits.robust)} robust"),
-        ("x", splits.shortcut - lucky, f"{count(splits.shortcut)} shortcut"),
-        ("~", lucky, f"of these about {lucky:.0f} by chance"),
-        (".", splits.undecided or 0, f"{count(splits.undecided or 0)} undecided"),
-    ]
-    there = [part for part in parts if part[1] > 0]
+    there = [part for part in parts if part.n > 0]
     if not there:
         return
-    total, room = sum(n for _, n, _ in there), WIDTH - 2
-    widths = [max(1, round(room * n / total)) for _, n, _ in there]
+    total, room = sum(part.n for part in there), WIDTH - 2
+    widths = [max(1, round(room * part.n / total)) for part in there]
     widths[widths.index(max(widths))] += room - sum(widths)
-    yield "[" + "".join(mark * width for (mark, _, _), width in zip(there, widths, strict=True)) + "]"
-    yield "   ".join(f"{mark} {words}" for mark, _, words in there)
+    yield "[" + "".join(MARKS[part.kind] * width for part, width in zip(there, widths, strict=True)) + "]"
+    yield "   ".join(f"{MARKS[part.kind]} {part.words}" for part in there)
 
 
-def _numbers(summary: Summary) -> Iterator[str]:
-    """Three numbers: what is answered without the question, what of it chance explains, what is kept."""
-    screen, splits, (n, of) = summary.screen or Screen(), summary.splits or Splits(), bad_items(summary)
-    flagged, share = screen.flagged or Quantity(), by_chance(screen) or Quantity()
-    found = missing() if n is None else count(n) if of is None else f"{count(n)} of {count(of)}"
-    rests = "" if flagged.value is None else f": {percent(flagged.value)}"
-    rests += "" if flagged.ci is None else f" ({between(flagged.ci)})"
-    lucky, ends = missing(), ""
-    if n == 0:
-        lucky = "none"
-    elif n and share.value is not None:
-        lucky = f"about {share.value * n:.0f}"
-        ends = "" if share.ci is None else f" ({share.ci[0] * n:.0f} to {share.ci[1] * n:.0f})"
-    kept = missing() if splits.robust is None else count(splits.robust)
-    audit = (summary.certificate or Certificate()).verdict or missing()
-    rows = (
-        (found, f"answered without the question{rests}"),
-        (lucky, f"of these by chance{ends}"),
-        (kept, f"kept as robust; audit: {audit}"),
-    )
-    width = max(len(number) for number, _ in rows)
-    yield from (f"  {number:>{width}}  {words}" for number, words in rows)
-
-
-def _two_voters(screen: Screen) -> Iterator[str]:
-    """A majority of two is both: whoever asks for it should know."""
-    if screen.criterion == "majority" and len(screen.voters or {}) == 2:
+def _votes(summary: Summary) -> Iterator[str]:
+    """What somebody who asked for a rule that counts votes should know of it."""
+    screen = summary.screen
+    if screen is None:
+        yield "note: no model voted, so nothing was screened (criterion fdr needs no voter)"
+    elif screen.criterion == "majority" and len(screen.voters or {}) == 2:
         yield "note: a majority of two voters is both of them, the same as unanimous"
 
 

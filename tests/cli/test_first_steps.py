@@ -417,6 +417,11 @@ def test_judging_again_keeps_the_old_verdict_unless_asked(robustify, cooking: Pa
     assert robustify("judge", "out", "--replace", "-o", "x").code == 2
 
 
+def test_a_rule_that_counts_votes_says_that_nobody_voted(robustify, cooking: Path) -> None:
+    assert robustify("cooking.csv", "--public", "-o", "out", "-q").code in DONE
+    assert "no model voted" in robustify("judge", "out", "--criterion", "majority").out
+
+
 # ---- what is small is said in a moment ----
 
 
