@@ -193,6 +193,15 @@ def test_a_retry_says_what_is_missing() -> None:
     assert "missing for nuggets 2, 3" in judge.asked[2][-1].content
 
 
+@pytest.mark.parametrize(
+    ("written", "words"), [("markdown", "the Markdown list"), ("json", "the JSON array")]
+)
+def test_a_retry_asks_for_the_format_that_was_wanted(written: str, words: str) -> None:
+    judge = ScriptedJudge(["hm", "hm"])
+    ask_labels(judge, [Message("user", "label them")], 2, max_parse_retries=1, format_type=written)
+    assert f"Reply with only {words} of 2 labels" in judge.asked[1][-1].content
+
+
 NUMBERED = [
     ('{"2": "support", "4": "not_support"}', (S, S, None, N), "missing_index"),
     ('{"2": "support", "3": "not_support"}', (S, None, None, None), "ambiguous"),
