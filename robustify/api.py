@@ -27,6 +27,7 @@ from robustify.cli.data import loaded, names_config
 from robustify.cli.options import chosen, watcher
 from robustify.cli.start import config_of
 from robustify.errors import AuthorisationError, DataError, RobustifyError, UsageError
+from robustify.export.writing import optional_package
 from robustify.files import write_text
 from robustify.item import Item
 from robustify.logs import LogOptions, parse_log_path
@@ -92,8 +93,7 @@ class Audit:
         Raises:
             AuthorisationError: a restricted run.
         """
-        import pandas as pd
-
+        pd = optional_package("pandas")
         self._require_rows(VERDICTS)
         frame = pd.DataFrame(list(self.run.verdict_rows())).set_index("item")
         numbers = [name for name in NUMBERS if name in frame]
@@ -108,8 +108,7 @@ class Audit:
             AuthorisationError: a restricted run.
             DataError: a run without evidence: no scorer ranked its items.
         """
-        import pandas as pd
-
+        pd = optional_package("pandas")
         self._require_rows(EVIDENCE)
         lines = (self.folder / EVIDENCE).read_text("utf-8", "surrogatepass").split("\n")
         return pd.DataFrame([json.loads(line) for line in lines if line]).set_index("item")
@@ -120,8 +119,7 @@ class Audit:
 
         What was not measured, and what a release level withholds, has no row.
         """
-        import pandas as pd
-
+        pd = optional_package("pandas")
         return pd.DataFrame(tabulated(self.run.summary)).set_index("field")
 
     def _require_rows(self, name: str) -> None:
@@ -229,8 +227,7 @@ def heuristics(data: Data) -> "pd.DataFrame":
     `attrs` has the number of items and the accuracy by chance. Of a restricted set only classes of rules are shown, in
     whole percents.
     """
-    import pandas as pd
-
+    pd = optional_package("pandas")
     from robustify.baselines.heuristics import table
 
     with tempfile.TemporaryDirectory(prefix="robustify-") as place:

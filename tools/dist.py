@@ -141,7 +141,8 @@ def tried(python: Path, made: Path, folder: Path) -> dict[str, object]:
 
 _EVERY_MODULE = """
 import importlib, pkgutil, robustify
-optional = {"torch", "transformers", "openai", "ray", "vllm", "huggingface_hub", "pint", "tokenizers", "safetensors"}
+optional = {"torch", "transformers", "openai", "ray", "vllm", "huggingface_hub", "pint", "tokenizers", "safetensors",
+            "inspect_ai"}
 n = missing = 0
 for found in pkgutil.walk_packages(robustify.__path__, "robustify."):
     try:

@@ -122,7 +122,8 @@ def _write_model(
 
 def _details(fingerprint: Mapping[str, Any]) -> dict[str, str]:
     """What is known of a model; who may have its weights is not."""
-    place = "self_deployed" if fingerprint.get("engine") in _HERE else "unknown"
+    engine = str(fingerprint.get("engine")).split("-")[0]
+    place = "self_deployed" if engine in _HERE else "unknown"
     known = {name: str(value) for name, value in fingerprint.items()}
     return {**known, "deployment_type": place, "model_availability": "unknown"}
 

@@ -1,6 +1,5 @@
 """Tasks that filter lm-eval's own set by id: no text in them, and real lm-eval asks those items alone."""
 
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import yaml
 from robustify.errors import AuthorisationError
 from robustify.export.ids_only import export_ids_only
 from robustify.run import Run
-from tests.export.test_lm_eval import lm_eval, logged, results_of
+from tests.export.test_lm_eval import HAS_LM_EVAL, lm_eval, logged, results_of
 from tests.support.exported_run import made_run, made_up
 from tests.support.fake_logs import jsonl
 
@@ -63,9 +62,7 @@ def test_a_restricted_run_gives_no_ids(run: Run, tmp_path: Path) -> None:
         export_ids_only(Run(run.folder, {**run.manifest, "config": config}), tmp_path / "out", UPSTREAM)
 
 
-needs_lm_eval = pytest.mark.skipif(
-    importlib.util.find_spec("lm_eval") is None, reason="lm-eval is not installed"
-)
+needs_lm_eval = pytest.mark.skipif(not HAS_LM_EVAL, reason="lm-eval is not installed")
 
 
 @pytest.fixture(scope="module")

@@ -56,7 +56,9 @@ VIEW_OF: dict[str, View] = {
 
 HEADING = Heading("Demo-benign", "set:demo|n:6")
 
-HAS_LM_EVAL = importlib.util.find_spec("lm_eval") is not None
+# lm-eval is looked for in the Python that ROBUSTIFY_TEST_LM_EVAL_PYTHON names, and in this one.
+LM_EVAL = os.environ.get("ROBUSTIFY_TEST_LM_EVAL_PYTHON") or sys.executable
+HAS_LM_EVAL = sys.executable != LM_EVAL or importlib.util.find_spec("lm_eval") is not None
 
 
 def put(folder: Path, *names: str) -> Path:
@@ -311,7 +313,7 @@ def lm_eval(folder: Path, *arguments: str, tasks: Sequence[str] = ("demo_benign_
     }
     command = ["run", "--include_path", "lm_eval_tasks", "--output_path", "out", "--tasks", ",".join(tasks)]
     done = subprocess.run(
-        [sys.executable, "-m", "lm_eval", *command, "--log_samples", *arguments],
+        [LM_EVAL, "-m", "lm_eval", *command, "--log_samples", *arguments],
         cwd=folder,
         env={**os.environ, **offline},
         capture_output=True,
