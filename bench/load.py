@@ -126,7 +126,11 @@ def replayed(folder: Path) -> dict[str, Measured]:
                 file.write(json.dumps({**row, "scores": scores}) + "\n")
         models.append({"name": name, "engine": "replay", "logs": [str(table)]})
     config = folder / "replayed.yaml"
-    config.write_text(json.dumps({"name": "made-up", "data": [{"path": str(path)}], "models": models}))
+    config.write_text(
+        json.dumps(
+            {"name": "made-up", "sensitivity": "public", "data": [{"path": str(path)}], "models": models}
+        )
+    )
     return {
         f"{ASKED:,} items, {len(models)} voters": measured(
             str(config), "--out", str(folder / "out"), "--quiet"
