@@ -45,7 +45,10 @@ def restricted(world: World, *, short: bool) -> list[Step]:
         step("judge", "judge", run, codes=4),
         step("explain", "explain", run, "mock-1", codes=4),
         *(step(f"export {name}", "export", name, run, "-o", f"out/{name}", codes=frozenset({0, 4, 7}))
-          for name in ("lm-eval", "inspect", "hf", "instruct")),
+          for name in ("lm-eval", "inspect", "hf", "instruct", "every-eval-ever")),
+        step("export ids", "export", "lm-eval", run, "-o", "out/ids", "--upstream", "mock", codes=4),
+        step("export sarif", "export", "sarif", run, "--data", mock, "-o", "out/x.sarif", codes=4),
+        *(step(f"export {name}", "export", name, run, codes=4) for name in ("mlflow", "wandb")),
         step("published without a ledger", "export", "published", run, "-o", "out/public", codes=4),
         step("key ledger begin", "key", "ledger", "--begin"),
         step("export published", "export", "published", run, "-o", "out/public"),
