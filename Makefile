@@ -66,6 +66,8 @@ bench: $(VENV)/.dev ## our scoring beside lm-eval's and how cost grows: about an
 	HF_HUB_OFFLINE=1 $(BIN)/python -m bench.growth
 	HF_HUB_OFFLINE=1 $(BIN)/python -m bench.profile
 	$(BIN)/python -m bench.judging
+	$(BIN)/python -m bench.importing
+	$(BIN)/python -m bench.load
 
 bench-demo: $(VENV)/.dev ## how long the demo takes, by step, on this machine; writes results/bench/demo.json
 	$(BIN)/python -m bench.demo
@@ -75,6 +77,9 @@ leak-test: $(VENV)/.dev ## every command and fault with canaries planted, every 
 
 dist: $(VENV)/.dev ## a wheel built twice, installed by hashes on every Python that is here; writes results/bench/dist.json
 	$(BIN)/python -m tools.dist
+
+shots: $(VENV)/.dev ## the pictures of the README, from the demo (needs chromium); writes docs/img
+	$(BIN)/python -m tools.shots
 
 torture: $(VENV)/.dev ## kills, changed inputs, pairs, odd surroundings in large numbers: about an hour; writes results/bench/torture.json
 	OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 $(BIN)/python -m bench.torture
