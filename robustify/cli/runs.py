@@ -9,6 +9,7 @@ import click
 
 from robustify.cli.data import MAP, SKIP_BAD
 from robustify.cli.options import (
+    PATH,
     RUN,
     as_json,
     cache_dir,
@@ -249,19 +250,34 @@ def explain(folder: Path, item: str, json_: bool) -> int:
 
 @click.command()
 @click.argument("folders", metavar="RUN RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--html", type=PATH, metavar="FILE", help="Also write a page that needs no other file.")
+@click.option("--csv", "csv_", type=PATH, metavar="FILE", help="Also write every difference as a table.")
 @as_json
-def compare(folders: tuple[Path, ...], json_: bool) -> int:
-    """Put finished runs beside one another: what each removed, what is left, and where two of them differ.
+def compare(folders: tuple[Path, ...], html: Path | None, csv_: Path | None, json_: bool) -> int:
+    """Put finished runs beside one another: what changed, whether it is more than noise, which items moved.
+
+    Base against fine-tuned, one set against another, last month against today, one rule against another. The same items
+    are compared one by one; of other items, and of restricted runs, only what each run's summary shows.
 
     \b
-    Example:
+    Examples:
         robustify compare results/demo results/demo_letters
+        robustify compare base tuned --html compare.html --csv compare.csv
     """
-    from robustify.errors import UsageError
+    from robustify.errors import ResourceError, UsageError
+    from robustify.files import write_text
     from robustify.report.comparing import compared
+    from robustify.report.comparison_page import comparison_html
 
     if len(folders) < 2:
         raise UsageError(f"compare: {len(folders)} run; expected two or more folders")
-    tree, lines = compared(folders)
-    click.echo(json.dumps(tree) if json_ else "\n".join(map(printable, lines)))
+    found = compared(folders)
+    path = None
+    try:
+        for path, text in ((html, comparison_html), (csv_, type(found).csv)):
+            if path is not None:
+                write_text(path, text(found))
+    except OSError as error:
+        raise ResourceError(f"{path}: cannot be written ({error.strerror}); choose another file") from None
+    click.echo(json.dumps(found.tree()) if json_ else "\n".join(map(printable, found.lines())))
     return 0

@@ -1,9 +1,12 @@
 """Both pages of a run in a browser: silent, without a request, accessible, in both themes, on a phone and in print."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from robustify.report.comparing import compared
+from robustify.report.comparison_page import comparison_html
 from robustify.run import EXPLORER, Run
 from tests.browser.conftest import AXE, PHONE, Open
 
@@ -51,3 +54,14 @@ def test_nothing_is_wider_than_a_phone(run: Run, open_page: Open, name: str) -> 
 def test_it_prints(run: Run, open_page: Open, name: str) -> None:
     page = opened(run, open_page, name)
     assert page.pdf().startswith(b"%PDF")
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_runs_beside_one_another_fit_and_are_silent(
+    run: Run, open_page: Open, tmp_path: Path, settings: str
+) -> None:
+    (tmp_path / "c.html").write_text(comparison_html(compared([run.folder] * 3)), encoding="utf-8")
+    page = open_page(tmp_path / "c.html", **SETTINGS[settings])
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.click("#numbers-0-1 > summary")
+    assert page.is_visible("#numbers-0-1 table")
