@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c .c
 DEMO   := runs/benign_demo
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-proof test-inspect check fix bench bench-demo calibrate dist torture leak-test clean
+.PHONY: help setup demo test test-slow test-proof test-doors check fix bench bench-demo calibrate dist torture shots leak-test clean
 
 help: ## print the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -41,12 +41,16 @@ test-proof: $(VENV)/.dev ## the proofs that take minutes, or programs that few m
 	$(BIN)/robustify models pull smollm2-135m gemma3-270m
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m proof
 
-test-inspect: $(VENV)/.dev ## exported tasks and metadata read by real inspect-ai and mlcroissant, in .venv-inspect
+test-doors: $(VENV)/.dev ## our ways into inspect-ai, mlcroissant and lm-eval, in environments of their own
 	test -x $(VENV)-inspect/bin/python || $(PYTHON) -m venv $(VENV)-inspect
 	$(VENV)-inspect/bin/python -m pip install --quiet --disable-pip-version-check -e '.[inspect]' mlcroissant
+	test -x $(VENV)-lm-eval/bin/python || $(PYTHON) -m venv $(VENV)-lm-eval
+	$(VENV)-lm-eval/bin/python -m pip install --quiet --disable-pip-version-check -e '.[lm-eval,hf]'
 	ROBUSTIFY_TEST_INSPECT_PYTHON=$(CURDIR)/$(VENV)-inspect/bin/python \
 	ROBUSTIFY_TEST_CROISSANT_PYTHON=$(CURDIR)/$(VENV)-inspect/bin/python \
-		$(BIN)/python -m pytest tests/export/test_inspect.py tests/export/test_hf.py
+	ROBUSTIFY_TEST_LM_EVAL_PYTHON=$(CURDIR)/$(VENV)-lm-eval/bin/python \
+		$(BIN)/python -m pytest tests/export/test_inspect.py tests/export/test_inspect_extension.py \
+		tests/export/test_hf.py tests/export/test_lm_eval.py tests/export/test_ids_only.py
 
 check: $(VENV)/.dev ## format, lint, types, words, layers, docs
 	$(BIN)/ruff format --check robustify tests bench tools
@@ -88,4 +92,4 @@ calibrate: $(VENV)/.dev ## intervals and tests on known truth: about an hour; wr
 	$(BIN)/python -m bench.calibrate
 
 clean: ## remove the environment and what the tools left
-	rm -rf $(VENV) $(VENV)-inspect .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-inspect $(VENV)-lm-eval .axe .mypy_cache .ruff_cache .pytest_cache .hypothesis
