@@ -273,8 +273,8 @@ def _confident(answers: Answers, confidence: float, index: ItemIndex) -> Ints:
     )
     # Of two choices the better one has always a half. So a pick must also be as many times as probable as the mean of
     # the others as one of this confidence is among four choices.
-    p, odds = np.exp(top), 3 * confidence / max(1 - confidence, 1e-12)
-    clear = p * (block.k - 1) >= odds * (1 - p) * (1 - 1e-9)
+    p, times = np.exp(top), 3 * confidence / max(1 - confidence, 1e-12)
+    clear = p * (block.k - 1) >= times * (1 - p) * (1 - 1e-9)
     sure = (p >= confidence) & clear & (block.tie == 1)
     vote = np.where(block.pick < 0, UNANSWERED, np.where(sure, block.pick, TIED)).astype(np.float64)
     pick = index.spread(block, vote)
