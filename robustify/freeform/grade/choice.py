@@ -76,7 +76,7 @@ def find_explanation(answer: str, reference: str) -> Finding:
     return no_answer("refusal") if is_refusal(text) else undecided("explanation", text)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class _Options:
     """The options of one item, and whether a claim is certainly one of them."""
 

@@ -129,7 +129,7 @@ def _asked_unit(question: str) -> Unit | None:
     return found.pop() if len(found) == 1 else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class _Comparison:
     """The reference, in the unit that is wanted, and how a claim is compared with it."""
 
