@@ -224,6 +224,8 @@ def _registry() -> Any:
     # In pint a gauss has another dimension than a tesla, and 60 rpm are 6.28 Hz.
     registry.define("gauss_field = 1e-4 * tesla")
     registry.define("rotation_rate = hertz / 60")
+    if "electronvolt" not in registry:  # before pint 0.25
+        registry.define("@alias electron_volt = electronvolt")
     for currency in ("dollar", "euro", "sterling", "yen", "rupee"):
         registry.define(f"{currency} = [{currency}]")
     return registry
