@@ -20,6 +20,7 @@ from robustify.errors import DataError, RobustifyError
 from robustify.files import sha256
 from robustify.logs import LogOptions, LogPath, gather, read_logs
 from robustify.report.comparing import compared
+from robustify.report.comparison_page import comparison_html
 from robustify.run import Run
 from tests.support.exported_run import made_run
 from tests.support.fake_logs import (
@@ -213,8 +214,9 @@ def compare_edited(runs: tuple[Run, Path], name: str, text: str) -> str | None:
             tree = json.loads(manifest)
             tree["files"][name] = sha256(other / name)
             (other / "run.json").write_text(json.dumps(tree))
-        tree, lines = compared([run.folder, other])
-        "\n".join([*lines, json.dumps(tree)]).encode("utf-8")
+        found = compared([run.folder, other])
+        page, table = comparison_html(found), found.csv()
+        "\n".join([*found.lines(), json.dumps(found.tree()), table, page]).encode("utf-8")
     except RobustifyError as error:
         return str(error)
     finally:
