@@ -19,12 +19,12 @@ import numpy as np
 
 from robustify.files import neutral
 from robustify.report.changes import VIEWS, Change, Side, changes
-from robustify.report.format import as_released, count, counted, in_points, plain, points, rate
+from robustify.report.format import as_released, count, counted, in_points, percent, plain, points, rate
 from robustify.run import SPLIT_FILES, VERDICTS, Run, open_run
 from robustify.stats import intervals
 from robustify.stats.tests import holm
 from robustify.summary.result import Residual, Summary
-from robustify.summary.screened import Screen, Splits
+from robustify.summary.screened import Benchmark, Screen, Splits
 
 Tree = dict[str, Any]
 RULE = ("criterion", "mode", "flagged", "expected_flags", "excess_over_chance", "latent_shortcut_rate")
@@ -193,7 +193,10 @@ def _run_lines(place: int, run: Run, summary: Summary) -> Iterator[str]:
     by_chance = "" if expected is None else f"; {counted(round(expected), 'item')} expected by chance alone"
     yield f"    removed by {rule_of(screen)}: {rate(screen.flagged)}{by_chance}"
     sizes = {"robust": splits.robust, "shortcut": splits.shortcut, "undecided": splits.undecided}
-    yield f"    splits: {', '.join(f'{name} {n}' for name, n in sizes.items() if n is not None) or 'not shown'}"
+    chance = (summary.benchmark or Benchmark()).chance_accuracy
+    beside = "" if chance is None else f"; chance {percent(chance)}"
+    shown = ", ".join(f"{name} {n}" for name, n in sizes.items() if n is not None) or "not shown"
+    yield f"    splits: {shown}{beside}"
 
 
 def rule_of(screen: Screen) -> str:
