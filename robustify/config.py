@@ -4,6 +4,7 @@ A config is YAML. It may extend another one, name data relative to itself or und
 and is checked whole: every fault is reported at once, with its path and never with its value.
 """
 
+import copy
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -152,10 +153,19 @@ def load(path: Path, overrides: Mapping[str, object] | None = None) -> Config:
     Raises:
         UsageError: unreadable YAML, unknown keys (with a suggestion), wrong values; all faults at once.
     """
-    tree = _tree(path, (), [])
-    for dotted, value in (overrides or {}).items():
-        _set(tree, dotted.split("."), value)
-    return parse(_adapted(tree, path.name), path.name)
+    return parse(_adapted(overridden(_tree(path, (), []), overrides or {}), path.name), path.name)
+
+
+def overridden(tree: Mapping[str, Any], overrides: Mapping[str, object]) -> dict[str, Any]:
+    """A copy of plain data in which values have been put at dotted names."""
+    out: dict[str, Any] = copy.deepcopy(dict(tree))
+    for dotted, value in overrides.items():
+        *steps, last = dotted.split(".")
+        part = out
+        for step in steps:
+            part = part.setdefault(step, {})
+        part[last] = value
+    return out
 
 
 def parse(tree: Mapping[str, Any], name: str) -> Config:
@@ -279,12 +289,6 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
         both = isinstance(value, Mapping) and isinstance(out.get(key), Mapping)
         out[key] = _merged(out[key], value) if both else value
     return out
-
-
-def _set(tree: dict[str, Any], path: Sequence[str], value: object) -> None:
-    for step in path[:-1]:
-        tree = tree.setdefault(step, {})
-    tree[path[-1]] = value
 
 
 def with_models(config: Config, names: Sequence[str], device: str | None = None) -> Config:

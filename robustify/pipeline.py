@@ -14,7 +14,7 @@ from robustify.answers import Answers
 from robustify.ask import ask, linear_probe_answers, plan
 from robustify.baselines.artifact_probe import probe
 from robustify.baselines.heuristics import guess
-from robustify.config import Config, parse
+from robustify.config import Config, overridden, parse
 from robustify.engines import check_model, open_scorer
 from robustify.engines.protocols import Metered, Progress, no_progress
 from robustify.engines.settings import HFModel
@@ -312,14 +312,7 @@ def rejudge(run: Run, overrides: Mapping[str, object], folder: Path) -> Run:
     topics = () if run.holds_text else ("verdicts.csv",)
     run.require_unchanged("answers.parquet", "quarantine.jsonl", FREE, *topics, *SPLIT_FILES)
     refuse_foreign(folder)
-    tree = json.loads(json.dumps(run.manifest["config"]))
-    for dotted, value in overrides.items():
-        section, _, name = dotted.partition(".")
-        if name:
-            tree.setdefault(section, {})[name] = value
-        else:
-            tree[section] = value
-    config = parse(tree, "run.json config")
+    config = parse(overridden(run.manifest["config"], overrides), "run.json config")
     asked = asked_again(run, config)
     with run_lock(folder):
         return print_run(folder, config, asked, judged(config, asked))

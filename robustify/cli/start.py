@@ -49,13 +49,7 @@ def config_of(
     if columns:
         tree["data"][0]["fields"] = mapped(columns)
     tree["asking"] = {"mode": mode_of(models)}
-    for dotted, value in overrides.items():
-        section, _, key = dotted.partition(".")
-        if key:
-            tree.setdefault(section, {})[key] = value
-        else:
-            tree[section] = value
-    return configs.parse(tree, name)
+    return configs.parse(configs.overridden(tree, overrides), name)
 
 
 def mode_of(models: Sequence[str]) -> str:

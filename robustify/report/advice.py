@@ -116,13 +116,8 @@ def recommendations(summary: Summary) -> tuple[Recommendation, ...]:
         return tuple(islice(chain.from_iterable(rule(summary) for rule in rules), MOST))
 
 
-def verdict_line(summary: Summary) -> str:
-    """Whether the benchmark may be trusted, in one line of at most twenty words."""
-    return verdict_in_short(summary)[1]
-
-
 def verdict_in_short(summary: Summary) -> tuple[Tone, str]:
-    """The tone of the verdict, and its line."""
+    """Whether the benchmark may be trusted: the tone, and one line of at most twenty words."""
     certificate = summary.certificate or Certificate()
     verdict, (n, of) = certificate.verdict, bad_items(summary)
     if summary.release is not None and summary.release.too_small:

@@ -16,7 +16,7 @@ from robustify.report.advice import (
     Recommendation,
     by_chance,
     recommendations,
-    verdict_line,
+    verdict_in_short,
 )
 from robustify.summary.format_1 import read
 from robustify.summary.result import Summary
@@ -154,7 +154,7 @@ def test_the_demo_gets_five_lines_of_advice_and_each_leads_somewhere() -> None:
 def test_the_verdict_is_one_line_that_says_whether_to_trust_and_how_many_are_bad(
     edits: Edits, opening: str, counted: str
 ) -> None:
-    line = verdict_line(edited(edits))
+    line = verdict_in_short(edited(edits))[1]
     assert line.startswith(opening)
     assert counted in line
     assert len(line.split()) <= 20
@@ -164,7 +164,7 @@ def test_the_verdict_is_one_line_that_says_whether_to_trust_and_how_many_are_bad
 @pytest.mark.parametrize("level", ["evaluator", "published"])
 def test_a_release_is_advised_by_what_it_shows_alone(level: Any) -> None:
     shown = released_summary(edited(), level, 10)
-    assert verdict_line(shown).startswith("Do not trust the full score: 118 of 360 items")
+    assert verdict_in_short(shown)[1].startswith("Do not trust the full score: 118 of 360 items")
     given = recommendations(shown)
     assert not {one.code for one in given} & {"mend_cue"}
     assert all(one.link(explorer=False).startswith("#") for one in given)
@@ -172,7 +172,7 @@ def test_a_release_is_advised_by_what_it_shows_alone(level: Any) -> None:
     tiny = released_summary(edited({"splits/shortcut": 2, "splits/robust": 358}), level, 10)
     assert tiny.release is not None
     assert tiny.release.too_small
-    assert "Nothing can be shown" in verdict_line(tiny)
+    assert "Nothing can be shown" in verdict_in_short(tiny)[1]
 
 
 def test_chance_is_what_the_cut_says_else_what_latent_shortcuts_leave() -> None:
@@ -188,4 +188,4 @@ def test_chance_is_what_the_cut_says_else_what_latent_shortcuts_leave() -> None:
 
 def test_a_summary_that_lacks_all_gives_a_line_and_no_advice() -> None:
     assert recommendations(Summary()) == ()
-    assert verdict_line(Summary()).startswith("No verdict")
+    assert verdict_in_short(Summary())[1].startswith("No verdict")

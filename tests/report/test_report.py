@@ -23,7 +23,7 @@ from robustify.disclosure.release import PRINTED, released_summary
 from robustify.errors import DataError
 from robustify.judge import calibration
 from robustify.report import content, render, write_report
-from robustify.report.advice import recommendations, verdict_line
+from robustify.report.advice import recommendations, verdict_in_short
 from robustify.report.blocks import Line, Mark, Plot, PlotRow, Table, csv_of
 from robustify.report.closing import closing
 from robustify.report.format import as_released, percent, plain, points, rate, signed
@@ -661,7 +661,7 @@ def test_numbers_are_written_one_way(said: str, expected: str) -> None:
 
 def test_the_closing_summary_says_what_the_first_screen_says() -> None:
     lines = closing(read(full()), "results/demo")
-    assert lines[0] == verdict_line(read(full()))[: len(lines[0])]
+    assert lines[0] == verdict_in_short(read(full()))[1][: len(lines[0])]
     numbers = {
         line.split("  ")[-1]: line.split()[0] for line in lines if line.startswith("  ") and "(" in line
     }
