@@ -183,7 +183,7 @@ def _adapted(tree: dict[str, Any], name: str) -> dict[str, Any]:
         return tree
     if "data" in tree:
         raise UsageError(f"{name}: data: the adapter says it; expected one of the two")
-    adapter = adapters.find(str(tree["adapter"]))
+    adapter = adapters.find_adapter(str(tree["adapter"]))
     manifest = adapter.manifest
     if manifest.restricted and tree.get("sensitivity", "restricted") != "restricted":
         raise AuthorisationError(

@@ -221,9 +221,9 @@ def licence() -> None:
 @click.argument("adapter", metavar="ID")
 def show(adapter: str) -> int:
     """Print the terms of a set and their sha256."""
-    from robustify.restricted.adapters import find
+    from robustify.restricted.adapters import find_adapter
 
-    known = find(adapter)
+    known = find_adapter(adapter)
     click.echo("\n".join(map(printable, known.licence.rstrip("\n").split("\n"))))
     click.echo(f"sha256 {known.manifest.licence.sha256}", err=True)
     click.echo(_manifest(known), err=True)
@@ -247,9 +247,9 @@ def accept(adapter: str, name: str | None, licence_sha256: str | None) -> int:
     """
     from robustify.errors import AuthorisationError
     from robustify.restricted import account as records
-    from robustify.restricted.adapters import find
+    from robustify.restricted.adapters import find_adapter
 
-    known = find(adapter)
+    known = find_adapter(adapter)
     text, digest = known.licence, known.manifest.licence.sha256
     if licence_sha256 is not None and licence_sha256.lower() != digest:
         raise AuthorisationError(

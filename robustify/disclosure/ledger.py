@@ -69,11 +69,7 @@ def content(key: Key, what: str, published: object) -> str:
 
 
 def ledger_file(key_id: str) -> Path:
-    """Where the ledger of this key is.
-
-    Raises:
-        AuthorisationError: the key is in no file, and no place is named.
-    """
+    """Where the ledger of this key is. Raises `AuthorisationError`: the key is in no file, and no place is named."""
     named = os.environ.get(VARIABLE)
     if named and key_id == evaluator_key().id:
         return Path(named)
@@ -114,10 +110,7 @@ def begin(key: Key, file: Path) -> None:
 
 def read_ledger(key: Key, file: Path) -> Ledger:
     """The ledger of this key, every line checked.
-
-    Raises:
-        AuthorisationError: it is missing, damaged, edited, of another key, an older copy, or others may read it.
-    """
+    Raises `AuthorisationError`: it is missing, damaged, edited, of another key, an older copy, or others may read it."""
     lines = tuple(_text(key, file).splitlines(keepends=True))
     rows = []
     before = ""
@@ -249,11 +242,7 @@ def _require_outside(file: Path) -> None:
 
 @contextlib.contextmanager
 def _writing(file: Path) -> Iterator[None]:
-    """The lock on a ledger.
-
-    Raises:
-        ResourceError: it cannot be written.
-    """
+    """The lock on a ledger. Raises `ResourceError`: it cannot be written."""
     try:
         with locked(file.with_name(f"{file.name}.lock"), wait=True):
             yield

@@ -63,11 +63,7 @@ class Budgeted:
 
 
 def cell_of(min_cell: int | None) -> int:
-    """The smallest cell that is shown.
-
-    Raises:
-        AuthorisationError: a manifest that sets it below the floor.
-    """
+    """The smallest cell that is shown. Raises `AuthorisationError`: a manifest that sets it below the floor."""
     k = USUAL_CELL if min_cell is None else min_cell
     if k < LEAST_CELL:
         raise AuthorisationError(f"min_cell: {k}; expected {LEAST_CELL} or more for a restricted set")
@@ -76,10 +72,7 @@ def cell_of(min_cell: int | None) -> int:
 
 def released_summary(summary: Summary, level: Level, min_cell: int | None = None) -> Summary:
     """The summary as this level may show it; `release` in it says at which level, and what was withheld.
-
-    Raises:
-        AuthorisationError: `min_cell` below the floor.
-    """
+    Raises `AuthorisationError`: `min_cell` below the floor."""
     return Summary.model_validate(released_tree(summary.tree(), level, cell_of(min_cell)))
 
 

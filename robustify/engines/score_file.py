@@ -33,10 +33,7 @@ _TABLES = (
 
 def opened(path: Path, *, private: bool) -> sqlite3.Connection:
     """The file, made where it is not there, begun anew where it is damaged; `private`: for its owner alone.
-
-    Raises:
-        ResourceError: it cannot be opened or made.
-    """
+    Raises `ResourceError`: it cannot be opened or made."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         there = path.stat().st_ino if path.exists() else None
@@ -97,11 +94,7 @@ def remove_set_aside(path: Path) -> None:
 
 
 def set_aside(path: Path) -> Path:
-    """Rename a damaged file and its journal; what its name is then.
-
-    Raises:
-        OSError: it cannot be renamed.
-    """
+    """Rename a damaged file and its journal; what its name is then. Raises `OSError`: it cannot be renamed."""
     n = 1
     while (aside := path.with_name(f"{path.name}.corrupt-{n}")).exists():
         n += 1

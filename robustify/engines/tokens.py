@@ -55,11 +55,7 @@ class Transformers:
 
     @property
     def prefix(self) -> int:
-        """The begin token, else the end token (`HFLM.prefix_token_id`).
-
-        Raises:
-            ModelError: the tokenizer has neither.
-        """
+        """The begin token, else the end token (`HFLM.prefix_token_id`). Raises `ModelError`: the tokenizer has neither."""
         for token in (self._tokenizer.bos_token_id, self._tokenizer.eos_token_id):
             if token is not None:
                 return int(token)
@@ -141,10 +137,7 @@ class Spelling:
 
 def spelling(reference: str, cache: Path | None) -> Spelling:
     """The tokenizer of a known name, a folder or `hf:owner/name@revision`; without a cache, of a folder.
-
-    Raises:
-        ModelError: it is not there or cannot be loaded, or transformers is not installed.
-    """
+    Raises `ModelError`: it is not there or cannot be loaded, or transformers is not installed."""
     folder = Path(reference) if Path(reference).is_dir() or cache is None else locate(reference, cache)
     names = sorted(p.name for p in folder.iterdir() if p.is_file() and p.name.startswith(_FILES))
     if not names:
@@ -178,10 +171,7 @@ def _loaded(folder: Path) -> Any:
 
 def as_prompt(tokenizer: Any, name: str, text: str) -> list[int]:
     """The tokens of one turn, through the chat template where there is one. The text cannot become a special token.
-
-    Raises:
-        ModelError: a chat template that does not show the user's turn.
-    """
+    Raises `ModelError`: a chat template that does not show the user's turn."""
     speller = Transformers(tokenizer)
     if not getattr(tokenizer, "chat_template", None):
         return list(speller.spell([text], special=True)[0]) or [speller.prefix]
@@ -196,10 +186,7 @@ def as_prompt(tokenizer: Any, name: str, text: str) -> list[int]:
 
 def check_room(encoded: Sequence[Sequence[int]], name: str, max_tokens: int, longest: int) -> None:
     """Refuse prompts that leave no room for a reply of `max_tokens`.
-
-    Raises:
-        DataError: all of them, by their positions.
-    """
+    Raises `DataError`: all of them, by their positions."""
     faults = [
         f"prompt {i}: {len(ids)} tokens and {max_tokens} for the reply; {name} takes {longest}"
         for i, ids in enumerate(encoded)
@@ -211,10 +198,7 @@ def check_room(encoded: Sequence[Sequence[int]], name: str, max_tokens: int, lon
 
 def check_lengths(encoded: Sequence[Encoded], name: str, longest: int) -> None:
     """Refuse requests of more than `longest` tokens, context and continuation together.
-
-    Raises:
-        RequestError: all of them, by their positions.
-    """
+    Raises `RequestError`: all of them, by their positions."""
     faults = {
         i: f"{len(e.context)} tokens of context and {len(e.continuation)} of continuation; {name} takes "
         f"{longest} together; use a model with a longer context, or fewer shots"
@@ -227,10 +211,7 @@ def check_lengths(encoded: Sequence[Encoded], name: str, longest: int) -> None:
 
 def encode(speller: Speller, requests: Sequence[Request]) -> list[Encoded]:
     """The tokens of each request, in their order. Each distinct text is tokenised once.
-
-    Raises:
-        RequestError: a continuation that has no tokens of its own. Its position is named, never its text.
-    """
+    Raises `RequestError`: a continuation that has no tokens of its own. Its position is named, never its text."""
     pairs = {request: split_blanks(request) for request in requests}
     known = _known(speller, pairs.values())
     done = {request: _pair(speller, *pair, known) for request, pair in pairs.items()}

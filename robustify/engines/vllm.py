@@ -35,11 +35,7 @@ _LOGGING = {"VLLM_LOGGING_LEVEL": "ERROR", "VLLM_CONFIGURE_LOGGING": "1"}
 
 
 def require_vllm(name: str) -> None:
-    """Make sure that vLLM can be imported later; it is not imported here.
-
-    Raises:
-        ModelError: it is not installed.
-    """
+    """Make sure that vLLM can be imported later; it is not imported here. Raises `ModelError`: it is not installed."""
     if importlib.util.find_spec("vllm") is None:
         raise ModelError(
             f"{name}: engine vllm needs vLLM: pip install 'robustcbrn-eval[vllm]' in an environment of its own, or serve "
@@ -49,10 +45,7 @@ def require_vllm(name: str) -> None:
 
 class VLLM(Closing):
     """A causal language model from a local folder, in vLLM's memory from the first request that is not cached.
-
-    Raises:
-        ModelError: the folder is refused, or vLLM is not installed.
-    """
+    Raises `ModelError`: the folder is refused, or vLLM is not installed."""
 
     def __init__(self, model: VLLMModel, folder: Path, cache: Cache | None = None) -> None:
         require_vllm(model.name)

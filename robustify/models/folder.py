@@ -54,11 +54,7 @@ def write_record(folder: Path, record: Record) -> None:
 
 
 def read_record(folder: Path) -> Record | None:
-    """The record of a folder, or None where it has none.
-
-    Raises:
-        ModelError: the record is damaged.
-    """
+    """The record of a folder, or None where it has none. Raises `ModelError`: the record is damaged."""
     path = folder / RECORD
     if not path.is_file():
         return None
@@ -70,10 +66,7 @@ def read_record(folder: Path) -> Record | None:
 
 def check_folder(folder: Path) -> None:
     """Refuse what must not be loaded, and what is not as it was recorded.
-
-    Raises:
-        ModelError: files missing, pickled weights only, custom code asked for, or a digest that does not match.
-    """
+    Raises `ModelError`: files missing, pickled weights only, custom code asked for, or a digest that does not match."""
     config = folder / "config.json"
     weights = sorted(folder.glob("*.safetensors"))
     if not weights:

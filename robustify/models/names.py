@@ -114,10 +114,7 @@ _HUB = re.compile(rf"(?P<repo>(?!\S*(?:--|\.\.)\S*@){_PART}/{_PART})@(?P<revisio
 
 def parse_reference(reference: str) -> Reference:
     """What a reference names. A known name wins over a folder of that name.
-
-    Raises:
-        UsageError: it is none of the forms; the nearest known name is suggested.
-    """
+    Raises `UsageError`: it is none of the forms; the nearest known name is suggested."""
     if reference in KNOWN:
         return KNOWN[reference]
     if reference.startswith("hf:"):
@@ -136,11 +133,7 @@ def parse_reference(reference: str) -> Reference:
 
 
 def known(name: str) -> Known:
-    """The embedded model of this name.
-
-    Raises:
-        UsageError: there is none; the nearest is suggested.
-    """
+    """The embedded model of this name. Raises `UsageError`: there is none; the nearest is suggested."""
     if name not in KNOWN:
         raise UsageError(_unknown(name))
     return KNOWN[name]

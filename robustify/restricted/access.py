@@ -7,7 +7,6 @@ Text goes to this machine and to the hosts that the manifest names, which is ask
 looking at a server already talks to it.
 """
 
-import hashlib
 import os
 import stat
 import sys
@@ -21,19 +20,18 @@ from urllib.parse import urlsplit
 from robustify import engines
 from robustify.engines.settings import OpenAIModel
 from robustify.errors import AuthorisationError, DataError, ResourceError, UsageError
-from robustify.files import open_regular
+from robustify.files import sha256
 from robustify.gate.key_file import Key
 from robustify.loaders import Loaded, Source
 from robustify.logs.replay import ReplayModel
 from robustify.restricted import ids
 from robustify.restricted.account import Acceptance, register_items, require
-from robustify.restricted.adapters import Adapter, find
+from robustify.restricted.adapters import Adapter, find_adapter
 from robustify.restricted.confinement import require_private
 from robustify.restricted.manifest import DataFile, Manifest
 from robustify.restricted.secret_key import evaluator_key
 
 MOST_BYTES = 4 << 30
-_CHUNK = 1 << 20
 
 
 class Labelled(Protocol):
@@ -75,12 +73,8 @@ class Access:
         return replace(self, sources=tuple(sources))
 
     def keyed(self, bench: Loaded) -> Loaded:
-        """The benchmark with keyed ids, once it holds as many records as its manifest pins. This account remembers
-        its records from then on as restricted.
-
-        Raises:
-            DataError: another number of records, or as `ids.keyed`.
-        """
+        """The benchmark with keyed ids, once it holds as many records as its manifest pins. This account remembers its
+        records from then on as restricted. Raises `DataError`: another number of records, or as `ids.keyed`."""
         self._require_all(bench)
         name, version = self.manifest.id, self.manifest.version
         skip_bad = any(source.skip_bad for source in self.sources)
@@ -119,7 +113,7 @@ def authorised(config: Labelled, folder: Path | None) -> Access | None:
         DataError: data that are not the pinned ones.
         UsageError: an adapter or a data file that is none.
     """
-    adapter = None if config.adapter is None else find(config.adapter)
+    adapter = None if config.adapter is None else find_adapter(config.adapter)
     if config.sensitivity == "public" and not (adapter and adapter.manifest.restricted):
         return None
     if adapter is None:
@@ -181,23 +175,16 @@ def _require(name: str, root: Path, file: DataFile) -> None:
         )
     if status.st_size > MOST_BYTES:
         raise UsageError(f"{name}: {file.path} has {status.st_size:,} bytes; expected at most {MOST_BYTES:,}")
-    if file.sha256 is not None and _digest(place) != file.sha256:
+    try:
+        pinned = file.sha256 is None or sha256(place) == file.sha256
+    except OSError as error:
+        raise AuthorisationError(
+            f"{name}: {file.path} cannot be read ({error.strerror}); expected your own copy of the data"
+        ) from None
+    if not pinned:
         raise DataError(
             f"{name}: {file.path} is not the pinned data (another sha256); expected the set as published, whole"
         )
-
-
-def _digest(place: Path) -> str:
-    digest = hashlib.sha256()
-    try:
-        with open_regular(place) as file:
-            while chunk := file.read(_CHUNK):
-                digest.update(chunk)
-    except OSError as error:
-        raise AuthorisationError(
-            f"{place.name}: cannot be read ({error.strerror}); expected your own copy of the data"
-        ) from None
-    return digest.hexdigest()
 
 
 def require_inside(models: Iterable[engines.Runnable | ReplayModel], manifest: Manifest) -> None:
@@ -224,10 +211,7 @@ def require_inside(models: Iterable[engines.Runnable | ReplayModel], manifest: M
 
 def require_hosts(named: Iterable[tuple[str, str]], manifest: Manifest) -> None:
     """The same for (name, address) pairs; of an address its host counts.
-
-    Raises:
-        AuthorisationError: hosts that the manifest does not name.
-    """
+    Raises `AuthorisationError`: hosts that the manifest does not name."""
     refused = [
         f"{name}: would send the items of {manifest.id} to {host!a}, which egress of its manifest does not name; "
         "expected a model on this machine"

@@ -55,11 +55,7 @@ def settings_folder() -> Path:
 
 
 def accepted() -> list[Acceptance]:
-    """What was accepted on this account.
-
-    Raises:
-        AuthorisationError: the record is no regular file, or is damaged.
-    """
+    """What was accepted on this account. Raises `AuthorisationError`: the record is no regular file, or is damaged."""
     place = record()
     if not place.exists() and not place.is_symlink():
         return []
@@ -77,10 +73,7 @@ def accepted() -> list[Acceptance]:
 
 def require(adapter: Adapter) -> Acceptance:
     """The acceptance in force of a set's terms.
-
-    Raises:
-        AuthorisationError: not accepted, or the text or the manifest has changed since.
-    """
+    Raises `AuthorisationError`: not accepted, or the text or the manifest has changed since."""
     name, digest = adapter.manifest.id, sha256(adapter.licence.encode()).hexdigest()
     mine = [row for row in accepted() if row.id == name]
     same = [row for row in mine if row.licence_sha256 == digest]
@@ -116,10 +109,7 @@ def accept(adapter: Adapter, name: str) -> Acceptance:
 
 def write_private(place: Path, tree: Mapping[str, object]) -> None:
     """JSON in a file of mode 0600 in a folder of mode 0700, whole or not at all.
-
-    Raises:
-        ResourceError: it cannot be written.
-    """
+    Raises `ResourceError`: it cannot be written."""
     try:
         place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_atomic(place, json.dumps(tree, indent=1).encode(), private=True)
@@ -164,10 +154,7 @@ def register_items(name: str, items: Sequence[Item]) -> None:
 
 def registered_sets() -> Callable[[Sequence[Item]], dict[str, int]]:
     """A function of items: how many of them belong to each registered set; sets without any are left out.
-
-    Raises:
-        AuthorisationError: the record is damaged: without it nobody can say.
-    """
+    Raises `AuthorisationError`: the record is damaged: without it nobody can say."""
     record = _registered() or {"secret": "", "sets": {}}
     secret, sets = bytes.fromhex(record["secret"]), record["sets"]
 

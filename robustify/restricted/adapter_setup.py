@@ -18,7 +18,7 @@ from robustify.files import read_expected
 from robustify.loaders import Source, load, load_many
 from robustify.restricted.access import Access, facts_present
 from robustify.restricted.account import require
-from robustify.restricted.adapters import Adapter, find, unplaced
+from robustify.restricted.adapters import Adapter, find_adapter, unplaced
 from robustify.restricted.confinement import require_private
 from robustify.restricted.manifest import FILE, FORMAT, ID, LICENCE, Manifest, read_manifest
 from robustify.restricted.recognition import not_attested, recognised
@@ -106,11 +106,8 @@ def _remove(folder: Path) -> None:
 
 def checked(name: str, out: Path | None) -> dict[str, Any]:
     """`{adapter, sensitivity, facts: [{fact, holds, says}], content_sha256}`.
-
-    Raises:
-        UsageError, AuthorisationError: there is no such adapter, or its manifest is none.
-    """
-    adapter = find(name)
+    Raises `UsageError`, `AuthorisationError`: there is no such adapter, or its manifest is none."""
+    adapter = find_adapter(name)
     manifest = adapter.manifest
     if manifest.restricted:
         facts = [

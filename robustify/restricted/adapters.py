@@ -33,7 +33,7 @@ class Adapter:
         return licence_text(self.folder, self.manifest)
 
 
-def find(name: str) -> Adapter:
+def find_adapter(name: str) -> Adapter:
     """The adapter of this name or path (its folder, or the manifest in it).
 
     Raises:
@@ -53,12 +53,8 @@ def find(name: str) -> Adapter:
 
 
 def unplaced(adapter: Adapter) -> tuple[Source, ...]:
-    """The files of a set: of a public one where they lie, of a restricted one by their paths below the root, which
-    only `access` puts together.
-
-    Raises:
-        UsageError: the folder of a public set is not known.
-    """
+    """The files of a set: of a public one where they lie, of a restricted one by their paths below the root, which only
+    `access` puts together. Raises `UsageError`: the folder of a public set is not known."""
     manifest = adapter.manifest
     if manifest.restricted:
         return manifest.sources(Path())
@@ -102,10 +98,7 @@ def all_adapters() -> Iterator[Adapter | RobustifyError]:
 
 def require_every() -> list[Adapter]:
     """All of them, for recognition: a set whose manifest cannot be read is not recognised.
-
-    Raises:
-        AuthorisationError: why one of them cannot be used, or a folder of adapters that is not there.
-    """
+    Raises `AuthorisationError`: why one of them cannot be used, or a folder of adapters that is not there."""
     found = list(all_adapters())
     broken = [line for one in found if isinstance(one, RobustifyError) for line in one.lines]
     gone = [
@@ -123,7 +116,7 @@ def require_every() -> list[Adapter]:
 
 def _found(name: str) -> Adapter | RobustifyError:
     try:
-        return find(name)
+        return find_adapter(name)
     except RobustifyError as error:
         return error
 

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from robustify.errors import AuthorisationError, ResourceError
-from robustify.gate.git import work_tree
+from robustify.gate.git import command, work_tree
 from robustify.restricted.secret_key import SECRETS, kept_from_children
 
 OFFLINE = {
@@ -233,16 +233,11 @@ def _ignored(tree: Path, place: Path, names: Sequence[str]) -> bool:
 
 def _git(tree: Path, *asked: str) -> bytes | None:
     """What git says, with the hooks and programs of a repository switched off; None where it fails or says no."""
-    command = ["git", "-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "-C", str(tree)]
     clean = {n: value for n, value in os.environ.items() if not n.startswith("GIT_") and n not in SECRETS}
+    env = {**clean, "GIT_CONFIG_NOSYSTEM": "1", "GIT_OPTIONAL_LOCKS": "0"}
+    asking = command(["-C", str(tree), *asked])
     try:
-        done = subprocess.run(
-            [*command, *asked],
-            env={**clean, "GIT_CONFIG_NOSYSTEM": "1", "GIT_OPTIONAL_LOCKS": "0"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=20,
-        )
+        done = subprocess.run(asking, env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=20)
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout if done.returncode == 0 else None

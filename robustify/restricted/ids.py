@@ -22,6 +22,7 @@ from pathlib import Path
 
 from robustify.errors import AuthorisationError, DataError, ItemError
 from robustify.files import read_expected
+from robustify.gate.detect.structure import KEYED_ID, SPLIT, is_split
 from robustify.item import Item
 from robustify.loaders import Loaded, Quarantined
 from robustify.restricted.manifest import FEWEST_IN_A_CELL
@@ -45,10 +46,7 @@ _PLAIN = re.compile(r"[!-~]+(?: [!-~]+)*")
 
 def canonical(text: str) -> str:
     """The canonical form; a text that is canonical already stays as it is.
-
-    Raises:
-        ItemError: a lone surrogate, NUL or an unassigned code point, named by its number and not by its text.
-    """
+    Raises `ItemError`: a lone surrogate, NUL or an unassigned code point, named by its number and not by its text."""
     if _PLAIN.fullmatch(text):
         return text
     _refuse(text)
@@ -145,12 +143,8 @@ def _renamed(bench: Loaded, names: Sequence[str | None], faults: Sequence[tuple[
     )
 
 
-SPLIT_FORMAT = "robustify.hashed-split/1"
 NAMES = ("robust", "shortcut", "undecided")
 MOST_BYTES = 64 << 20
-_KEYS = ("format", "dataset", "dataset_version", "split", "canon", "key_id", "n", "ids")
-_ID = re.compile(r"rb1_[a-z2-7]{26}")
-_WORD = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,19 +160,15 @@ class Split:
     @property
     def text(self) -> str:
         """The file: JSON with the keys of the format and nothing else."""
-        values = (SPLIT_FORMAT, self.dataset, self.version, self.name, CANON, self.key_id, len(self.ids),
-                  list(self.ids))  # fmt: skip
-        return json.dumps(dict(zip(_KEYS, values, strict=True)), indent=1) + "\n"
+        tree = {"format": SPLIT, "dataset": self.dataset, "dataset_version": self.version, "split": self.name,
+                "canon": CANON, "key_id": self.key_id, "n": len(self.ids), "ids": self.ids}  # fmt: skip
+        return json.dumps(tree, indent=1) + "\n"
 
 
 def hashed(dataset: str, version: str, name: str, key_id: str, ids: Iterable[str]) -> Split:
-    """The split of these keyed ids.
-
-    Raises:
-        DataError: an id that is not keyed; nothing is said of it.
-    """
+    """The split of these keyed ids. Raises `DataError`: an id that is not keyed; nothing is said of it."""
     chosen = tuple(sorted(set(ids)))
-    bare = sum(not _ID.fullmatch(i) for i in chosen)
+    bare = sum(not KEYED_ID.fullmatch(i) for i in chosen)
     if bare:
         raise DataError(
             f"split {name}: {bare} of {len(chosen)} ids are no keyed ids; expected rb1_ and 26 letters"
@@ -194,15 +184,17 @@ def read_split(path: Path) -> Split:
             below the floor of every cell.
         UsageError: no regular file, or larger than 64 MiB.
     """
-    raw = read_expected(path, f"a hashed split ({SPLIT_FORMAT})", MOST_BYTES)
+    raw = read_expected(path, f"a hashed split ({SPLIT})", MOST_BYTES)
     try:
         tree = json.loads(raw)
     except (ValueError, RecursionError):
-        raise DataError(f"{path.name}: no JSON; expected a hashed split ({SPLIT_FORMAT})") from None
-    fault = _fault(tree)
-    if fault is not None:
+        raise DataError(f"{path.name}: no JSON; expected a hashed split ({SPLIT})") from None
+    # The canon is of ids alone: the gate knows none.
+    if not is_split(tree) or tree["canon"] != CANON:
+        raise DataError(f"{path.name}: no hashed split ({SPLIT}) as robustify wrote it; restore it")
+    if tree["n"] < FEWEST_IN_A_CELL:
         raise DataError(
-            f"{path.name}: {fault}; expected a hashed split ({SPLIT_FORMAT}) as robustify wrote it"
+            f"{path.name}: a hashed split of fewer than {FEWEST_IN_A_CELL} ids, too few to be shown; expected more"
         )
     return Split(tree["dataset"], tree["dataset_version"], tree["split"], tree["key_id"], tuple(tree["ids"]))
 
@@ -221,11 +213,7 @@ def separable(splits: Sequence[Split], k: int) -> list[Split]:
 
 
 def require_key(split: Split, key_id: str) -> None:
-    """Refuse another key than the split's.
-
-    Raises:
-        AuthorisationError: both ids.
-    """
+    """Refuse another key than the split's. Raises `AuthorisationError`: both ids."""
     if split.key_id != key_id:
         raise AuthorisationError(
             f"split {split.name} of {split.dataset}: was made under key {split.key_id}, the key here is {key_id}; "
@@ -235,10 +223,7 @@ def require_key(split: Split, key_id: str) -> None:
 
 def matched(split: Split, items: Sequence[Item]) -> tuple[Item, ...]:
     """The items of the split, in the order of the data.
-
-    Raises:
-        DataError: some of the ids belong to no item; the error gives two numbers.
-    """
+    Raises `DataError`: some of the ids belong to no item; the error gives two numbers."""
     wanted = set(split.ids)
     there = tuple(item for item in items if item.id in wanted)
     if len(there) != len(wanted):
@@ -251,29 +236,8 @@ def matched(split: Split, items: Sequence[Item]) -> tuple[Item, ...]:
 
 def rekeyed(split: Split, old: Sequence[Item], new: Sequence[Item], key_id: str) -> Split:
     """The same items under another key; `old` and `new` are the same data under both keys, in the same order.
-
-    Raises:
-        DataError: as `matched`.
-    """
+    Raises `DataError`: as `matched`."""
     matched(split, old)
     wanted = set(split.ids)
     ids = [b.id for a, b in zip(old, new, strict=True) if a.id in wanted]
     return replace(split, key_id=key_id, ids=tuple(sorted(ids)))
-
-
-def _fault(tree: object) -> str | None:
-    if not isinstance(tree, dict) or set(tree) != set(_KEYS):
-        return "other keys than a hashed split has"
-    words = [tree[name] for name in ("dataset", "dataset_version", "split", "key_id")]
-    if tree["format"] != SPLIT_FORMAT or tree["canon"] != CANON:
-        return "another format or canonical form"
-    if not all(isinstance(w, str) and _WORD.fullmatch(w) for w in words):
-        return "names that are no names"
-    ids = tree["ids"]
-    if not isinstance(ids, list) or not all(isinstance(i, str) and _ID.fullmatch(i) for i in ids):
-        return "ids that are no keyed ids"
-    if ids != sorted(set(ids)) or tree["n"] != len(ids) or isinstance(tree["n"], bool):
-        return "ids out of order, repeated, or not as many as it says"
-    if len(ids) < FEWEST_IN_A_CELL:
-        return f"fewer than {FEWEST_IN_A_CELL} ids, too few to be shown"
-    return None

@@ -22,7 +22,7 @@ from robustify.judge.cloze import ClozeSettings, excluded
 from robustify.loaders import Loaded, load_many
 from robustify.restricted import ids
 from robustify.restricted.access import Access, authorised
-from robustify.restricted.adapters import find
+from robustify.restricted.adapters import find_adapter
 from robustify.restricted.confinement import require_private
 from robustify.restricted.ids import Split, matched, read_split, require_key
 from robustify.restricted.secret_key import key_named
@@ -38,12 +38,8 @@ class _Named:
 
 
 def open_set(adapter: str) -> Access:
-    """Leave to read the set of this adapter.
-
-    Raises:
-        AuthorisationError: the licence, the data or the key is missing.
-    """
-    access = authorised(_Named(find(adapter).manifest.id, adapter), None)
+    """Leave to read the set of this adapter. Raises `AuthorisationError`: the licence, the data or the key is missing."""
+    access = authorised(_Named(find_adapter(adapter).manifest.id, adapter), None)
     assert access is not None
     return access
 
@@ -55,7 +51,7 @@ def open_for(split: Split, adapter: str) -> Access:
         AuthorisationError: also where the key is another one, or the split is smaller than a cell of the set.
         DataError: the split is of another set or version.
     """
-    manifest = find(adapter).manifest
+    manifest = find_adapter(adapter).manifest
     if (manifest.id, manifest.version) != (split.dataset, split.version):
         raise DataError(
             f"split {split.name}: is of {split.dataset} version {split.version}, the adapter of {manifest.id} "

@@ -184,10 +184,7 @@ def read_pinned(folder: Path) -> tuple[Manifest, str]:
 
 def licence_text(folder: Path, manifest: Manifest) -> str:
     """The terms beside the manifest.
-
-    Raises:
-        UsageError: no regular file of UTF-8 text, or not the text that the manifest pins.
-    """
+    Raises `UsageError`: no regular file of UTF-8 text, or not the text that the manifest pins."""
     raw = read_expected(folder / LICENCE, "the terms of the set as UTF-8 text", MOST_BYTES)
     digest = sha256(raw).hexdigest()
     if digest != manifest.licence.sha256:

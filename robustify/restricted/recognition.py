@@ -23,7 +23,7 @@ from robustify.gate.reading.folding import streams
 from robustify.item import Item
 from robustify.loaders import Loaded, Source
 from robustify.restricted.account import registered_sets
-from robustify.restricted.adapters import find, require_every
+from robustify.restricted.adapters import find_adapter, require_every
 from robustify.restricted.manifest import Manifest
 
 FEW = 5
@@ -89,11 +89,8 @@ class Content:
 
 
 class Seen:
-    """Items that are looked at once, in any number of parts, and what they were recognised as.
-
-    Raises:
-        AuthorisationError: the gate's index is named and cannot be asked, or the record of restricted sets is damaged.
-    """
+    """Items that are looked at once, in any number of parts, and what they were recognised as. Raises
+    `AuthorisationError`: the gate's index is named and cannot be asked, or the record of restricted sets is damaged."""
 
     def __init__(self, items: Sequence[Item] = ()) -> None:
         index = os.environ.get(INDEX_VARIABLE)
@@ -158,12 +155,8 @@ def require_ordinary(
 def require_ordinary_files(
     name: str, items: Sequence[Item], files: Iterable[Path], names: Iterable[str] = ()
 ) -> None:
-    """The same for items that came out of logs. Nobody can vouch for these: a config with the set's adapter and
-    models of the engine replay takes the same logs.
-
-    Raises:
-        AuthorisationError: every sign.
-    """
+    """The same for items that came out of logs. Nobody can vouch for these: a config with the set's adapter and models
+    of the engine replay takes the same logs. Raises `AuthorisationError`: every sign."""
     places = list(files)
     called = [*names, *(part for file in places for part in _names_of(file))]
     inside = (one for file in places for one in _files(file))
@@ -181,26 +174,20 @@ def recognised(
 
 def restricted_manifests() -> list[Manifest]:
     """The manifests of all restricted sets that have an adapter here.
-
-    Raises:
-        AuthorisationError: one of the manifests cannot be read.
-    """
+    Raises `AuthorisationError`: one of the manifests cannot be read."""
     return [adapter.manifest for adapter in require_every() if adapter.manifest.restricted]
 
 
 def not_attested(found: Sequence[Sign], bench: Loaded, adapter: str | None) -> list[Sign]:
     """The signs that no attestation of this adapter, bound to this content, lifts."""
-    word = None if adapter is None else find(adapter).manifest.attest.not_sensitive
+    word = None if adapter is None else find_adapter(adapter).manifest.attest.not_sensitive
     vouched = word is not None and word.content_sha256 == bench.sha256
     return [sign for sign in found if not (vouched and sign.attestable)]
 
 
 def signs(content: Content, known: Sequence[Manifest]) -> Iterator[Sign]:
     """Every sign of sensitive content; `known`: the manifests of restricted sets.
-
-    Raises:
-        AuthorisationError: the gate's index is named and cannot be asked.
-    """
+    Raises `AuthorisationError`: the gate's index is named and cannot be asked."""
     for file in content.files:
         yield from _in_a_file(file, known)
     yield from content.items.registered()

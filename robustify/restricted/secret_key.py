@@ -53,28 +53,19 @@ def evaluator_key(path: str | None = None) -> Key:
 
 def key_named(name: str) -> Key:
     """The key with this public id: the one in force, or an older one on the ring; else the one in force.
-
-    Raises:
-        AuthorisationError: as `evaluator_key`, also for a key on the ring; a ring that is no folder.
-    """
+    Raises `AuthorisationError`: as `evaluator_key`, also for a key on the ring; a ring that is no folder."""
     return next((key for key, _ in keys() if key.id == name), evaluator_key())
 
 
 def key_file_named(name: str) -> Path | None:
     """The file that holds the key with this public id; None where it is in no file.
-
-    Raises:
-        AuthorisationError: as `key_named`.
-    """
+    Raises `AuthorisationError`: as `key_named`."""
     return next((file for key, file in keys() if key.id == name), None)
 
 
 def keys() -> Iterator[tuple[Key, Path | None]]:
     """The key in force, then those of the ring, each with its file; a file is opened when its turn comes.
-
-    Raises:
-        AuthorisationError: as `key_named`.
-    """
+    Raises `AuthorisationError`: as `key_named`."""
     named = os.environ.get(FILE_VARIABLE)
     yield evaluator_key(), Path(named) if named else None
     ring = os.environ.get(RING)
@@ -89,11 +80,7 @@ def keys() -> Iterator[tuple[Key, Path | None]]:
 @contextlib.contextmanager
 def kept_from_children() -> Iterator[None]:
     """Inside, no environment variable holds a key, so that no child (git, Ray, vLLM) has it; `evaluator_key` gives it
-    still.
-
-    Raises:
-        AuthorisationError: as `evaluator_key`.
-    """
+    still. Raises `AuthorisationError`: as `evaluator_key`."""
     direct = bool(os.environ.get(VARIABLE)) and not os.environ.get(FILE_VARIABLE)
     keys = [evaluator_key()] if direct else []
     secrets = {name: os.environ.pop(name) for name in SECRETS if name in os.environ}
@@ -143,10 +130,7 @@ def marked(manifest: Mapping[str, Any]) -> bool:
 
 def require_seal(folder: Path, manifest: Mapping[str, Any]) -> Key:
     """The key under which this run.json was sealed.
-
-    Raises:
-        AuthorisationError: no key, another key, or a manifest that was edited.
-    """
+    Raises `AuthorisationError`: no key, another key, or a manifest that was edited."""
     key = key_named(str(manifest.get("key_id")))
     if manifest.get("key_id") != key.id:
         raise AuthorisationError(

@@ -32,10 +32,7 @@ class RunWriter(Protocol):
 
     def read(self) -> "Loaded":
         """The items, under the ids that results may hold.
-
-        Raises:
-            AuthorisationError: a set that calls itself public and is recognised as a sensitive one.
-        """
+        Raises `AuthorisationError`: a set that calls itself public and is recognised as a sensitive one."""
 
     def described(self, bench: "Loaded") -> dict[str, Any]:
         """What `validate` may say of the set."""
@@ -47,8 +44,4 @@ class RunWriter(Protocol):
         """What surrounds the asking: an error inside says no more of an item than may be said."""
 
     def write(self, folder: Path, asked: "Asked", judgement: "Judgement") -> "Run":
-        """The run's folder.
-
-        Raises:
-            ResourceError: the folder cannot be written.
-        """
+        """The run's folder. Raises `ResourceError`: the folder cannot be written."""

@@ -195,10 +195,7 @@ def data_tree(bench: Loaded, n_items: int, found: Overlap | None = None) -> dict
 
 def asked_again(run: Run, config: Config) -> Asked:
     """What a run holds of its own asking.
-
-    Raises:
-        DataError: its split files do not hold all of its items, or `run.json` not all that is known of them.
-    """
+    Raises `DataError`: its split files do not hold all of its items, or `run.json` not all that is known of them."""
     data = run.manifest["data"]
     if missing := [name for name in ("sha256", "defects", "quarantined") if name not in data]:
         raise DataError(

@@ -196,10 +196,7 @@ def _manifest(config: Config, asked: Asked, access: Access) -> dict[str, Any]:
         "sensitivity": "restricted",
         "adapter": {"id": access.manifest.id, "version": access.manifest.version},
         "key_id": access.key_id,
-        "release": {
-            "levels": {"evaluator": "."},
-            "min_cell": cell_of(access.manifest.min_cell),
-        },
+        "release": {"levels": {"evaluator": "."}, "min_cell": cell_of(access.manifest.min_cell)},
         "signature": signature(config, asked),
         "versions": versions(),
         "config": settings,

@@ -65,9 +65,7 @@ def another(told: Facts, kept: Bools, where: Bools, seconds: float = 20.0) -> Bo
     differs = np.where(where, np.where(kept, -1.0, 1.0), 0.0)
     at_least_one = 1.0 - float((where & kept).sum())
     constraints = LinearConstraint(
-        np.vstack([told.matrix, differs]),
-        np.append(told.low, at_least_one),
-        np.append(told.high, np.inf),
+        np.vstack([told.matrix, differs]), np.append(told.low, at_least_one), np.append(told.high, np.inf)
     )
     done = milp(np.zeros(n), integrality=np.ones(n, dtype=np.int64), bounds=Bounds(0, 1), constraints=constraints,
                 options={"time_limit": seconds})  # fmt: skip

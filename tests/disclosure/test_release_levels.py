@@ -189,10 +189,7 @@ def test_no_cell_of_the_topics_is_small_and_totals_stay_true(exact: dict[str, An
 
 
 @settings(max_examples=200, deadline=None)
-@given(
-    st.lists(st.tuples(st.integers(0, 120), st.floats(0, 1)), min_size=1, max_size=14),
-    st.integers(5, 20),
-)
+@given(st.lists(st.tuples(st.integers(0, 120), st.floats(0, 1)), min_size=1, max_size=14), st.integers(5, 20))
 def test_a_partition_has_no_small_cell_and_no_lonely_other(drawn: list[tuple[int, float]], k: int) -> None:
     topics = [TopicBlock(f"t{i}", n, round(n * share), (f"t{i}",)) for i, (n, share) in enumerate(drawn)]
     parts = partition(topics, k)

@@ -222,11 +222,7 @@ def test_a_total_is_summed_in_the_order_of_the_walk_whichever_section_comes_firs
 
 @pytest.mark.parametrize(
     ("make", "path"),
-    [
-        (tiny_bloom, "prefixes"),
-        (tiny_mamba, "rows"),
-        (lambda folder: tiny_gemma(folder, window=16), "trees"),
-    ],
+    [(tiny_bloom, "prefixes"), (tiny_mamba, "rows"), (lambda folder: tiny_gemma(folder, window=16), "trees")],
 )
 def test_every_path_is_that_of_a_local_run(tmp_path: Path, joined: FakeRay, make: Any, path: str) -> None:
     folder = make(tmp_path)

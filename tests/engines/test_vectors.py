@@ -15,13 +15,7 @@ from robustify.baselines.linear_probes import CONTROL, UNSCORED_BLOCK, LinearPro
 from robustify.engines.settings import HFModel
 from robustify.errors import DataError, ModelError, ResourceError
 from robustify.item import Item
-from tests.support.model_cache import (
-    model_folder,
-    tiny_bloom,
-    tiny_gemma,
-    tiny_llama,
-    tiny_mamba,
-)
+from tests.support.model_cache import model_folder, tiny_bloom, tiny_gemma, tiny_llama, tiny_mamba
 
 torch = pytest.importorskip("torch", reason="the engine needs torch: the hf extra is not installed")
 

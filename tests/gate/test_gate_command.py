@@ -148,10 +148,7 @@ def test_a_reader_that_goes_away_does_not_turn_a_refusal_into_a_pass(tmp_path: P
     names = " ".join(f"{i}.jsonl" for i in range(50))
     script = f"{sys.executable} {GATE}/hook.py {names} | true; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(
-        ["bash", "-c", script],
-        env={"PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        check=False,
+        ["bash", "-c", script], env={"PATH": "/usr/bin:/bin"}, capture_output=True, check=False
     )
     assert done.returncode == 4
 

@@ -16,7 +16,7 @@ from robustify.config import Config
 from robustify.errors import AuthorisationError, DataError, RobustifyError, UsageError
 from robustify.restricted.access import Access, authorised
 from robustify.restricted.account import Acceptance, accept, accepted
-from robustify.restricted.adapters import find, shipped
+from robustify.restricted.adapters import find_adapter, shipped
 from robustify.restricted.confinement import require_private
 from robustify.restricted.secret_key import evaluator_key
 from robustify.writers.restricted import RestrictedWriter
@@ -325,19 +325,19 @@ def test_an_acceptance_of_something_else_is_void(
 
 
 def test_a_copy_of_a_shipped_adapter_takes_over_no_acceptance(mock: Path) -> None:
-    accept(find("wmdp-bio"), "Somebody")
+    accept(find_adapter("wmdp-bio"), "Somebody")
     copy = mock / "repo" / "wmdp-bio"
     shutil.copytree(shipped() / "wmdp-bio", copy)
     (mock / "repo" / "study.yaml").write_text("adapter: ./wmdp-bio\n")
     with pytest.raises(AuthorisationError, match="is the id of an adapter that ships"):
         authorised(configs.load(mock / "repo" / "study.yaml"), mock / "out" / "run")
-    assert find(str(shipped() / "wmdp-bio")).manifest.id == "wmdp-bio"
+    assert find_adapter(str(shipped() / "wmdp-bio")).manifest.id == "wmdp-bio"
 
 
 def test_accepting_is_recorded_for_its_owner_alone_and_once(mock: Path) -> None:
     no_licence(mock)
-    made = accept(find(ADAPTER), "  Some   Body ")
-    again = accept(find(ADAPTER), "Some Body")
+    made = accept(find_adapter(ADAPTER), "  Some   Body ")
+    again = accept(find_adapter(ADAPTER), "Some Body")
     assert [row.name for row in accepted()] == ["Some Body"]
     assert made.licence_sha256 == again.licence_sha256
     record = mock / "config" / "robustify" / "licences.json"
@@ -349,7 +349,7 @@ def test_accepting_is_recorded_for_its_owner_alone_and_once(mock: Path) -> None:
 @pytest.mark.parametrize("name", ["", "  ", "a\x1b[31m", "x" * 101])
 def test_nobody_accepts_without_a_name(mock: Path, name: str) -> None:
     with pytest.raises(UsageError, match="name"):
-        accept(find(ADAPTER), name)
+        accept(find_adapter(ADAPTER), name)
 
 
 @pytest.mark.parametrize(
@@ -379,7 +379,7 @@ def test_a_public_adapter_without_a_folder_of_one_s_own_cannot_be_run_as_restric
     (mock / "demo.yaml").write_text("adapter: benign-demo\nsensitivity: restricted\n")
     with pytest.raises(AuthorisationError, match="terms are not accepted"):
         authorised(configs.load(mock / "demo.yaml"), None)
-    accept(find("benign-demo"), "Somebody")
+    accept(find_adapter("benign-demo"), "Somebody")
     with pytest.raises(AuthorisationError, match=r"data\.root_env is null"):
         authorised(configs.load(mock / "demo.yaml"), None)
 

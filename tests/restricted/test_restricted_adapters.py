@@ -13,7 +13,7 @@ import yaml
 
 from robustify import config as configs
 from robustify.errors import AuthorisationError, RobustifyError, UsageError
-from robustify.restricted.adapters import all_adapters, find, shipped
+from robustify.restricted.adapters import all_adapters, find_adapter, shipped
 from robustify.restricted.manifest import FILE, read_manifest
 from tests.support.command import invoked
 from tests.support.restricted_set import ADAPTER, LICENCE, canaries, items, write_set
@@ -37,7 +37,7 @@ def rewrite(mock: Path, tree: object) -> None:
     "name", ["benign-demo", "benign_demo", "cbrn-template", "wmdp-bio", "wmdp-chem", "wmdp-cyber"]
 )
 def test_shipped_adapters_are_found_whole_and_hold_no_content(name: str) -> None:
-    found = find(name)
+    found = find_adapter(name)
     assert found.licence
     assert {p.name for p in found.folder.iterdir()} == {FILE, "licence.txt", "README.md"}
     assert found.manifest.restricted == (found.manifest.id != "benign-demo")
@@ -45,7 +45,9 @@ def test_shipped_adapters_are_found_whole_and_hold_no_content(name: str) -> None
 
 
 def test_the_published_sizes_of_the_wmdp_sets() -> None:
-    sizes = {name: find(f"wmdp-{name}").manifest.data.files[0].records for name in ("bio", "cyber", "chem")}
+    sizes = {
+        name: find_adapter(f"wmdp-{name}").manifest.data.files[0].records for name in ("bio", "cyber", "chem")
+    }
     assert sizes == {"bio": 1273, "cyber": 1987, "chem": 408}
     assert sum(n or 0 for n in sizes.values()) == 3668
 
@@ -105,7 +107,7 @@ def test_a_faulty_manifest_is_refused_with_the_place_and_never_the_value(
 ) -> None:
     rewrite(mock, {**told(mock), **change})
     with pytest.raises(UsageError, match=says) as error:
-        find(ADAPTER)
+        find_adapter(ADAPTER)
     assert error.value.exit_code == 2
     assert "/etc/x" not in str(error.value)
 
@@ -114,13 +116,13 @@ def test_a_faulty_manifest_is_refused_with_the_place_and_never_the_value(
 def test_a_manifest_has_no_default_for_what_matters(mock: Path, key: str) -> None:
     rewrite(mock, {name: value for name, value in told(mock).items() if name != key})
     with pytest.raises(UsageError, match=f"{key}: missing"):
-        find(ADAPTER)
+        find_adapter(ADAPTER)
 
 
 def test_all_faults_are_told_at_once(mock: Path) -> None:
     rewrite(mock, {**told(mock), "sensitivity": "x", "extra": 1, "min_cell": 0})
     with pytest.raises(UsageError) as error:
-        find(ADAPTER)
+        find_adapter(ADAPTER)
     assert len(error.value.lines) == 3
 
 
@@ -141,7 +143,7 @@ HOSTILE = {
 def test_hostile_yaml_is_refused_in_one_line(mock: Path, text: str) -> None:
     (folder(mock) / FILE).write_text(text)
     with pytest.raises(UsageError, match=r"no readable YAML|expected keys and values") as error:
-        find(ADAPTER)
+        find_adapter(ADAPTER)
     assert len(error.value.lines) == 1
 
 
@@ -167,14 +169,14 @@ def test_a_manifest_is_a_regular_file_of_a_sane_size(mock: Path) -> None:
 def test_a_restricted_set_has_no_cells_below_the_floor(mock: Path, k: int) -> None:
     rewrite(mock, {**told(mock), "min_cell": k})
     with pytest.raises(AuthorisationError, match="expected 5 or more") as error:
-        find(ADAPTER)
+        find_adapter(ADAPTER)
     assert error.value.exit_code == 4
 
 
 def test_an_id_is_the_name_of_its_folder(mock: Path) -> None:
     rewrite(mock, {**told(mock), "id": "another-set"})
     with pytest.raises(UsageError, match="the name of its folder"):
-        find(ADAPTER)
+        find_adapter(ADAPTER)
 
 
 def test_a_shipped_name_cannot_be_taken(mock: Path) -> None:
@@ -182,16 +184,16 @@ def test_a_shipped_name_cannot_be_taken(mock: Path) -> None:
     (mock / "forged" / "adapters" / ADAPTER).rename(mock / "adapters" / "wmdp-bio")
     forged = mock / "adapters" / "wmdp-bio"
     held = json.loads((forged / FILE).read_text())
-    assert find("wmdp-bio").folder == shipped() / "wmdp-bio"
+    assert find_adapter("wmdp-bio").folder == shipped() / "wmdp-bio"
     for label in ("public", "restricted"):
         (forged / FILE).write_text(json.dumps({**held, "id": "wmdp-bio", "sensitivity": label}))
         with pytest.raises(AuthorisationError, match="is the id of an adapter that ships"):
-            find(str(forged))
+            find_adapter(str(forged))
 
 
 def test_an_unknown_name_is_refused_with_the_nearest(mock: Path) -> None:
     with pytest.raises(UsageError, match=r"did you mean wmdp-bio\?"):
-        find("wmdp-bi")
+        find_adapter("wmdp-bi")
 
 
 def test_a_path_is_taken_relative_to_the_config(
@@ -244,7 +246,7 @@ def test_new_makes_an_adapter_pinned_to_the_data_without_a_word_of_them(mock: Pa
     done = invoked("adapter", "new", made, "--title", "Made", "--sensitivity", "restricted", "--licence", mock / "TERMS",
          "--licence-name", "Terms", "--root-env", "ROBUSTIFY_DATA", "--file", "mock/items.jsonl")  # fmt: skip
     assert done.return_value == 0, done.exception
-    file = find("made-set").manifest.data.files[0]
+    file = find_adapter("made-set").manifest.data.files[0]
     raw = (mock / "data" / "mock" / "items.jsonl").read_bytes()
     assert (file.sha256, file.records) == (hashlib.sha256(raw).hexdigest(), N)
     held = "".join(p.read_text() for p in made.iterdir()) + done.output

@@ -119,13 +119,7 @@ def _item(rng: random.Random, i: int, topic: str) -> dict[str, Any]:
         )
         for j in range(4)
     ]
-    return {
-        "id": f"mock-{_canary(rng)}",
-        "question": stem,
-        "choices": choices,
-        "answer": key,
-        "topic": topic,
-    }
+    return {"id": f"mock-{_canary(rng)}", "question": stem, "choices": choices, "answer": key, "topic": topic}
 
 
 def _word(rng: random.Random) -> str:

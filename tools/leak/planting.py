@@ -92,11 +92,7 @@ def plant(folder: Path, n: int = 200) -> Planted:
         (folder / name).write_text(text, "ascii")
         os.chmod(folder / name, mode)
     return Planted(
-        folder,
-        environment,
-        tuple(_texts(secret, ids=True)),
-        tuple(_texts(public, ids=False)),
-        model,
+        folder, environment, tuple(_texts(secret, ids=True)), tuple(_texts(public, ids=False)), model
     )
 
 

@@ -144,10 +144,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 def opened(folder: Path, dtype: torch.dtype, device: torch.device) -> tuple[Any, Any]:
     """Tokenizer and model, ready to score.
-
-    Raises:
-        ModelError: transformers cannot load the folder, or tensors that the config names are missing.
-    """
+    Raises `ModelError`: transformers cannot load the folder, or tensors that the config names are missing."""
     bar = transformers_logging.is_progress_bar_enabled()
     transformers_logging.disable_progress_bar()
     try:
@@ -169,11 +166,7 @@ def opened(folder: Path, dtype: torch.dtype, device: torch.device) -> tuple[Any,
 
 
 def opened_tokenizer(folder: Path) -> tuple[Any, int]:
-    """Only the tokenizer, and the model's context in tokens.
-
-    Raises:
-        ModelError: transformers cannot load them.
-    """
+    """Only the tokenizer, and the model's context in tokens. Raises `ModelError`: transformers cannot load them."""
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, **_FROM_FILES)
         return tokenizer, max_length(AutoConfig.from_pretrained(folder, **_FROM_FILES), tokenizer)
@@ -198,11 +191,7 @@ def max_length(config: Any, tokenizer: Any) -> int:
 
 
 def device_of(name: str) -> torch.device:
-    """The device of this name, if torch can use it here.
-
-    Raises:
-        UsageError: it cannot.
-    """
+    """The device of this name, if torch can use it here. Raises `UsageError`: it cannot."""
     try:
         device = torch.device(name)
         torch.empty(0, device=device)

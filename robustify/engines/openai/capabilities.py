@@ -52,10 +52,7 @@ class Capabilities:
 
     def require(self, name: str, templates: Sequence[Template]) -> None:
         """Refuse templates that this server cannot serve.
-
-        Raises:
-            UsageError: the views with their templates, why, and the `asking` that can be served.
-        """
+        Raises `UsageError`: the views with their templates, why, and the `asking` that can be served."""
         refused = [t for t in templates if not self._serves(t)]
         if not refused:
             return
@@ -86,10 +83,7 @@ class Capabilities:
 
 def probe_server(questions: Questions, speller: Speller | None) -> Capabilities:
     """What the server can be asked. `speller`: the tokenizer by which prompts will be sent as tokens, if they will.
-
-    Raises:
-        ModelError: another model, numbers that cannot be used, or a tokenizer that is not the server's.
-    """
+    Raises `ModelError`: another model, numbers that cannot be used, or a tokenizer that is not the server's."""
     base, longest = _listed(questions)
     sampled = questions.client.model.samples is not None
     form, tokens = (None, ()) if sampled else _form(questions)

@@ -58,10 +58,7 @@ Scored = dict[Encoded, Logprob | Unfit]
 
 def keys_of(requests: Sequence[Request], speller: Speller | None) -> list[Encoded]:
     """By what each score is kept: the tokens of a request, or the bytes of its text where the server makes the tokens.
-
-    Raises:
-        RequestError: a continuation without tokens of its own.
-    """
+    Raises `RequestError`: a continuation without tokens of its own."""
     if speller is not None:
         return encode(speller, requests)
     as_bytes = (tuple(p.encode("utf-8", "surrogatepass") for p in split_blanks(r)) for r in requests)
@@ -102,10 +99,7 @@ class Scoring:
 
     def __call__(self, job: Job) -> Scored:
         """A score, or why there is none, for each of the job's requests.
-
-        Raises:
-            ModelError: as `Questions`; a reply about another prompt than was sent.
-        """
+        Raises `ModelError`: as `Questions`; a reply about another prompt than was sent."""
         try:
             return dict(self._scored(job))
         except Refusal as refusal:

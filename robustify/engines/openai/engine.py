@@ -6,8 +6,10 @@ such a model are not known here, and its fingerprint says so.
 """
 
 import hashlib
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,8 @@ from robustify.engines.openai.capabilities import Capabilities, probe_server
 from robustify.engines.openai.client import Client, Json, Refusal, Unreachable
 from robustify.engines.openai.continuations import (
     TOO_LONG,
+    Job,
+    Scored,
     Scoring,
     Unfit,
     in_threads,
@@ -25,10 +29,9 @@ from robustify.engines.openai.continuations import (
     one_letter,
 )
 from robustify.engines.openai.logprobs import Questions
-from robustify.engines.openai.replies import LENGTHS, letter_of, read_replies
-from robustify.engines.openai.sampling import Sampling, sampled_keys
+from robustify.engines.openai.replies import LENGTHS, ByChat, letter_of, read_letter, read_replies
 from robustify.engines.plan import Encoded
-from robustify.engines.protocols import Closing, Logprob, Progress, Reply, no_progress
+from robustify.engines.protocols import NO_LETTER, Closing, Logprob, Progress, Reply, no_progress
 from robustify.engines.settings import DEFAULT_SAMPLES, OpenAIModel
 from robustify.engines.tokens import Spelling, spelling
 from robustify.errors import DataError, ModelError, RequestError
@@ -41,7 +44,7 @@ FIRST_TRIES = 2
 """Retries of the first contact: an address that is wrong should be reported soon."""
 _SAME_PROBE = 0.2
 _HELLO = "Say hello."
-# By which path a server writes, and how it calls the length of a reply; the newest hosted models know one name only.
+# By which path a server writes, and what it calls the length of a reply.
 _WRITING = (*(("chat", length) for length in LENGTHS), ("completions", LENGTHS[0]))
 
 
@@ -251,3 +254,48 @@ def _recipe(model: OpenAIModel, can: Capabilities, spelled: Spelling | None) -> 
         **drawn,
         "tokenizer": f"sent as tokens ({by_tokens.digest[:16]})" if by_tokens else "the server's",
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """Scores of letters from a server that chats and shows no probability: shares of its replies; as `Scoring`.
+
+    An asking is sent several times, and each letter's share of the replies that can be read stands for its probability,
+    with half a reply added to each count (Krichevsky and Trofimov 1981): none in five is not never. A share of few
+    replies is noisy: how many were read goes into the answer table, and the judge says how many picks another drawing
+    would change. A reply that names no letter is no wrong answer; where half of an asking's replies or more name none,
+    it is unanswered.
+    """
+
+    client: Client
+    way: ByChat
+    samples: int
+
+    def __call__(self, job: Job) -> Scored:
+        """The log of each letter's share of the replies, or `NO_LETTER` for all of them.
+        Raises `ModelError`: as the client."""
+        named = {one.key: str(letter_of(one.continuation)) for one in job.wanted}
+        letters = sorted(set(named.values()))
+        try:
+            replies = self.way.replies(self.client, job.context, letters, self.samples)
+        except Refusal as refusal:
+            if refusal.too_long:
+                return dict.fromkeys(named, Unfit(TOO_LONG))
+            # Hosted models refuse questions that their filter stops; others of the same form they answer.
+            replies = []
+        counts = Counter(letter for reply in replies if (letter := read_letter(reply, letters)))
+        n = counts.total()
+        if 2 * n <= self.samples:
+            return dict.fromkeys(named, NO_LETTER)
+        total = n + len(letters) / 2
+        return {key: Logprob(math.log((counts[letter] + 0.5) / total), 1, n) for key, letter in named.items()}
+
+
+def sampled_keys(requests: Sequence[Request]) -> list[Encoded]:
+    """By what each share is kept: the text, and the letters of which one was asked for."""
+    letters: dict[str, set[str]] = {}
+    for request in requests:
+        letters.setdefault(request.context, set()).add(letter_of(request.continuation) or "")
+    among = ["".join(sorted(letters[request.context])).encode() for request in requests]
+    keys = keys_of(requests, None)
+    return [Encoded(k.context, (*k.continuation, *b"|", *a)) for k, a in zip(keys, among, strict=True)]

@@ -34,10 +34,7 @@ class ByChat:
 
     def replies(self, client: Client, context: str, letters: Sequence[str], n: int) -> list[Reply]:
         """`n` replies that should be one of these letters each.
-
-        Raises:
-            Refusal, ModelError: as the client; a reply without a text.
-        """
+        Raises `Refusal`, `ModelError`: as the client; a reply without a text."""
         body: dict[str, Any] = {
             "messages": [{"role": "user", "content": by_chat(context, letters)}],
             self.length: client.model.reply_tokens,
@@ -56,10 +53,7 @@ class ByChat:
 
 def find_way(client: Client, context: str, letters: Sequence[str]) -> ByChat | None:
     """The first way in which this server gives a letter to a harmless question; None where it gives none in any.
-
-    Raises:
-        ModelError: as the client; replies that are cut off before a letter.
-    """
+    Raises `ModelError`: as the client; replies that are cut off before a letter."""
     cut = False
     for structured in (True, False):
         for length in LENGTHS:
@@ -105,10 +99,7 @@ def read_letter(reply: str, letters: Sequence[str]) -> str | None:
 
 def read_replies(reply: Mapping[str, Any], path: str, name: str) -> list[Reply]:
     """The texts of a reply to `chat` or `completions`, one at least, and why each ended.
-
-    Raises:
-        ModelError: one has no text.
-    """
+    Raises `ModelError`: one has no text."""
     choices = reply.get("choices")
     found = [_reply(one, path) for one in choices] if isinstance(choices, list) else []
     if not found or None in found:

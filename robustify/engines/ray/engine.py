@@ -38,10 +38,7 @@ _PATIENCE = 20.0
 @contextmanager
 def open_remote(model: RayModel, folder: Path, scores: Cache | None) -> Iterator[HF]:
     """The engine hf with its model on workers: the same recipe, the same cache, the same bits.
-
-    Raises:
-        ModelError: the folder is refused.
-    """
+    Raises `ModelError`: the folder is refused."""
     with HF(
         model.name,
         folder,
@@ -153,11 +150,7 @@ class Remote:
 
 
 def require_ray(name: str) -> Any:
-    """The package.
-
-    Raises:
-        ModelError: it is not installed.
-    """
+    """The package. Raises `ModelError`: it is not installed."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     try:
         import ray

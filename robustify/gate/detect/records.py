@@ -70,7 +70,7 @@ class FieldShape:
         return self.choices or self.ones >= 3 or (self.named >= 2 and self.key)
 
 
-def bare(name: str) -> str:
+def bare_name(name: str) -> str:
     """A name without case and punctuation; empty for what is too long for a name."""
     return _bare(name) if len(name) <= _LONGEST else ""
 
@@ -87,7 +87,7 @@ def is_one(name: str) -> bool:
 
 def shape_of(names: Iterable[str]) -> FieldShape:
     """The shape that field names make up together."""
-    plain = {bare(name) for name in names}
+    plain = {bare_name(name) for name in names}
     return FieldShape(
         stem=not plain.isdisjoint(STEMS),
         weak_stem=not plain.isdisjoint(WEAK_STEMS),
@@ -185,8 +185,8 @@ def _record(node: dict[str, object], shape: FieldShape, keyed: bool) -> tuple[Sh
     stem = next((text for name, value in node.items() if (text := _stem(name, value, shape.stem))), "")
     if not stem:
         return None
-    options = [value for name, value in node.items() if bare(name) in CHOICES and offers(value)]
-    ones = {bare(name) for name, value in node.items() if is_one(bare(name)) and _is_text(value)}
+    options = [value for name, value in node.items() if bare_name(name) in CHOICES and offers(value)]
+    ones = {bare_name(name) for name, value in node.items() if is_one(bare_name(name)) and _is_text(value)}
     inner = [value for value in node.values() if isinstance(value, dict) and _is_labelled(value)]
     pair = len(ones) >= 2 and shape.named >= 2 and shape.key
     if options or len(ones) >= 3 or pair or inner:
@@ -208,15 +208,15 @@ def _columnar(node: dict[str, object], shape: FieldShape) -> Iterator[tuple[Shap
     if not (shape.has_choices and (shape.stem or (shape.weak_stem and shape.key))):
         return
     names = STEMS if shape.stem else WEAK_STEMS
-    stems = next((v for name, v in columns.items() if bare(name) in names and isinstance(v, list)), [])
-    choices = [v for name, v in columns.items() if bare(name) in CHOICES or is_one(bare(name))]
+    stems = next((v for name, v in columns.items() if bare_name(name) in names and isinstance(v, list)), [])
+    choices = [v for name, v in columns.items() if bare_name(name) in CHOICES or is_one(bare_name(name))]
     if any(isinstance(column, list) and len(column) == len(stems) for column in choices):
         texts = (stem for stem in stems if isinstance(stem, str) and n_words(stem) >= _LEAST_WORDS)
         yield from ((Shaped(1, shape.key), stem) for stem in texts)
 
 
 def _stem(name: str, value: object, strong: bool) -> str:
-    named = bare(name) in STEMS or (not strong and bare(name) in WEAK_STEMS)
+    named = bare_name(name) in STEMS or (not strong and bare_name(name) in WEAK_STEMS)
     return value if named and isinstance(value, str) and n_words(value) >= _LEAST_WORDS else ""
 
 
@@ -242,7 +242,7 @@ def offers(value: object) -> bool:
 def _is_labelled(value: dict[str, object]) -> bool:
     """Texts under A, B, C or 1, 2, 3."""
     labels = {
-        name for name, text in value.items() if _is_text(text) and (is_one(bare(name)) or name.isdigit())
+        name for name, text in value.items() if _is_text(text) and (is_one(bare_name(name)) or name.isdigit())
     }
     return len(labels) >= 3 and len(labels) == len(value)
 

@@ -57,7 +57,7 @@ _LEDGER = f'"format":"{"robustify.ledger/1"}"'
 _MARKS = (('"robustify.',), ('"sensitivity"', '"restricted"'), ('"release"', '"evaluator"'))
 """Each of our documents holds all marks of one of these."""
 _SPLIT_KEYS = {"format", "dataset", "dataset_version", "split", "canon", "key_id", "n", "ids"}
-_ID = re.compile(r"rb1_[a-z2-7]{26}(?![a-z0-9])")
+KEYED_ID = re.compile(r"rb1_[a-z2-7]{26}(?![a-z0-9])")
 _MANY_IDS = 5
 """Keyed ids outside a hashed split that are more than an example."""
 _WORD = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -167,7 +167,7 @@ def states(text: str, *, whole: bool) -> Iterator[Sighting]:
     if tree is not None:
         yield from _records(tree)
     if "rb1_" in text and not is_split(tree):
-        found = [match.start() for match in _ID.finditer(text)]
+        found = [match.start() for match in KEYED_ID.finditer(text)]
         if len(found) >= _MANY_IDS:
             yield "RBG405", found[0], f"({len(found):,} ids)"
 
@@ -215,7 +215,7 @@ def is_split(tree: object) -> bool:
     names = [tree[name] for name in ("dataset", "dataset_version", "split", "canon", "key_id")]
     return (
         isinstance(ids, list)
-        and all(isinstance(one, str) and _ID.fullmatch(one) for one in ids)
+        and all(isinstance(one, str) and KEYED_ID.fullmatch(one) for one in ids)
         and ids == sorted(set(ids))
         and tree["n"] == len(ids)
         and all(isinstance(name, str) and _WORD.fullmatch(name) for name in names)

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Literal
 
-from robustify.gate.detect.records import STEMS, WEAK_STEMS, Shaped, n_words, shape_of
-from robustify.gate.detect.records import bare as bare_name
+from robustify.gate.detect.records import STEMS, WEAK_STEMS, Shaped, bare_name, n_words, shape_of
 from robustify.gate.reading.cells import Lines, Row, aligned, html_rows, latex_rows
 
 _DELIMITERS = (",", "\t", ";", "|")
