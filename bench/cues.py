@@ -23,7 +23,7 @@ from robustify.answers import SCHEMA, Answers
 from robustify.arrays import Bools, Floats, Ints
 from robustify.baselines import features
 from robustify.baselines.artifact_probe import near_duplicate_groups
-from robustify.baselines.ngrams import columns
+from robustify.baselines.words import columns
 from robustify.item import Item
 from robustify.run import open_run
 from robustify.screen.consensus import SHORTCUT, outcome
@@ -230,7 +230,7 @@ def _redrawn(cued: int, draws: int) -> dict[str, object]:
     with (
         patch("robustify.screen.ranking.matrix", lambda _: table),
         patch("robustify.screen.ranking.near_duplicate_groups", lambda _: groups),
-        patch("robustify.baselines.ngrams.columns", lambda _: words),
+        patch("robustify.baselines.words.columns", lambda _: words),
     ):
         for _ in range(draws):
             real = np.zeros(len(items), dtype=bool)

@@ -7,16 +7,7 @@ they raise (`RobustifyError`); they are described in `robustify.api` and loaded 
 import importlib
 
 __version__ = "0.1.0"
-__all__ = [
-    "Audit",
-    "RobustifyError",
-    "__version__",
-    "audit",
-    "heuristics",
-    "import_logs",
-    "judge",
-    "open",
-]
+__all__ = ["Audit", "RobustifyError", "__version__", "audit", "heuristics", "import_logs", "judge", "open"]
 
 
 def __getattr__(name: str) -> object:

@@ -18,9 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from robustify.arrays import Floats, Ints
+from robustify.arrays import Floats, Ints, tied_best
 from robustify.errors import DataError
-from robustify.stats.ties import tied_best
 
 SCHEMA = pa.schema(
     [

@@ -1,5 +1,6 @@
-"""The array types of the project, by their element, and the distinct values of a long one."""
+"""The array types of the project, by their element, the distinct values of a long one, and which scores share the best."""
 
+from collections.abc import Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -21,3 +22,16 @@ def coded(values: npt.NDArray[T]) -> tuple[npt.NDArray[T], Ints]:
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
     return kinds[order], place[np.asarray(found.indices)]
+
+
+RELATIVE_TIE = 1e-6
+
+
+def tied_best(scores: Sequence[float]) -> tuple[int, ...]:
+    """The indices that share the best score, lowest first; equal means within a relative 1e-6.
+
+    An argmax alone gives every tie to the first place: on public bf16 logs that moved accuracy by a point.
+    """
+    best = max(scores)
+    slack = RELATIVE_TIE * max(abs(best), 1e-300)
+    return tuple(i for i, s in enumerate(scores) if best - s <= slack)

@@ -12,6 +12,7 @@ from typing import Any
 
 from robustify.answers import Answers
 from robustify.ask import ask, linear_probe_answers, plan
+from robustify.ask.forecast import Forecast, forecast, megabytes
 from robustify.baselines.artifact_probe import probe
 from robustify.baselines.heuristics import guess
 from robustify.config import Config, overridden, parse
@@ -19,7 +20,6 @@ from robustify.engines import check_model, open_scorer
 from robustify.engines.protocols import Metered, Progress, no_progress
 from robustify.engines.settings import HFModel
 from robustify.errors import AuthorisationError, ResourceError, UsageError
-from robustify.forecast import Forecast, forecast, megabytes
 from robustify.judge.cloze import read_labels
 from robustify.judge.free_response import FreeGrades
 from robustify.judge.judgement import Judgement, judge

@@ -20,16 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from robustify import __version__
 from robustify.answers import Answers
 from robustify.errors import DataError, ResourceError, UsageError
-from robustify.files import (
-    locked,
-    move_up,
-    original,
-    sha256,
-    staging,
-    write_json,
-    write_text,
-    write_texts,
-)
+from robustify.files import locked, move_up, original, sha256, staging, write_json, write_text, write_texts
 from robustify.item import Item
 from robustify.judge.free_response import FreeGrades
 from robustify.loaders import Quarantined

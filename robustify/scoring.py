@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from robustify.arrays import Bools, Floats, Ints
-from robustify.stats.ties import RELATIVE_TIE
+from robustify.arrays import RELATIVE_TIE, Bools, Floats, Ints
 
 if TYPE_CHECKING:
     from robustify.answers import Block

@@ -23,11 +23,7 @@ def test_a_short_config_is_whole(tmp_path: Path) -> None:
     config = configs.load(write(tmp_path, PLAIN))
     assert config.voters == ("smollm2-135m", "gemma3-270m")
     assert config.data[0].path == str(tmp_path / "items.jsonl")
-    assert (config.screen.criterion, config.screen.mode, config.asking.rotations) == (
-        "fdr",
-        "letter",
-        "all",
-    )
+    assert (config.screen.criterion, config.screen.mode, config.asking.rotations) == ("fdr", "letter", "all")
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from robustify import forecast as forecasts
 from robustify.ask import Asking, plan
+from robustify.ask import forecast as forecasts
+from robustify.ask.forecast import CHARS_A_BRANCH, SAMPLE, forecast
 from robustify.engines.settings import HFModel, OpenAIModel
-from robustify.forecast import CHARS_A_BRANCH, SAMPLE, forecast
 from robustify.item import Item
 from robustify.report.closing import forecast_lines
 

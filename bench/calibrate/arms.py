@@ -106,11 +106,7 @@ def stress() -> Iterator[Cell]:
         settings = {"items": n, **({} if depth == "whole" else {"outside": 0, "tested": 0}), **changed}
         if n == 300 or "items" not in changed:
             yield Cell(
-                "stress",
-                depth,
-                {"says": says, "items": settings["items"]},
-                Simulation(**settings),
-                40,
+                "stress", depth, {"says": says, "items": settings["items"]}, Simulation(**settings), 40
             )
 
 

@@ -156,11 +156,7 @@ def _audited(labels: dict[str, Any], pairs: Pairs) -> dict[str, Any]:
 
 
 def _powered(cell: Cell, pairs: Pairs) -> dict[str, Any]:
-    return {
-        **cell.labels,
-        "significant": _yes(pairs, "excess_significant"),
-        "p": _yes(pairs, "excess_p"),
-    }
+    return {**cell.labels, "significant": _yes(pairs, "excess_significant"), "p": _yes(pairs, "excess_p")}
 
 
 def _correlated(cell: Cell, pairs: Pairs) -> dict[str, Any]:

@@ -2,10 +2,12 @@
 
 A linear probe is the artifact probe with other features: the vectors that a model has for each option, asked without
 stem and without the other options. Much of its power is the fitting, not the model, so a probe of the same
-architecture with random weights is its control. It never votes; its rows say where there are too few items.
+architecture with random weights is its control. It never votes; its rows say where there are too few items. What audits
+is fitted on blocks of items, each predicted by a fit on those before it, so that no key is fitted on twice.
 """
 
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 
 import numpy as np
 import numpy.typing as npt
@@ -20,11 +22,48 @@ from robustify.baselines.artifact_probe import (
     ProbeSettings,
     crossfit,
     folds,
+    near_duplicate_groups,
     scored_row,
 )
 from robustify.baselines.features import standardised
-from robustify.baselines.forward_blocks import BLOCKS, RIDGE, UNSCORED, forward_blocks, forward_rank
 from robustify.item import Item
+
+BLOCKS, UNSCORED = 10, 2
+"""Blocks of items, and how many of the first are only fitted on."""
+RIDGE = 50.0
+"""The penalty of the fits: the artifact probe's logistic one, 10, over the variance of a key among four options, 0.19."""
+
+
+def forward_rank(items: Sequence[Item], seed: int, groups: Ints | None = None) -> tuple[Ints, Ints]:
+    """The rank (n,) of each item in hash order, in which a group stands together, and its group (n,).
+
+    `groups`: as `near_duplicate_groups` gives them.
+    """
+    groups = near_duplicate_groups(items) if groups is None else groups
+    smallest: dict[int, str] = {}
+    for item, group in zip(items, groups.tolist(), strict=True):
+        smallest[group] = min(item.id, smallest.get(group, item.id))
+    marks = [
+        (_hash(smallest[group], seed), _hash(item.id, seed))
+        for item, group in zip(items, groups.tolist(), strict=True)
+    ]
+    rank = np.empty(len(marks), dtype=np.int64)
+    rank[sorted(range(len(marks)), key=marks.__getitem__)] = np.arange(len(marks))
+    return rank, groups
+
+
+def forward_blocks(groups: Ints) -> Ints:
+    """The block (n,) of items in their order, so that no group (n,), which stands together, is cut."""
+    if not len(groups):
+        return groups
+    new = np.append(True, groups[1:] != groups[:-1])
+    start = np.maximum.accumulate(np.where(new, np.arange(len(groups)), 0))
+    return np.asarray(start * BLOCKS // len(groups))
+
+
+def _hash(name: str, seed: int) -> bytes:
+    return sha256(f"forward/{seed}/{name}".encode("utf-8", "surrogatepass")).digest()
+
 
 VIEW = "head"
 TEMPLATE = "head-v1"

@@ -303,7 +303,7 @@ def mlflow(folder: Path, experiment: str) -> int:
     Example:
         MLFLOW_TRACKING_URI=file:mlruns robustify export mlflow results/demo
     """
-    from robustify.export.mlflow_tracking import log_to_mlflow
+    from robustify.export.trackers import log_to_mlflow
     from robustify.run import open_run
 
     click.echo(printable(log_to_mlflow(open_run(folder), experiment)))
@@ -320,7 +320,7 @@ def wandb(folder: Path, project: str) -> int:
     Example:
         WANDB_MODE=offline robustify export wandb results/demo
     """
-    from robustify.export.wandb_tracking import log_to_wandb
+    from robustify.export.trackers import log_to_wandb
     from robustify.run import open_run
 
     click.echo(printable(log_to_wandb(open_run(folder), project)))

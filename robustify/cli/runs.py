@@ -80,8 +80,8 @@ def run(
     """
     from robustify import config as configs
     from robustify import pipeline
+    from robustify.ask.forecast import Forecast
     from robustify.cli.start import config_of
-    from robustify.forecast import Forecast
     from robustify.report.closing import forecast_lines
     from robustify.report.sections.headline import without_models
 

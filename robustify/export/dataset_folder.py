@@ -49,11 +49,7 @@ _CONTEXT: dict[str, Any] = {
 
 
 def write_hf(
-    folder: Path,
-    heading: Heading,
-    summary: Summary,
-    splits: Mapping[str, Sequence[Item]],
-    about: Publication,
+    folder: Path, heading: Heading, summary: Summary, splits: Mapping[str, Sequence[Item]], about: Publication
 ) -> list[Path]:
     """Write `data/SPLIT.parquet`, `README.md` and `croissant.json`; the paths.
 

@@ -248,12 +248,7 @@ def _group_tree(group: str, whole: str, task: Task, parts: Mapping[str, object])
     metrics = ("acc", "acc_norm") if task.ending == "cloze" else ("acc",)
     means = [{"metric": metric, "aggregation": "mean", "weight_by_size": True} for metric in metrics]
     tasks = [topic_task(whole, name) for name in parts]
-    return {
-        "group": group,
-        "task": tasks,
-        "aggregate_metric_list": means,
-        "metadata": {"version": VERSION},
-    }
+    return {"group": group, "task": tasks, "aggregate_metric_list": means, "metadata": {"version": VERSION}}
 
 
 LOADER = Function("robustify.restricted.loader.local_items")

@@ -37,11 +37,7 @@ _UNANSWERED, _SHARED = -1, -2
 
 
 def contamination(
-    answers: Answers,
-    index: ItemIndex,
-    overlap: Overlap | None,
-    robust: Bools,
-    shortcut: Bools,
+    answers: Answers, index: ItemIndex, overlap: Overlap | None, robust: Bools, shortcut: Bools
 ) -> Contamination | None:
     """Both signs of contamination; None where nothing was looked for.
 

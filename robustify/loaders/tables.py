@@ -51,10 +51,7 @@ def csv_rows(name: str, text: str) -> SourceTable:
     if len(records) == 1:
         raise DataError(f"{name}: a single record of {len(header)} cells; expected a header and items")
     rows = _rows_and_faults(
-        records[1:],
-        len(header),
-        "as many as the header",
-        lambda cells: dict(zip(header, cells, strict=True)),
+        records[1:], len(header), "as many as the header", lambda cells: dict(zip(header, cells, strict=True))
     )
     return SourceTable(*rows, literals=True)
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from robustify.arrays import tied_best
 from robustify.errors import ItemError, UsageError
 from robustify.item import unspaced
 from robustify.loaders.layouts import item_table
@@ -20,7 +21,6 @@ from robustify.logs.lm_eval_results import LmEvalRun, find_run
 from robustify.logs.log import Log, LoggedItem, LogOptions, LogReply, logged_items
 from robustify.logs.prompts import Prompt, asked_as, mostly_letters, place_named
 from robustify.scoring import per_character
-from robustify.stats.ties import tied_best
 
 KIND = "lm-eval"
 TEXT_VIEWS = ("cloze", "choices_only_text")

@@ -15,7 +15,7 @@ from robustify.loaders.json_rows import whole_object
 from robustify.loaders.layouts import is_lm_eval
 from robustify.loaders.loaded import FieldMap
 from robustify.loaders.open_file import open_rows
-from robustify.logs.every_eval import is_every_eval, read_every_eval, refuse_scores
+from robustify.logs.every_eval_logs import is_every_eval, read_every_eval, refuse_scores
 from robustify.logs.inspect_logs import is_inspect, read_eval_zip, read_inspect
 from robustify.logs.lighteval import is_lighteval, read_lighteval
 from robustify.logs.lm_eval_logs import read_lm_eval

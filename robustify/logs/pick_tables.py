@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from robustify.arrays import tied_best
 from robustify.errors import DataError, ItemError, UsageError
 from robustify.item import FEWEST, MOST, unspaced
 from robustify.loaders.fields import choice_texts
@@ -36,7 +37,6 @@ from robustify.logs.checked_names import (
 from robustify.logs.log import Log, LoggedItem, LogOptions, LogReply, topic_notes
 from robustify.logs.pick_columns import PickColumns, missing_column, pick_columns
 from robustify.logs.prompts import Naming, assumed, naming, whole_number
-from robustify.stats.ties import tied_best
 from robustify.views import VIEWS, View
 
 KIND = "picks"

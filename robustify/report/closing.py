@@ -16,7 +16,7 @@ from robustify.report.reasons import guardrail_sentence
 from robustify.summary.result import Summary
 
 if TYPE_CHECKING:
-    from robustify.forecast import Forecast, Need
+    from robustify.ask.forecast import Forecast, Need
 
 WIDTH = 79
 MOST_ABOVE, MOST_TODO, MOST_FAILED = 2, 2, 3

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
-from robustify.baselines.key_words import WordUse
 from robustify.baselines.wording import (
     ABSOLUTES,
     ARTICLES,
@@ -22,6 +21,7 @@ from robustify.baselines.wording import (
     points_elsewhere,
     words_of,
 )
+from robustify.baselines.words import WordUse
 from robustify.report.format import counted, plain
 from robustify.summary.screened import CueCode
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from robustify.arrays import Floats
-from robustify.baselines.key_words import KeyWords
+from robustify.baselines.words import KeyWords
 from robustify.errors import AuthorisationError, DataError, UsageError
 from robustify.item import Item
 from robustify.judge.evidence import Evidence

@@ -25,29 +25,16 @@ from robustify.baselines.artifact_probe import (
     near_duplicate_groups,
     padded,
 )
-from robustify.baselines.conditional_logit import (
-    centred,
-    coefficients,
-    linear,
-    log_probabilities,
-    nested,
-)
+from robustify.baselines.conditional_logit import centred, coefficients, linear, log_probabilities, nested
 from robustify.baselines.features import NAMES, matrix
 from robustify.baselines.linear_probes import CONTROL
 from robustify.baselines.linear_probes import TEMPLATE as HEAD_TEMPLATE
 from robustify.baselines.linear_probes import VIEW as HEAD
-from robustify.baselines.ngrams import LEAST, scorers
+from robustify.baselines.words import LEAST, scorers
 from robustify.item import Item
 from robustify.screen.item_index import ItemIndex, key_shares
 from robustify.screen.screen_rules import VIEW_OF, Mode, ScreenRules, TextNorm
-from robustify.screen.votes import (
-    TIED,
-    UNANSWERED,
-    first_template,
-    in_own_order,
-    models_asked,
-    preferences,
-)
+from robustify.screen.votes import TIED, UNANSWERED, first_template, in_own_order, models_asked, preferences
 
 RIDGE = 1.0
 """Of the conditional logit of level 2."""

@@ -119,7 +119,7 @@ class FavouredPlace(Part):
 class SampledVoter(Part):
     """A voter whose scores are shares of a server's `replies`, at most so many to an asking.
 
-    `redrawn`: the share of its picks that another drawing of as many replies would change, see `screen/redrawing.py`.
+    `redrawn`: the share of its picks that another drawing of as many replies would change, see `screen/voters.py`.
     """
 
     replies: Annotated[int | None, Shown("setting")] = None

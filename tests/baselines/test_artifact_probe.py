@@ -257,11 +257,7 @@ def test_words_and_likeness() -> None:
         "x",
     ]
     lettered = Options([Item("i", "Which?", ("a b", "b c", "."), 0)])
-    assert lettered.likeness[0].tolist() == [
-        [1, 1 / 3, 0],
-        [1 / 3, 1, 0],
-        [0, 0, 1],
-    ]
+    assert lettered.likeness[0].tolist() == [[1, 1 / 3, 0], [1 / 3, 1, 0], [0, 0, 1]]
     assert Options([Item("i", "Which?", ("Red", "Green", "blue."), 0)]).oddness.tolist() == [2, 2, 4]
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from robustify.baselines.key_words import KeyWords
+from robustify.baselines.words import KeyWords
 from robustify.item import Item
 from tests.support.fake_answers import WORDS
 

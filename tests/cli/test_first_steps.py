@@ -392,7 +392,7 @@ def test_a_dry_run_says_what_it_takes_and_asks_nothing(
 def test_a_run_of_over_a_minute_is_announced(
     robustify, cooking: Path, monkeypatch: pytest.MonkeyPatch, long: bool
 ) -> None:
-    from robustify import forecast
+    from robustify.ask import forecast
 
     monkeypatch.setattr(forecast, "flops", lambda: 1e6 if long else 1e18)
     said = robustify("cooking.csv", "--public", "-m", "smollm2-135m", "-o", "out", "--limit", "8").err

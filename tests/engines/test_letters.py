@@ -27,8 +27,8 @@ from robustify.item import Item
 from robustify.judge.calibration import calibrations
 from robustify.run import write_items
 from robustify.screen.item_index import item_index
-from robustify.screen.redrawing import redrawn
 from robustify.screen.screen_rules import ScreenRules
+from robustify.screen.voters import redrawn
 from robustify.screen.votes import UNANSWERED, collect_votes
 from robustify.views import Request
 from tests.support.fake_scorer import FakeScorer

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from robustify.errors import AuthorisationError, RobustifyError, UsageError
-from robustify.export.mlflow_tracking import KEPT, log_to_mlflow, numbers
-from robustify.export.wandb_tracking import log_to_wandb
+from robustify.export.trackers import KEPT, log_to_mlflow, log_to_wandb, numbers
 from robustify.run import Run
 
 

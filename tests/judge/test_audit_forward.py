@@ -7,7 +7,7 @@ import pytest
 
 from robustify.arrays import Floats, Ints
 from robustify.baselines.artifact_probe import ProbeSettings
-from robustify.baselines.forward_blocks import BLOCKS, UNSCORED, forward_blocks
+from robustify.baselines.linear_probes import BLOCKS, UNSCORED, forward_blocks
 from robustify.item import Item
 from robustify.judge.audit.forward import FEWEST_REFITS, Design, permuted, refitted
 from robustify.judge.audit.fresh import FreshProbe, Kept, everything

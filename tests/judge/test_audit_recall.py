@@ -10,12 +10,11 @@ from robustify.baselines.artifact_probe import ProbeSettings
 from robustify.baselines.heuristics import guess
 from robustify.baselines.wording import ABSOLUTES, HEDGES, words_of
 from robustify.item import Item
-from robustify.judge.audit.auditor import AuditRate
+from robustify.judge.audit.auditor import CUES, AuditRate, Cue
 from robustify.judge.audit.forward import refitted
 from robustify.judge.audit.fresh import FreshProbe, everything
-from robustify.judge.audit.recall import Followers, of_probe, of_rules
+from robustify.judge.audit.recall import Followers, of_probe, of_rules, spiked, standing
 from robustify.judge.audit.residual import residual
-from robustify.judge.audit.spiked_cues import CUES, Cue, spiked, standing
 from robustify.screen.item_index import item_index
 from robustify.screen.votes import cast_votes
 from robustify.stats.intervals import rate

@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from robustify.judge.audit.auditor import AuditorRates, AuditRate, among_open
+from robustify.judge.audit.auditor import CUES, AuditorRates, AuditRate, among_open
 from robustify.judge.audit.residual import judged
-from robustify.judge.audit.spiked_cues import CUES
 from robustify.report.reasons import sentence
 from robustify.stats.intervals import clopper_pearson, rate
 from robustify.summary.reason import AboveChance, CouldNotSee, Plain, UnseenKinds

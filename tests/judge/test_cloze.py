@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from robustify.answers import Answers, Block, answer, unanswered
+from robustify.arrays import tied_best
 from robustify.errors import DataError, UsageError
 from robustify.item import Item
 from robustify.judge.cloze import LONG_ANSWER, ClozeSettings, Profile, excluded, exclusion, read_labels
 from robustify.scoring import NORMS, Norm, credit, normalised
-from robustify.stats.ties import tied_best
 
 PLAIN = ("red", "green", "blue", "grey")
 PROFILES: tuple[Profile, ...] = ("cross-ref", "seed", "strict", "labels")

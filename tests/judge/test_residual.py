@@ -146,11 +146,7 @@ def test_a_real_head_on_vectors_that_give_the_key_away_is_heard() -> None:
     noise = rng.normal(size=x.shape)
     settings = LinearProbeSettings()
     found = audited(
-        b,
-        extra=[
-            *both_fits(items, x, "lm", settings),
-            *both_fits(items, noise, "lm" + CONTROL, settings),
-        ],
+        b, extra=[*both_fits(items, x, "lm", settings), *both_fits(items, noise, "lm" + CONTROL, settings)]
     )
     assert found["verdict"] == "not certified"
     assert found["heads"]["lm"]["value"] > 0.45 > found["heads"]["lm"]["control"]["value"]

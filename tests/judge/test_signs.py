@@ -129,10 +129,7 @@ def test_knowing_some_keys_is_seen() -> None:
 def test_nobody_asked_is_no_luck() -> None:
     assert by_places(
         np.zeros((0, 4), dtype=bool), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    ) == (
-        None,
-        None,
-    )
+    ) == (None, None)
 
 
 def test_an_unanswered_item_is_in_no_rate_and_counted() -> None:

@@ -9,7 +9,7 @@ import pytest
 from robustify.errors import DataError
 from robustify.item import Item
 from robustify.logs import LogPath
-from robustify.logs.every_eval import shown_item
+from robustify.logs.every_eval_logs import shown_item
 from robustify.run import Run, write_items
 from robustify.writers.from_logs import import_logs
 from tests.support.fake_logs import boxes, jsonl

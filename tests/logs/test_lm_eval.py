@@ -111,8 +111,7 @@ def test_the_results_beside_a_log_say_whose_it_is(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("folder", "name"),
-    [("owner__name", "owner/name"), ("__root__models__tiny", "tiny"), ("tiny", "tiny")],
+    ("folder", "name"), [("owner__name", "owner/name"), ("__root__models__tiny", "tiny"), ("tiny", "tiny")]
 )
 def test_without_results_the_folder_names_the_model(tmp_path: Path, folder: str, name: str) -> None:
     log = log_of(

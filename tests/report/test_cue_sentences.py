@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robustify.baselines.key_words import WordUse
+from robustify.baselines.words import WordUse
 from robustify.report.cue_sentences import LABELS, cue_sentence
 from robustify.summary.screened import CUES, CueCode
 

@@ -202,11 +202,7 @@ def test_a_model_that_missed_an_item_is_unanswered_there() -> None:
     some = [r for r in rows(b) if (r.item, r.model) != ("i00001", "v1")]
     votes = collect_votes(Answers.of(some), unanimous(), [*b.ids, "never asked"])
     assert votes.choice.tolist() == [[0, 0], [0, UNANSWERED], [UNANSWERED, UNANSWERED]]
-    assert [v.verdict for v in screen_verdicts(votes, unanimous())] == [
-        "shortcut",
-        "undecided",
-        "undecided",
-    ]
+    assert [v.verdict for v in screen_verdicts(votes, unanimous())] == ["shortcut", "undecided", "undecided"]
 
 
 def test_the_first_template_asked_is_the_screen_and_others_can_be_named() -> None:

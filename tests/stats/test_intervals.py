@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
+from robustify.arrays import tied_best
 from robustify.stats.agreement import fleiss_kappa
 from robustify.stats.distributions import central, poisson_binomial, removal, total, upper_tail
 from robustify.stats.intervals import (
@@ -27,7 +28,6 @@ from robustify.stats.tests import (
     mcnemar_exact,
     minimum_detectable_difference,
 )
-from robustify.stats.ties import tied_best
 
 COUNTS = st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 

@@ -2,17 +2,20 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from robustify.arrays import Bools, Floats, Ints
-from robustify.judge.audit.spiked_cues import Cue
 from robustify.stats.distributions import poisson_binomial, upper_tail
 from robustify.stats.intervals import Interval, Rate, clopper_pearson, rate
 from robustify.summary import result as entries
 from robustify.summary.quantity import Quantity
 from robustify.summary.reason import AuditorKind
+
+Cue = Literal["longer", "absolute", "hedge", "repeated", "format", "grammar"]
+"""A known kind of surface cue."""
+CUES: tuple[Cue, ...] = get_args(Cue)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from robustify.arrays import Bools, Floats, Ints
-from robustify.baselines.forward_blocks import BLOCKS, RIDGE, UNSCORED
+from robustify.baselines.linear_probes import BLOCKS, RIDGE, UNSCORED
 
 FEWEST_REFITS = 199
 _CELLS = 1 << 26

@@ -10,7 +10,7 @@ import numpy as np
 from robustify.arrays import Bools, Floats, Ints
 from robustify.baselines.artifact_probe import FEWEST_ITEMS, ProbeSettings, near_duplicate_groups
 from robustify.baselines.features import matrix
-from robustify.baselines.forward_blocks import forward_blocks, forward_rank
+from robustify.baselines.linear_probes import forward_blocks, forward_rank
 from robustify.item import Item
 from robustify.judge.audit.auditor import AuditRate, among_open
 from robustify.judge.audit.forward import Design, refitted

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from robustify import orders
 from robustify.answers import Answer, answer, unanswered
+from robustify.arrays import tied_best
 from robustify.baselines.linear_probes import CONTROL, LinearProbeSettings, both_fits
 from robustify.engines.protocols import NO_LETTER, Logprob, Progress, Scorer, no_progress
 from robustify.engines.settings import HFModel
@@ -25,7 +26,6 @@ from robustify.orders import Order
 from robustify.redaction.silence import muted
 from robustify.scoring import per_character
 from robustify.screen.screen_rules import FULL_OF, Mode
-from robustify.stats.ties import tied_best
 from robustify.views import Request, Template, View, template
 
 DEFAULT_VIEWS: tuple[View, ...] = ("choices_only", "choices_only_text", "full", "cloze")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from robustify.baselines.conditional_logit import cross_fitted
-from robustify.baselines.ngrams import FEWEST_OPTIONS, LENGTHS, columns, scorers
+from robustify.baselines.words import FEWEST_OPTIONS, LENGTHS, columns, scorers
 from robustify.item import Item, folded
 from tests.support.fake_answers import bench, items_of
 

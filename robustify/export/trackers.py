@@ -1,4 +1,4 @@
-"""A public run as a run of MLflow: the numbers of its summary as metrics, the report and the summary as artifacts."""
+"""A public run as a run of MLflow or of Weights and Biases: its numbers, report and summary."""
 
 import re
 
@@ -40,3 +40,25 @@ def numbers(run: Run) -> dict[str, float]:
             out[name] = float(value)
             out |= {f"{name}.n": float(row["n"])} if row["n"] is not None else {}
     return out
+
+
+def log_to_wandb(run: Run, project: str = "robustify") -> str:
+    """Log a run to this project, as `wandb` is set up (`WANDB_MODE=offline` keeps it here); the id that it gives it.
+
+    Raises:
+        AuthorisationError: a restricted run.
+        DataError: the run was changed.
+        UsageError: wandb is not installed.
+    """
+    require_public(run)
+    run.require_unchanged(*KEPT)
+    wandb = optional_package("wandb")
+    name = str(run.manifest["config"]["name"])
+    config = {"signature": str(run.manifest["signature"])}
+    with wandb.init(project=project, name=name, config=config) as started:
+        started.summary.update(numbers(run))
+        artifact = wandb.Artifact(name, type="robustify-run")
+        for file in KEPT:
+            artifact.add_file(str(run.folder / file))
+        started.log_artifact(artifact)
+    return str(started.id)
