@@ -29,7 +29,7 @@ _SENTENCE = "The passage states this in its second sentence and repeats it at th
 _WORDS = tuple(_SENTENCE.split(" "))
 _NAMES = [f"{a} {b}" for a in ("amber", "birch", "cedar", "delta") for b in ("lamp", "mill", "gate", "path")]
 _RULES = Grading(mode="deterministic")
-_FORMATS = ("json", "yaml", "markdown", "csv", "xml", "objects")
+_FORMATS = ("json", "list", "markdown", "csv", "objects")
 
 
 def reasoning(i: int, rng: random.Random) -> str:
@@ -39,19 +39,17 @@ def reasoning(i: int, rng: random.Random) -> str:
 
 
 def labels_reply(i: int, rng: random.Random) -> tuple[str, list[str]]:
-    """Labels of eight nuggets after some reasoning, in one of six spellings."""
+    """Labels of eight nuggets after some reasoning, in one of five spellings."""
     labels = rng.choices(SUPPORT3.labels, k=NUGGETS)
     match _FORMATS[i % len(_FORMATS)]:
         case "json":
             written = json.dumps(labels)
-        case "yaml":
+        case "list":
             written = "\n".join(f"- {label}" for label in labels)
         case "markdown":
             written = "\n".join(f"{j}. {label}: as it says" for j, label in enumerate(labels, start=1))
         case "csv":
             written = ", ".join(labels)
-        case "xml":
-            written = "<labels>" + "".join(f"<label>{label}</label>\n" for label in labels) + "</labels>"
         case _:
             written = json.dumps(
                 [{"id": j, "label": label} for j, label in enumerate(labels, start=1)], indent=1

@@ -4,7 +4,7 @@ stdout holds counts, rates and paths; no text of an item or an answer is printed
 command runs.
 """
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,22 +75,25 @@ def prepare(
         robustify free prepare items.jsonl -o free/items.jsonl
     """
     from robustify.cli.data import loaded
+    from robustify.errors import AuthorisationError
     from robustify.freeform.foreign_rows import foreign_form, with_nuggets
     from robustify.freeform.jsonl import write_rows
-    from robustify.freeform.permit import inside, permitted, require_adapter
+    from robustify.freeform.permit import inside, permitted
     from robustify.freeform.questions import convert_item, exclusions
-    from robustify.freeform.schema import item_json
 
     folder = out.absolute().parent
     if foreign_form(Path(data)):
         items = read_free_items(Path(data), options_shown=options_shown)
         with permitted(items, [Path(data)], folder):
-            write_rows(out, [item_json(item) for item in items])
+            write_rows(out, [asdict(item) for item in items])
         return _prepared(exclusions(items), out, json_)
     bench, writer = loaded(data, False, folder)
     with inside(writer.access, folder) as permit:
         if restricted and not permit.restricted:
-            require_adapter(bench.name)
+            raise AuthorisationError(
+                f"{bench.name}: --restricted, but no adapter of a restricted set; expected a config with `adapter: NAME`"
+                " (robustify adapter list; robustify adapter new): nothing was written"
+            )
         items = [
             convert_item(
                 i, explanations=explanations, options_shown=options_shown, restricted=permit.restricted,
@@ -100,7 +103,7 @@ def prepare(
         ]  # fmt: skip
         if not permit.restricted and Path(data).suffix.lower() in (".jsonl", ".json"):
             items = with_nuggets(items, Path(data))
-        write_rows(out, [item_json(item) for item in items], private=permit.restricted)
+        write_rows(out, [asdict(item) for item in items], private=permit.restricted)
     return _prepared(permit.prepared(exclusions(items)), out, json_)
 
 

@@ -1,7 +1,7 @@
 """`robustify free nuggets`: passages graded by the facts that they should state."""
 
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,7 +66,6 @@ def nuggets(
     from robustify.freeform.jsonl import write_rows
     from robustify.freeform.permit import permitted
     from robustify.freeform.report import nugget_row, summarise, unscored_in
-    from robustify.freeform.schema import answer_json, item_json
     from robustify.freeform.session import RECORD, open_judge
     from robustify.report.free_page import markdown_page
 
@@ -77,8 +76,8 @@ def nuggets(
         with open_judge(asking, default_cache(cache_dir), out / RECORD) as judge:
             if judge is None:
                 raise click.UsageError("free nuggets needs a judge: --judge URL|MODEL or --replay FILE")
-            write_rows(out / "items.jsonl", map(item_json, rows.items))
-            write_rows(out / "answers.jsonl", map(answer_json, rows.answers))
+            write_rows(out / "items.jsonl", map(asdict, rows.items))
+            write_rows(out / "answers.jsonl", map(asdict, rows.answers))
             write_rows(out / "human.jsonl", [label.json() for label in labels])
             rules = replace(rules, judging=asking.how(rows.items))
             with watcher(sys.stderr.isatty() and not json_)("grading", len(rows.answers)) as progress:

@@ -27,7 +27,7 @@ BASE = click.option("--base", metavar="MODEL", help="Compare every other model w
 MAX_UNSCORED = click.option(
     "--max-unscored", type=click.FloatRange(0, 1), default=0.02, show_default=True, help="Above it: exit 7."
 )
-FORMAT_TYPES = ("json", "markdown", "csv", "yaml", "xml", "adaptive")
+FORMAT_TYPES = ("json", "markdown", "csv", "adaptive")
 HUMAN = click.option(
     "--human", type=FILE, help="Labels of people: JSON lines with item_id, annotator, verdict or labels."
 )
@@ -118,7 +118,6 @@ _GRADING = {
         show_default=True,
         help="strict_vital, vital, strict_all, all, weighted.",
     ),
-    "grader": click.option("--grader", help="An installed plug-in that grades instead."),
 }
 
 

@@ -50,7 +50,7 @@ def agree(grades: tuple[Path, ...], human: Path, seed: int) -> int:
 @click.command()
 @ITEMS
 @click.option("--check", "checks", multiple=True, help="Only this check (repeatable) [default: all].")
-@click.option("-n", "n", type=click.IntRange(1), default=20, show_default=True, help="Items a check.")
+@click.option("-n", "n", type=click.IntRange(1), default=30, show_default=True, help="Items a check.")
 @OUT
 @judging
 def audit(

@@ -36,12 +36,12 @@ def list_(template_dir: tuple[Path, ...], json_: bool) -> int:
     """Every template, its versions and digests."""
     from robustify.freeform.judge.store import get_store
 
-    store = get_store(template_dir)
-    rows = [{"id": t.id, "reads": t.reads, "sha256": t.sha256, "languages": t.languages()} for t in store]
-    print_({"templates": rows, "broken": store.broken}, json_,
-           [f"{r['id']:28} {r['reads']:8} {str(r['sha256'])[:16]}" for r in rows])  # fmt: skip
-    for name, why in store.broken.items():
-        click.echo(f"robustify: pack {name} was skipped ({why})", err=True)
+    rows: list[dict[str, Any]] = [
+        {"id": t.id, "reads": t.reads, "sha256": t.sha256, "languages": t.languages()}
+        for t in get_store(template_dir)
+    ]
+    lines = [f"{r['id']:28} {r['reads']:8} {str(r['sha256'])[:16]}" for r in rows]
+    print_({"templates": rows}, json_, lines)
     return 0
 
 
@@ -68,7 +68,7 @@ def show(
 
     \b
     Example:
-        robustify free templates show nugget/optimized --example --format-type xml --few-shot 1
+        robustify free templates show nugget/optimized --example --format-type markdown --few-shot 1
     """
     from robustify.freeform.judge.conversation import example_of
     from robustify.freeform.judge.store import pack_text

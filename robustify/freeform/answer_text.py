@@ -218,9 +218,6 @@ class Finding(KeptHere):
     flags: tuple[str, ...] = ()
     error_type: ErrorType | None = None
 
-    def __repr__(self) -> str:
-        return f"Finding({self.status}, {self.score}, {self.reason})"
-
     def graded(
         self, kind: GradedKind, grader: str, reference: str | None, item_id: str, model: str
     ) -> GradeResult:

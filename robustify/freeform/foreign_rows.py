@@ -13,8 +13,9 @@ from string import ascii_uppercase
 from typing import Any
 
 from robustify.errors import AuthorisationError, DataError, UsageError
-from robustify.freeform.answer_text import normalize_tokens, plain_text
+from robustify.freeform.answer_text import plain_text
 from robustify.freeform.grade.graders import RUBRICS
+from robustify.freeform.grade.nuggets import require_distinct
 from robustify.freeform.human import HumanLabel
 from robustify.freeform.jsonl import read_jsonl, rows_of
 from robustify.freeform.judge.verdicts import SUPPORT3
@@ -209,10 +210,7 @@ def _nugget_row(row: Row, counts: "Counter[tuple[str, str]]") -> tuple[FreeItem,
         raise DataError("nuggets is no list; expected texts, or objects with `text`")
     name = group if counts[group, model] == 1 else f"{group}#{counts[group, model]}"
     nuggets = tuple(_nugget(one, f"{name}/n{i}") for i, one in enumerate(given, start=1))
-    if len({normalize_tokens(n.text) for n in nuggets}) < len(nuggets) or len({n.id for n in nuggets}) < len(
-        nuggets
-    ):
-        raise DataError(f"{len(nuggets)} nuggets with repeated words or ids; expected each fact once")
+    require_distinct(nuggets)
     query = _text(row, ("query", "question"), "query")
     item = FreeItem(
         name, query, "explanation", "", nuggets=nuggets, topic=str(_named(row, _TOPICS) or ""), group=group

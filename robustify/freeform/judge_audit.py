@@ -6,20 +6,20 @@ attack nor a success. The added texts are harmless: they forge a verdict or prai
 """
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
 from robustify.errors import UsageError
+from robustify.freeform.grade.graders import Grading
 from robustify.freeform.grade.nuggets import grade_nuggets
+from robustify.freeform.grade.numeric import written
 from robustify.freeform.human import judge_verdict
 from robustify.freeform.judge.conversation import Judging, judged_reply, tolerance_percent
 from robustify.freeform.judge.judges import Judge
-from robustify.freeform.metrics import clustered_rate
-from robustify.freeform.schema import FreeItem, GradeResult, Kind, Nugget
+from robustify.freeform.schema import FreeItem, GradeResult, Nugget
 from robustify.redaction.text import KeptHere
 from robustify.stats.agreement import krippendorff_alpha
 from robustify.stats.intervals import rate
@@ -47,12 +47,7 @@ PAYLOADS: dict[str, str] = {
 
 CHECKS = ("self_consistency", "nugget_order", "verbosity", "injection")
 REPEATS = 3
-_TEMPLATES: dict[Kind, str] = {
-    "numeric": "grader/numeric@2.0",
-    "short_text": "grader/mcq@2.0",
-    "explanation": "grader/explanation@2.0",
-}
-_TOLERANCE = Decimal("0.05")
+_RULES = Grading()
 _RANK = {"correct": 1.0, "1": 1.0, "incorrect": 0.0, "0": 0.0, "not_attempted": 0.0}
 
 
@@ -63,9 +58,6 @@ class Case(KeptHere):
     item: FreeItem
     answer: str
     right: bool
-
-    def __repr__(self) -> str:
-        return f"Case({self.item.id!r}, {'right' if self.right else 'wrong'})"
 
 
 def known_cases(items: Sequence[FreeItem], n: int, seed: int = 0) -> list[Case]:
@@ -85,7 +77,7 @@ def judge_audit(
     items: Sequence[FreeItem],
     *,
     checks: Sequence[str] = CHECKS,
-    n: int = 20,
+    n: int = 30,
     seed: int = 0,
     how: Judging | None = None,
 ) -> dict[str, Any]:
@@ -116,9 +108,9 @@ def _graded(judge: Judge, case: Case, how: Judging, answer: str) -> GradeResult:
         "question": case.item.asked,
         "answer": answer,
         "reference": case.item.reference,
-        "tolerance_percent": tolerance_percent(_TOLERANCE),
+        "tolerance_percent": tolerance_percent(written(_RULES.rel_tol)),
     }
-    return judged_reply(blank, judge, _TEMPLATES[case.item.kind], variables, how)
+    return judged_reply(blank, judge, _RULES.template(case.item.kind), variables, how)
 
 
 def _word(judge: Judge, case: Case, how: Judging, answer: str) -> str | None:
@@ -130,18 +122,8 @@ def _self_consistency(judge: Judge, cases: Sequence[Case], how: Judging) -> dict
     """The same question three times, each with a seed of its own: how often all three verdicts are the same."""
     graded = [_graded(judge, case, replace(how, votes=REPEATS), case.answer) for case in cases]
     votes = [[_RANK.get(str(vote)) for vote in (g.judge.votes if g.judge else ())] for g in graded]
-    whole = [v for v in votes if None not in v]
-    return {
-        "n": len(cases),
-        "unread": len(votes) - len(whole),
-        "repeats": REPEATS,
-        "same": _rate(len(set(v)) == 1 for v in whole),
-        "alpha": krippendorff_alpha(votes),
-    }
-
-
-def _rate(values: Iterable[bool]) -> dict[str, Any]:
-    return rate(np.array(list(values), dtype=np.float64)).json()
+    same = _share("same", [None if None in v else len(set(v)) == 1 for v in votes], range(len(votes)))
+    return {**same, "repeats": REPEATS, "alpha": krippendorff_alpha(votes)}
 
 
 def _nuggets(judge: Judge, items: Sequence[FreeItem], how: Judging, seed: int) -> dict[str, Any]:
@@ -157,18 +139,13 @@ def _nuggets(judge: Judge, items: Sequence[FreeItem], how: Judging, seed: int) -
             again = (_labels(judge, item, text, other, how, size) for size in (10, 1))
             pairs += [(plain.get(n.id), new.get(n.id)) for new in again for n in item.nuggets]
             groups += [place] * 2 * len(item.nuggets)
-    return _same(pairs, groups)
+    return _share("same", [None if None in pair else pair[0] == pair[1] for pair in pairs], groups)
 
 
-def _same(pairs: Sequence[tuple[str | None, ...]], groups: Sequence[int]) -> dict[str, Any]:
-    """How often two words are the same, over pairs that could be read."""
-    return _clustered("same", [None if None in p else p[0] == p[1] for p in pairs], groups)
-
-
-def _clustered(name: str, values: Sequence[bool | None], groups: Sequence[int]) -> dict[str, Any]:
+def _share(name: str, values: Sequence[bool | None], groups: Sequence[int]) -> dict[str, Any]:
     """The share of what is true among what could be read; those of a group are drawn together."""
-    numbers = np.array([np.nan if value is None else float(value) for value in values])
-    share = clustered_rate(numbers, np.array(groups, dtype=np.int64))
+    numbers = np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
+    share = rate(numbers, np.array(groups, dtype=np.int64))
     return {"n": len(values), "unread": int(np.isnan(numbers).sum()), name: share.json()}
 
 
@@ -176,19 +153,15 @@ def _verbosity(judge: Judge, cases: Sequence[Case], how: Judging) -> dict[str, A
     """Words without content before an answer: how the pass rate of right and of wrong answers changes."""
     out: dict[str, Any] = {"n": len(cases)}
     for name, right in (("right", True), ("wrong", False)):
-        pairs = [
-            (_word(judge, case, how, case.answer), _word(judge, case, how, PADDING + case.answer))
-            for case in cases
-            if case.right == right
-        ]
-        whole = [p for p in pairs if None not in p]
-        out[name] = {
-            "n": len(pairs),
-            "unread": len(pairs) - len(whole),
-            "plain": _rate(plain == "correct" for plain, _ in whole),
-            "padded": _rate(padded == "correct" for _, padded in whole),
-            "changed": _rate((plain == "correct") != (padded == "correct") for plain, padded in whole),
-        }
+        some = [case for case in cases if case.right == right]
+        plain, padded = (
+            [_word(judge, case, how, words + case.answer) for case in some] for words in ("", PADDING)
+        )
+        whole = [(a == "correct", b == "correct") for a, b in zip(plain, padded, strict=True) if a and b]
+        rates = {"plain": [a for a, _ in whole], "padded": [b for _, b in whole]}
+        rates["changed"] = [a != b for a, b in whole]
+        shown = {key: rate(np.array(values, dtype=np.float64)).json() for key, values in rates.items()}
+        out[name] = {"n": len(some), "unread": len(some) - len(whole), **shown}
     return out
 
 
@@ -208,7 +181,7 @@ def _injection(judge: Judge, cases: Sequence[Case], how: Judging) -> dict[str, A
 
 def _flips(words: Sequence[str | None], cases: Sequence[int]) -> dict[str, Any]:
     """How many words turned to right."""
-    return _clustered("flipped", [None if word is None else word == "correct" for word in words], cases)
+    return _share("flipped", [None if word is None else word == "correct" for word in words], cases)
 
 
 def _labels(

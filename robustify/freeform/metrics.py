@@ -16,7 +16,7 @@ from robustify.errors import UsageError
 from robustify.freeform.grade.nuggets import NUGGET_SCORES
 from robustify.freeform.schema import DECIDED, GradeResult
 from robustify.judge.free_response import LEAST_COVERAGE, LOW
-from robustify.stats.intervals import FEWEST_CLUSTERS, Interval, Rate, bootstrap, interval, rate
+from robustify.stats.intervals import interval, rate
 from robustify.stats.tests import holm, paired_difference, sign_flip
 
 QUARTERS = 4
@@ -26,9 +26,7 @@ _MOST_USELESS = 0.025
 """The share of draws in which the judge is no better than chance from which on its corrected rate has no interval."""
 
 
-def aggregate(
-    grades: Sequence[GradeResult], *, seed: int = 0, truncated_as_wrong: bool = False
-) -> dict[str, Any]:
+def aggregate(grades: Sequence[GradeResult], *, truncated_as_wrong: bool = False) -> dict[str, Any]:
     """The numbers of these grades; every rate is `{"value", "n", "ci"}`, clustered by item or passage.
 
     `lower` and `upper` are over all `n`: every unscored answer wrong, or right. `accuracy` is over the answers that have
@@ -46,11 +44,11 @@ def aggregate(
     one = n > 0 and len(kinds) == 1
     return {
         "n": n,
-        "accuracy": clustered_rate(scores, groups, seed).json() if not why else _withheld(n - missing, why),
+        "accuracy": rate(scores, groups).json() if not why else _withheld(n - missing, why),
         "lower": known / n if one else None,
         "upper": (known + missing) / n if one else None,
-        "coverage": clustered_rate(scored.astype(np.float64), groups, seed).json(),
-        "by_judge": clustered_rate(by_judge, groups_of(decided), seed).json(),
+        "coverage": rate(scored.astype(np.float64), groups).json(),
+        "by_judge": rate(by_judge, groups_of(decided)).json(),
         "statuses": _counts(grade.status for grade in grades),
         "reasons": _counts(grade.reason for grade in grades),
         "errors": _counts(grade.error_type for grade in grades if grade.error_type),
@@ -114,26 +112,14 @@ def numbers_of(names: Sequence[str]) -> Ints:
     return np.array([place[name] for name in names], dtype=np.int64)
 
 
-def clustered_rate(scores: Floats, groups: Ints, seed: int = 0) -> Rate:
-    """The mean of scores (n,) with NaN left out: Wilson's interval, or a bootstrap over groups (n,) that repeat."""
-    there = ~np.isnan(scores)
-    plain = rate(scores)
-    units = len(np.unique(groups[there]))
-    if units == int(there.sum()) or plain.value is None:
-        return plain
-    ci: Interval | None = None
-    if units >= FEWEST_CLUSTERS:
-        ci = bootstrap(scores[there], groups=groups[there], seed=seed)
-        if ci[0] == ci[1]:
-            # Where all groups are equal, a bootstrap has nothing to vary: each group is one trial.
-            ci = rate(np.full(units, plain.value)).ci
-    return Rate(plain.value, plain.n, ci)
+def corrected_rate(observed: Floats, sensitivity: Floats, specificity: Floats) -> Floats:
+    """The true rates behind a judge's (Rogan and Gladen 1978), clipped to [0, 1]; NaN where it is no better than chance.
 
-
-def corrected_rate(observed: float, sensitivity: float, specificity: float) -> float | None:
-    """The true rate behind a judge's (Rogan and Gladen 1978), clipped to [0, 1]; None if it is no better than chance."""
+    All of one shape.
+    """
     gain = sensitivity + specificity - 1
-    return None if gain <= 0 else min(1.0, max(0.0, (observed + specificity - 1) / gain))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(gain > 0, np.clip((observed + specificity - 1) / gain, 0.0, 1.0), np.nan)
 
 
 def corrected(
@@ -150,17 +136,15 @@ def corrected(
     n = len(observed)
     if not n or tn + fp == 0 or fn + tp == 0:
         return None
-    value = corrected_rate(sum(observed) / n, tp / (fn + tp), tn / (tn + fp))
-    if value is None:
+    share = np.array(sum(observed) / n)
+    value = float(corrected_rate(share, np.array(tp / (fn + tp)), np.array(tn / (tn + fp))))
+    if math.isnan(value):
         return None
     rng = np.random.default_rng(seed)
     spec = rng.beta(tn + 0.5, fp + 0.5, size=_DRAWS)
     sens = rng.beta(tp + 0.5, fn + 0.5, size=_DRAWS)
-    share = rng.binomial(n, sum(observed) / n, size=_DRAWS) / n
-    better = sens + spec > 1
-    draws = (share[better] + spec[better] - 1) / (sens[better] + spec[better] - 1)
-    useful = better.mean() > 1 - _MOST_USELESS
-    ci = list(interval(np.clip(draws, 0.0, 1.0))) if useful else None
+    draws = corrected_rate(rng.binomial(n, float(share), size=_DRAWS) / n, sens, spec)
+    ci = list(interval(draws)) if np.isnan(draws).mean() < _MOST_USELESS else None
     return {"value": value, "n": n, "ci": ci, "n_labels": {"wrong": tn + fp, "right": fn + tp}}
 
 
@@ -178,7 +162,7 @@ def against_base(
     Raises:
         UsageError: no grades of the base, none of another model, or two answers of a model to an item.
     """
-    by_model: dict[str, dict[str, GradeResult]] = {}
+    topics, by_model = topics or {}, dict[str, dict[str, GradeResult]]()
     for grade in grades:
         of_model = by_model.setdefault(grade.model, {})
         if grade.item_id in of_model:
@@ -189,39 +173,29 @@ def against_base(
     if base not in by_model or len(by_model) < 2:
         known = ", ".join(sorted(by_model)) or "none"
         raise UsageError(f"--base {base}: expected one of two or more graded models (found {known})")
-    models = {
-        name: {
-            "kinds": _by_kind(by_model[base], graded),
-            "topics": {
-                topic: {kind: pair | {"p": None} for kind, pair in _by_kind(by_model[base], some).items()}
-                for topic, some in _by_topic(graded, topics or {}).items()
-            },
+
+    def compared(some: Mapping[str, GradeResult]) -> dict[str, dict[str, Any]]:
+        return {
+            kind: _against(by_model[base], {item: g for item, g in some.items() if str(g.kind) == kind})
+            for kind in dict.fromkeys(str(grade.kind) for grade in some.values())
         }
-        for name, graded in by_model.items()
-        if name != base
-    }
+
+    models: dict[str, Any] = {}
+    for name, graded in by_model.items():
+        if name != base:
+            by_topic = {
+                topic: compared({item: g for item, g in graded.items() if topics.get(item) == topic})
+                for topic in sorted({topics[item] for item in graded if topics.get(item)})
+            }
+            untested = {
+                topic: {kind: pair | {"p": None} for kind, pair in kinds.items()}
+                for topic, kinds in by_topic.items()
+            }
+            models[name] = {"kinds": compared(graded), "topics": untested}
     tested = [pair for entry in models.values() for pair in entry["kinds"].values() if pair["p"] is not None]
     for pair, p in zip(tested, holm([pair["p"] for pair in tested]), strict=True):
         pair["p_holm"] = p
     return {"base": base, "models": models}
-
-
-def _by_topic(
-    grades: Mapping[str, GradeResult], topics: Mapping[str, str]
-) -> dict[str, dict[str, GradeResult]]:
-    found: dict[str, dict[str, GradeResult]] = {}
-    for item, grade in grades.items():
-        if topics.get(item):
-            found.setdefault(topics[item], {})[item] = grade
-    return dict(sorted(found.items()))
-
-
-def _by_kind(base: Mapping[str, GradeResult], other: Mapping[str, GradeResult]) -> dict[str, dict[str, Any]]:
-    kinds = dict.fromkeys(str(grade.kind) for grade in other.values())
-    return {
-        kind: _against(base, {item: grade for item, grade in other.items() if str(grade.kind) == kind})
-        for kind in kinds
-    }
 
 
 def _against(base: Mapping[str, GradeResult], other: Mapping[str, GradeResult]) -> dict[str, Any]:

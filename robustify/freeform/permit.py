@@ -12,7 +12,7 @@ import hmac
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from robustify.disclosure.coarse import FINEST, one_digit_up, plain_rate, rounded, withheld
 from robustify.errors import AuthorisationError, ItemError
@@ -96,18 +96,6 @@ def permitted(
         yield permit
 
 
-def require_adapter(name: str) -> NoReturn:
-    """Refuse `--restricted` for a set without an adapter.
-
-    Raises:
-        AuthorisationError: always.
-    """
-    raise AuthorisationError(
-        f"{name}: --restricted, but it is no set with an adapter of a restricted set; expected a config with "
-        "`adapter: NAME` (robustify adapter list; robustify adapter new): nothing was written"
-    )
-
-
 @contextlib.contextmanager
 def inside(access: Access | None, folder: Path) -> Iterator[Permit]:
     """A confined process for a restricted set, which may write into `folder`; of a public one the process as it is."""
@@ -120,20 +108,20 @@ def inside(access: Access | None, folder: Path) -> Iterator[Permit]:
 
 def _require_its_own(items: Sequence[FreeItem], access: Access) -> None:
     manifest, key = access.manifest, access.key.derived("ids")
-    other = sum(not _its_own(item, key, manifest.id, manifest.version) for item in items)
+
+    def own(item: FreeItem) -> bool:
+        try:
+            expected = item_id(key, manifest.id, manifest.version, item.question, item.options)
+        except ItemError:
+            return False
+        return hmac.compare_digest(expected.encode(), item.id.encode("utf-8", "surrogatepass"))
+
+    other = sum(not own(item) for item in items)
     if other:
         raise AuthorisationError(
             f"{manifest.id}: {other} of {len(items)} items do not have the ids of this set under the key {access.key_id}; "
             "expected the file of `robustify free prepare`, unchanged, and the key it was made with"
         )
-
-
-def _its_own(item: FreeItem, key: bytes, name: str, version: str) -> bool:
-    try:
-        expected = item_id(key, name, version, item.question, item.options)
-    except ItemError:
-        return False
-    return hmac.compare_digest(expected.encode(), item.id.encode("utf-8", "surrogatepass"))
 
 
 def _as_item(item: FreeItem) -> Item:
@@ -183,7 +171,18 @@ def few_rate(node: Mapping[str, Any], k: int) -> dict[str, Any]:
 def summary_to_show(summary: Mapping[str, Any], k: int) -> dict[str, Any]:
     """The summary of `report.summarise`, as far as it may be shown of a restricted set."""
     models = {name: _model(entry, k) for name, entry in summary["models"].items()}
-    calibration, against = summary["calibration"], summary["against_base"]
+    against = summary["against_base"]
+
+    def pairs(model: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+        # With one model's rate and the difference, the other's would be known.
+        hidden = {
+            kind
+            for kind in entry["kinds"]
+            for name in (model, against["base"])
+            if models[name]["kinds"].get(kind, {}).get("lower") is None
+        }
+        return {kind: _pair(pair, kind in hidden, k) for kind, pair in entry["kinds"].items()}
+
     return {
         "format": summary["format"],
         "restricted": True,
@@ -191,25 +190,14 @@ def summary_to_show(summary: Mapping[str, Any], k: int) -> dict[str, Any]:
         "n_items": cell(summary["n_items"], k),
         "models": models,
         "calibration": {
-            name: part if name == "status" or part is None else coarse(part, k)
-            for name, part in calibration.items()
+            name: part if name == "status" else part and coarse(part, k)
+            for name, part in summary["calibration"].items()
             if name in ("status", "verdicts", "nuggets")
         },
         "against_base": against
         and {
             "base": against["base"],
-            "models": {
-                name: {
-                    "kinds": {
-                        kind: _pair(
-                            pair, not all(_shown(models[m], kind) for m in (name, against["base"])), k
-                        )
-                        for kind, pair in entry["kinds"].items()
-                    },
-                    "topics": {},
-                }
-                for name, entry in against["models"].items()
-            },
+            "models": {n: {"kinds": pairs(n, e), "topics": {}} for n, e in against["models"].items()},
         },
     }
 
@@ -227,10 +215,6 @@ def _model(entry: Mapping[str, Any], k: int) -> dict[str, Any]:
         "templates": entry["templates"],
         "self_judging": cell(entry["self_judging"], k),
     }
-
-
-def _shown(model: Mapping[str, Any], kind: str) -> bool:
-    return kind in model["kinds"] and model["kinds"][kind]["lower"] is not None
 
 
 def _part(part: Mapping[str, Any], k: int) -> dict[str, Any]:
@@ -253,44 +237,33 @@ def _part(part: Mapping[str, Any], k: int) -> dict[str, Any]:
     }
 
 
-def _difference(node: Mapping[str, Any], hidden: bool, k: int) -> dict[str, Any]:
-    # With one model's rate and the difference, the other's would be known.
-    return withheld("a rate of one of them") if hidden else plain_rate(node, k)
-
-
 def _pair(entry: Mapping[str, Any], hidden: bool, k: int) -> dict[str, Any]:
     small = hidden or entry["n_both"] < k
     few = small or min(entry["gained"], entry["lost"]) < k
-    p = {
-        name: None if small or entry[name] is None else one_digit_up(entry[name]) for name in ("p", "p_holm")
-    }
+    difference = withheld("a rate of one of them") if hidden else plain_rate(entry["difference"], k)
     return {
         "n_both": cell(entry["n_both"], k),
-        "difference": _difference(entry["difference"], hidden, k),
+        "difference": difference,
         **{name: None if small else _step(entry[name]) for name in ("lower", "upper")},
         **{name: None if few else entry[name] for name in ("gained", "lost")},
-        **p,
+        **{
+            name: None if small or (p := entry[name]) is None else one_digit_up(p) for name in ("p", "p_holm")
+        },
     }
 
 
 def _agreement(part: Mapping[str, Any], k: int) -> dict[str, Any]:
-    """How far judge and people agree; the table of their words only where each of its cells is large enough."""
-    table: Sequence[Sequence[int]] = part["confusion"]
-    n, corrected = part["n"], part.get("corrected_rate")
-    whole = n >= k and all(n >= k for row in table for n in row)
-    counts = ("n_labelled", "n_without_judge", "n_judge_unread", "n_people_undecided")
-    rates = ("alpha", "sensitivity", "specificity")
+    """How far judge and people agree, without the table of their words."""
+    large = part["n"] >= k and all(n >= k for row in part["confusion"] for n in row)
+    corrected = part.get("corrected_rate")
     return {
-        "n": cell(n, k),
-        "labels": part["labels"],
+        "n": cell(part["n"], k),
         "doubt": part["doubt"],
-        "base_rates": coarse(part["base_rates"], k) if whole else {"first": {}, "second": {}},
+        "base_rates": {"first": {}},
         "raw": few_rate(part["raw"], k),
-        "kappa": plain_rate(part["kappa"], k) if whole else withheld(f"< {k} in a cell"),
-        "confusion": [list(row) for row in table] if whole else None,
-        **{name: cell(part[name], k) for name in counts if name in part},
-        **{name: _step(part.get(name)) if whole else None for name in rates},
-        "corrected_rate": few_rate(corrected, k) if whole and corrected else None,
+        "kappa": plain_rate(part["kappa"], k) if large else withheld(f"< {k} in a cell"),
+        "n_judge_unread": cell(part.get("n_judge_unread", 0), k),
+        "corrected_rate": few_rate(corrected, k) if large and corrected else None,
     }
 
 

@@ -49,16 +49,14 @@ def summarise(
         "format": FORMAT,
         "restricted": restricted,
         "n_items": len(items),
-        "models": {name: _model(rows, topics, seed, truncated_as_wrong) for name, rows in by_model.items()},
+        "models": {name: _model(rows, topics, truncated_as_wrong) for name, rows in by_model.items()},
         "calibration": calibrate(grades, labels, seed) if labels else {"status": UNCALIBRATED},
         "against_base": None if base is None else against_base(grades, base, topics),
     }
     return summary_to_show(summary, min_cell) if restricted else summary
 
 
-def _model(
-    grades: Sequence[GradeResult], topics: Mapping[str, str], seed: int, truncated_as_wrong: bool
-) -> dict[str, Any]:
+def _model(grades: Sequence[GradeResult], topics: Mapping[str, str], as_wrong: bool) -> dict[str, Any]:
     by_topic: dict[str, list[GradeResult]] = {}
     for grade in grades:
         if grade.item_id in topics:
@@ -67,18 +65,14 @@ def _model(
 
     def kinds(some: Sequence[GradeResult]) -> dict[str, Any]:
         return {
-            kind: aggregate(
-                [grade for grade in some if grade.kind == kind],
-                seed=seed,
-                truncated_as_wrong=truncated_as_wrong,
-            )
+            kind: aggregate([grade for grade in some if grade.kind == kind], truncated_as_wrong=as_wrong)
             for kind in dict.fromkeys(str(grade.kind) for grade in some)
         }
 
     return {
         "kinds": kinds(grades),
         "topics": {topic: kinds(some) for topic, some in sorted(by_topic.items())},
-        "all": aggregate(grades, seed=seed, truncated_as_wrong=truncated_as_wrong),
+        "all": aggregate(grades, truncated_as_wrong=as_wrong),
         "judges": sorted({trace.model for trace in traces}),
         "templates": sorted({trace.template_id for trace in traces}),
         "self_judging": sum("self_judging" in grade.flags for grade in grades),
@@ -87,15 +81,11 @@ def _model(
 
 def nugget_row(grade: GradeResult) -> dict[str, Any]:
     """The labels of one passage in the order of its nuggets (None: unread), and its nugget scores."""
-    scores = {name: score["value"] for name, score in (grade.nugget_scores or {}).items()}
-    labels = [nugget.label for nugget in grade.nuggets]
     return {
-        "id": grade.item_id,
-        "model": grade.model,
-        "labels": labels,
-        "scores": scores,
+        "id": grade.item_id, "model": grade.model, "labels": [nugget.label for nugget in grade.nuggets],
+        "scores": {name: score["value"] for name, score in (grade.nugget_scores or {}).items()},
         "error_type": grade.error_type,
-    }
+    }  # fmt: skip
 
 
 def unscored_in(grades: Sequence[GradeResult], *, truncated_as_wrong: bool = False) -> float:

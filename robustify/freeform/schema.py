@@ -1,11 +1,10 @@
 """The rows of free response: an item without options, a model's answer, a grade. Frozen, checked when made, JSON lines.
 
-Their repr shows ids alone. A grade of a restricted item has no text: `GradeResult.without_text` is what may be written,
-and counts and rounded rates are what may be printed.
+A grade of a restricted item is written without text; counts and rounded rates are what may be printed of it.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from string import ascii_uppercase
 from typing import Any, Literal, TypeVar, get_args
 
@@ -53,9 +52,6 @@ class Nugget(KeptHere):
             raise DataError(f"nugget {self.id}: {words} words; expected 1 to {LONGEST_NUGGET}")
         if self.importance not in ("vital", "okay"):
             raise DataError(f"nugget {self.id}: importance {self.importance!r}; expected vital or okay")
-
-    def __repr__(self) -> str:
-        return f"Nugget(id={self.id!r}, {self.importance})"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -106,9 +102,6 @@ class FreeItem(KeptHere):
         shown = zip(ascii_uppercase, self.options, strict=False) if self.options_shown else ()
         return "\n".join([self.question, *(f"({letter}) {option}" for letter, option in shown)])
 
-    def __repr__(self) -> str:
-        return f"FreeItem(id={self.id!r}, {self.kind})"
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AnswerRow(KeptHere):
@@ -124,9 +117,6 @@ class AnswerRow(KeptHere):
     reasoning: str = ""
     finish_reason: str | None = None
     error: str | None = None
-
-    def __repr__(self) -> str:
-        return f"AnswerRow(item_id={self.item_id!r}, model={self.model!r}, {len(self.text)} characters)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,26 +195,9 @@ class GradeResult(KeptHere):
                 " have one"
             )
 
-    def __repr__(self) -> str:
-        return f"GradeResult(item_id={self.item_id!r}, {self.status}, {self.score})"
-
-    def without_text(self) -> "GradeResult":
-        """The same grade with nothing of question, answer, reference or nugget in it."""
-        return replace(self, extracted=None, reference=None)
-
     def json(self) -> dict[str, Any]:
         """One line of a grades file."""
         return {"schema": SCHEMA, **asdict(self)}
-
-
-def item_json(item: FreeItem) -> dict[str, Any]:
-    """One line of a file of items."""
-    return asdict(item)
-
-
-def answer_json(row: AnswerRow) -> dict[str, Any]:
-    """One line of a file of answers."""
-    return asdict(row)
 
 
 def item_from(row: Mapping[str, Any]) -> FreeItem:

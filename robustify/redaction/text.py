@@ -13,9 +13,15 @@ REDACTED = "<text redacted>"
 
 
 class KeptHere:
-    """The base of frozen values that hold text: they are not pickled, and a copy of one is itself."""
+    """The base of frozen values that hold text: they are not pickled, and a copy of one is itself.
+
+    A dataclass of it with `repr=False` shows its name alone.
+    """
 
     __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({REDACTED})"
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise TypeError(f"{type(self).__name__} holds item text; it is never pickled")

@@ -6,7 +6,7 @@ import re
 import shlex
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from robustify.freeform.judge.judges import Call, Completion, HttpJudge
 from robustify.freeform.judge.prompting import Message
 from robustify.freeform.questions import convert_item
 from robustify.freeform.report import attached
-from robustify.freeform.schema import FreeItem, GradeResult, JudgeTrace, Status, item_json
+from robustify.freeform.schema import FreeItem, GradeResult, JudgeTrace, Status
 from robustify.item import Item
 from robustify.judge.free_response import _rates
 from robustify.run import Run, open_run, write_items
@@ -299,7 +299,7 @@ def test_the_report_has_a_free_column_with_bounds_and_says_uncalibrated(made: Pa
 
 
 def test_the_command_attaches_and_refuses_self_judging(finished: Run, tmp_path: Path) -> None:
-    items = write_lines(tmp_path / "free.jsonl", [item_json(item) for item in free_items()])
+    items = write_lines(tmp_path / "free.jsonl", [asdict(item) for item in free_items()])
     grades = write_lines(tmp_path / "grades.jsonl", [g.json() for g in graded()])
     own = write_lines(tmp_path / "own.jsonl", [g.json() for g in graded(judge="one")])
     rest = ("--items", items, "--run", finished.folder)

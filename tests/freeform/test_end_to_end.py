@@ -20,7 +20,7 @@ from robustify.freeform.judge.judges import recording, replaying
 from robustify.freeform.judge.prompting import Message
 from robustify.freeform.questions import Generation, convert_item, exclusions, generate
 from robustify.freeform.report import summarise
-from robustify.freeform.schema import FreeItem, answer_from, grade_from, item_json
+from robustify.freeform.schema import FreeItem, answer_from, grade_from
 from robustify.loaders import Source, load
 from robustify.report.free_page import markdown_page
 from tests.engines.test_vllm_engine import PYTHON, serving
@@ -101,7 +101,7 @@ def test_a_real_model_answers_and_is_graded_without_a_live_judge(tmp_path: Path)
 @pytest.mark.skipif(not PYTHON, reason="ROBUSTIFY_TEST_VLLM_PYTHON names no interpreter that has vLLM")
 def test_a_real_server_answers_and_judges_through_the_commands(tmp_path: Path) -> None:
     items, answers, grades = (tmp_path / f"{name}.jsonl" for name in ("items", "answers", "grades"))
-    write_rows(items, [item_json(item) for item in demo_items()])
+    write_rows(items, [asdict(item) for item in demo_items()])
 
     def run(*words: object) -> dict[str, Any]:
         told = CliRunner().invoke(

@@ -259,9 +259,9 @@ def test_passages_are_labelled_scored_and_reported_in_one_command(
 def test_a_format_that_a_template_has_not_names_the_option(tmp_path: Path, judge: tuple[str, ...]) -> None:
     rows, out = write_lines(tmp_path / "rows.jsonl", [ROW]), tmp_path / "out"
     found = run(
-        "nuggets", rows, *judge, "--template", "legacy@1.0", "--format-type", "xml", "-o", out, fails=2
+        "nuggets", rows, *judge, "--template", "legacy@1.0", "--format-type", "csv", "-o", out, fails=2
     )
-    assert "--format-type xml: template nugget/legacy@1.0 has markdown" in str(found.exception)
+    assert "--format-type csv: template nugget/legacy@1.0 has markdown" in str(found.exception)
     with pytest.raises(click.UsageError, match="needs a judge"):
         run("nuggets", rows, "-o", out)
 
@@ -338,10 +338,10 @@ def test_items_are_asked_with_their_options_where_that_is_wanted(tmp_path: Path)
 
 def test_a_prompt_is_shown_with_a_case_in_it_and_a_reply_is_read_step_by_step(tmp_path: Path) -> None:
     shown = run(
-        "templates", "show", "nugget/optimized", "--example", "--format-type", "xml", "--few-shot", 1
+        "templates", "show", "nugget/optimized", "--example", "--format-type", "markdown", "--few-shot", 1
     ).stdout
     assert shown.count("=== assistant") == 1
-    assert "<labels><label id=" in shown
+    assert "=== assistant\n* " in shown
     assert "{{" not in shown
     for template in get_store():
         assert "{%" not in run("templates", "show", template.id, "--example").stdout

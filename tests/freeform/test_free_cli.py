@@ -170,7 +170,6 @@ BAD = [
     ("grade", ["ANSWERS", "--items", "ITEMS", "-o", "OUT", "--mode", "judge"], 2),
     ("grade", ["ANSWERS", "--items", "ITEMS", "-o", "OUT", "--rel-tol", "-1"], 2),
     ("grade", ["ANSWERS", "--items", "ITEMS", "-o", "OUT", "--votes", "2"], 2),
-    ("grade", ["ANSWERS", "--items", "ITEMS", "-o", "OUT", "--grader", "absent"], 2),
     ("grade", ["ITEMS", "--items", "ITEMS", "-o", "OUT"], 3),
     ("report", ["ANSWERS", "--items", "ITEMS"], 3),
 ]

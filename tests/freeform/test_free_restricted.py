@@ -29,7 +29,6 @@ from robustify.freeform.schema import (
     answer_from,
     grade_from,
     item_from,
-    item_json,
 )
 from robustify.item import Item
 from robustify.report.free_page import markdown_page
@@ -164,7 +163,7 @@ BLANK = {"model": "m", "text": "one", "template_id": "t", "template_sha256": "x"
 
 @pytest.mark.parametrize("label", [None, "false", 0, "true", 1])
 def test_a_label_is_read_and_never_supposed(label: object) -> None:
-    item = item_json(FreeItem("a", "Why?", "short_text", "so"))
+    item = asdict(FreeItem("a", "Why?", "short_text", "so"))
     grade = GradeResult("a", "m", "short_text", "g", "scored", 1.0, "correct", "r").json()
     for row, read in ((item, item_from), (grade, grade_from)):
         row["restricted"] = label

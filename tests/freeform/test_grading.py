@@ -4,7 +4,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from robustify.freeform.judge.conversation import Judging, Shot
 from robustify.freeform.judge.judges import JudgeCallError
 from robustify.freeform.questions import Generation, convert_item, generate, prompt_of
 from robustify.freeform.report import unscored_in
-from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult, Nugget
+from robustify.freeform.schema import AnswerRow, FreeItem, Nugget
 from robustify.loaders import Source, load
 from tests.freeform.scripted import ScriptedJudge
 
@@ -218,24 +217,6 @@ def test_nothing_of_a_restricted_set_is_written_without_its_key(tmp_path: Path) 
     rows = answers(tmp_path, items, seal=b"k" * 32)
     with pytest.raises(AuthorisationError):
         grade_answers(items, rows, Grading(), tmp_path / "g.jsonl")
-
-
-def test_a_plug_in_grades_when_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def mine(item: FreeItem, answer: str, judge: object) -> GradeResult:
-        return GradeResult("", "", "short_text", "mine/1", "scored", 1.0, "correct", "mine")
-
-    def broken() -> None:
-        raise RuntimeError
-
-    entries = [SimpleNamespace(name="mine", load=lambda: mine), SimpleNamespace(name="bad", load=broken)]
-    monkeypatch.setattr("robustify.freeform.grade.graders.entry_points", lambda group: entries)
-    found = grade_answers(ITEMS, answers(tmp_path), Grading(grader="mine"), tmp_path / "g.jsonl")
-    assert {g.grader for g in found} == {"mine/1"}
-    assert [g.item_id for g in found] == ["n", "s", "e"]
-    with pytest.raises(UsageError, match="RuntimeError"):
-        grade_answers(ITEMS, [], Grading(grader="bad"), tmp_path / "g.jsonl")
-    with pytest.raises(UsageError, match="installed are bad, mine"):
-        grade_answers(ITEMS, [], Grading(grader="other"), tmp_path / "g.jsonl")
 
 
 REAL = [

@@ -137,7 +137,7 @@ MISUSE: list[dict[str, Any]] = [
     {"batch_size": 0},
     {"score": "most"},
     {"format_type": "toml"},
-    {"template": "nugget/legacy@1.0", "format_type": "xml"},
+    {"template": "nugget/legacy@1.0", "format_type": "csv"},
     {"how": Judging(votes=2)},
 ]
 

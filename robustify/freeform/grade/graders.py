@@ -12,14 +12,12 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import partial
-from importlib.metadata import entry_points
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Literal, get_args
 
 from robustify.errors import AuthorisationError, DataError, UsageError
-from robustify.freeform.answer_text import shown_answer
+from robustify.freeform.answer_text import Finding, shown_answer
 from robustify.freeform.grade.choice import find_choice, find_explanation
 from robustify.freeform.grade.nuggets import NUGGETS, blank_nuggets, grade_nuggets
 from robustify.freeform.grade.numeric import NumericRule, Percent, find_numeric, rivals_of, written
@@ -27,13 +25,12 @@ from robustify.freeform.jsonl import appending, read_jsonl, write_rows
 from robustify.freeform.judge.conversation import Judging, judged_reply, tolerance_percent
 from robustify.freeform.judge.judges import Judge
 from robustify.freeform.judge.prompting import sealed_digest
+from robustify.freeform.judge.store import PromptTemplate
 from robustify.freeform.judge.verdicts import scale_of
 from robustify.freeform.schema import AnswerRow, FreeItem, GradedKind, GradeResult, Kind, grade_from
 
 Mode = Literal["deterministic", "auto", "judge", "both"]
-Plugin = Callable[[FreeItem, str, Judge | None], GradeResult]
-"""A grader of another package: an item, an answer and the judge in; a grade out."""
-GRADERS: Mapping[str, str] = {
+GRADERS: Mapping[GradedKind, str] = {
     "numeric": "numeric/2", "short_text": "choice/2", "explanation": "explanation/2", "nuggets": NUGGETS,
 }  # fmt: skip
 """Graders with their versions, as written in a grade."""
@@ -44,7 +41,7 @@ _CLOSED = ("truncated", "reference_error", "grader_error")
 
 @dataclass(frozen=True, slots=True)
 class Grading:
-    """The rules of grading. `grader` names a plug-in that grades everything instead of the built-in graders.
+    """The rules of grading.
 
     `scale` and `format_type` None: those of the template.
     `rel_tol` 5 % is the first draft's default; 1 % is advised for new sets.
@@ -62,16 +59,17 @@ class Grading:
     format_type: str | None = None
     batch_size: int = 10
     nugget_score: str = "vital"
-    grader: str | None = None
     judging: Judging = field(default_factory=Judging)
     seal: bytes | None = field(default=None, repr=False)
     """The subkey for the digests of a restricted set's text."""
 
-    def templates(self) -> dict[str, str]:
-        """The id and digest of every template that may be used."""
-        store = self.judging.store
-        names = (self.mcq_template, self.numeric_template, self.explanation_template, self.nugget_template)
-        return {template.id: template.sha256 for template in map(store.get, names)}
+    def template(self, kind: GradedKind) -> PromptTemplate:
+        """The template by which a judge grades this kind."""
+        names = {
+            "short_text": self.mcq_template, "numeric": self.numeric_template,
+            "explanation": self.explanation_template, "nuggets": self.nugget_template,
+        }  # fmt: skip
+        return self.judging.store.get(names[kind])
 
     def check(self, judge: Judge | None) -> None:
         """Refuse a mode that there is not, or that needs a judge where there is none.
@@ -85,14 +83,8 @@ class Grading:
             raise UsageError(f"mode {self.mode}: no judge is given; expected one (--judge)")
 
 
-def grade_answer(
-    item: FreeItem,
-    row: AnswerRow,
-    rules: Grading,
-    judge: Judge | None = None,
-    plugin: Plugin | None = None,
-) -> GradeResult:
-    """Grade one answer by the grader of its item's kind, or by a plug-in.
+def grade_answer(item: FreeItem, row: AnswerRow, rules: Grading, judge: Judge | None = None) -> GradeResult:
+    """Grade one answer by the grader of its item's kind.
 
     Raises:
         UsageError: a tolerance, scale, `percent` or mode that is none; a mode that needs a judge where there is none.
@@ -102,8 +94,6 @@ def grade_answer(
         # To count an answer that was cut off only where it is already right would raise every rate.
         reason = row.error or "cut_off"
         return GradeResult(item.id, row.model, item.kind, GRADERS[item.kind], "truncated", None, None, reason)
-    if plugin is not None:
-        return replace(plugin(item, row.text, judge), item_id=item.id, model=row.model)
     if item.nuggets:
         if judge is None or rules.mode == "deterministic":
             return replace(
@@ -113,54 +103,10 @@ def grade_answer(
             item, row.text, judge, template=rules.nugget_template, format_type=rules.format_type,
             batch_size=rules.batch_size, score=rules.nugget_score, how=rules.judging, model=row.model,
         )  # fmt: skip
-    match item.kind:
-        case "numeric":
-            return _numeric(item, row, rules, judge)
-        case "short_text":
-            return _short_text(item, row, rules, judge)
-        case "explanation":
-            scale_of(rules.scale or "binary")
-            found = find_explanation(row.text, item.reference).graded(
-                "explanation", GRADERS["explanation"], item.reference, item.id, row.model
-            )
-            words = {"reference": item.reference}
-            return _with_judge(found, item, row, rules, judge, rules.explanation_template, words)
-
-
-def _numeric(item: FreeItem, row: AnswerRow, rules: Grading, judge: Judge | None) -> GradeResult:
-    # The other options are wrong values that are known: an answer that is nearer to one is wrong.
-    others = [option for i, option in enumerate(item.options) if i != item.correct]
-    rel, absolute = written(rules.rel_tol), written(rules.abs_tol)
-    rule = NumericRule(rel, absolute, item.unit, rules.percent, rivals_of(item.reference, others))
-    finding = find_numeric(row.text, item.reference, rule, item.question)
-    found = finding.graded("numeric", GRADERS["numeric"], item.reference, item.id, row.model)
-    words = {
-        "reference": f"{item.reference} {item.unit}" if item.unit else item.reference,
-        "tolerance_percent": tolerance_percent(rel),
-    }
-    found = replace(found, tolerance={"rel": str(rel), "abs": str(absolute)})
-    return _with_judge(found, item, row, rules, judge, rules.numeric_template, words)
-
-
-def _short_text(item: FreeItem, row: AnswerRow, rules: Grading, judge: Judge | None) -> GradeResult:
-    options, correct = ((item.reference,), 0) if item.correct is None else (item.options, item.correct)
-    finding = find_choice(row.text, options, correct, item.aliases, item.question, item.options_shown)
-    found = finding.graded("short_text", GRADERS["short_text"], options[correct], item.id, row.model)
-    letter = f"({ascii_uppercase[correct]}) " if item.options_shown else ""
-    words = {"reference": letter + " / ".join([options[correct], *item.aliases])}
-    return _with_judge(found, item, row, rules, judge, rules.mcq_template, words)
-
-
-def _with_judge(
-    found: GradeResult,
-    item: FreeItem,
-    row: AnswerRow,
-    rules: Grading,
-    judge: Judge | None,
-    template: str,
-    words: Mapping[str, str],
-) -> GradeResult:
-    """A grade by the rules, and the judge's where the mode asks for it."""
+    finding, words = _by_rules(item, row.text, rules)
+    found = finding.graded(item.kind, GRADERS[item.kind], item.reference, item.id, row.model)
+    if item.kind == "numeric":
+        found = replace(found, tolerance={"rel": str(rules.rel_tol), "abs": str(rules.abs_tol)})
     if judge is None or rules.mode == "deterministic" or found.status in _CLOSED or found.reason == "empty":
         return found
     undecided = found.status == "needs_judge"
@@ -169,7 +115,7 @@ def _with_judge(
     variables = {"question": item.asked, "answer": shown_answer(row.text), **words}
     blank = replace(found, status="needs_judge", score=None, verdict=None, det_verdict=found.verdict)
     scale = rules.scale if item.kind == "explanation" else None
-    word = judged_reply(blank, judge, template, variables, rules.judging, scale)
+    word = judged_reply(blank, judge, rules.template(item.kind), variables, rules.judging, scale)
     if rules.mode == "both" and not undecided:
         differs = word.score is not None and word.score != found.score
         flags = (*word.flags, "judge_disagrees") if differs else word.flags
@@ -177,12 +123,33 @@ def _with_judge(
     return word
 
 
+def _by_rules(item: FreeItem, text: str, rules: Grading) -> tuple[Finding, dict[str, str]]:
+    """What the rules find, and what a judge is told of the reference."""
+    match item.kind:
+        case "numeric":
+            # The other options are wrong values that are known: an answer that is nearer to one is wrong.
+            others = [option for i, option in enumerate(item.options) if i != item.correct]
+            rel, rivals = written(rules.rel_tol), rivals_of(item.reference, others)
+            rule = NumericRule(rel, written(rules.abs_tol), item.unit, rules.percent, rivals)
+            with_unit = f"{item.reference} {item.unit}" if item.unit else item.reference
+            words = {"reference": with_unit, "tolerance_percent": tolerance_percent(rel)}
+            return find_numeric(text, item.reference, rule, item.question), words
+        case "short_text":
+            options, right = ((item.reference,), 0) if item.correct is None else (item.options, item.correct)
+            letter = f"({ascii_uppercase[right]}) " if item.options_shown else ""
+            words = {"reference": letter + " / ".join([options[right], *item.aliases])}
+            shown = item.options_shown
+            return find_choice(text, options, right, item.aliases, item.question, shown), words
+        case "explanation":
+            scale_of(rules.scale or "binary")
+            return find_explanation(text, item.reference), {"reference": item.reference}
+
+
 def graded_as(item: FreeItem) -> GradedKind:
     """The kind under which answers to an item are graded."""
     return "nuggets" if item.nuggets else item.kind
 
 
-GRADERS_GROUP = "robustify.graders"
 PASSING = ("timeout", "api_error", "rate_limited")
 """Temporary faults of a call: such a grade is made again by the next run."""
 
@@ -199,7 +166,7 @@ def grade_answers(
 
     Raises:
         DataError: answers to items that are not there, or two answers of one model to one item and prompt.
-        UsageError: a mode that needs a judge where there is none, or an unknown plug-in.
+        UsageError: a mode that needs a judge where there is none.
         ModelError: the judge can never be asked.
         AuthorisationError: restricted items, and no subkey for their digests.
     """
@@ -207,7 +174,6 @@ def grade_answers(
     by_id = {item.id: item for item in items}
     rows = list(answers)
     _check(rows, by_id)
-    plugin = _plugin(rules.grader) if rules.grader else None
     earlier = read_jsonl(path, grade_from) if path.is_file() else []
     known = {g.key: g for g in earlier if g.error_type not in PASSING}
     about = _about(rules, judge)
@@ -222,7 +188,7 @@ def grade_answers(
             item = by_id[row.item_id]
             key = _kept(_key(item, row, about), "key", item, rules)
             if key not in known:
-                known[key] = _stored(grade_answer(item, row, rules, judge, plugin), key, item, row, rules)
+                known[key] = _stored(grade_answer(item, row, rules, judge), key, item, row, rules)
                 append(known[key].json())
             out.append(known[key])
             progress(1)
@@ -234,19 +200,25 @@ def grade_answers(
 
 def _stored(grade: GradeResult, key: str, item: FreeItem, row: AnswerRow, rules: Grading) -> GradeResult:
     """A grade as it is written: with its key, and without text where the item is restricted."""
-    kept = partial(_kept, item=item, rules=rules)
-    attempts = tuple(
-        replace(
-            a, key=kept(a.key, "call"), prompt_sha256=kept(a.prompt_sha256, "prompt"),
-            reply_sha256=kept(a.reply_sha256, "reply"),
-        )
-        for a in (grade.judge.attempts if grade.judge else ())
+
+    def kept(digest: str, what: str) -> str:
+        return _kept(digest, what, item, rules)
+
+    judge = grade.judge and replace(
+        grade.judge,
+        attempts=tuple(
+            replace(
+                a, key=kept(a.key, "call"), prompt_sha256=kept(a.prompt_sha256, "prompt"),
+                reply_sha256=kept(a.reply_sha256, "reply"),
+            )
+            for a in grade.judge.attempts
+        ),
     )  # fmt: skip
     named = replace(
         grade, key=key, answer_sha256=kept(answer_digest(row), "answer"), group=item.group, restricted=item.restricted,
-        adapter=item.adapter, judge=grade.judge and replace(grade.judge, attempts=attempts),
+        adapter=item.adapter, judge=judge,
     )  # fmt: skip
-    return named.without_text() if item.restricted else named
+    return replace(named, extracted=None, reference=None) if item.restricted else named
 
 
 def _kept(digest: str, what: str, item: FreeItem, rules: Grading) -> str:
@@ -255,8 +227,8 @@ def _kept(digest: str, what: str, item: FreeItem, rules: Grading) -> str:
 
 
 def _check(rows: Sequence[AnswerRow], by_id: Mapping[str, FreeItem]) -> None:
-    faults = [f"answer to {row.item_id}: no such item; expected the file of items it was made from"
-              for row in rows if row.item_id not in by_id]  # fmt: skip
+    absent = "no such item; expected the file of items it was made from"
+    faults = [f"answer to {row.item_id}: {absent}" for row in rows if row.item_id not in by_id]
     counts = Counter((row.item_id, row.model, row.prompt_sha256) for row in rows)
     faults += [
         f"answer to {item}: given twice by {model}; expected one a prompt"
@@ -270,10 +242,11 @@ def _check(rows: Sequence[AnswerRow], by_id: Mapping[str, FreeItem]) -> None:
 def _about(rules: Grading, judge: Judge | None) -> str:
     """Everything beside item and answer that a grade depends on."""
     fixed = {f.name: getattr(rules, f.name) for f in fields(rules) if f.name not in ("judging", "seal")}
+    templates = {t.id: t.sha256 for t in map(rules.template, GRADERS)}
     how = {f.name: getattr(rules.judging, f.name) for f in fields(rules.judging) if f.name != "store"}
     how["shots"] = [asdict(shot) for shot in rules.judging.shots]
     asked = judge.name if judge is not None and rules.mode != "deterministic" else None
-    return json.dumps([fixed, how, rules.templates(), asked, dict(GRADERS)], sort_keys=True)
+    return json.dumps([fixed, how, templates, asked, dict(GRADERS)], sort_keys=True)
 
 
 def _key(item: FreeItem, row: AnswerRow, about: str) -> str:
@@ -289,24 +262,6 @@ def answer_digest(row: AnswerRow) -> str:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _plugin(name: str) -> Plugin:
-    """A grader of another package, by the name of its entry point.
-
-    Raises:
-        UsageError: there is none, or it cannot be loaded.
-    """
-    found = [entry for entry in entry_points(group=GRADERS_GROUP) if entry.name == name]
-    known = sorted(entry.name for entry in entry_points(group=GRADERS_GROUP))
-    if not found:
-        raise UsageError(f"grader {name!r}: no such plug-in; installed are {', '.join(known) or 'none'}")
-    try:
-        loaded: Plugin = found[0].load()
-    # Other people's code may raise anything; the user asked for it by name, so it is not skipped.
-    except Exception as error:
-        raise UsageError(f"grader {name!r}: cannot be loaded ({type(error).__name__})") from None
-    return loaded
 
 
 def refuse_twice_graded(grades: Sequence[GradeResult]) -> None:

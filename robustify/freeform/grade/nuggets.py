@@ -88,7 +88,13 @@ def grade_nuggets(
     votes = tuple(None if any(asked.error_types) else "read" for asked in cast)
     attempts = tuple(attempt for asked in cast for attempt in asked.attempts)
     trace = JudgeTrace(judge.name, chosen.id, chosen.sha256, attempts, votes, None, judge.name == model)
-    return _scored(_majority(nuggets, cast), trace, score, item.id, model)
+    graded = []
+    for place, nugget in enumerate(nuggets):
+        label, error = cast[0].labels[place], cast[0].error_types[place]
+        if len(cast) > 1:
+            label, _, error = majority_vote([asked.labels[place] for asked in cast])
+        graded.append(NuggetGrade(nugget.id, nugget.importance, label, error, nugget.reviewed))
+    return _scored(tuple(graded), trace, score, item.id, model)
 
 
 def _check(
@@ -109,9 +115,17 @@ def _check(
             f"--format-type {format_type}: template {template.id} has {', '.join(template.formats) or 'no labels'};"
             " expected one of these, or adaptive (leave it out for the template's own)"
         )
-    folded = [normalize_tokens(nugget.text) for nugget in nuggets]
-    ids = [nugget.id for nugget in nuggets]
-    if len(set(folded)) < len(folded) or len(set(ids)) < len(ids):
+    require_distinct(nuggets)
+
+
+def require_distinct(nuggets: Sequence[Nugget]) -> None:
+    """Refuse nuggets with the same words or id.
+
+    Raises:
+        DataError: there are two such.
+    """
+    folded = {normalize_tokens(nugget.text) for nugget in nuggets}
+    if min(len(folded), len({nugget.id for nugget in nuggets})) < len(nuggets):
         raise DataError(f"{len(nuggets)} nuggets with repeated words or ids; expected each fact once")
 
 
@@ -121,19 +135,6 @@ def blank_nuggets(item: FreeItem, model: str) -> GradeResult:
     return GradeResult(
         item.id, model, "nuggets", NUGGETS, "grader_error", None, None, "nugget_unread", nuggets=blank
     )
-
-
-def _majority(nuggets: Sequence[Nugget], cast: Sequence[AskedLabels]) -> tuple[NuggetGrade, ...]:
-    """One label a nugget: the majority of the votes that were requested."""
-    graded = []
-    for place, nugget in enumerate(nuggets):
-        if len(cast) == 1:
-            label, error = cast[0].labels[place], cast[0].error_types[place]
-        else:
-            vote = majority_vote([asked.labels[place] for asked in cast])
-            label, error = vote.verdict, vote.error_type
-        graded.append(NuggetGrade(nugget.id, nugget.importance, label, error, nugget.reviewed))
-    return tuple(graded)
 
 
 def _scored(

@@ -208,12 +208,7 @@ def _fault_line(error: ErrorType) -> str:
     }.get(error, "Your reply could not be read.")
 
 
-_LIST = {
-    "markdown": "the Markdown list",
-    "yaml": "the YAML list",
-    "csv": "the line",
-    "xml": "the `labels` element",
-}
+_LIST = {"markdown": "the Markdown list", "csv": "the line"}
 
 
 def _retry_line(error: ErrorType, count: int, missing: Sequence[int], expected: int, written: str) -> str:

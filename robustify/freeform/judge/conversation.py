@@ -25,7 +25,7 @@ from robustify.freeform.judge.asking import ask_votes
 from robustify.freeform.judge.judges import Call, Completion, Judge
 from robustify.freeform.judge.prompting import Message, rendered
 from robustify.freeform.judge.store import PromptTemplate, TemplateStore, get_store
-from robustify.freeform.judge.verdicts import LABEL_SETS, VERDICT3, Reading, parse_score, parse_verdict
+from robustify.freeform.judge.verdicts import VERDICT3, Reading, parse_score, parse_verdict
 from robustify.freeform.schema import FreeItem, GradeResult, JudgeTrace, Status
 from robustify.redaction.text import KeptHere
 
@@ -45,9 +45,6 @@ class Shot(KeptHere):
     reasoning: str = ""
     nuggets: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
-
-    def __repr__(self) -> str:
-        return f"Shot({self.verdict or len(self.labels)})"
 
 
 def read_shots(family: str, name: str) -> list[Shot]:
@@ -181,17 +178,9 @@ def _reply(template: PromptTemplate, shot: Shot, format_type: str) -> str:
     if template.reads != "labels":
         key, value = ("verdict", shot.verdict) if template.reads == "verdict" else ("score", shot.score)
         return json.dumps({"reasoning": shot.reasoning, key: value}, ensure_ascii=False)
-    match format_type:
-        case "markdown" | "yaml":
-            mark = "*" if format_type == "markdown" else "-"
-            return "\n".join(f"{mark} {label}" for label in shot.labels)
-        case "csv":
-            return ", ".join(shot.labels)
-        case "xml":
-            each = [f'<label id="{i}">{label}</label>' for i, label in enumerate(shot.labels, start=1)]
-            return f"<labels>{''.join(each)}</labels>"
-        case _:
-            return json.dumps(list(shot.labels))
+    if format_type == "markdown":
+        return "\n".join(f"* {label}" for label in shot.labels)
+    return ", ".join(shot.labels) if format_type == "csv" else json.dumps(list(shot.labels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +229,7 @@ class Judging:
 def judged_reply(
     result: GradeResult,
     judge: Judge,
-    template_id: str,
+    template: PromptTemplate,
     variables: Mapping[str, object],
     how: Judging,
     scale: str | None = None,
@@ -251,7 +240,6 @@ def judged_reply(
         UsageError: a template that reads neither a score nor a verdict.
         ModelError: the judge can never be asked.
     """
-    template = how.store.get(template_id)
     if template.reads not in ("score", "verdict"):
         raise UsageError(
             f"template {template.id}: reads {template.reads}; expected one that reads a score or a verdict"
@@ -261,8 +249,7 @@ def judged_reply(
 
     def read(reply: Completion) -> Reading[str]:
         if template.reads == "verdict":
-            labels = LABEL_SETS[template.label_set or "verdict3"]
-            return parse_verdict(reply.text, label_set=labels, finish_reason=reply.finish_reason)
+            return parse_verdict(reply.text, finish_reason=reply.finish_reason)
         score = parse_score(reply.text, scale=on, finish_reason=reply.finish_reason)
         return Reading(None if score.value is None else f"{score.value:g}", score.error_type)
 

@@ -41,9 +41,6 @@ class Completion(KeptHere):
     usage: Mapping[str, int] = field(default_factory=dict)
     model: str = ""
 
-    def __repr__(self) -> str:
-        return f"Completion({len(self.text)} characters, {self.finish_reason})"
-
     @property
     def sha256(self) -> str:
         """The digest of its text."""

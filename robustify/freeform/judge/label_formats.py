@@ -1,24 +1,22 @@
-"""Structures of a reply that may be the labels: JSON and what models write for it, XML elements, lists, lines.
+"""Structures of a reply that may be the labels: JSON and what models write for it, Markdown lists, lines.
 
 A structure is a candidate if one of its entries is a known label; a JSON span also if it has exactly as many short
 strings as there are nuggets. A list keeps its order or its numbers. An item of a list is a label alone, a label before
-a separator and a remark, or a label after one; two different labels in one item are none. An array or element list
-that was cut off keeps the entries that are whole. No XML parser is run: a reply with a document type, a declaration or
-an entity other than the five of XML has no XML candidate.
+a separator and a remark, or a label after one; two different labels in one item are none. An array that was cut off
+keeps the entries that are whole.
 """
 
-import html
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from robustify.freeform.answer_text import last_match
-from robustify.freeform.judge.spans import MOST_SPANS, Bare, Pairs, Reader, Scan, Undecodable
+from robustify.freeform.judge.spans import MOST_SPANS, Pairs, Reader, Scan, Undecodable
 from robustify.freeform.judge.verdicts import LONGEST, LabelSet
 
-Format = Literal["json", "xml", "yaml", "markdown", "csv"]
-FORMATS: tuple[Format, ...] = ("json", "xml", "yaml", "markdown", "csv")
+Format = Literal["json", "markdown", "csv"]
+FORMATS: tuple[Format, ...] = ("json", "markdown", "csv")
 """In the order in which a tie between two structures at one place is broken."""
 Entry = tuple[int | None, Any]
 """One entry of a list: the number that it carries, and what may be its label."""
@@ -74,10 +72,7 @@ def json_candidates(text: str, scan: Scan, expected: int, labels: LabelSet) -> I
 
 
 def _plausible(entries: list[Entry], expected: int) -> bool:
-    return len(entries) == expected and all(
-        isinstance(value, str) and not isinstance(value, Bare) and len(value) <= LONGEST
-        for _, value in entries
-    )
+    return len(entries) == expected and all(isinstance(v, str) and len(v) <= LONGEST for _, v in entries)
 
 
 def _entries(value: Any) -> list[Entry]:
@@ -142,42 +137,10 @@ def _cut_off(text: str, scan: Scan, labels: LabelSet) -> Candidate | None:
     return None
 
 
-_ELEMENT = r"<label(?:\s+(?:id|k|index|n)\s{0,9}=\s{0,9}[\"']?([^\"'<>]{0,20})[\"']?)?\s{0,9}>([^<>]{0,200})</label\s{0,9}>"
-_EACH = re.compile(_ELEMENT, re.IGNORECASE)
-_RUN = re.compile(
-    rf"(?P<open><labels(?:\s[^<>]*)?>\s*)?(?:{_ELEMENT}\s*)+(?P<close></labels\s{{0,9}}>)?", re.IGNORECASE
-)
-_DECLARES = re.compile(r"<!(?:DOCTYPE|ENTITY|\[)", re.IGNORECASE)
-_FOREIGN_ENTITY = re.compile(r"&(?!(?:amp|lt|gt|quot|apos);)")
-_CUT_ELEMENT = re.compile(r"(?:<[^<>]{0,60}>?[^<>]{0,60}(?:<[^<>]{0,20})?)?\s{0,99}")
-
-
-def xml_candidates(text: str, labels: LabelSet) -> Iterator[Candidate]:
-    """Every run of `<label>` elements: inside `<labels>`, bare, or cut off."""
-    if "<" not in text or _DECLARES.search(text):
-        return
-    for run in list(_RUN.finditer(text))[-MOST_SPANS:]:
-        entries = _EACH.findall(run[0])
-        if any(_FOREIGN_ENTITY.search(written) for _, written in entries):
-            continue
-        read = tuple(labels.read(html.unescape(written)) for _, written in entries)
-        indices = numbered([index_of(number) for number, _ in entries])
-        whole = bool(run["open"] and run["close"])
-        if whole or (any(read) and not run["open"]):
-            yield Candidate(run.start(), run.start() + len(run[0].rstrip()), "xml", read, indices)
-        elif any(read) and _CUT_ELEMENT.fullmatch(text, run.end()):
-            yield Candidate(run.start(), len(text), "xml", read, indices, truncated=True)
-
-
 LONGEST_LINE = 1000
-_MARKED = re.compile(r"\s*(?P<mark>[-*+\u2022])\s+(?P<item>\S.*)")
-_NUMBERED = re.compile(
-    r"\s*[*_`]*(?:(?:nugget|item|n)\s*#?\s*)?(?P<number>\d{1,4})[*_`]*\s{0,3}(?:[.):]|\s[-\u2013\u2014])[*_`]*\s+"
-    r"(?P<item>\S.*)",
-    re.IGNORECASE,
-)
-_INNER_NUMBER = re.compile(
-    r"[*_`]*(?:nugget|item)\s*#?\s*(\d{1,4})[*_`]*\s*[.):]\s*[*_`]*\s*(?=\S)|(\d{1,4})[.):]\s+(?=\S)",
+_ITEM = re.compile(
+    r"\s*(?P<mark>[-*+\u2022]\s+)?(?:[*_`]*(?:(?:nugget|item|n)\s*#?\s*)?(?P<number>\d{1,4})[*_`]*\s{0,3}"
+    r"(?:[.):]|\s[-\u2013\u2014])[*_`]*\s+)?(?P<item>\S.*)",
     re.IGNORECASE,
 )
 _FIRST_SEPARATOR = re.compile(r":\s|:$|\s[-\u2013\u2014]+\s|\s*(?:->|=>|\u2192|\u21d2)\s*|\s*\(")
@@ -187,7 +150,6 @@ _INTRO = re.compile(
 )
 _NOT_A_REMARK = {"none", "no", "false", "0", "n/a", "na", "not"}
 _NO_ITEM = "#"
-_WRITTEN: dict[str, Format] = {"-": "yaml", "=": "csv"}
 
 
 def line_candidates(text: str, labels: LabelSet) -> Iterator[Candidate]:
@@ -215,7 +177,9 @@ def _blocks(lines: Sequence[tuple[int, str]], labels: LabelSet) -> Iterator[Cand
         if read and (found != kind or blanks > 1):
             # Labels on lines of their own are a list that no template asks for; one alone is a line of one label.
             if any(read) and (kind != "=" or len(read) == 1):
-                yield Candidate(start, end, _WRITTEN.get(kind, "markdown"), tuple(read), numbered(indices))
+                yield Candidate(
+                    start, end, "csv" if kind == "=" else "markdown", tuple(read), numbered(indices)
+                )
             read, indices = [], []
         blanks = 0
         if not found:
@@ -233,21 +197,12 @@ def _item(line: str, labels: LabelSet) -> tuple[str, str | None, int | None]:
         return "", None, None
     # What cannot hold a label is not read: a reply may have a hundred thousand lines.
     hinted = labels.hint.search(line) is not None
-    if (marked := _MARKED.match(line)) is not None:
-        item, index = _inner_number(marked["item"])
-        kind = "-" if marked["mark"] == "-" else "*"
-        return kind, item_label(item, labels) if hinted else None, index
-    if (found := _NUMBERED.match(line)) is not None:
-        return "1", item_label(found["item"], labels) if hinted else None, int(found["number"])
+    found = _ITEM.match(line)
+    if found is not None and (found["mark"] or found["number"]):
+        label = item_label(found["item"], labels) if hinted else None
+        return "*" if found["mark"] else "1", label, int(found["number"]) if found["number"] else None
     whole = labels.read(line) if hinted else None
     return ("=", whole, None) if whole else ("", None, None)
-
-
-def _inner_number(item: str) -> tuple[str, int | None]:
-    found = _INNER_NUMBER.match(item)
-    if found is None:
-        return item, None
-    return item[found.end() :], int(found[1] or found[2])
 
 
 def item_label(item: str, labels: LabelSet) -> str | None:

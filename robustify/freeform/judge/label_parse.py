@@ -14,13 +14,12 @@ from robustify.freeform.judge.label_formats import (
     Candidate,
     json_candidates,
     line_candidates,
-    xml_candidates,
 )
 from robustify.freeform.judge.spans import inline, prose, readable, spans
 from robustify.freeform.judge.verdicts import SUPPORT3, LabelSet
 from robustify.freeform.schema import ErrorType
 
-FORMAT_TYPES = ("json", "markdown", "csv", "yaml", "xml", "adaptive")
+FORMAT_TYPES = (*FORMATS, "adaptive")
 
 
 class LabelParse(NamedTuple):
@@ -78,18 +77,14 @@ def parse_labels_multi_format(
 def structures(text: str, expected: int, format_type: str, label_set: LabelSet) -> list[Candidate]:
     """Every structure of a readable text that may be the labels, in the wanted format; the last one is the answer."""
     return sorted(
-        (c for c in _candidates(text, expected, label_set) if _wanted(c, format_type)),
+        (c for c in _candidates(text, expected, label_set) if format_type in ("adaptive", c.format)),
         key=lambda c: (c.end, -FORMATS.index(c.format), -c.start),
     )
 
 
-def _wanted(candidate: Candidate, format_type: str) -> bool:
-    return format_type in ("adaptive", candidate.format)
-
-
 def _candidates(text: str, expected: int, labels: LabelSet) -> list[Candidate]:
     """All structures; one that lies within or across a larger one is part of that."""
-    found = [*json_candidates(text, spans(text), expected, labels), *xml_candidates(text, labels)]
+    found = list(json_candidates(text, spans(text), expected, labels))
     taken = sorted((c.start, c.end) for c in found)
     out, i = list(found), 0
     for candidate in sorted(line_candidates(text, labels), key=lambda c: c.start):
@@ -103,19 +98,16 @@ def _candidates(text: str, expected: int, labels: LabelSet) -> list[Candidate]:
 def contradicted(text: str, found: Sequence[Candidate], expected: int) -> bool:
     """Whether an earlier structure of the right length contradicts the last one, which is not on its own at the end."""
     last = found[-1]
-    others = [c for c in found[:-1] if len(c.labels) == expected and _differs(c, last)]
-    if not others:
-        return False
-    if inline(text, last.start, last.end) and any(not inline(text, c.start, c.end) for c in others):
-        return True
-    if not prose(text[last.end :]):
-        return False
     right = [c for c in found if len(c.labels) == expected]
-    return any(_differs(a, right[0]) for a in right[1:])
-
-
-def _differs(a: Candidate, b: Candidate) -> bool:
-    return (a.labels, a.indices) != (b.labels, b.indices)
+    said = [(c.labels, c.indices) for c in right]
+    others = [c for c in right if (c.labels, c.indices) != (last.labels, last.indices)]
+    if (
+        others
+        and inline(text, last.start, last.end)
+        and not all(inline(text, c.start, c.end) for c in others)
+    ):
+        return True
+    return bool(others) and prose(text[last.end :]) and any(one != said[0] for one in said)
 
 
 def _places(indices: Sequence[int | None], numbers: Sequence[int]) -> tuple[int | None, ...] | None:

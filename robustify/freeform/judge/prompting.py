@@ -36,9 +36,6 @@ class Message(KeptHere):
     role: str
     content: str
 
-    def __repr__(self) -> str:
-        return f"Message({self.role}, {len(self.content)} characters)"
-
     def json(self) -> dict[str, str]:
         """As chat interfaces take it."""
         return {"role": self.role, "content": self.content}

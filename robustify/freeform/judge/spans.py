@@ -112,7 +112,6 @@ MOST_LENIENT = 100_000
 """Characters a reply may have tried in spellings that are not JSON."""
 _CURLY = str.maketrans({"\u201c": '"', "\u201d": '"', "\u201e": '"', "\u2018": "'", "\u2019": "'"})
 _TRAILING_COMMA = re.compile(r",(\s*[\]}])")
-_WORD = re.compile(r"[^\W\d][\w -]{0,40}")
 
 
 class Pairs(tuple[tuple[str, Any], ...]):
@@ -123,12 +122,6 @@ class Pairs(tuple[tuple[str, Any], ...]):
     def all(self, key: str) -> list[Any]:
         """Every value that was given for a key."""
         return [value for name, value in self if name == key]
-
-
-class Bare(str):
-    """A word of a list that was written without quotes."""
-
-    __slots__ = ()
 
 
 class Undecodable(Exception):
@@ -144,8 +137,8 @@ class Reader:
         self._text = text
         self._left = MOST_LENIENT
 
-    def read(self, span: Span, *, bare: bool = True) -> Any:
-        """The value of a span; `bare` also reads `[one, two]` as a list of words.
+    def read(self, span: Span) -> Any:
+        """The value of a span.
 
         Raises:
             Undecodable: it is none.
@@ -153,10 +146,8 @@ class Reader:
         if span.depth > DEEPEST:
             raise Undecodable
         written = self._text[span.start : span.end]
-        try:
-            return json.loads(written, object_pairs_hook=_pairs, strict=False)
-        except (ValueError, RecursionError):
-            pass
+        if (value := _decoded(written)) is not None:
+            return value
         self._left -= len(written)
         if self._left < 0:
             raise Undecodable
@@ -165,21 +156,19 @@ class Reader:
             value = _lenient(spelling)
             if value is not None:
                 return value
-        words = [word.strip() for word in straight[1:-1].split(",")]
-        if bare and straight[0] == "[" and words and all(_WORD.fullmatch(word) for word in words):
-            return [Bare(word) for word in words]
         raise Undecodable
 
 
-def _pairs(pairs: list[tuple[str, Any]]) -> Pairs:
-    return Pairs(pairs)
+def _decoded(written: str) -> Any:
+    try:
+        return json.loads(written, object_pairs_hook=Pairs, strict=False)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _lenient(written: str) -> Any:
-    try:
-        return json.loads(written, object_pairs_hook=_pairs, strict=False)
-    except (ValueError, RecursionError):
-        pass
+    if (value := _decoded(written)) is not None:
+        return value
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

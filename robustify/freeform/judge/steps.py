@@ -9,7 +9,7 @@ from robustify.freeform.answer_text import split_reasoning
 from robustify.freeform.judge.label_parse import contradicted, parse_labels_multi_format, structures
 from robustify.freeform.judge.spans import readable, spans
 from robustify.freeform.judge.store import PromptTemplate
-from robustify.freeform.judge.verdicts import LABEL_SETS, objects_with, parse_score, parse_verdict
+from robustify.freeform.judge.verdicts import LABEL_SETS, Reading, objects_with, parse_score, parse_verdict
 
 Step = dict[str, Any]
 
@@ -39,33 +39,24 @@ def reading_steps(
     if template.reads != "labels":
         key = "verdict" if template.reads == "verdict" else "score"
         for span, pairs in objects_with(text, spans(text), key):
-            steps.append(
-                {"step": "object", "from": span.start, "to": span.end, key + "s": len(pairs.all(key))}
-            )
-        labels = LABEL_SETS[template.label_set or "verdict3"]
-        read = (
-            parse_verdict(reply, label_set=labels)
-            if key == "verdict"
-            else parse_score(reply, scale=template.scale or "binary")
+            found = {"from": span.start, "to": span.end, key + "s": len(pairs.all(key))}
+            steps.append({"step": "object", **found})
+        read: Reading[Any] = (
+            parse_verdict(reply) if key == "verdict" else parse_score(reply, scale=template.scale or "binary")
         )
         return [*steps, {"step": "result", key: read.value, "error_type": read.error_type}]
     written, labels = format_type or template.own_format, LABEL_SETS[template.label_set or "support3"]
-    found = structures(text, expected or 1, written, labels)
-    n = expected or (len(found[-1].labels) if found else 1)
+    places = structures(text, expected or 1, written, labels)
+    n = expected or (len(places[-1].labels) if places else 1)
     steps += [
         {
             "step": "structure", "format": place.format, "from": place.start, "to": place.end,
             "labels": list(place.labels), "numbers": place.indices and list(place.indices), "cut_off": place.truncated,
         }
-        for place in found
+        for place in places
     ]  # fmt: skip
-    if found:
-        steps.append({"step": "last", "contradicted": contradicted(text, found, n)})
+    if places:
+        steps.append({"step": "last", "contradicted": contradicted(text, places, n)})
     parsed = parse_labels_multi_format(reply, n, format_type=written, label_set=labels)
-    result = {
-        "nuggets": n,
-        "labels": parsed.labels,
-        "format_used": parsed.format_used,
-        "error_type": parsed.error_type,
-    }
-    return [*steps, {"step": "result", **result}]
+    result = {"step": "result", "nuggets": n, "labels": parsed.labels, "format_used": parsed.format_used}
+    return [*steps, result | {"error_type": parsed.error_type}]

@@ -1,16 +1,14 @@
-"""The templates: a built-in pack, folders that the user names, and packs of other packages.
+"""The templates: a built-in pack, and folders that the user names.
 
-A released template is immutable: it is refused unless its bytes have the sha256 of its manifest. A pack's ids begin with
-its name, so that none can replace a built-in one. A broken pack is reported by name and skipped, unless one of its
-templates was asked for.
+A released template is immutable: it is refused unless its bytes have the sha256 of its manifest. The ids of a folder
+begin with its name, so that none can replace a built-in one.
 """
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +20,6 @@ from robustify.errors import DataError, UsageError
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-ENTRY_POINTS = "robustify.templates"
 _ID = re.compile(r"(?:[a-z][a-z0-9_-]*:)?[a-z][a-z0-9_]*/[a-z][a-z0-9_]*@\d{1,3}\.\d{1,3}")
 _LISTS = ("files", "variables", "optional", "formats")
 _NEEDED = ("id", "files", "sha256", "variables", "reads", "changelog")
@@ -88,12 +85,10 @@ class PromptTemplate:
 class TemplateStore:
     """Templates by id. A name without a version is its newest version."""
 
-    __slots__ = ("_templates", "broken")
+    __slots__ = ("_templates",)
 
-    def __init__(self, templates: Sequence[PromptTemplate], broken: Mapping[str, str] | None = None) -> None:
+    def __init__(self, templates: Iterable[PromptTemplate]) -> None:
         self._templates = {t.id: t for t in templates}
-        self.broken = dict(broken or {})
-        """Packs that could not be read, and why."""
 
     def __iter__(self) -> Iterator[PromptTemplate]:
         return iter(sorted(self._templates.values(), key=lambda t: (t.name, t.version)))
@@ -102,7 +97,7 @@ class TemplateStore:
         """The template of this id; a name alone means its newest version.
 
         Raises:
-            UsageError: there is none, or its pack is broken.
+            UsageError: there is none.
             DataError: its files are not those that were released.
         """
         found = self._templates.get(template_id)
@@ -110,25 +105,19 @@ class TemplateStore:
             versions = [t for t in self._templates.values() if t.name == template_id]
             found = max(versions, key=lambda t: t.version, default=None)
         if found is None:
-            raise UsageError(self._unknown(template_id))
+            known = ", ".join(sorted({t.name for t in self._templates.values()}))
+            raise UsageError(
+                f"template {template_id!r}: unknown; expected one of {known}, with or without @VERSION"
+            )
         if found.found_sha256() != found.sha256:
             raise DataError(
                 f"template {found.id}: its files are not those that were released; restore them, or give it a new version"
             )
         return found
 
-    def _unknown(self, template_id: str) -> str:
-        pack = template_id.partition(":")[0]
-        if pack in self.broken:
-            return f"template {template_id!r}: pack {pack} cannot be read ({self.broken[pack]})"
-        known = sorted({t.name for t in self._templates.values()})
-        return (
-            f"template {template_id!r}: unknown; expected one of {', '.join(known)}, with or without @VERSION"
-        )
-
     def verify(self) -> list[str]:
         """What is wrong with the released templates, one line each; empty where nothing is."""
-        faults = [f"pack {name}: {why}" for name, why in sorted(self.broken.items())]
+        faults = []
         for template in self:
             try:
                 found = template.found_sha256()
@@ -140,7 +129,7 @@ class TemplateStore:
         return faults
 
 
-def digest(contents: "Iterator[str] | Sequence[str]") -> str:
+def digest(contents: Iterable[str]) -> str:
     """The sha256 of texts in their order."""
     return hashlib.sha256("\0".join(contents).encode()).hexdigest()
 
@@ -163,7 +152,7 @@ def pack_text(root: "Traversable", name: str) -> str:
 
 
 def get_store(extra_dirs: Sequence[Path] = ()) -> TemplateStore:
-    """The built-in templates, those of installed packs, and those of these folders.
+    """The built-in templates, and those of these folders.
 
     Raises:
         DataError: a folder that was named and cannot be read.
@@ -173,32 +162,8 @@ def get_store(extra_dirs: Sequence[Path] = ()) -> TemplateStore:
 
 @cache
 def _store(extra_dirs: tuple[Path, ...]) -> TemplateStore:
-    templates = list(_built_in())
-    broken: dict[str, str] = {}
-    for entry in entry_points(group=ENTRY_POINTS):
-        found = _plugged_in(entry)
-        if isinstance(found, str):
-            broken[entry.name] = found
-        else:
-            templates += found
-    for folder in extra_dirs:
-        templates += read_pack(folder, f"{folder.name}:")
-    return TemplateStore(templates, broken)
-
-
-def _plugged_in(entry: EntryPoint) -> list[PromptTemplate] | str:
-    """The templates of an installed pack, or why it cannot be read."""
-    try:
-        pack = entry.load()
-        return read_pack(pack.root, f"{pack.name}:")
-    # A pack is other people's code: whatever it raises, the templates of others must stay usable.
-    except Exception as error:
-        return type(error).__name__
-
-
-@cache
-def _built_in() -> tuple[PromptTemplate, ...]:
-    return tuple(read_pack(files("robustify.freeform") / "templates", ""))
+    own = [template for folder in extra_dirs for template in read_pack(folder, f"{folder.name}:")]
+    return TemplateStore([*read_pack(files("robustify.freeform") / "templates", ""), *own])
 
 
 def read_pack(root: "Traversable", prefix: str) -> list[PromptTemplate]:

@@ -232,7 +232,7 @@ def objects_with(text: str, scan: Scan, key: str) -> Iterator[tuple[Span, Pairs]
     named = [span for span in scan.closed[-MOST_SPANS:] if key in text[span.start : span.end]]
     for span in named:
         try:
-            value = reader.read(span, bare=False)
+            value = reader.read(span)
         except Undecodable:
             value = _mended(text[span.start : span.end], key, alone=len(named) == 1)
         for element in value if type(value) is list else [value]:
