@@ -17,7 +17,7 @@ OUT = "private/run"
 
 def listed() -> str:
     with _environment({"ROBUSTIFY_ADAPTERS": ""}):
-        return f"```text\n$ robustify adapter list\n{_said(['adapter', 'list'])}```\n"
+        return f"```text\n$ robustify adapter list\n{said(['adapter', 'list'])}```\n"
 
 
 def template() -> str:
@@ -55,7 +55,7 @@ def refusals() -> str:
             os.environ.pop(name)
         for fact, mend in mends:
             lines += [
-                f"$ robustify mock.yaml -o private\n{_said(['mock.yaml', '-o', 'private'])}",
+                f"$ robustify mock.yaml -o private\n{said(['mock.yaml', '-o', 'private'])}",
                 f"({fact})",
             ]
             mend()
@@ -71,8 +71,8 @@ def session() -> str:
             ["validate", "mock.yaml"],
             ["heuristics", "mock.yaml"],
         )
-        said = [f"$ robustify {' '.join(args)}\n{_said(args)}" for args in asked]
-    return "```text\n" + "\n".join(said) + "```\n"
+        printed = [f"$ robustify {' '.join(args)}\n{said(args)}" for args in asked]
+    return "```text\n" + "\n".join(printed) + "```\n"
 
 
 @contextmanager
@@ -98,7 +98,7 @@ def _environment(there: dict[str, str]) -> Iterator[None]:
         yield
 
 
-def _said(args: Sequence[str]) -> str:
+def said(args: Sequence[str]) -> str:
     from robustify.cli import cli
 
     done = CliRunner().invoke(cli, list(args), standalone_mode=False)

@@ -18,6 +18,7 @@ from tools.docs import gate as docs_gate
 from tools.docs import leak as docs_leak
 from tools.docs import release as docs_release
 from tools.docs import sources as docs_sources
+from tools.docs import tutorial as docs_tutorial
 from tools.docs import validity as docs_validity
 from tools.docs.bench import (
     bench_growth,
@@ -168,6 +169,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     **docs_adapters.BLOCKS,
     **docs_release.BLOCKS,
     **docs_leak.BLOCKS,
+    **docs_tutorial.BLOCKS,
     "gate-rules": docs_gate.gate_rules,
     "bench-gate": docs_gate.bench_gate,
 }
