@@ -20,16 +20,12 @@ from robustify.item import Item
 from robustify.judge.accuracy import Parts
 from robustify.judge.accuracy import heuristic_gap as judge_heuristic_gap
 from robustify.judge.accuracy import random_removal as judge_random_removal
-from robustify.judge.audit.fresh import FreshProbe
-from robustify.judge.audit.residual import residual as judge_residual
 from robustify.judge.cloze import ClozeSettings
 from robustify.judge.guardrails import Limits, certificate
 from robustify.judge.judgement import Facts, Judgement, Rules, judge
 from robustify.judge.sensitivity import jaccard
 from robustify.report.reasons import certificate_sentence, screen_sentence
-from robustify.screen.item_index import item_index
 from robustify.screen.screen_rules import ScreenRules
-from robustify.screen.votes import cast_votes
 from robustify.summary.reason import Sentence
 from robustify.summary.result import Guardrail, Residual, Summary
 from tests.support.fake_answers import WORDS, Bench, bench, items_of, rows, text_rows
@@ -38,9 +34,6 @@ from tests.support.trees import in_trees, plain
 
 heuristic_gap = in_trees(judge_heuristic_gap)
 random_removal = in_trees(judge_random_removal)
-
-residual = in_trees(judge_residual)
-
 LETTER = unanimous(voters=("v0", "v1"))
 TEXT = unanimous(mode="text", voters=("v0", "v1"))
 NAMES = {
@@ -216,17 +209,6 @@ def test_what_the_screen_s_voters_did_is_told(judgement: Judgement) -> None:
     assert tree(judgement, "permutation", "by_model", "v0", "orders") >= 2
 
 
-@pytest.mark.slow
-def test_the_same_answers_give_the_same_judgement(
-    gamed: tuple[Bench, list[Item], Answers], judgement: Judgement
-) -> None:
-    _, items, answers = gamed
-    again = judge(answers, facts(items), Rules(LETTER, under_test=("v1",)), items)
-    assert again.summary.screen == judgement.summary.screen
-    assert again.summary.residual == judgement.summary.residual
-    assert again.summary.random_removal == judgement.summary.random_removal
-
-
 VIEWS = ("heuristic", "probe", "choices_only", "choices_only_text", "full", "cloze")
 
 
@@ -353,77 +335,6 @@ def test_cloze_settings_decide_what_cloze_counts(gamed: tuple[Bench, list[Item],
     assert tree(strict, "accuracy", "v0", "full", "all", "n") == 240
 
 
-# The residual audit
-
-
-def audited(
-    b: Bench, voters: tuple[str, ...], items: list[Item] | None = None, margin: float = 0.05
-) -> dict[str, Any]:
-    rules = unanimous(voters=voters)
-    table = Answers.of(rows(b, rotations=False, bias=0.0))
-    held = item_index(table, b.ids)
-    votes = cast_votes(table, rules, held)
-    return residual(table, held, votes, rules, FreshProbe(items, ProbeSettings()), margin)
-
-
-def test_on_a_clean_benchmark_agreeing_auditors_raise_no_alarm_and_their_luck_is_exact() -> None:
-    """Voters that share their picks score far below 1/k on what they kept: their own luck says so."""
-    alarms, over = 0, []
-    for seed in range(60):
-        found = audited(bench(250, 3, agree=0.8, seed=seed), ("v0", "v1"))
-        alarms += found["verdict"] == "not certified"
-        auditor = found["non_voters"]["v2"]
-        assert auditor["chance"] < 0.2 < found["chance"]
-        over.append(auditor["value"] - auditor["chance"])
-    assert alarms <= 5
-    assert abs(np.mean(over)) < 3 * np.std(over) / np.sqrt(60)
-
-
-def test_a_held_out_model_that_sees_what_the_voters_miss_refuses_the_certificate() -> None:
-    b = bench(400, 3, agree=0.5, seed=3)
-    sees = np.random.default_rng(0).random(400) < 0.3
-    picks = b.picks.copy()
-    picks[:, 2] = np.where(sees, b.key, picks[:, 2])
-    found = audited(replace(b, picks=picks), ("v0", "v1"))
-    assert found["verdict"] == "not certified"
-    assert found["reasons"][0]["auditor"] == "v2"
-
-
-def test_a_shortcut_hidden_by_selection_is_found_below_one_in_k() -> None:
-    """The auditor is right less often than 1/k, and still more often than its agreement with the filter
-    allows.
-    """
-    b = bench(1500, 3, agree=0.9, seed=4)
-    sees = np.random.default_rng(1).random(1500) < 0.08
-    picks = b.picks.copy()
-    picks[:, 2] = np.where(sees, b.key, picks[:, 2])
-    found = audited(replace(b, picks=picks), ("v0", "v1"))
-    auditor = found["non_voters"]["v2"]
-    assert auditor["value"] < found["chance"]
-    assert auditor["value"] > auditor["chance"]
-    assert found["verdict"] == "not certified"
-
-
-def test_on_a_large_clean_benchmark_an_outsider_finds_nothing() -> None:
-    b = bench(3000, 3, agree=0.0, seed=5)
-    assert audited(b, ("v0", "v1"))["reasons"] == [{"code": "no_kind_tried"}], "without text: see test_audit"
-    alone = audited(replace(b, picks=b.picks[:, :2]), ("v0", "v1"))
-    assert alone["verdict"] == "inconclusive"
-    assert alone["reasons"][0]["code"] == "no_independent_auditor"
-
-
-@pytest.mark.slow
-def test_the_fresh_probe_finds_the_cue_that_the_voters_did_not_see() -> None:
-    b = bench(300, 2, s=0.4, agree=0.2, seed=6)
-    blind = bench(300, 2, s=0.0, agree=0.2, seed=7)
-    items = items_of(b, cue=True)
-    unseen = replace(b, picks=blind.picks)
-    found = audited(unseen, ("v0", "v1"), items)
-    assert found["probe"]["value"] > 0.4
-    assert found["verdict"] == "not certified"
-    assert found["reasons"][0]["auditor"] == "probe"
-
-
 @pytest.mark.slow
 def test_a_probe_that_voted_is_no_outsider(gamed: tuple[Bench, list[Item], Answers]) -> None:
     _, items, answers = gamed
@@ -432,15 +343,6 @@ def test_a_probe_that_voted_is_no_outsider(gamed: tuple[Bench, list[Item], Answe
     assert tree(found, "residual", "probe_voted")
     assert {"code": "probe_voted"} in tree(found, "residual", "reasons")
     assert tree(found, "screen", "voters", "probe", "kind") == "probe"
-
-
-def test_one_voter_has_nobody_to_be_left_out_for() -> None:
-    assert audited(bench(80, 1, seed=8), ("v0",))["leave_one_out"] == {}
-
-
-def test_nothing_kept_is_nothing_certified() -> None:
-    found = audited(bench(60, 2, s=1.0, seed=9), ("v0", "v1"))
-    assert (found["verdict"], found["chance"]) == ("inconclusive", None)
 
 
 # The certificate
@@ -695,16 +597,3 @@ def test_any_small_table_is_judged_and_split(seed: int, n: int, holes: int) -> N
     splits = tree(found, "splits")
     assert splits["shortcut"] + splits["robust"] + splits["undecided"] == n
     json.dumps(found.summary.tree(), allow_nan=False)
-
-
-def test_the_cloze_picks_that_move_with_the_order_are_counted() -> None:
-    moved = [
-        answer("a", "cloze", "m", order, "qa-v1", 0, scores, n_chars=(1, 1))
-        for order, scores in (((0, 1), (-1.0, -2.0)), ((1, 0), (-2.0, -1.0)))
-    ]
-    still = [
-        answer("b", "cloze", "m", order, "qa-v1", 0, (-1.0, -2.0), n_chars=(1, 1))
-        for order in ((0, 1), (1, 0))
-    ]
-    found = judge(Answers.of([*moved, *still]), Facts("x"), Rules(unanimous()))
-    assert tree(found, "permutation", "cloze_invariance") == {"n_changed": 1, "n": 2}

@@ -203,6 +203,26 @@ def test_planted_shortcuts_that_no_voter_sees_are_told_whoever_of_the_outsiders_
     assert nobody["verdict"] != "not certified"
 
 
+def test_on_clean_sets_agreeing_auditors_raise_no_alarm_and_their_own_chance_is_exact() -> None:
+    """Voters that share their picks score far below 1/k on what they kept: their own chance says so."""
+    found = [audited(bench(250, 3, agree=0.8, seed=seed)) for seed in range(60)]
+    assert sum(f["verdict"] == "not certified" for f in found) <= 5
+    assert all(f["non_voters"]["v2"]["chance"] < 0.2 < f["chance"] for f in found)
+    over = [f["non_voters"]["v2"]["value"] - f["non_voters"]["v2"]["chance"] for f in found]
+    assert abs(np.mean(over)) < 3 * np.std(over) / np.sqrt(60)
+
+
+def test_a_shortcut_hidden_by_selection_is_found_below_one_in_k() -> None:
+    """Right less often than 1/k, and still more often than its agreement with the filter allows."""
+    b = bench(1500, 3, agree=0.9, seed=4)
+    sees = np.random.default_rng(1).random(1500) < 0.08
+    picks = np.column_stack([b.picks[:, :2], np.where(sees, b.key, b.picks[:, 2])])
+    found = audited(replace(b, picks=picks))
+    auditor = found["non_voters"]["v2"]
+    assert auditor["chance"] < auditor["value"] < found["chance"]
+    assert found["verdict"] == "not certified"
+
+
 def test_a_copy_of_the_filter_proves_nothing() -> None:
     """One voter, and its twin held out: never right on what was kept, so far below any bar. It looked nowhere."""
     b = bench(2000, 1, s=0.4, seed=8)
