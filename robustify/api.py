@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from robustify import config as configs
 from robustify import pipeline
 from robustify.cli.data import loaded, names_config
-from robustify.cli.options import chosen, watcher
+from robustify.cli.options import given_options, watcher
 from robustify.cli.start import config_of
 from robustify.errors import AuthorisationError, DataError, RobustifyError, UsageError
 from robustify.export.writing import optional_package
@@ -170,7 +170,9 @@ def audit(
         UsageError: a wrong config or setting, items without `public`, a restricted set without a private folder (`out`).
         RobustifyError: as each step says.
     """
-    rule = chosen(screen__criterion=criterion, screen__mode=mode, asking__mode=mode, limit=limit, name=name)
+    rule = given_options(
+        screen__criterion=criterion, screen__mode=mode, asking__mode=mode, limit=limit, name=name
+    )
     with tempfile.TemporaryDirectory(prefix="robustify-") as place:
         path = _path(data, Path(place))
         if not public and not names_config(path):
@@ -217,7 +219,7 @@ def judge(
         UsageError, DataError: as `robustify judge`.
     """
     found = run.run if isinstance(run, Audit) else open_run(Path(run))
-    rule = chosen(screen__criterion=criterion, screen__mode=mode, screen__rotation=rotation)
+    rule = given_options(screen__criterion=criterion, screen__mode=mode, screen__rotation=rotation)
     return _in(out, lambda to: pipeline.rejudge(found, rule, to))
 
 
@@ -264,7 +266,7 @@ def import_logs(
     """
     paths = [parse_log_path(str(log)) for log in logs]
     options = LogOptions(view=view, columns=columns or {})
-    rule, items = chosen(screen__criterion=criterion), [] if data is None else [Path(data)]
+    rule, items = given_options(screen__criterion=criterion), [] if data is None else [Path(data)]
     return _in(
         out,
         lambda to: from_logs.import_logs(paths, to, data=items, options=options, name=name, overrides=rule),

@@ -36,7 +36,7 @@ from robustify.redaction import firewall
 from robustify.restricted import adapters
 from robustify.screen.screen_rules import ScreenRules
 from robustify.settings_files import MOST_YAML, faults, read_yaml
-from robustify.settings_files import find as find
+from robustify.settings_files import find_config as find_config
 from robustify.settings_files import shipped as shipped
 
 MOST_EXTENDED = 32
@@ -230,7 +230,7 @@ def _parent(name: str, path: Path) -> Path:
     for folder in (path.parent, shipped()):
         if (folder / name).is_file():
             return folder / name
-    return find(name)
+    return find_config(name)
 
 
 def _anchor(tree: dict[str, Any], path: Path) -> None:

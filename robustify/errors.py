@@ -84,3 +84,8 @@ class GuardrailError(RobustifyError):
     """A guardrail said no. The results are on disk all the same."""
 
     exit_code = 7
+
+
+def counted(n: int, one: str) -> str:
+    """`1 item`, `1,200 items`."""
+    return f"{n:,} {one}{'s' * (n != 1)}"

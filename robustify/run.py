@@ -79,7 +79,7 @@ class Run:
         """All items of a public run, in the order in which they were asked; None where it holds no text."""
         if not self.holds_text:
             return None
-        items = [item for name in SPLIT_FILES for item in read_items(self.folder / name)]
+        items = [item for name in SPLIT_FILES for item in split_items(self.folder / name)]
         place = {item: i for i, item in enumerate(self.answers.items)}
         return tuple(sorted(items, key=lambda item: place.get(item.id, len(place))))
 
@@ -316,7 +316,7 @@ def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     write_texts(path, (encode(row) + "\n" for row in rows))
 
 
-def read_items(path: Path) -> Iterator[Item]:
+def split_items(path: Path) -> Iterator[Item]:
     """The items of a split file of a run; a file that is not there holds none."""
     if not path.is_file():
         return

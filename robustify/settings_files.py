@@ -36,7 +36,7 @@ def is_config(name: str) -> bool:
     return not os.path.exists(name) and f"{name}.yaml" in _known()
 
 
-def find(name: str) -> Path:
+def find_config(name: str) -> Path:
     """The config file of this name: a path, or the name of a config that ships with the package.
 
     Raises:

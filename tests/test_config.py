@@ -168,10 +168,10 @@ def test_a_model_gets_its_name_from_where_it_lies(tmp_path: Path) -> None:
 
 def test_a_mistyped_config_suggests_a_shipped_one(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"did you mean demo_benign\.yaml"):
-        configs.find("demo_bening.yaml")
+        configs.find_config("demo_bening.yaml")
     with pytest.raises(UsageError, match="is a folder"):
-        configs.find(str(tmp_path))
-    assert configs.find("demo_benign").name == "demo_benign.yaml"
+        configs.find_config(str(tmp_path))
+    assert configs.find_config("demo_benign").name == "demo_benign.yaml"
 
 
 def test_models_of_the_command_line_replace_the_config_s(tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ def test_a_model_at_a_server_is_named_with_its_address(tmp_path: Path) -> None:
 def test_linear_probes_follow_the_models_of_the_command_line(
     models: list[str], heads: tuple[str, ...]
 ) -> None:
-    demo = configs.load(configs.find("demo_benign.yaml"))
+    demo = configs.load(configs.find_config("demo_benign.yaml"))
     chosen = configs.with_models(demo, models)
     assert chosen.heads.models == heads
     assert configs.with_models(demo, []) == demo

@@ -56,7 +56,7 @@ def test_every_config_loads(path: Path) -> None:
 @pytest.mark.usefixtures("nowhere")
 @pytest.mark.parametrize("name", SETS)
 def test_a_set_of_the_field_is_screened_by_the_three_voters_of_d4_beside_an_older_model(name: str) -> None:
-    config = configs.load(configs.find(name))
+    config = configs.load(configs.find_config(name))
     assert config.sensitivity == "public"
     assert config.voters == ("llama-3.3-70b", "llama-4-scout", "olmo-2-32b")
     assert [m.name for m in config.models if m.role == "under_test"] == ["llama-2-70b"]
@@ -71,7 +71,7 @@ def test_small_models_take_the_voters_place(name: str, tmp_path: Path) -> None:
     config = configs.load(tmp_path / "mine.yaml")
     assert config.voters == ("smollm2-135m", "gemma3-270m")
     assert config.screen.mode == "text"
-    assert config.data == configs.load(configs.find(name)).data
+    assert config.data == configs.load(configs.find_config(name)).data
 
 
 @pytest.mark.parametrize("path", FRAGMENTS, ids=lambda path: path.stem)
@@ -91,14 +91,14 @@ def test_each_model_of_the_trio_has_family_size_and_cut_off_on_its_line() -> Non
 def test_where_the_models_lie_is_needed_by_nothing_that_asks_no_model(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert configs.load(configs.find("arc_easy")).models[0].reference.startswith("$ROBUSTIFY_MODELS/")
+    assert configs.load(configs.find_config("arc_easy")).models[0].reference.startswith("$ROBUSTIFY_MODELS/")
     monkeypatch.setenv("ROBUSTIFY_MODELS", "here")
-    assert configs.load(configs.find("arc_easy")).models[0].reference == "here/Llama-3.3-70B-Instruct"
+    assert configs.load(configs.find_config("arc_easy")).models[0].reference == "here/Llama-3.3-70B-Instruct"
 
 
 @pytest.mark.usefixtures("nowhere")
 def test_mmlu_s_groups_are_parts_of_all_57_subjects() -> None:
-    files = {name: {source.path for source in configs.load(configs.find(name)).data} for name in MMLU}
+    files = {name: {source.path for source in configs.load(configs.find_config(name)).data} for name in MMLU}
     assert {name: len(paths) for name, paths in files.items()} == MMLU
     assert all(paths <= files["mmlu"] for paths in files.values())
 

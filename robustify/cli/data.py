@@ -117,7 +117,7 @@ def loaded(
 
     if columns:
         raise UsageError("--map: is for a file of items; expected `fields` in the config")
-    settings = configs.load(configs.find(data))
+    settings = configs.load(configs.find_config(data))
     if skip_bad:
         settings = configs.skipping_bad(settings)
     writer = writer_for(settings, folder)
@@ -234,7 +234,7 @@ def _asking(data: str) -> "Asking":
         return Asking()
     from robustify import config as configs
 
-    settings = configs.load(configs.find(data))
+    settings = configs.load(configs.find_config(data))
     if settings.sensitivity != "public":
         _refuse_text(settings.name, "--explain shows the text")
     return settings.asking
@@ -319,7 +319,7 @@ def rules_alone(data: str, columns: tuple[str, ...], skip_bad: bool, items_: boo
         robustify heuristics items.jsonl --items
     """
     from robustify.baselines.heuristics import found_by, table
-    from robustify.cli.described import above, item_lines, plain_lines, rule_lines
+    from robustify.cli.described import is_above, item_lines, plain_lines, rule_lines
 
     if names_config(data):
         bench, writer = loaded(data, skip_bad, columns=columns)
@@ -334,7 +334,7 @@ def rules_alone(data: str, columns: tuple[str, ...], skip_bad: bool, items_: boo
         _refuse_text(bench.name, "--items names items")
     lines = plain_lines(scores) if restricted else rule_lines(scores)
     if items_:
-        starred = [name for name, rate in scores["heuristics"].items() if above(rate)]
+        starred = [name for name, rate in scores["heuristics"].items() if is_above(rate)]
         rows: list[dict[str, Any]] = [
             {"item": bench.items[at].id, "line": bench.lines[at], "file": bench.files[at], "rules": rules}
             for at, rules in enumerate(found_by(bench.items, starred))

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from string import ascii_uppercase
 from typing import Any
 
-from robustify.cli.options import counted
-from robustify.loaders.rows import spans
+from robustify.errors import counted
+from robustify.loaders.rows import line_spans
 
 ABOVE = 0.05
 """A rule whose corrected p is at most this is starred."""
@@ -74,7 +74,7 @@ def _places(at: Sequence[Mapping[str, Any]]) -> str:
     if len(files) > 1:
         return f"in {counted(len(files), 'file')}"
     lines = next(iter(files.values()))
-    return f"line{'s' * (len(lines) > 1)} {spans(lines, _LISTED)}"
+    return f"line{'s' * (len(lines) > 1)} {line_spans(lines, _LISTED)}"
 
 
 def _read(files: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -140,19 +140,19 @@ def rule_lines(table: Mapping[str, Any]) -> list[str]:
             continue
         interval = "" if rate["ci"] is None else f"  ({rate['ci'][0]:.1%} to {rate['ci'][1]:.1%})"
         ties = f"  ties in {counted(rate['ties'], 'item')}" if rate["ties"] else ""
-        lines.append(f"{'*' if above(rate) else ' '} {name:21} {rate['value']:6.1%}{interval}{ties}")
-    if any(above(rate) for _, rate in rules):
+        lines.append(f"{'*' if is_above(rate) else ' '} {name:21} {rate['value']:6.1%}{interval}{ties}")
+    if any(is_above(rate) for _, rate in rules):
         lines.append(f"* above chance, p at most {ABOVE} after Holm's correction for {len(rules)} rules")
     return lines
 
 
-def above(rate: Mapping[str, Any]) -> bool:
+def is_above(rate: Mapping[str, Any]) -> bool:
     """Whether a rule is right more often than chance explains."""
     return rate["p_holm"] is not None and rate["p_holm"] <= ABOVE
 
 
 def _conclusion(rules: Sequence[tuple[str, Mapping[str, Any]]], n: int, chance: float | None) -> str:
-    starred = [(name, rate) for name, rate in rules if above(rate)]
+    starred = [(name, rate) for name, rate in rules if is_above(rate)]
     if not n or chance is None:
         return "No items, nothing to say."
     if not starred:

@@ -29,7 +29,8 @@ from robustify.cli.free_options import (
 )
 from robustify.cli.free_results import RESULTS
 from robustify.cli.free_templates import templates
-from robustify.cli.options import as_json, cache_dir, counted, default_cache, watcher
+from robustify.cli.options import as_json, cache_dir, default_cache, watcher
+from robustify.errors import counted
 
 if TYPE_CHECKING:
     from robustify.freeform.grade.graders import Grading

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from robustify.cli.options import as_json, cache_dir, counted, default_cache
+from robustify.cli.options import as_json, cache_dir, default_cache
+from robustify.errors import counted
 
 
 @click.group()

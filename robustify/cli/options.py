@@ -13,6 +13,8 @@ from typing import TypeVar
 
 import click
 
+from robustify.errors import counted
+
 F = TypeVar("F", bound=Callable[..., object])
 PATH = click.Path(path_type=Path)
 RUN = click.argument("folder", metavar="RUN", type=PATH)
@@ -51,7 +53,7 @@ def screening(command: Callable[..., object]) -> Callable[..., object]:
     def wrapped(
         *, criterion: str | None, mode: str | None, probe_vote: str | None, **given: object
     ) -> object:
-        rule = chosen(screen__criterion=criterion, screen__mode=mode, screen__probe_vote=probe_vote)
+        rule = given_options(screen__criterion=criterion, screen__mode=mode, screen__probe_vote=probe_vote)
         return command(rule=rule, **given)
 
     asked: Callable[..., object] = wrapped
@@ -72,7 +74,7 @@ def screening(command: Callable[..., object]) -> Callable[..., object]:
     return asked
 
 
-def chosen(**options: object) -> dict[str, object]:
+def given_options(**options: object) -> dict[str, object]:
     """The options that were given, under their dotted config names (`screen__mode` is `screen.mode`)."""
     return {name.replace("__", "."): value for name, value in options.items() if value is not None}
 
@@ -149,11 +151,6 @@ def say(line: str) -> None:
     """A message on stderr, unless `--quiet`."""
     if not is_quiet():
         click.echo(f"robustify: {printable(line)}", err=True)
-
-
-def counted(n: int, one: str) -> str:
-    """`1 item`, `1,200 items`."""
-    return f"{n:,} {one}{'s' * (n != 1)}"
 
 
 @contextmanager

@@ -13,8 +13,8 @@ from robustify.cli.options import (
     RUN,
     as_json,
     cache_dir,
-    chosen,
     default_cache,
+    given_options,
     is_quiet,
     out_option,
     printable,
@@ -85,7 +85,7 @@ def run(
     from robustify.report.closing import forecast_lines
     from robustify.report.sections.headline import without_models
 
-    overrides = {**rule, **chosen(limit=limit)}
+    overrides = {**rule, **given_options(limit=limit)}
     settings = config_of(config, models, overrides, public=public, columns=columns)
     settings = configs.with_models(settings, models, device)
     if skip_bad:
@@ -164,7 +164,7 @@ def judge_again(
 
     if out is not None and replace:
         raise UsageError("judge: both --out and --replace; expected one of them")
-    overrides = {**rule, **chosen(screen__rotation=rotation)}
+    overrides = {**rule, **given_options(screen__rotation=rotation)}
     if out is None and not replace and overrides:
         rules = "-".join(str(value) for value in overrides.values())
         out = folder.with_name(f"{folder.resolve().name}-{rules}")

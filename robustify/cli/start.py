@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustify.cli.data import DATA, MAP, SKIP_BAD, items_of, mapped, named_data, names_config
-from robustify.cli.options import PATH, counted, say
-from robustify.errors import ResourceError, UsageError
+from robustify.cli.options import PATH, say
+from robustify.errors import ResourceError, UsageError, counted
 
 if TYPE_CHECKING:
     from robustify.config import Config
@@ -36,9 +36,9 @@ def config_of(
     if names_config(config) or not os.path.isfile(config):
         if public or columns:
             what = "--public" if public else "--map"
-            path = configs.find(config)
+            path = configs.find_config(config)
             raise UsageError(f"{what}: is for a file of items; {path.name} is a config, which says it itself")
-        return configs.load(configs.find(config), overrides)
+        return configs.load(configs.find_config(config), overrides)
     name = name_of(config)
     if not public:
         raise UsageError(

@@ -25,7 +25,7 @@ from robustify.orders import own
 from robustify.report.format import counted
 from robustify.report.printing import escaped
 from robustify.report.reasons import guardrail_sentence
-from robustify.run import SPLIT_FILES, Run, read_items
+from robustify.run import SPLIT_FILES, Run, split_items
 from robustify.views import template
 
 SPLITS = (*(name.removesuffix(".jsonl") for name in SPLIT_FILES), "cloze")
@@ -230,7 +230,7 @@ def _refuse_full(folder: Path) -> None:
 
 
 def _items(run: Run, split: str) -> list[Item]:
-    return list(read_items(run.folder / f"{split}.jsonl"))
+    return list(split_items(run.folder / f"{split}.jsonl"))
 
 
 def _rows(run: Run, split: str) -> list[Any]:

@@ -102,10 +102,10 @@ def _each(
             inside = parts.cloze if view == "cloze_chars" else np.ones(len(one), dtype=bool)
             for split, mask in zip(SPLITS, (inside, inside & parts.robust), strict=True):
                 groups = None if parts.groups is None else parts.groups[mask]
-                yield a, b, view, split, compared(one[mask], two[mask], groups)
+                yield a, b, view, split, compare_pair(one[mask], two[mask], groups)
 
 
-def compared(one: Floats, two: Floats, groups: Ints | None = None) -> Compared:
+def compare_pair(one: Floats, two: Floats, groups: Ints | None = None) -> Compared:
     """Two models' credits (n,) against each other, NaN where unanswered.
 
     McNemar (1947, exact) needs right or wrong, so an item on which either model shares its credit among equal

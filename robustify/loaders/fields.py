@@ -41,13 +41,13 @@ PASSAGES = (("passage", "context", "article"),)
 _BETWEEN = re.compile(r"[\s_-]+")
 
 
-def bare(name: str) -> str:
+def name_key(name: str) -> str:
     """A name as it is compared: `Correct Answer`, `correct-answer` and `correct_answer` are one."""
     return _BETWEEN.sub("", name).casefold()
 
 
 KNOWN_NAMES = frozenset(
-    bare(name) for part in (STEMS, CHOICES, KEYS, IDS, TOPICS, PASSAGES) for line in part for name in line
+    name_key(name) for part in (STEMS, CHOICES, KEYS, IDS, TOPICS, PASSAGES) for line in part for name in line
 )
 Labelled = tuple[tuple[str, ...], tuple[str, ...]]
 """Texts and labels; no labels, or one for each text."""
@@ -124,7 +124,9 @@ def read_fields(cells: Cells, fields: FieldMap, *, literals: bool) -> RawItem:
 def _key(key: object, choices: str | Sequence[str] | None, labels: tuple[str, ...]) -> object:
     """The key; where it is the name of a choice's own column (`Option B`), that choice's label."""
     if isinstance(key, str) and choices is not None and not isinstance(choices, str):
-        named = [label for name, label in zip(choices, labels, strict=False) if bare(name) == bare(key)]
+        named = [
+            label for name, label in zip(choices, labels, strict=False) if name_key(name) == name_key(key)
+        ]
         return named[0] if len(named) == 1 else key
     return key
 
@@ -150,12 +152,12 @@ def _is_choice(name: str, choices: str | Sequence[str] | None) -> bool:
 
 
 def usual_names(names: Iterable[str], ranks: Sequence[Sequence[str]]) -> list[str]:
-    """Those of these names that the first line of `ranks` holds of which any is there, compared as `bare` says."""
+    """Those of these names that the first line of `ranks` holds of which any is there, compared as `name_key` says."""
     there: dict[str, list[str]] = {}
     for name in names:
-        there.setdefault(bare(name), []).append(name)
+        there.setdefault(name_key(name), []).append(name)
     for rank in ranks:
-        if usual := [name for known in dict.fromkeys(map(bare, rank)) for name in there.get(known, ())]:
+        if usual := [name for known in dict.fromkeys(map(name_key, rank)) for name in there.get(known, ())]:
             return usual
     return []
 
@@ -177,7 +179,7 @@ def _choices(names: Sequence[str], absent: Collection[str]) -> str | tuple[str, 
     there = [name for name in names if name not in absent]
     usual = usual_names(there, CHOICES)
     columns = [series for series in choice_columns(names) if not set(series) <= set(absent)]
-    if usual and not (columns and bare(usual[0]) not in CHOICES[0]):
+    if usual and not (columns and name_key(usual[0]) not in CHOICES[0]):
         return _only("choices", there, CHOICES)
     if len(columns) == 1:
         return columns[0]

@@ -16,7 +16,7 @@ from robustify.errors import DataError, UsageError
 from robustify.loaders.answer_keys import BareNumbers
 from robustify.loaders.bare import bare_choices, bare_stems
 from robustify.loaders.datasets import LAYOUTS, NAMED_BY_READER, OWN, BenchmarkLayout
-from robustify.loaders.fields import KEYS, KNOWN_NAMES, AmbiguousError, bare, complete, read_fields, shape
+from robustify.loaders.fields import KEYS, KNOWN_NAMES, AmbiguousError, complete, name_key, read_fields, shape
 from robustify.loaders.loaded import FieldMap
 from robustify.loaders.rows import (
     Cells,
@@ -176,7 +176,7 @@ def _columns(table: SourceTable) -> str:
     # Without a header the first record stands where the names should be, and that would be item text; and an
     # object may be keyed by its question. So names are shown only where they are plainly names: single words of which
     # one is a usual name, or a few words each of which two are.
-    known = sum(bare(name) in KNOWN_NAMES for name in names)
+    known = sum(name_key(name) in KNOWN_NAMES for name in names)
     if all(re.fullmatch(r"#?[A-Za-z_][\w.@:/+-]{0,59}", name) for name in names):
         shown = known > 0 or not table.literals
     else:

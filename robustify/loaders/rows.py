@@ -92,7 +92,7 @@ def rows_or_faults(
     return made, faults
 
 
-def spans(lines: Sequence[int], most: int = 5) -> str:
+def line_spans(lines: Sequence[int], most: int = 5) -> str:
     """Line numbers in words: `2 to 25`, `2, 4, 6 to 9`; of more than `most` runs only how many lines are left."""
     runs: list[list[int]] = []
     for line in sorted(set(lines)):
@@ -119,7 +119,7 @@ def fault_lines(name: str, faults: Sequence[Fault]) -> list[str]:
             lines += [(fault.line, f"{name}:{fault.line}: {fault.reason}") for fault in alike[1:]]
         else:
             same = "" if len({fault.reason for fault in alike}) == 1 else "the first: "
-            places = spans([fault.line for fault in alike])
+            places = line_spans([fault.line for fault in alike])
             lines.append((first.line, f"{name}: {len(alike):,} lines ({places}): {same}{says}"))
     return [text for _, text in sorted(lines, key=lambda line: line[0])]
 

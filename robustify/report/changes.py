@@ -14,7 +14,7 @@ import numpy as np
 
 from robustify.arrays import Bools, Floats, Ints
 from robustify.judge.accuracy import Credits, credits
-from robustify.judge.pairs import compared
+from robustify.judge.pairs import compare_pair
 from robustify.report.format import plain
 from robustify.run import Run
 from robustify.screen.item_index import item_index
@@ -183,7 +183,7 @@ def _paired(
 ) -> Change:  # fmt: skip
     """A change on the same items, (n,) each, NaN where there is no answer: both values are on those that have two."""
     there = ~np.isnan(one) & ~np.isnan(two)
-    found = compared(two, one, groups)
+    found = compare_pair(two, one, groups)
     n, same = found.difference.n, bool(np.array_equal(one[there], two[there]))
     first, second = (Quantity(value=float(x[there].mean()) if n else None, n=n) for x in (one, two))
     return Change(

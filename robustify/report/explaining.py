@@ -19,7 +19,7 @@ from robustify.judge.evidence import Evidence
 from robustify.report.cue_sentences import LABELS, cue_sentence
 from robustify.report.format import count, percent, plain, signed, spaced
 from robustify.report.mends import mends
-from robustify.run import EVIDENCE, VERDICTS, Run, read_items
+from robustify.run import EVIDENCE, VERDICTS, Run, split_items
 from robustify.screen.consensus import Verdict
 from robustify.summary.screened import CueCode
 
@@ -170,7 +170,7 @@ def explained(run: Run, name: str) -> tuple[Row, list[str]]:
     split = f"{row['verdict']}.jsonl"
     if split in run.manifest["files"]:
         run.require_unchanged(split)
-        item = next((i for i in read_items(run.folder / split) if i.id == row["item"]), None)
+        item = next((i for i in split_items(run.folder / split) if i.id == row["item"]), None)
         if item is not None:
             why = cells["cloze_excluded"] or None
             row |= {"stem": item.stem, "choices": list(item.choices), "cloze_excluded": why}

@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import TypeVar
 
+from robustify.errors import counted as counted
 from robustify.report.blocks import Cell, Kind, Mark, PlotRow, Tone
 from robustify.summary.quantity import DifferenceQuantity, Interval, Part, Quantity
 from robustify.summary.scored import AgainstChance
@@ -72,11 +73,6 @@ def signed(x: float, decimals: int) -> str:
 def count(n: float) -> str:
     """A count, with thousands set apart; one decimal where it is no whole number (an expectation)."""
     return f"{n:,.0f}" if float(n).is_integer() else signed(n, 1)
-
-
-def counted(n: int, one: str) -> str:
-    """`1 item`, `3 items`."""
-    return f"{count(n)} {one}{'s' * (n != 1)}"
 
 
 def p_value(p: float | None) -> str:

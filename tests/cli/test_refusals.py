@@ -69,7 +69,7 @@ def test_a_folder_with_somebody_s_files_is_refused_and_left_alone(tmp_path: Path
 def test_a_restricted_config_is_refused_wherever_its_data_would_be(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ROBUSTIFY_RESTRICTED_DATA", raising=False)
     with pytest.raises(AuthorisationError):
-        pipeline.writer_for(configs.load(configs.find("wmdp_bio.yaml")))
+        pipeline.writer_for(configs.load(configs.find_config("wmdp_bio.yaml")))
 
 
 @pytest.mark.parametrize(

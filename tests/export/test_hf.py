@@ -21,7 +21,7 @@ from robustify.export.heading import Heading, Publication
 from robustify.export.writing import export_hf
 from robustify.item import Item
 from robustify.report.reasons import guardrail_sentence
-from robustify.run import Run, read_items
+from robustify.run import Run, split_items
 from tests.support.exported_run import TOPICS
 
 SPLITS = ("robust", "shortcut", "undecided", "cloze")
@@ -64,7 +64,7 @@ def test_datasets_loads_the_folder_offline_with_every_item(folder: Path, run: Ru
     told = json.loads(done.stdout.splitlines()[-1])
     assert list(told["rows"]) == list(SPLITS)
     for split, rows in told["rows"].items():
-        ours = list(read_items(run.folder / f"{split}.jsonl"))
+        ours = list(split_items(run.folder / f"{split}.jsonl"))
         theirs = [
             Item(r["id"], r["stem"], tuple(r["choices"]), r["key"], r["topic"], r["group"]) for r in rows
         ]
@@ -199,4 +199,4 @@ def test_mlcroissant_reads_the_metadata_and_every_record(run: Run, tmp_path: Pat
     assert done.returncode == 0, done.stderr[-2000:]
     errors, ids = json.loads(done.stdout.splitlines()[-1])
     assert errors == []
-    assert ids == {s: [i.id for i in read_items(run.folder / f"{s}.jsonl")] for s in SPLITS}
+    assert ids == {s: [i.id for i in split_items(run.folder / f"{s}.jsonl")] for s in SPLITS}

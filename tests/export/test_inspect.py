@@ -20,7 +20,7 @@ from robustify.export.writing import export_inspect, write_inspect
 from robustify.freeform.questions import convert_item
 from robustify.item import Item
 from robustify.logs import LogPath
-from robustify.run import Run, read_items
+from robustify.run import Run, split_items
 from robustify.writers.from_logs import import_logs
 from tests.support.exported_run import lines, made_up
 
@@ -127,7 +127,7 @@ def free_sayings(rows: Sequence[dict[str, Any]]) -> list[list[Any]]:
 @pytest.fixture(scope="module")
 def told(folder: Path, run: Run, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """What real inspect-ai made of the exported tasks: as zip and as JSON, shuffled, without question, in words."""
-    items = list(read_items(run.folder / "robust.jsonl"))
+    items = list(split_items(run.folder / "robust.jsonl"))
     says, blind = sayings(items), sayings(items, blind=True)
     robust = {"file": str(folder / "robust.py"), "task": "robust"}
     free = {"file": str(folder / "robust_free.py"), "task": "robust_free"}
@@ -175,7 +175,7 @@ def test_what_inspect_logs_comes_back_as_what_the_model_said(
     told: list[dict[str, Any]], run: Run, tmp_path: Path, at: int, view: str
 ) -> None:
     log = told[at]
-    items = {i.id: i for i in read_items(run.folder / "robust.jsonl")}
+    items = {i.id: i for i in split_items(run.folder / "robust.jsonl")}
     picks = wanted(list(items.values()))
     given = LogPath(Path(log["log"]), view="choices_only" if view == "choices_only" else None)
     back = import_logs([given], tmp_path / "back", data=[run.folder / "robust.jsonl"])
@@ -195,7 +195,7 @@ def test_what_inspect_logs_comes_back_as_what_the_model_said(
 @pytest.mark.proof
 @pytest.mark.oracle
 def test_without_the_question_no_stem_is_in_the_prompt(told: list[dict[str, Any]], run: Run) -> None:
-    items = list(read_items(run.folder / "robust.jsonl"))
+    items = list(split_items(run.folder / "robust.jsonl"))
     assert len(told[3]["asked"]) == len(items)
     assert not any(i.stem in prompt for prompt in told[3]["asked"] for i in items)
     assert all(any(i.stem in prompt for i in items) for prompt in told[0]["asked"])
@@ -252,7 +252,7 @@ def test_without_robustify_texts_are_compared_where_that_was_asked_for_and_nowhe
 
 
 def test_the_free_questions_are_those_that_can_be_asked(folder: Path, run: Run) -> None:
-    items = {i.id: i for i in read_items(run.folder / "robust.jsonl")}
+    items = {i.id: i for i in split_items(run.folder / "robust.jsonl")}
     rows = lines(folder / "robust_free.jsonl")
     assert [r["id"] for r in rows] == [n for n, i in items.items() if not convert_item(i).excluded_reason]
     for row in rows:

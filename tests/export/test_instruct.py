@@ -13,7 +13,7 @@ from robustify.errors import DataError
 from robustify.export.heading import Heading
 from robustify.export.writing import BY_LETTER, WARNING, export_instruct, mistral, write_instruct
 from robustify.freeform.questions import convert_item
-from robustify.run import Run, read_items
+from robustify.run import Run, split_items
 from tests.support.exported_run import lines, made_up
 
 HEADING = Heading("made-up", "s")
@@ -33,7 +33,7 @@ def test_fields_can_be_read_back_from_the_text(said: str, given_: str, out: str)
 
 def test_with_choices_the_output_is_the_letter_of_the_key(run: Run, tmp_path: Path) -> None:
     export_instruct(run, tmp_path / "out")
-    items = list(read_items(run.folder / "robust.jsonl"))
+    items = list(split_items(run.folder / "robust.jsonl"))
     fields, texts = (lines(tmp_path / "out" / f"{name}.jsonl") for name in ("instruct", "mistral"))
     assert [f["id"] for f in fields] == [t["id"] for t in texts] == [i.id for i in items]
     for item, field, text in zip(items, fields, texts, strict=True):
@@ -49,7 +49,7 @@ def test_without_choices_there_is_no_input_and_what_cannot_be_asked_is_counted(
     run: Run, tmp_path: Path
 ) -> None:
     export_instruct(run, tmp_path / "out", form="free", split="cloze")
-    items = {i.id: i for i in read_items(run.folder / "cloze.jsonl")}
+    items = {i.id: i for i in split_items(run.folder / "cloze.jsonl")}
     asked = {name for name, item in items.items() if not convert_item(item).excluded_reason}
     fields = lines(tmp_path / "out" / "instruct.jsonl")
     assert {f["id"] for f in fields} == asked

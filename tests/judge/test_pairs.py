@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from robustify.arrays import Floats
 from robustify.judge.accuracy import Parts
-from robustify.judge.pairs import compared
+from robustify.judge.pairs import compare_pair
 from robustify.judge.pairs import pairs as judge_pairs
 from robustify.stats.tests import (
     detectable,
@@ -178,7 +178,7 @@ def test_the_interval_covers_where_items_hang_together_and_would_not_without_say
             assert ci is not None
             found.append(ci[0] <= 0 <= ci[1])
         for p, given_groups in ((rejected, groups), (naive, None)):
-            p.append((compared(a, b, given_groups).p or 0.0) <= 0.05)
+            p.append((compare_pair(a, b, given_groups).p or 0.0) <= 0.05)
     assert 0.92 <= np.mean(together) <= 0.98
     assert np.mean(alone) < 0.85
     assert np.mean(rejected) <= 0.08

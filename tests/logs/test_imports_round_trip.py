@@ -21,7 +21,7 @@ from robustify.logs import LogPath
 from robustify.models import cache_folder
 from robustify.orders import own
 from robustify.pipeline import robustify
-from robustify.run import Run, read_items
+from robustify.run import Run, split_items
 from robustify.views import template
 from robustify.writers.from_logs import import_logs
 from tests.export.test_lm_eval import lm_eval
@@ -117,7 +117,7 @@ def own_rows(run: Run) -> dict[str, dict[str, dict[str, Any]]]:
 def items_of(run: Run, task: str) -> list[Any]:
     if task == "all":
         return list(run.items or ())
-    return list(read_items(run.folder / f"{task.removesuffix('_choices_only')}.jsonl"))
+    return list(split_items(run.folder / f"{task.removesuffix('_choices_only')}.jsonl"))
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -163,4 +163,4 @@ def test_the_items_and_what_they_were_asked_come_back(trip: Trip, tmp_path: Path
 def test_the_screen_of_an_imported_log_is_the_one_that_these_picks_give(trip: Trip, tmp_path: Path) -> None:
     back = import_logs([LogPath(trip.log("robust_choices_only"))], tmp_path / "back")
     picked = {item for item, row in trip.rows["robust_choices_only"].items() if row["correct"] == 1}
-    assert {i.id for i in read_items(back.folder / "shortcut.jsonl")} == picked
+    assert {i.id for i in split_items(back.folder / "shortcut.jsonl")} == picked

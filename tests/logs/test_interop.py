@@ -14,7 +14,7 @@ import pytest
 
 from robustify.cli import cli
 from robustify.item import Item
-from robustify.run import open_run, read_items
+from robustify.run import open_run, split_items
 from tools.docs.interop import PAGE, ROOT, blocks, pick_of, write_inputs
 
 pytestmark = pytest.mark.slow
@@ -102,7 +102,7 @@ def test_the_block_that_needs_lm_eval_runs_as_it_stands(ran: Ran) -> None:
     done = run_block(ran.folder, text)
     assert done.returncode == 0, done.stdout + done.stderr[-3000:]
     back = open_run(ran.folder / "out" / "lm_eval" / "back")
-    robust = list(read_items(ran.folder / "runs" / "picks" / "robust.jsonl"))
+    robust = list(split_items(ran.folder / "runs" / "picks" / "robust.jsonl"))
     rows = [r for r in back.answers.table.to_pylist() if r["view"] == "full"]
     assert sorted(r["item"] for r in rows) == sorted(i.id for i in robust)
     assert {(r["template"], tuple(r["order"])) for r in rows} == {("mmlu-v1", (0, 1, 2, 3))}
@@ -120,7 +120,7 @@ def test_the_export_of_the_block_that_needs_lm_eval_is_tried_without_it(ran: Ran
     [("lm_eval", "alpha", 1), ("lm_eval", "beta", 2), ("inspect", "gamma", 1), ("lighteval", "delta", 2)],
 )
 def test_what_the_logs_say_is_what_the_run_says(ran: Ran, run: str, model: str, step: int) -> None:
-    items = {i.id: (at, i) for at, i in enumerate(read_items(ran.folder / "items.jsonl"))}
+    items = {i.id: (at, i) for at, i in enumerate(split_items(ran.folder / "items.jsonl"))}
     rows = [
         r
         for r in open_run(ran.folder / "runs" / run).answers.table.to_pylist()
@@ -131,7 +131,7 @@ def test_what_the_logs_say_is_what_the_run_says(ran: Ran, run: str, model: str, 
 
 @pytest.mark.parametrize(("run", "steps"), [("lm_eval", (1, 2)), ("picks", (1, 2)), ("replay", (1, 2))])
 def test_the_screen_is_that_of_the_picks(ran: Ran, run: str, steps: tuple[int, ...]) -> None:
-    items: list[Item] = list(read_items(ran.folder / "items.jsonl"))
+    items: list[Item] = list(split_items(ran.folder / "items.jsonl"))
     flagged = {i.id for at, i in enumerate(items) if all(pick_of(at, i, step) == i.key for step in steps)}
     with (ran.folder / "runs" / run / "verdicts.csv").open(newline="") as file:
         verdicts = {row["item"]: row["verdict"] for row in csv.DictReader(file)}

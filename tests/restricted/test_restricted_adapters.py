@@ -58,7 +58,7 @@ def test_the_shipped_restricted_configs_load_anywhere_and_ask_for_the_terms_firs
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    config = configs.load(configs.find(f"wmdp_{name}"))
+    config = configs.load(configs.find_config(f"wmdp_{name}"))
     assert (config.name, config.sensitivity, config.adapter) == (f"wmdp-{name}", "restricted", f"wmdp-{name}")
     done = invoked(f"wmdp_{name}.yaml")
     assert isinstance(done.exception, AuthorisationError)
@@ -69,7 +69,7 @@ def test_the_shipped_restricted_configs_load_anywhere_and_ask_for_the_terms_firs
 def test_the_demo_runs_through_its_adapter_as_without_it(tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text("adapter: benign-demo\n")
     config = configs.load(tmp_path / "c.yaml")
-    direct = configs.load(configs.find("demo_benign"))
+    direct = configs.load(configs.find_config("demo_benign"))
     assert config.sensitivity == "public"
     assert Path(config.data[0].path).read_bytes() == Path(direct.data[0].path).read_bytes()
 
