@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c .c
 DEMO   := runs/benign_demo
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-proof test-doors check fix bench bench-demo calibrate dist torture shots leak-test clean
+.PHONY: help setup demo test test-slow test-proof test-doors check fix bench bench-demo atlas calibrate dist torture shots leak-test clean
 
 help: ## print the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -75,6 +75,10 @@ bench: $(VENV)/.dev ## our scoring beside lm-eval's and how cost grows: about an
 
 bench-demo: $(VENV)/.dev ## how long the demo takes, by step, on this machine; writes results/bench/demo.json
 	$(BIN)/python -m bench.demo
+
+atlas: $(VENV)/.dev ## audit real public sets ($$ROBUSTIFY_DATA): at most 3 hours on two cores, again in minutes; writes results/atlas
+	$(BIN)/robustify models pull smollm2-135m gemma3-270m
+	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m bench.atlas
 
 leak-test: $(VENV)/.dev ## every command and fault with canaries planted, every byte searched: about 10 minutes; writes results/bench/leak.json
 	HF_HUB_OFFLINE=1 $(BIN)/python -m tools.leak

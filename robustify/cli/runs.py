@@ -1,4 +1,5 @@
-"""`robustify CONFIG`, and what a finished run allows without a model: `judge`, `check`, `report`, `explain`, `compare`."""
+"""`robustify CONFIG`, and what a finished run allows without a model: `judge`, `check`, `report`, `explain`, `agree`,
+`compare`."""
 
 import json
 import sys
@@ -245,6 +246,30 @@ def explain(folder: Path, item: str, json_: bool) -> int:
 
     tree, lines = explained(open_run(folder), item)
     click.echo(json.dumps(tree) if json_ else "\n".join(map(printable, lines)))
+    return 0
+
+
+@click.command()
+@RUN
+@click.argument("labels", metavar="LABELS", type=PATH)
+@as_json
+def agree(folder: Path, labels: Path, json_: bool) -> int:
+    """Say how far the filter of RUN sees what people see in its items.
+
+    LABELS has a line ITEM,shortcut or ITEM,not for each person's word. Kappa is of the verdicts; AUROC and precision are of
+    W (the scorer's confidence in a key that it picked), of all surface cues together, of what models add, of each cue.
+
+    \b
+    Example:
+        robustify agree results/demo labels.csv
+    """
+    from robustify.judge.people import agree as agreed
+    from robustify.judge.people import read_labels
+    from robustify.report.explaining import agreement_lines, evidence_of
+    from robustify.run import open_run
+
+    found = agreed(evidence_of(open_run(folder)), read_labels(labels))
+    click.echo(json.dumps(found) if json_ else "\n".join(map(printable, agreement_lines(found))))
     return 0
 
 

@@ -1,0 +1,131 @@
+"""One set: all of its items without a model, and a sample of them as the two embedded models answer it."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.atlas.fitted import Entry, over_seeds
+from bench.atlas.sample import Data, items_of, sampled, written
+from robustify.baselines.heuristics import guess
+from robustify.config import load, parse
+from robustify.pipeline import Watch, robustify, unwatched
+from robustify.run import MANIFEST, Run, open_run
+from robustify.screen.consensus import screen_chance
+from robustify.screen.item_index import item_index
+from robustify.screen.screen_rules import ScreenRules
+from robustify.screen.votes import cast_votes
+
+ASKED = Path(__file__).with_name("asked.yaml")
+SAMPLE = 200
+"""Items of a set that the models are asked."""
+BY_PLACE = ("first_option", "last_option", "most_common_position")
+"""Heuristics that see where the key stands in the file, no cue where options are shuffled when shown."""
+TWO = ScreenRules(criterion="unanimous", mode="text")
+
+
+def without_models(name: str, data: Data, work: Path) -> tuple[Entry, Run]:
+    """All items of a set judged by heuristics, probe and `criterion: fdr`; the run's folder is kept under `work`."""
+    paths = [os.path.expandvars(path) for path in ([data] if isinstance(data, str) else data)]
+    config = parse({"name": name, "sensitivity": "public", "data": paths, "explore": False}, name)
+    run = robustify(config, work / f"free-{name}", work / "cache")
+    items, tree = run.items, run.summary.tree()
+    assert items is not None
+    rows = tree["heuristics"]["all"]
+    return {
+        "name": name,
+        **{field: tree["benchmark"][field] for field in ("n_items", "n_quarantined", "option_counts")},
+        "chance": tree["benchmark"]["chance_accuracy"],
+        "topics": tree["benchmark"]["topics"],
+        "defects": {kind: found["n"] for kind, found in tree["benchmark"]["defects"].items()},
+        "key_places": _only(tree["benchmark"]["key_places"], "shares", "p"),
+        "sha256": run.manifest["data"]["sha256"],
+        "heuristics": {
+            one: _only(row, "value", "n", "ci", "ties", "p", "p_holm") for one, row in rows.items()
+        },
+        "best_heuristic": min((one for one in rows if one not in BY_PLACE), key=lambda one: rows[one]["p"]),
+        "fitted": over_seeds(items, guess(items), ScreenRules()),
+        "by_rule": {
+            "fdr": _only(tree["screen"], "flagged", "false_share"),
+            "cues_of_flagged": tree["evidence"]["cues"],
+            "certificate": tree["certificate"]["verdict"],
+        },
+    }, run
+
+
+def with_models(
+    name: str, data: Data, work: Path, watch: Watch = unwatched, *, ask: bool = True
+) -> Entry | None:
+    """A sample of a set as the models of asked.yaml answer it; None where it was not asked and is not to be.
+
+    What was asked before stays as it is; the scores of a run that was stopped are in the cache.
+    """
+    folder = work / f"run-{name}"
+    if not (folder / MANIFEST).is_file():
+        if not ask:
+            return None
+        written(sampled(items_of(data), SAMPLE), work / "sample" / f"{name}.jsonl")
+        place = work / f"{name}.yaml"
+        place.write_text(f"extends: {ASKED}\nname: {name}\ndata: sample/{name}.jsonl\n", encoding="utf-8")
+        robustify(load(place), folder, _cache(), watch)
+    return of_run(open_run(folder))
+
+
+def of_run(run: Run) -> Entry:
+    """What the models' answers say: accuracy by view, both models right without the question (by text, in one order),
+    the filter with their votes beside it, and linear probes on their vectors.
+    """
+    items, tree = run.items, run.summary.tree()
+    assert items is not None
+    index = item_index(run.answers, [item.id for item in items])
+    both = screen_chance(cast_votes(run.answers, TWO, index), TWO).deciding
+    return {
+        "n": len(items),
+        "accuracy": {model: _accuracy(found) for model, found in tree["accuracy"].items()},
+        "longest_gap": {m: found["full"]["heuristic_gap"] for m, found in tree["accuracy"].items()},
+        "both_right": {
+            "flagged": both.share.json(),
+            "expected": both.expected,
+            "p": both.p,
+            "excess": {"value": both.excess, "ci": _listed(both.excess_ci)},
+            "latent": {"value": both.latent, "n": both.n, "ci": _listed(both.latent_ci)},
+            "false_share": both.false_share.json(),
+            "jaccard_with_fdr": tree["sensitivity"][1]["jaccard"],
+        },
+        "fdr": _only(tree["screen"], "flagged", "false_share"),
+        "agreement": _only(
+            tree["screen"]["agreement"],
+            "fleiss_kappa",
+            "fleiss_kappa_ci",
+            "all_right_ratio",
+            "all_right_ratio_ci",
+        ),
+        "linear_probe": {
+            m: _only(row, "value", "n", "ci", "chance", "p") for m, row in tree["residual"]["heads"].items()
+        },
+        "fitted": over_seeds(items, run.answers, ScreenRules(mode="text")),
+        "certificate": tree["certificate"]["verdict"],
+    }
+
+
+def _accuracy(found: dict[str, Any]) -> Entry:
+    views = {"full": "full", "choices_only": "choices_only_text", "cloze": "cloze_chars"}
+    return {
+        view: {part: _only(found[field][part], "value", "n", "ci") for part in ("all", "robust", "shortcut")}
+        for view, field in views.items()
+        if found[field] is not None
+    }
+
+
+def _only(row: dict[str, Any], *fields: str) -> Entry:
+    return {field: row[field] for field in fields}
+
+
+def _listed(ends: Sequence[float] | None) -> list[float] | None:
+    return None if ends is None else list(ends)
+
+
+def _cache() -> Path:
+    from robustify.cli.options import default_cache
+
+    return default_cache(None)

@@ -1,0 +1,122 @@
+"""What scorers that are fitted say of a set, averaged over the folds of several seeds, and how far the folds move them.
+
+Of one seed an accuracy is uncertain for two reasons: which items the set happens to hold, and which fold each of them
+fell into. The interval here is over items, of each item's mean credit over seeds; `sd`, `least` and `most` are over seeds.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from robustify.answers import Answers
+from robustify.arrays import Floats, Ints
+from robustify.baselines.artifact_probe import ProbeSettings, probe
+from robustify.item import Item
+from robustify.judge.audit.auditor import AuditRate
+from robustify.judge.audit.fresh import FreshProbe, kept_by
+from robustify.judge.evidence import CUE_OF, SURFACE
+from robustify.screen.consensus import SHORTCUT
+from robustify.screen.decoy_filter import DecoyFilter
+from robustify.screen.item_index import item_index
+from robustify.screen.ranking import Ranking
+from robustify.screen.screen_rules import ScreenRules
+from robustify.screen.votes import cast_votes
+from robustify.stats.intervals import FEWEST_CLUSTERS, Rate, bootstrap, clusters, rate
+
+SEEDS = 10
+REFITS = 999
+Entry = dict[str, Any]
+
+
+def over_seeds(items: Sequence[Item], answers: Answers, rules: ScreenRules, seeds: int = SEEDS) -> Entry:
+    """The fitted scorers on these items: `probe`, `scorer`, `latent`, `cues`, `flagged`, `residual`, `probe_p`.
+
+    `probe`: accuracy of the artifact probe, the listed features of the options alone. `scorer`: accuracy of the filter's
+    scorer, which reads words too and what voters of `answers` like. `latent`: the share s of items whose key the scorer
+    knows, were all others guessed: accuracy = s + (1 - s) / k, taken item by item. `cues`: by cue the accuracy of what
+    that cue alone adds to the scorer (a part that moves no option counts as a guess). `flagged`: by `rules` at their q.
+    `residual`: a fresh probe on what is left, less its chance. `probe_p`: that the fresh probe is above chance on all
+    items, by 999 permutations of their keys, of the first seed.
+    """
+    index = item_index(answers, [item.id for item in items])
+    by_chance = 1 / index.k
+    credit: dict[str, list[Floats]] = {"probe": [], "scorer": [], "flagged": []}
+    by_cue: dict[str, list[Floats]] = {}
+    residual: list[tuple[float, float, float, int]] = []
+    together: Ints = np.arange(len(items))
+    p: float | None = None
+    for seed in range(seeds):
+        settings = ProbeSettings(seed=seed, refits=REFITS if seed == 0 else 199)
+        by_rank = DecoyFilter(answers, index, rules, items, settings, {})
+        votes = by_rank.ranked(cast_votes(answers, rules, index))
+        ranking, together = by_rank.ranking(votes.voters), by_rank.together
+        # Where the scorer has no single favourite it knows nothing.
+        credit["scorer"].append(np.where(ranking.top >= 0, ranking.top == index.key, by_chance))
+        for cue, moved in _by_cue(ranking).items():
+            by_cue.setdefault(cue, []).append(_tie_fair(moved, index.key, index.k))
+        own = np.array([np.nan if row.correct is None else row.correct for row in probe(items, settings)])
+        credit["probe"].append(own)
+        credit["flagged"].append((by_rank.decision(votes.voters, rules).outcome == SHORTCUT).astype(float))
+        fresh = FreshProbe(items, settings, together)
+        left = fresh.of(kept_by(votes, rules))
+        match left:
+            case AuditRate(rate=Rate(value=float(value), n=n, ci=(low, high)), chance=float(even)):
+                residual.append((value - even, low - even, high - even, n))
+        if seed == 0:
+            on_all = fresh.of_all(index)
+            p = None if on_all is None else on_all.p
+    known = (np.mean(credit["scorer"], axis=0) - by_chance) / (1 - by_chance)
+    latent = [float(np.mean((one - by_chance) / (1 - by_chance))) for one in credit["scorer"]]
+    drawn = clusters(len(items), together) >= FEWEST_CLUSTERS
+    return {
+        "seeds": seeds,
+        "groups": clusters(len(items), together),
+        **{name: _averaged(values, together) for name, values in credit.items()},
+        "latent": {
+            "value": float(known.mean()),
+            "n": len(items),
+            "ci": list(bootstrap(known, groups=together)) if drawn else None,
+            **_spread(latent),
+        },
+        "cues": {cue: _averaged(values, together) for cue, values in by_cue.items()},
+        "residual": _residual(residual),
+        "probe_p": p,
+    }
+
+
+def _by_cue(ranking: Ranking) -> dict[str, Floats]:
+    """What each cue adds to the options' logits, (n, K) each: features that measure one thing together, and the words."""
+    out: dict[str, Floats] = {name: part for name, part in ranking.parts.items() if name != SURFACE}
+    for feature, table in ranking.surface.items():
+        cue = CUE_OF[feature]
+        out[cue] = out[cue] + table if cue in out else table
+    return out
+
+
+def _tie_fair(moved: Floats, key: Ints, k: Ints) -> Floats:
+    """The credit (n,) of picking the largest of `moved` (n, K), shared among ties."""
+    there = np.arange(moved.shape[1]) < k[:, None]
+    best = np.where(there, moved, -np.inf).max(axis=1)
+    top = there & (moved >= best[:, None] - 1e-9)
+    return np.asarray(top[np.arange(len(key)), key] / top.sum(axis=1), dtype=np.float64)
+
+
+def _averaged(by_seed: Sequence[Floats], groups: Ints) -> Entry:
+    with np.errstate(invalid="ignore"):
+        return {
+            **rate(np.mean(by_seed, axis=0), groups).json(),
+            **_spread([float(np.nanmean(s)) for s in by_seed]),
+        }
+
+
+def _residual(found: Sequence[tuple[float, float, float, int]]) -> Entry | None:
+    """The mean over seeds of the probe's excess on what each seed's filter left, and of the ends of its intervals."""
+    if not found:
+        return None
+    value, low, high, n = np.mean(found, axis=0).tolist()
+    return {"value": value, "n": round(n), "ci": [low, high], **_spread([one[0] for one in found])}
+
+
+def _spread(values: Sequence[float]) -> Entry:
+    return {"sd": float(np.std(values, ddof=1)), "least": min(values), "most": max(values)}

@@ -1,0 +1,145 @@
+"""Answers that others published, judged without a model: results/atlas/predictions.json.
+
+HELM's ten models on the MMLU subjects and five models on TruthfulQA's pairs saw the question; nine scorers of TruthfulQA
+pairs and four models on clinical options did not. Who saw the question gives orders of models, with and without items that
+the model-free scorer knows, and by every heuristic that is above chance on the set.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.atlas.audit import BY_PLACE
+from bench.atlas.fitted import Entry
+from bench.atlas.orders import Scores, by_cue, by_part
+from robustify.answers import Answers
+from robustify.arrays import Floats
+from robustify.logs import LogOptions, LogPath, mapping
+from robustify.run import Run, open_run
+from robustify.stats.tests import LEVEL
+from robustify.writers.from_logs import import_logs
+
+SHARED = ("mmlu-ten", "truthfulqa-binary")
+"""The sets whose questions the models of two of the parts saw."""
+PREDICTIONS = "$ROBUSTIFY_DATA/predictions"
+FIVE = ("model=model_name", "id=pair_id", "pick=correct", "key==1", "k==2", "first==0")
+"""The five models' files say of each pair only whether it was right: 1 stands for the key."""
+PAIRS = (
+    "stem=question",
+    "choices=a_side_TRUE,b_side_FALSE",
+    "key==A",
+    "correct=*_correct",
+    "scores=*_P_A,*_P_B",
+)
+
+
+def judged(sets: Mapping[str, Any], work: Path) -> Entry:
+    """Every part of which the files are here, the sets' own runs without models made before (`work`/free-NAME)."""
+    folder = Path(os.path.expandvars(PREDICTIONS))
+    helm = import_logs(
+        [LogPath(path) for path in sorted((folder / "helm_mmlu_full_prompt").glob("*.csv"))],
+        work / "import-helm",
+        data=[Path(os.path.expandvars(path)) for path in sets["mmlu-ten"]],
+        name="helm-mmlu-ten",
+    )
+    five = import_logs(
+        [
+            LogPath(path)
+            for path in sorted((folder / "truthfulqa_binary_full_prompt").glob("model_predictions*.csv"))
+        ],
+        work / "import-truthfulqa-five",
+        options=LogOptions(view="full", columns=mapping(FIVE)),
+        name="truthfulqa-five",
+    )
+    return {
+        "mmlu-ten": _with_question(credits(helm.answers), open_run(work / "free-mmlu-ten")),
+        # A pair's number is its row, from 0; the set's ids count rows from 1.
+        "truthfulqa-binary": _with_question(
+            {
+                m: {f"TruthfulQA-{int(i) + 1:04d}": c for i, c in won.items()}
+                for m, won in credits(five.answers).items()
+            },
+            open_run(work / "free-truthfulqa-binary"),
+        ),
+        "without_question": {
+            "truthfulqa-pairs": _without_question(
+                import_logs(
+                    [LogPath(folder / "truthfulqa_pairs_answer_only" / "v9_scaled_data.csv")],
+                    work / "import-truthfulqa-pairs",
+                    options=LogOptions(view="choices_only_text", columns=mapping(PAIRS)),
+                    overrides={"screen.norm": "sum"},
+                )
+            ),
+            "medbench": _without_question(
+                import_logs(
+                    [LogPath(folder / "medbench_options_only" / "multi_options.json")],
+                    work / "import-medbench",
+                    overrides={"screen.criterion": "majority"},
+                )
+            ),
+        },
+    }
+
+
+def credits(answers: Answers, view: str = "full") -> dict[str, dict[str, float]]:
+    """By model and item the credit under a view, the first asking of each item."""
+    blocks = {m: answers.block(view, m, t).first() for v, m, t in answers.askings() if v == view}
+    return {
+        model: dict(zip((answers.items[i] for i in block.item.tolist()), block.correct.tolist(), strict=True))
+        for model, block in blocks.items()
+    }
+
+
+def cues_of(run: Run) -> dict[str, Floats]:
+    """By cue, of a run without models, the credit (n,) of the option that it points at: every heuristic that is above
+    chance (Holm over the set's 17) and does not see places, and `scorer`: the option that the filter likes best.
+    """
+    items, rows = run.items, run.summary.tree()["heuristics"]["all"]
+    assert items is not None
+    by_rule = credits(run.answers, "heuristic")
+    names = [name for name, row in rows.items() if row["p_holm"] <= LEVEL and name not in BY_PLACE]
+    picked = {row["item"]: row["pick"] for row in run.verdict_rows()}
+    scorer = [float(picked[i.id] == str(i.key)) if picked[i.id].isdigit() else 1 / i.k for i in items]
+    return {"scorer": np.array(scorer)} | {
+        name: np.array([by_rule[name][i.id] for i in items]) for name in names
+    }
+
+
+def scores_of(run: Run, won: Mapping[str, Mapping[str, float]]) -> Scores:
+    """Each model's credits in the order of the run's items, NaN where it has none."""
+    assert run.items is not None
+    return {model: np.array([one.get(i.id, np.nan) for i in run.items]) for model, one in won.items()}
+
+
+def _with_question(won: Mapping[str, Mapping[str, float]], run: Run) -> Entry:
+    scores = scores_of(run, won)
+    # An item without a single favourite is undecided for the scorer; nothing speaks against it.
+    kept = np.array([float(verdict != "shortcut") for verdict in run.verdicts.values()])
+    return {
+        "n": len(kept),
+        "kept": int(kept.sum()),
+        "filter": by_part(scores, kept),
+        "cues": {cue: by_cue(scores, credit) for cue, credit in cues_of(run).items()},
+    }
+
+
+def _without_question(run: Run) -> Entry:
+    tree = run.summary.tree()
+    screen = tree["screen"]
+    return {
+        "n": tree["benchmark"]["n_items"],
+        "chance": tree["benchmark"]["chance_accuracy"],
+        "criterion": screen["criterion"],
+        "accuracy": {m: row["choices_only_accuracy"] for m, row in screen["voters"].items()},
+        **{
+            name: screen[name]
+            for name in ("flagged", "expected_flags", "excess_over_chance", "latent_shortcut_rate")
+        },
+        "fleiss_kappa": {
+            "value": screen["agreement"]["fleiss_kappa"],
+            "ci": screen["agreement"]["fleiss_kappa_ci"],
+        },
+    }
