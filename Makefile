@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c .c
 DEMO   := runs/benign_demo
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-proof test-doors check fix bench bench-demo atlas calibrate dist torture shots leak-test clean
+.PHONY: help setup demo test test-slow test-proof test-doors check fix bench bench-demo atlas calibrate dist torture shots slides video lighthouse leak-test clean
 
 help: ## print the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -88,6 +88,17 @@ dist: $(VENV)/.dev ## a wheel built twice, installed by hashes on every Python t
 
 shots: $(VENV)/.dev ## the pictures of the README, from the demo (needs chromium); writes docs/img
 	$(BIN)/python -m tools.shots
+
+slides: $(VENV)/.dev ## ten slides from docs/slides.typ and results; writes runs/talk/slides.pdf
+	$(PIP) 'typst>=0.13'
+	$(BIN)/python -m tools.slides
+
+video: $(VENV)/.dev ## two minutes of film from the demo (needs chromium, ffmpeg; espeak-ng to speak); writes runs/talk/robustify.mp4
+	$(BIN)/python -m tools.video
+
+lighthouse: $(VENV)/.dev ## accessibility and good practice of the pages (needs chromium, npm); writes results/bench/lighthouse.json
+	test -x .axe/node_modules/.bin/lighthouse || npm install --silent --no-save --prefix .axe lighthouse@12.8.2
+	$(BIN)/python -m tools.lighthouse
 
 torture: $(VENV)/.dev ## kills, changed inputs, pairs, odd surroundings in large numbers: about an hour; writes results/bench/torture.json
 	OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 $(BIN)/python -m bench.torture

@@ -8,6 +8,7 @@ import pytest
 from robustify import config as configs
 from robustify.errors import AuthorisationError
 from robustify.pipeline import writer_for
+from tools import slides, video
 from tools.docs import build as docs
 
 ROOT = docs.ROOT
@@ -139,3 +140,31 @@ def test_every_number_is_traced(page: Path) -> None:
 def test_a_number_without_a_source_is_found(passage: str, n: int) -> None:
     sources = "\n\n- [DI] Somebody, arXiv 2508.06601.\n- [NONE] Nobody.\n"
     assert len(untraced(passage + sources)) == n
+
+
+CITED = {"2508.06601", "4.1", "405", "1,273", "31.81", "95"}
+"""Figures of the slides that are not ours: the paper's, and the level of intervals."""
+LAYOUT = re.compile(r"\d+(?:pt|fr)|at\(\d\)")
+
+
+def test_no_figure_of_the_slides_is_typed() -> None:
+    head, _, text = slides.SOURCE.read_text(encoding="utf-8").partition("the line\n")
+    assert set(re.findall(r"\d[\d.,]*\d|\d", LAYOUT.sub("", text))) <= CITED
+    assert text.count("#slide[") + text.count("#opening[") == 10
+    for path in re.findall(r"\"(/(?:results|configs|docs)/[^\"]+)\"", head + text):
+        assert (ROOT / path[1:]).is_file(), path
+
+
+def test_the_slides_are_ten_pages(tmp_path: Path) -> None:
+    pytest.importorskip("typst", reason="needs typst (pip install typst)")
+    slides.built(tmp_path / "slides.pdf", tmp_path)
+    assert len(list(tmp_path.glob("slide-*.png"))) == 10
+    assert (tmp_path / "slides.pdf").stat().st_size <= 500_000
+
+
+def test_a_film_without_its_programs_names_their_packages(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert video.main([]) == 2
+    assert "apt-get install chromium ffmpeg" in capsys.readouterr().err

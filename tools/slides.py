@@ -1,0 +1,97 @@
+"""The talk: ten slides as a PDF, their text in docs/slides.typ and their figures from results/.
+
+`python -m tools.slides [-o FILE] [--png FOLDER]`; `--png` also writes every page as a picture, to be looked at. Needs
+typst (`pip install typst`: the compiler itself, nothing else).
+"""
+
+import argparse
+import importlib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from robustify.config import parse
+from robustify.errors import RobustifyError, UsageError
+from robustify.run import Run, open_run
+from robustify.stats.intervals import Rate
+from robustify.writers.public import rules
+from tools.planted import CLEAN, kinds, name, removed
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "docs" / "slides.typ"
+OUT = ROOT / "runs" / "talk" / "slides.pdf"
+ATLAS = ROOT / "results" / "atlas" / "index.json"
+
+
+def compiler() -> Any:
+    """The module typst.
+
+    Raises:
+        UsageError: it is not installed.
+    """
+    try:
+        return importlib.import_module("typst")
+    except ImportError:
+        raise UsageError("typst: is not installed; expected it (pip install typst)") from None
+
+
+def planted(run: Run) -> dict[str, Any]:
+    """What every rule of the demo's run removed, and how much of that is clean in truth and by its own estimate."""
+    of_run = rules(parse(run.manifest["config"], "run.json config"))
+    done = {name(screen): removed(run, screen, kinds()) for screen in (of_run.screen, *of_run.alternatives)}
+    first = next(iter(done.values()))
+    return {
+        "rules": [
+            {
+                "name": label,
+                "removed": one.false_share.n,
+                "estimated": _rate(one.estimated),
+                "clean": _rate(one.false_share),
+            }
+            for label, one in done.items()
+        ],
+        "planted": _rate(first.of["planted"]),
+        CLEAN: _rate(first.of[CLEAN]),
+    }
+
+
+def _rate(rate: Rate) -> dict[str, Any]:
+    return {"value": rate.value, "n": rate.n, "ci": rate.ci}
+
+
+def built(out: Path, pictures: Path | None = None) -> Path:
+    """The slides, written to `out`; every page also as a picture into `pictures`."""
+    typst = compiler()
+    facts = {
+        **planted(open_run(ROOT / "results" / "benign_demo")),
+        "atlas": json.loads(ATLAS.read_text("utf-8")) if ATLAS.is_file() else None,
+    }
+    given = {"root": str(ROOT), "sys_inputs": {"facts": json.dumps(facts)}}
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_bytes(typst.compile(str(SOURCE), format="pdf", **given))
+    if pictures is not None:
+        pictures.mkdir(parents=True, exist_ok=True)
+        pages = typst.compile(str(SOURCE), format="png", ppi=96, **given)
+        for n, page in enumerate(pages, start=1):
+            (pictures / f"slide-{n:02}.png").write_bytes(page)
+    return out
+
+
+def main(arguments: list[str]) -> int:
+    """Write the slides and say where they lie."""
+    parser = argparse.ArgumentParser(prog="python -m tools.slides", description=__doc__)
+    parser.add_argument("-o", dest="out", type=Path, default=OUT)
+    parser.add_argument("--png", type=Path, help="also write every page as a picture into this folder")
+    asked = parser.parse_args(arguments)
+    try:
+        out = built(asked.out, asked.png)
+    except RobustifyError as error:
+        print("\n".join(error.lines), file=sys.stderr)
+        return error.exit_code
+    print(f"slides: {out} ({out.stat().st_size / 1000:.0f} kB)")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
