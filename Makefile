@@ -93,7 +93,7 @@ slides: $(VENV)/.dev ## ten slides from docs/slides.typ and results; writes runs
 	$(PIP) 'typst>=0.13'
 	$(BIN)/python -m tools.slides
 
-video: $(VENV)/.dev ## two minutes of film from the demo (needs chromium, ffmpeg; espeak-ng to speak); writes runs/talk/robustify.mp4
+video: $(VENV)/.dev ## two minutes of film from the demo (needs chromium, ffmpeg; espeak-ng to speak); writes runs/talk/video.mp4
 	$(BIN)/python -m tools.video
 
 lighthouse: $(VENV)/.dev ## accessibility and good practice of the pages (needs chromium, npm); writes results/bench/lighthouse.json

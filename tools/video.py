@@ -1,4 +1,4 @@
-"""The video: the demo judged in a terminal, its pages, and the gate refusing a commit: writes runs/talk/robustify.mp4.
+"""The video: the demo judged in a terminal, its pages, and the gate refusing a commit: writes runs/talk/video.mp4.
 
 `python -m tools.video [RUN] [-o FILE] [--frames FOLDER] [--silent]`. What the terminal shows is run while the film is
 made; waiting is cut out. Needs Chromium and ffmpeg; where espeak-ng is on the path it reads the captions aloud.
@@ -22,7 +22,7 @@ from robustify.run import open_run
 from tools import shots
 
 ROOT = Path(__file__).parents[1]
-OUT = ROOT / "runs" / "talk" / "robustify.mp4"
+OUT = ROOT / "runs" / "talk" / "video.mp4"
 SIZE = {"width": 1280, "height": 720}
 LONGEST, LARGEST = 120.0, 10_000_000
 """Seconds and bytes that the film may have."""
