@@ -67,13 +67,8 @@ _AMERICAN = _words(
 _FILLERS = _words("namely indeed notably namely indeed chiefly overall")
 _OTHER_FILLERS = _words("clearly simply plainly anyway besides instead further")
 _PHRASES = (
-    "in the evening",
-    "by the river",
-    "at the market",
-    "on the hill",
-    "near the mill",
-    "for the feast",
-)
+    "in the evening", "by the river", "at the market", "on the hill", "near the mill", "for the feast",
+)  # fmt: skip
 
 
 def _mark(item: Item, rng: np.random.Generator) -> tuple[str, ...]:

@@ -41,15 +41,11 @@ _FIRST = [
     "North", "Olive", "Pebble", "Quartz", "River", "Stone", "Thistle",
 ]  # fmt: skip
 _FILLER = (
-    "The library opens at nine and closes at six.",
-    "A path leads from the gate to the old mill.",
-    "In spring the gardeners plant beans along the wall.",
-    "Two boats lie at the pier, one of them painted white.",
-    "The baker counts the loaves and writes the number down.",
-    "Most visitors come by train and walk the last mile.",
-    "On Sundays the band plays in the small square.",
-    "A clock on the tower strikes every quarter of an hour.",
-)
+    "The library opens at nine and closes at six.", "A path leads from the gate to the old mill.",
+    "In spring the gardeners plant beans along the wall.", "Two boats lie at the pier, one of them painted white.",
+    "The baker counts the loaves and writes the number down.", "Most visitors come by train and walk the last mile.",
+    "On Sundays the band plays in the small square.", "A clock on the tower strikes every quarter of an hour.",
+)  # fmt: skip
 
 
 def points() -> list[tuple[str, int]]:

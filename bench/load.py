@@ -22,20 +22,8 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "bench" / "load.json"
 ITEMS, ASKED = 1_000_000, 100_000
 _WORDS = (
-    "lamp",
-    "cup",
-    "red",
-    "blue",
-    "garden",
-    "stone",
-    "river",
-    "wheel",
-    "paper",
-    "candle",
-    "spoon",
-    "window",
-    "north",
-)
+    "lamp", "cup", "red", "blue", "garden", "stone", "river", "wheel", "paper", "candle", "spoon", "window", "north",
+)  # fmt: skip
 
 Measured = dict[str, float | int]
 

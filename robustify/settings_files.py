@@ -218,15 +218,9 @@ _LIMITS = (
     ("less_than", "lt", "below {}"),
 )
 _KINDS = (
-    ("string", "text"),
-    ("int", "a whole number"),
-    ("float", "a number"),
-    ("bool", "true or false"),
-    ("list", "a list"),
-    ("tuple", "a list"),
-    ("dict", "keys and values"),
-    ("model", "keys and values"),
-)
+    ("string", "text"), ("int", "a whole number"), ("float", "a number"), ("bool", "true or false"),
+    ("list", "a list"), ("tuple", "a list"), ("dict", "keys and values"), ("model", "keys and values"),
+)  # fmt: skip
 
 
 def _wrong(kind: str, limits: Mapping[str, Any]) -> str:

@@ -135,11 +135,8 @@ def test_an_engine_that_answers_by_place_is_told_by_the_two_orders_of_cloze(toys
 
 def test_the_controls_of_memory_are_asked_only_where_a_config_says_so(toys: list[Item]) -> None:
     assert {p.template.view for p in plan(toys, Asking())} == {
-        "choices_only",
-        "choices_only_text",
-        "full",
-        "cloze",
-    }
+        "choices_only", "choices_only_text", "full", "cloze",
+    }  # fmt: skip
     asking = Asking(
         views=("no_choices", "gold_repeated", "empty_choices"), memorisation_template="balepur-v1"
     )

@@ -31,36 +31,12 @@ from robustify.baselines.wording import ABSOLUTES, ARTICLES, FUNCTION_WORDS, HED
 from robustify.item import Item, folded
 
 NAMES = (
-    "characters",
-    "words",
-    "mean_word_length",
-    "longest_word",
-    "digits",
-    "numbers",
-    "unit",
-    "hedges",
-    "absolutes",
-    "negations",
-    "function_words",
-    "commas",
-    "other_punctuation",
-    "brackets",
-    "full_stop",
-    "capital_first",
-    "capitals",
-    "article_first",
-    "repeated_words",
-    "points_elsewhere",
-    "mean_likeness",
-    "greatest_likeness",
-    "longer_than_longest_other",
-    "longer_than_shortest_other",
-    "same_first_word",
-    "same_last_word",
-    "contains_another",
-    "odd_form",
-    "far_from_middle_number",
-)
+    "characters", "words", "mean_word_length", "longest_word", "digits", "numbers", "unit", "hedges", "absolutes",
+    "negations", "function_words", "commas", "other_punctuation", "brackets", "full_stop", "capital_first",
+    "capitals", "article_first", "repeated_words", "points_elsewhere", "mean_likeness", "greatest_likeness",
+    "longer_than_longest_other", "longer_than_shortest_other", "same_first_word", "same_last_word",
+    "contains_another", "odd_form", "far_from_middle_number",
+)  # fmt: skip
 """The features of `matrix`, which has each of them twice."""
 
 

@@ -28,37 +28,19 @@ NO_CUE = -1
 SURFACE = "surface"
 LEAST_SHARE = 0.25
 """Of all that speaks for a pick, the share from which on a cue is said to have carried it."""
-CUE_OF: dict[str, CueCode] = {
-    "characters": "length",
-    "words": "length",
-    "longer_than_longest_other": "length",
-    "longer_than_shortest_other": "length",
-    "mean_word_length": "word_length",
-    "longest_word": "word_length",
-    "hedges": "certainty",
-    "absolutes": "certainty",
-    "negations": "certainty",
-    "digits": "numbers",
-    "numbers": "numbers",
-    "unit": "numbers",
-    "far_from_middle_number": "numbers",
-    "commas": "form",
-    "other_punctuation": "form",
-    "brackets": "form",
-    "full_stop": "form",
-    "capital_first": "form",
-    "capitals": "form",
-    "odd_form": "form",
-    "mean_likeness": "shared_words",
-    "greatest_likeness": "shared_words",
-    "same_first_word": "shared_words",
-    "same_last_word": "shared_words",
-    "contains_another": "shared_words",
-    "article_first": "grammar",
-    "repeated_words": "repetition",
+_FEATURES: dict[CueCode, str] = {
+    "length": "characters words longer_than_longest_other longer_than_shortest_other",
+    "word_length": "mean_word_length longest_word",
+    "certainty": "hedges absolutes negations",
+    "numbers": "digits numbers unit far_from_middle_number",
+    "form": "commas other_punctuation brackets full_stop capital_first capitals odd_form",
+    "shared_words": "mean_likeness greatest_likeness same_first_word same_last_word contains_another",
+    "grammar": "article_first",
+    "repetition": "repeated_words",
     "function_words": "function_words",
-    "points_elsewhere": "pointer",
+    "pointer": "points_elsewhere",
 }
+CUE_OF = {name: cue for cue, names in _FEATURES.items() for name in names.split()}
 """The cue of each surface feature; features that measure one thing are one cue."""
 PART_OF: dict[str, CueCode] = {
     "words": "words",

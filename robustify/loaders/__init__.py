@@ -5,14 +5,5 @@ from robustify.loaders.loaded import Defect, FieldMap, Loaded, Quarantined, Sour
 from robustify.loaders.survey import Survey, describe
 
 __all__ = [
-    "Defect",
-    "FieldMap",
-    "Loaded",
-    "Quarantined",
-    "Source",
-    "Survey",
-    "describe",
-    "load",
-    "load_many",
-    "parts",
-]
+    "Defect", "FieldMap", "Loaded", "Quarantined", "Source", "Survey", "describe", "load", "load_many", "parts",
+]  # fmt: skip

@@ -33,13 +33,8 @@ from robustify.redaction.text import KeptHere
 
 ROWS_LOOKED_AT = 200
 BY_FIELDS = (
-    "text_label",
-    "choices_by_letter",
-    "choices_literal",
-    "query_gold",
-    "choices_list",
-    "choice_columns",
-)
+    "text_label", "choices_by_letter", "choices_literal", "query_gold", "choices_list", "choice_columns",
+)  # fmt: skip
 EVERY = (*LAYOUTS, *NAMED_BY_READER, OWN)
 
 

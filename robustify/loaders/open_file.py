@@ -16,12 +16,9 @@ from robustify.loaders.rows import SourceTable
 from robustify.loaders.tables import arrow_rows, block_rows, csv_rows, in_blocks
 
 _ARCHIVES = (
-    (b"\x1f\x8b", "gzip"),
-    (b"\x28\xb5\x2f\xfd", "zstd"),
-    (b"\xfd7zXZ\x00", "xz"),
-    (b"BZh", "bzip2"),
+    (b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"\xfd7zXZ\x00", "xz"), (b"BZh", "bzip2"),
     (b"7z\xbc\xaf", "7z"),
-)
+)  # fmt: skip
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 _LFS = b"version https://git-lfs"
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"

@@ -7,15 +7,6 @@ from robustify.logs.match import Gathered
 from robustify.logs.pick_columns import mapping
 
 __all__ = [
-    "Gathered",
-    "Log",
-    "LogOptions",
-    "LogPath",
-    "fingerprint",
-    "gather",
-    "mapping",
-    "parse_log_path",
-    "read_log",
-    "read_logs",
-    "together",
-]
+    "Gathered", "Log", "LogOptions", "LogPath", "fingerprint", "gather", "mapping", "parse_log_path", "read_log",
+    "read_logs", "together",
+]  # fmt: skip

@@ -248,14 +248,8 @@ def test_standardised_by_hand() -> None:
 
 def test_words_and_likeness() -> None:
     assert words_of("Don't STOP the well-known 3.5 _x_!") == [
-        "don't",
-        "stop",
-        "the",
-        "well-known",
-        "3",
-        "5",
-        "x",
-    ]
+        "don't", "stop", "the", "well-known", "3", "5", "x",
+    ]  # fmt: skip
     lettered = Options([Item("i", "Which?", ("a b", "b c", "."), 0)])
     assert lettered.likeness[0].tolist() == [[1, 1 / 3, 0], [1 / 3, 1, 0], [0, 0, 1]]
     assert Options([Item("i", "Which?", ("Red", "Green", "blue."), 0)]).oddness.tolist() == [2, 2, 4]

@@ -201,12 +201,9 @@ def zipped(member: str) -> bytes:
 ZIPPED = {
     name: zipped(name)
     for name in (
-        "xl/workbook.xml",
-        "mimetypeapplication/vnd.oasis.opendocument.spreadsheet",
-        "a.jsonl",
-        "header.json",
+        "xl/workbook.xml", "mimetypeapplication/vnd.oasis.opendocument.spreadsheet", "a.jsonl", "header.json",
     )
-}
+}  # fmt: skip
 WIDE = ["utf-16", "utf-16-le", "utf-16-be", "utf-32"]
 LISTED = b"question,choices,answer\n"
 LOG = {"id": 1, "input": "ZQX", "target": "ZQX", "choices": None}

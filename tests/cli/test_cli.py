@@ -331,16 +331,12 @@ def test_an_interrupted_run_is_one_line_and_leaves_no_run(
 @pytest.mark.parametrize(
     ("shell", "code"),
     [
-        ("{} validate items.jsonl >&-", 6),
-        ("{} validate items.jsonl >&- 2>&- <&-", 6),
-        ("{} gate --help >&-", 6),
-        ("{} validate items.jsonl >/dev/full", 6),
-        ("{} validate items.jsonl 2>/dev/full >/dev/null", 0),
-        ("{} validate nowhere 2>/dev/full", 2),
-        ("{} validate nowhere >&- 2>&-", 2),
+        ("{} validate items.jsonl >&-", 6), ("{} validate items.jsonl >&- 2>&- <&-", 6), ("{} gate --help >&-", 6),
+        ("{} validate items.jsonl >/dev/full", 6), ("{} validate items.jsonl 2>/dev/full >/dev/null", 0),
+        ("{} validate nowhere 2>/dev/full", 2), ("{} validate nowhere >&- 2>&-", 2),
         ("set -o pipefail; {} validate items.jsonl --json | true", 0),
     ],
-)
+)  # fmt: skip
 def test_streams_that_are_closed_or_full_give_a_documented_code(config: Path, shell: str, code: int) -> None:
     command = shell.format(f"'{sys.executable}' -m robustify")
     env = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parent.parent.parent)}

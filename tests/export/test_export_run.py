@@ -18,11 +18,8 @@ from tests.support.fake_logs import jsonl
 
 Export = Callable[..., list[Path]]
 EXPORTS: tuple[Export, ...] = (
-    exporting.export_lm_eval,
-    exporting.export_inspect,
-    exporting.export_hf,
-    exporting.export_instruct,
-)
+    exporting.export_lm_eval, exporting.export_inspect, exporting.export_hf, exporting.export_instruct,
+)  # fmt: skip
 every = pytest.mark.parametrize("export", EXPORTS, ids=lambda e: e.__name__.removeprefix("export_"))
 
 
@@ -171,16 +168,8 @@ def test_a_head_cannot_end_its_comment() -> None:
 
 
 WAYS_OUT = {
-    "lm-eval",
-    "inspect",
-    "hf",
-    "instruct",
-    "published",
-    "sarif",
-    "every-eval-ever",
-    "mlflow",
-    "wandb",
-}
+    "lm-eval", "inspect", "hf", "instruct", "published", "sarif", "every-eval-ever", "mlflow", "wandb",
+}  # fmt: skip
 
 
 def test_every_way_out_is_a_command() -> None:

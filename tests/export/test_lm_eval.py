@@ -184,14 +184,10 @@ def test_topics_name_no_file_by_their_own_words(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("reply", "compared"),
     [
-        ("Paris", "Paris"),
-        ("\n\n  Paris.\nIt lies on a river.", "Paris"),
-        ("3.5", "3.5"),
-        ("St. Louis\n", "St. Louis"),
-        ("", ""),
-        (" \n", ""),
+        ("Paris", "Paris"), ("\n\n  Paris.\nIt lies on a river.", "Paris"), ("3.5", "3.5"),
+        ("St. Louis\n", "St. Louis"), ("", ""), (" \n", ""),
     ],
-)
+)  # fmt: skip
 def test_the_plain_task_compares_the_first_line_of_a_reply(tmp_path: Path, reply: str, compared: str) -> None:
     path = write_free_tasks(_made(tmp_path / "tasks"), HEADING, free_rows(made_up()))[0]
     (step, _) = yaml.safe_load(path.read_text("utf-8"))["filter_list"][0]["filter"]

@@ -91,20 +91,14 @@ def test_the_seed_profile_knows_four_phrases(stem: str, last: str, reason: str |
     [
         ("Which of the following is green?", "stem_refers_to_choices"),
         ("Rain fell all night. Which of these is wet?", "stem_refers_to_choices"),
-        ("Which statement is true?", "stem_refers_to_choices"),
-        ("Choose the best word.", "stem_refers_to_choices"),
-        ("All of these are green EXCEPT", "negative_stem"),
-        ("Which colour is NOT that of grass?", "negative_stem"),
-        ("Who was not a painter?", "negative_stem"),
-        ("Grass is", "incomplete_stem"),
-        ("Grass is most often:", "incomplete_stem"),
-        ("Grass is ____ in spring.", "incomplete_stem"),
-        ("It was not raining. What colour is grass?", None),
-        ("What did he mean by 'green'?\"", None),
-        ("Name the colour of grass.", None),
-        ("What is the least common multiple of 4 and 6?", None),
+        ("Which statement is true?", "stem_refers_to_choices"), ("Choose the best word.", "stem_refers_to_choices"),
+        ("All of these are green EXCEPT", "negative_stem"), ("Which colour is NOT that of grass?", "negative_stem"),
+        ("Who was not a painter?", "negative_stem"), ("Grass is", "incomplete_stem"),
+        ("Grass is most often:", "incomplete_stem"), ("Grass is ____ in spring.", "incomplete_stem"),
+        ("It was not raining. What colour is grass?", None), ("What did he mean by 'green'?\"", None),
+        ("Name the colour of grass.", None), ("What is the least common multiple of 4 and 6?", None),
     ],
-)
+)  # fmt: skip
 def test_the_strict_profile(stem: str, reason: str | None) -> None:
     assert exclusion(item(stem), "strict") == reason
     assert exclusion(item(stem), "cross-ref") is None

@@ -78,11 +78,8 @@ def test_a_good_run_passes_every_check() -> None:
     assert all(c.passed for c in checks)
     assert all(c.reason for c in checks)
     assert [c.name for c in checks if c.halts_export] == [
-        "topic_collapse",
-        "topic_drift",
-        "enough_robust_items",
-        "voters_by_place",
-    ]
+        "topic_collapse", "topic_drift", "enough_robust_items", "voters_by_place",
+    ]  # fmt: skip
 
 
 def with_topic(before: int, after: int) -> dict[str, Any]:
@@ -94,15 +91,12 @@ def with_topic(before: int, after: int) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("before", "after", "passed", "reason"),
     [
-        (100, 30, False, "sport kept 30 of 100"),
-        (10, 0, False, "sport kept 0 of 10"),
-        (10, 1, False, "sport kept 1 of 10"),
-        (9, 0, True, "too few items to judge by: sport kept 0 of 9"),
+        (100, 30, False, "sport kept 30 of 100"), (10, 0, False, "sport kept 0 of 10"),
+        (10, 1, False, "sport kept 1 of 10"), (9, 0, True, "too few items to judge by: sport kept 0 of 9"),
         (10, 4, True, "too few items to judge by: sport kept 4 of 10"),
-        (100, 47, True, "too few items to judge by: sport kept 47 of 100"),
-        (100, 50, True, KEPT),
+        (100, 47, True, "too few items to judge by: sport kept 47 of 100"), (100, 50, True, KEPT),
     ],
-)
+)  # fmt: skip
 def test_topic_collapse(before: int, after: int, passed: bool, reason: str) -> None:
     check = topic_collapse(with_topic(before, after), LIMITS)
     assert (check.passed, said(check)) == (passed, reason)

@@ -52,13 +52,10 @@ def told(answers: Answers, own: ScreenRules = OWN) -> list[str]:
 
 def test_every_rule_that_the_answers_support_differs_in_one_thing() -> None:
     assert told(asked(3)) == [
-        "majority instead of unanimous",
-        "1-of-3 instead of unanimous",
-        "by text instead of by letter",
-        "template balepur-v1 instead of template d4-like-v1",
-        "picked in every order instead of orders averaged",
+        "majority instead of unanimous", "1-of-3 instead of unanimous", "by text instead of by letter",
+        "template balepur-v1 instead of template d4-like-v1", "picked in every order instead of orders averaged",
         "picked in most orders instead of orders averaged",
-    ]
+    ]  # fmt: skip
 
 
 def test_what_was_not_asked_is_no_rule() -> None:

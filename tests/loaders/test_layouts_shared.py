@@ -15,17 +15,9 @@ from robustify.item import Item, folded
 from robustify.loaders import Loaded, Source, describe, load, load_many
 
 MMLU = (
-    "abstract_algebra",
-    "astronomy",
-    "elementary_mathematics",
-    "formal_logic",
-    "high_school_geography",
-    "high_school_us_history",
-    "marketing",
-    "miscellaneous",
-    "philosophy",
-    "world_religions",
-)
+    "abstract_algebra", "astronomy", "elementary_mathematics", "formal_logic", "high_school_geography",
+    "high_school_us_history", "marketing", "miscellaneous", "philosophy", "world_religions",
+)  # fmt: skip
 LAYOUTS = {
     "arc/ARC-Challenge-Test.jsonl": "arc",
     "arc/arc_easy.jsonl": "query_gold",

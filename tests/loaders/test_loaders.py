@@ -260,14 +260,9 @@ SAME = {"stem": "Which lamp?"}
         ([SAME, {**SAME, "choices": ["a", *COLOURS[1:]], "key": 1}], []),
     ],
     ids=[
-        "two keys",
-        "another order",
-        "a third",
-        "the same twice",
-        "the same in another order",
-        "other choices",
+        "two keys", "another order", "a third", "the same twice", "the same in another order", "other choices",
     ],
-)
+)  # fmt: skip
 def test_items_with_two_keys_are_named_with_both_lines(
     write: Write, rows: list[dict[str, object]], at: list[int]
 ) -> None:
@@ -797,12 +792,9 @@ def test_defects_load_and_are_named_by_line(write: Write) -> None:
     ]
     loaded = load(Source(path=str(write("a.jsonl", lines(rows)))))
     assert [(d.kind, d.line) for d in loaded.defects] == [
-        ("repeated_choice", 1),
-        ("repeated_choice", 2),
-        ("repeated_key_text", 2),
-        ("empty_choice", 3),
+        ("repeated_choice", 1), ("repeated_choice", 2), ("repeated_key_text", 2), ("empty_choice", 3),
         ("repeated_stem", 4),
-    ]
+    ]  # fmt: skip
     assert loaded.defects[0].item == "a-0001"
     told = describe(loaded)
     assert told["defects"]["repeated_choice"] == {  # type: ignore[index]

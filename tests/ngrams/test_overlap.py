@@ -59,17 +59,9 @@ def within(folder: Path, text: str, items: tuple[Item, ...] = ITEMS) -> dict[str
         f'"question": "{LONG.stem}"',
     ],
     ids=[
-        "plain",
-        "wrapped",
-        "ragged",
-        "capitals",
-        "punctuation",
-        "full width",
-        "soft hyphens",
-        "html",
-        "json",
+        "plain", "wrapped", "ragged", "capitals", "punctuation", "full width", "soft hyphens", "html", "json",
     ],
-)
+)  # fmt: skip
 def test_a_stem_is_found_however_it_is_laid_out(tmp_path: Path, text: str) -> None:
     found = overlap(ITEMS, [put(tmp_path, FILLER + text + FILLER)])
     assert parts(found) == {"long": ("stem",)}

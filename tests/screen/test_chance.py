@@ -567,11 +567,8 @@ def test_agreement_where_there_is_nothing_to_agree_on() -> None:
     assert voter_agreement(np.zeros((0, 2), dtype=np.int64), key[:0], k[:0]) == {**nothing, "n": 0}
     tied = voter_agreement(np.full((5, 2), -2), key, k)
     assert (tied["observed"], tied["independent"], tied["ratio"], tied["all_right_ratio"]) == (
-        0.0,
-        0.0,
-        None,
-        None,
-    )
+        0.0, 0.0, None, None,
+    )  # fmt: skip
     mixed = voter_agreement(
         np.array([[0, 0], [1, 1], [4, 4], [2, -1]]), np.array([0, 1, 4, 2]), np.array([2, 2, 5, 5])
     )

@@ -503,13 +503,9 @@ def test_an_asking_that_stands_twice_is_refused_by_item_model_and_view() -> None
 @pytest.mark.parametrize(
     "other",
     [
-        {"view": "full"},
-        {"model": "v9"},
-        {"template": "balepur-v1"},
-        {"order": (1, 0, 2, 3)},
-        {"item": "i00099"},
+        {"view": "full"}, {"model": "v9"}, {"template": "balepur-v1"}, {"order": (1, 0, 2, 3)}, {"item": "i00099"},
     ],
-)
+)  # fmt: skip
 def test_rows_that_differ_in_one_thing_do_not_stand_twice(other: dict[str, object]) -> None:
     first = own_rows(bench(1, 1, seed=1))[0]
     table = Answers.of([first, replace(first, **other)])  # type: ignore[arg-type]
