@@ -10,20 +10,14 @@ ITEM = Item("i", " Which one? ", ("red", "green", "blue"), 1)
 HEADER = "The following are multiple choice questions (with answers).\n\n"
 GOLDEN = {
     ("choices_only", "d4-like-v1"): (HEADER + "A. blue\nB. red\nC. green\nAnswer:", [" A", " B", " C"]),
-    ("choices_only", "balepur-v1"): (
-        "Choices:\n(A) blue\n(B) red\n(C) green\nAnswer:",
-        [" (A", " (B", " (C"],
-    ),
+    ("choices_only", "balepur-v1"): ("Choices:\n(A) blue\n(B) red\n(C) green\nAnswer:", [" (A", " (B", " (C"]),
     ("choices_only_text", "answer-v1"): ("Answer:", [" blue", " red", " green"]),
     ("full", "mmlu-v1"): (HEADER + "Which one?\nA. blue\nB. red\nC. green\nAnswer:", [" A", " B", " C"]),
     ("full", "balepur-v1"): (
         "Question: Which one?\nChoices:\n(A) blue\n(B) red\n(C) green\nAnswer:",
         [" (A", " (B", " (C"],
     ),
-    ("full_text", "mmlu-v1"): (
-        HEADER + "Which one?\nA. blue\nB. red\nC. green\nAnswer:",
-        [" blue", " red", " green"],
-    ),
+    ("full_text", "mmlu-v1"): (HEADER + "Which one?\nA. blue\nB. red\nC. green\nAnswer:", [" blue", " red", " green"]),
     ("full_text", "qa-v1"): (
         "Question: Which one?\nChoices:\n- blue\n- red\n- green\nAnswer:",
         [" blue", " red", " green"],
@@ -31,20 +25,14 @@ GOLDEN = {
     ("cloze", "qa-v1"): ("Question: Which one?\nAnswer:", [" blue", " red", " green"]),
     ("no_choices", "mmlu-v1"): (HEADER + "Which one?\nAnswer:", [" A", " B", " C"]),
     ("no_choices", "balepur-v1"): ("Question: Which one?\nAnswer:", [" (A", " (B", " (C"]),
-    ("gold_repeated", "mmlu-v1"): (
-        HEADER + "Which one?\nA. green\nB. green\nC. green\nAnswer:",
-        [" A", " B", " C"],
-    ),
+    ("gold_repeated", "mmlu-v1"): (HEADER + "Which one?\nA. green\nB. green\nC. green\nAnswer:", [" A", " B", " C"]),
     ("gold_repeated", "balepur-v1"): (
         "Question: Which one?\nChoices:\n(A) green\n(B) green\n(C) green\nAnswer:",
         [" (A", " (B", " (C"],
     ),
     ("empty_choices", "mmlu-v1"): (HEADER + "Which one?\nA. \nB. \nC. \nAnswer:", [" A", " B", " C"]),
-    ("empty_choices", "balepur-v1"): (
-        "Question: Which one?\nChoices:\n(A) \n(B) \n(C) \nAnswer:",
-        [" (A", " (B", " (C"],
-    ),
-}
+    ("empty_choices", "balepur-v1"): ("Question: Which one?\nChoices:\n(A) \n(B) \n(C) \nAnswer:", [" (A", " (B", " (C"]),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("view", "name"), GOLDEN)

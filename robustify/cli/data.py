@@ -4,7 +4,6 @@ For a file they import no config, and with it neither scipy nor pyarrow: what is
 """
 
 import gc
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
 import click
 
-from robustify.cli.options import as_json, printable, reading
+from robustify.cli.options import as_json, print_result, reading
 from robustify.errors import UsageError
 
 if TYPE_CHECKING:
@@ -159,8 +158,7 @@ def validate(data: str, columns: tuple[str, ...], skip_bad: bool, explain: bool,
     else:
         description = surveyed(data, skip_bad, columns)
         lines = survey_lines(description, data)
-    click.echo(json.dumps(description) if json_ else "\n".join(map(printable, lines)))
-    return 0
+    return print_result(description, lines, json_)
 
 
 def surveyed(data: str, skip_bad: bool, columns: Sequence[str] = ()) -> dict[str, Any]:
@@ -341,10 +339,6 @@ def rules_alone(data: str, columns: tuple[str, ...], skip_bad: bool, items_: boo
             if rules
         ]
         scores["items"] = sorted(rows, key=lambda row: -len(row["rules"]))
-        lines += (
-            item_lines(rows)
-            if starred
-            else ["--items: no rule is above chance, so none of them finds an item"]
-        )
-    click.echo(json.dumps(scores) if json_ else "\n".join(map(printable, lines)))
-    return 0
+        none = ["--items: no rule is above chance, so none of them finds an item"]
+        lines += item_lines(rows) if starred else none
+    return print_result(scores, lines, json_)

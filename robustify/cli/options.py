@@ -6,7 +6,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TypeVar
@@ -89,6 +89,14 @@ def default_cache(given: Path | None) -> Path:
 def printable(text: str) -> str:
     """Text without control characters: names from files must not steer a terminal."""
     return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def print_result(tree: object, lines: Iterable[str], json_: bool) -> int:
+    """Print one JSON object, or lines for people; exit code 0."""
+    text = json.dumps(tree) if json_ else "\n".join(map(printable, lines))
+    if text:
+        click.echo(text)
+    return 0
 
 
 EVERY_SECONDS = 30.0

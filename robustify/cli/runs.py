@@ -18,7 +18,7 @@ from robustify.cli.options import (
     given_options,
     is_quiet,
     out_option,
-    printable,
+    print_result,
     say,
     screening,
     watcher,
@@ -198,16 +198,12 @@ def check(folder: Path, json_: bool) -> int:
         )
     summary = done.summary
     passed = all(c.passed for c in summary.guardrails)
-    if json_:
-        head = {"run": str(folder), "passed": passed, "trial": summary.trial}
-        click.echo(json.dumps({**head, "guardrails": summary.tree()["guardrails"]}))
-    else:
-        lines = [
-            f"{'pass' if c.passed else 'FAIL'}  {c.name:24} {guardrail_sentence(c)}"
-            for c in summary.guardrails
-        ]
-        trial = [": ".join(verdict(summary)[::2])] if summary.trial else []
-        click.echo("\n".join(map(printable, [*lines, *trial])))
+    head = {"run": str(folder), "passed": passed, "trial": summary.trial}
+    lines = [
+        f"{'pass' if c.passed else 'FAIL'}  {c.name:24} {guardrail_sentence(c)}" for c in summary.guardrails
+    ]
+    trial = [": ".join(verdict(summary)[::2])] if summary.trial else []
+    print_result({**head, "guardrails": summary.tree()["guardrails"]}, [*lines, *trial], json_)
     return 0 if passed or summary.trial else 7
 
 
@@ -245,8 +241,7 @@ def explain(folder: Path, item: str, json_: bool) -> int:
     from robustify.run import open_run
 
     tree, lines = explained(open_run(folder), item)
-    click.echo(json.dumps(tree) if json_ else "\n".join(map(printable, lines)))
-    return 0
+    return print_result(tree, lines, json_)
 
 
 @click.command()
@@ -304,5 +299,4 @@ def compare(folders: tuple[Path, ...], html: Path | None, csv_: Path | None, jso
                 write_text(path, text(found))
     except OSError as error:
         raise ResourceError(f"{path}: cannot be written ({error.strerror}); choose another file") from None
-    click.echo(json.dumps(found.tree()) if json_ else "\n".join(map(printable, found.lines())))
-    return 0
+    return print_result(found.tree(), found.lines(), json_)

@@ -1,6 +1,5 @@
 """`robustify adapter`, `key` and `licence`: the entrances of sensitive sets, the secret of their ids, their terms."""
 
-import json
 import os
 import sys
 from dataclasses import asdict
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from robustify.cli.options import PATH, as_json, printable
+from robustify.cli.options import PATH, as_json, print_result, printable
 
 if TYPE_CHECKING:
     from robustify.restricted.adapters import Adapter
@@ -35,12 +34,8 @@ def list_adapters(json_: bool) -> int:
     rows = [{"id": m.id, "sensitivity": m.sensitivity, "title": m.title} for m in manifests]
     for line in broken:
         click.echo(f"robustify: {printable(line)}", err=True)
-    if json_:
-        click.echo(json.dumps({"adapters": rows, "broken": broken}))
-    else:
-        for row in rows:
-            click.echo(printable(f"{row['id']:24} {row['sensitivity']:10} {row['title']}"))
-    return 0
+    lines = (f"{row['id']:24} {row['sensitivity']:10} {row['title']}" for row in rows)
+    return print_result({"adapters": rows, "broken": broken}, lines, json_)
 
 
 @adapter.command("new")
@@ -106,14 +101,9 @@ def check_adapter(name: str, out: Path | None, json_: bool) -> int:
     from robustify.restricted.adapter_setup import checked
 
     facts = checked(name, out)
-    if json_:
-        click.echo(json.dumps(facts))
-    else:
-        for fact in facts["facts"]:
-            mark = "yes" if fact["holds"] else "NO "
-            click.echo(printable(f"{mark} {fact['fact']}: {fact['says']}"))
-        if facts["content_sha256"]:
-            click.echo(f"content_sha256: {facts['content_sha256']}")
+    lines = [f"{'yes' if one['holds'] else 'NO '} {one['fact']}: {one['says']}" for one in facts["facts"]]
+    content = [f"content_sha256: {facts['content_sha256']}"] if facts["content_sha256"] else []
+    print_result(facts, [*lines, *content], json_)
     return 0 if all(fact["holds"] for fact in facts["facts"]) else 4
 
 
@@ -138,17 +128,13 @@ def make_key(out: Path, json_: bool) -> int:
 
     made = new_key(out)
     begin(made, beside(out))
-    if json_:
-        click.echo(json.dumps({"key_id": made.id, "file": str(out)}))
-        return 0
-    file = printable(str(out))
-    click.echo(f"{file}: key {made.id}, mode 0600")
-    click.echo(
-        f"Use it: export {FILE_VARIABLE}={file}\n"
-        "Keep a copy where you keep other secrets: without it no list of ids that it made can be opened again.\n"
-        "The gate takes a key of its own: make a second one and name it in ROBUSTIFY_GATE_KEY_FILE."
-    )
-    return 0
+    lines = [
+        f"{out}: key {made.id}, mode 0600",
+        f"Use it: export {FILE_VARIABLE}={out}",
+        "Keep a copy where you keep other secrets: without it no list of ids that it made can be opened again.",
+        "The gate takes a key of its own: make a second one and name it in ROBUSTIFY_GATE_KEY_FILE.",
+    ]
+    return print_result({"key_id": made.id, "file": str(out)}, lines, json_)
 
 
 @key.command("id")
@@ -159,8 +145,7 @@ def key_id(file: Path | None, json_: bool) -> int:
     from robustify.restricted.secret_key import evaluator_key
 
     key_ = evaluator_key(None if file is None else str(file))
-    click.echo(json.dumps({"key_id": key_.id}) if json_ else key_.id)
-    return 0
+    return print_result({"key_id": key_.id}, [key_.id], json_)
 
 
 @key.command("check")
@@ -173,8 +158,7 @@ def check_key(file: Path | None, json_: bool) -> int:
     key_ = evaluator_key(None if file is None else str(file))
     source = str(file) if file else os.environ.get(FILE_VARIABLE) or f"${VARIABLE}"
     facts = {"key_id": key_.id, "from": source, "usable": True}
-    click.echo(json.dumps(facts) if json_ else f"key {key_.id} from {source}: usable")
-    return 0
+    return print_result(facts, [f"key {key_.id} from {source}: usable"], json_)
 
 
 @key.command()
@@ -196,20 +180,15 @@ def ledger(file: Path | None, begins: bool, json_: bool) -> int:
     if begins:
         begin(key_, place)
     rows = entry_rows(read_ledger(key_, place).entries)
-    if json_:
-        click.echo(json.dumps({"key_id": key_.id, "ledger": str(place), "releases": rows}))
-        return 0
-    click.echo(f"{printable(str(place))}: {len(rows)} releases under key {key_.id}")
+    lines = [f"{place}: {len(rows)} releases under key {key_.id}"]
     for row in rows:
         listed = "" if row["listed"] is None else f"{row['listed']:,} of "
         said = f"{row['set']} {row['version']}, {row['what']}: {listed}{row['items']:,} items"
         despite = f", despite: {row['despite']}" if row["despite"] else ""
-        click.echo(
-            printable(
-                f"{row['release']} {row['at']} {said}, {row['cells']} cells, {row['bits']} bits{despite}"
-            )
+        lines.append(
+            f"{row['release']} {row['at']} {said}, {row['cells']} cells, {row['bits']} bits{despite}"
         )
-    return 0
+    return print_result({"key_id": key_.id, "ledger": str(place), "releases": rows}, lines, json_)
 
 
 @click.group()
@@ -280,12 +259,8 @@ def list_licences(json_: bool) -> int:
     from robustify.restricted.account import accepted
 
     rows = accepted()
-    if json_:
-        click.echo(json.dumps({"accepted": [asdict(row) for row in rows]}))
-        return 0
-    for row in rows:
-        click.echo(printable(f"{row.id:24} {row.licence_sha256[:16]}  {row.at}  {row.name}"))
-    return 0
+    lines = (f"{row.id:24} {row.licence_sha256[:16]}  {row.at}  {row.name}" for row in rows)
+    return print_result({"accepted": [asdict(row) for row in rows]}, lines, json_)
 
 
 def _manifest(known: "Adapter") -> str:

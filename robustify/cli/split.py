@@ -1,13 +1,12 @@
 """`robustify split`: hashed splits of restricted sets, out of a run and back to the items of a local copy."""
 
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from robustify.cli.options import DESPITE, PATH, RUN, as_json, out_option, printable
+from robustify.cli.options import DESPITE, PATH, RUN, as_json, out_option, print_result, printable
 
 if TYPE_CHECKING:
     from robustify.restricted.ids import Split
@@ -109,12 +108,9 @@ def verify(file: Path, data: str, json_: bool) -> int:
     given = read_split(file)
     copy = items(open_for(given, data))
     n = len(set(given.ids) & {item.id for item in copy})
-    if json_:
-        click.echo(json.dumps({"split": given.name, "ids": len(given.ids), "matched": n, "items": len(copy)}))
-    else:
-        click.echo(
-            f"{_named(given)}: {n:,} of {len(given.ids):,} ids matched, among {len(copy):,} local items"
-        )
+    said = f"{_named(given)}: {n:,} of {len(given.ids):,} ids matched, among {len(copy):,} local items"
+    counts = {"split": given.name, "ids": len(given.ids), "matched": n, "items": len(copy)}
+    print_result(counts, [said], json_)
     return 0 if n == len(given.ids) else 3
 
 

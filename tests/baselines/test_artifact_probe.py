@@ -23,7 +23,7 @@ from robustify.baselines.artifact_probe import (
 )
 from robustify.baselines.features import NAMES, matrix, standardised
 from robustify.baselines.option_texts import Options
-from robustify.baselines.wording import jaccard, points_elsewhere, words_of
+from robustify.baselines.wording import jaccard, words_of
 from robustify.item import Item
 
 SETTINGS = ProbeSettings()
@@ -253,20 +253,6 @@ def test_words_and_likeness() -> None:
     lettered = Options([Item("i", "Which?", ("a b", "b c", "."), 0)])
     assert lettered.likeness[0].tolist() == [[1, 1 / 3, 0], [1 / 3, 1, 0], [0, 0, 1]]
     assert Options([Item("i", "Which?", ("Red", "Green", "blue."), 0)]).oddness.tolist() == [2, 2, 4]
-
-
-@pytest.mark.parametrize(
-    ("points", "texts"),
-    [
-        (
-            True,
-            ["All of the above", "none of the above.", "Both of these", "two of the above", "All of them"],
-        ),
-        (False, ["all of them are red", "above all", "both sides", "The above-ground part"]),
-    ],
-)
-def test_choices_that_speak_of_the_others(points: bool, texts: list[str]) -> None:
-    assert {points_elsewhere(text) for text in texts} == {points}
 
 
 @settings(deadline=None)

@@ -87,10 +87,7 @@ BAD_ROWS: dict[str, tuple[str, str]] = {
     "no choice": (row(choices=[]), "0 choices; expected 2 to 26"),
     "one choice": (row(choices=["ZQX a"], key=0), "1 choice; expected 2 to 26"),
     "27 choices": (row(choices=[f"ZQX {n}" for n in range(27)]), "27 choices; expected 2 to 26"),
-    "key 4 of 4": (
-        row(key=4),
-        "key 4, but only 4 choices (0 to 3); counted from 1? say `fields: {key_is: number}`",
-    ),
+    "key 4 of 4": (row(key=4), "key 4, but only 4 choices (0 to 3); counted from 1? say `fields: {key_is: number}`"),
     "key -1": (row(key=-1), "key -1, but only 4 choices (0 to 3)"),
     "key true": (row(key=True), "key is true or false; expected a whole number from 0 to 3"),
     "key null": (row(key=None), "key is null"),
@@ -100,10 +97,7 @@ BAD_ROWS: dict[str, tuple[str, str]] = {
     "key is text": (row(key="ZQX b"), "key is text; expected a whole number"),
     "key is a list": (row(key=[1]), "key is a list"),
     "key of 20 digits": (row(key=10**20), "key with more than 9 digits, but only 4 choices"),
-    "key of 5000 digits": (
-        row().replace('"key": 1', '"key": 1' + "0" * 5000),
-        "a number with too many digits",
-    ),
+    "key of 5000 digits": (row().replace('"key": 1', '"key": 1' + "0" * 5000), "a number with too many digits"),
     "id is a list": (row(id=["ZQX"]), "`id` is a list; expected text"),
     "id is true": (row(id=True), "`id` is true or false; expected text"),
     "topic is an object": (row(topic={"ZQX": 1}), "`topic` is an object; expected text"),
@@ -111,13 +105,10 @@ BAD_ROWS: dict[str, tuple[str, str]] = {
     "bidi in id": (row(id="ZQX\u202e"), "`id` holds control characters"),
     "field twice": (row()[:-1] + ', "key": 2}', "the same field name stands twice"),
     "half a character": (row(stem="ZQX \ud800"), "`stem` holds half a character"),
-    "half a character in a choice": (
-        row(choices=["ZQX \udfff", "b"]),
-        "choice 1 of `choices` holds half a character",
-    ),
+    "half a character in a choice": (row(choices=["ZQX \udfff", "b"]), "choice 1 of `choices` holds half a character"),
     "nested deeply": ('{"id": ' + DEEP, "nested too deeply"),
     "the same id": (row(id="first"), "the same id as line 1"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BAD_ROWS)
@@ -216,10 +207,7 @@ BYTES: dict[str, tuple[bytes, str]] = {
         "is a Git LFS pointer, not the data: run `git lfs pull`",
     ),
     "gzip": (gzip.compress(row().encode()), "is compressed (gzip)"),
-    "a workbook": (
-        ZIPPED["xl/workbook.xml"],
-        "is a spreadsheet; expected a data file: save its sheet as CSV",
-    ),
+    "a workbook": (ZIPPED["xl/workbook.xml"], "is a spreadsheet; expected a data file: save its sheet as CSV"),
     "an open spreadsheet": (
         ZIPPED["mimetypeapplication/vnd.oasis.opendocument.spreadsheet"],
         "is a spreadsheet; expected a data file: save its sheet as CSV",
@@ -234,10 +222,7 @@ BYTES: dict[str, tuple[bytes, str]] = {
     "Arrow stream, damaged": (b"\xff\xff\xff\xff\x10\x00\x00\x00" + b"ZQX" * 50, "Arrow that cannot be read"),
     "only opening brackets": (DEEP.encode(), "JSON nested too deeply"),
     "an empty list": (b"[]", "an empty list"),
-    "a list cut off": (
-        json.dumps([GOOD, GOOD]).encode()[:-20],
-        "items.jsonl:1: not valid JSON: it ends too early",
-    ),
+    "a list cut off": (json.dumps([GOOD, GOOD]).encode()[:-20], "items.jsonl:1: not valid JSON: it ends too early"),
     "a list with a comma too many": (b"[" + row().encode() + b",\n]", "items.jsonl:2: not valid JSON"),
     "a list and more": (b"[" + row().encode() + b"]\n" + row().encode(), "more after the end"),
     "a list of texts": (b'["ZQX",\n"ZQX"]', "items.jsonl:1: text; expected an object"),
@@ -255,37 +240,22 @@ BYTES: dict[str, tuple[bytes, str]] = {
         b'question,A,B,answer\nZQX,x,y,A\n"ZQX,x,y,A\nZQX,x,y,A\n',
         "items.jsonl:3: the record cannot be read",
     ),
-    "CSV key out of range": (
-        b"question,A,B,answer\n\nZQX,x,y,C\n",
-        "items.jsonl:3: key C, but only 2 choices (A to B)",
-    ),
+    "CSV key out of range": (b"question,A,B,answer\n\nZQX,x,y,C\n", "items.jsonl:3: key C, but only 2 choices (A to B)"),
     "CSV without header, key": (
         b'"ZQX is\nwhat?",x,y,A\nZQX is it?,x,y,E\nZQX is that?,x,y,\nZQX was it?,x,y,B\n',
         "items.jsonl:3: key E, but only 2 choices (A to B)",
     ),
     "CSV list that is none": (LISTED + b"ZQX?,ZQX and ZQX,A\n", "`choices` is text; expected a list"),
     "CSV list nested deeply": (LISTED + f'ZQX?,"{DEEP}",A\n'.encode(), "`choices` is text; expected a list"),
-    "CSV list with an odd escape": (
-        LISTED + b"ZQX?,\"['ZQX \\d', None]\",A\n",
-        "choice 2 of `choices` is null",
-    ),
-    "CSV index out of range": (
-        b"question,A,B,answer_index\nZQX,x,y,2\n",
-        "key 2, but only 2 choices (0 to 1)",
-    ),
+    "CSV list with an odd escape": (LISTED + b"ZQX?,\"['ZQX \\d', None]\",A\n", "choice 2 of `choices` is null"),
+    "CSV index out of range": (b"question,A,B,answer_index\nZQX,x,y,2\n", "key 2, but only 2 choices (0 to 1)"),
     "a block too short": (
         b"a\nZQX\nZQX?\nA.1\nB.2\nC.3\nD.4\n\nb\nZQX\nZQX?\nA.1\nB.2\nC.3\n",
         "items.jsonl:9: a block of 6 lines",
     ),
-    "log without samples": (
-        json.dumps({"version": 2, "eval": {}, "samples": None}).encode(),
-        "without samples",
-    ),
-    "log without choices": (
-        json.dumps({"eval": {}, "samples": [LOG]}).encode(),
-        "whose samples have no choices",
-    ),
-}
+    "log without samples": (json.dumps({"version": 2, "eval": {}, "samples": None}).encode(), "without samples"),
+    "log without choices": (json.dumps({"eval": {}, "samples": [LOG]}).encode(), "whose samples have no choices"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BYTES)
@@ -358,10 +328,7 @@ def asked(**more: object) -> dict[str, object]:
 
 AMBIGUOUS: dict[str, tuple[dict[str, object], str]] = {
     "two stems": (asked(query="ZQX?", answer=0), "`question` and `query` could each be the stem"),
-    "two lists": (
-        asked(options=["ZQX b", "c"], answer=0),
-        "`choices` and `options` could each be the choices",
-    ),
+    "two lists": (asked(options=["ZQX b", "c"], answer=0), "`choices` and `options` could each be the choices"),
     "two keys": (asked(gold=0, answer_idx=1), "`answer_idx` and `gold` could each be the key"),
     "two series": (
         {"question": "ZQX?", "A": "a", "B": "b", "option1": "c", "option2": "d", "answer": "A"},
@@ -369,7 +336,7 @@ AMBIGUOUS: dict[str, tuple[dict[str, object], str]] = {
     ),
     "no key": (asked(), "no field for the key"),
     "no stem": ({"choices": AB, "answer": 1}, "no field for the stem"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", AMBIGUOUS)
@@ -465,10 +432,7 @@ NAMED: dict[str, tuple[dict[str, object], str]] = {
     "prose out of order": (prose("Answer Choices: (A) x (C) y (B) z", "A"), IN_ORDER),
     "prose with a letter twice": (prose("Answer Choices: (A) see (B) (B) z", "A"), IN_ORDER),
     "numbered prose out of order": (prose("\n\nAnswer1: x Answer3: y", "answer1"), IN_ORDER),
-    "numbered prose, other key": (
-        prose("\n\nAnswer1: x Answer2: y", "ZQX"),
-        "is not of the form answer1 to answer2",
-    ),
+    "numbered prose, other key": (prose("\n\nAnswer1: x Answer2: y", "ZQX"), "is not of the form answer1 to answer2"),
     "siqa label 0": (
         {"context": "ZQX", "question": "ZQX?", "answerA": "a", "answerB": "b", "answerC": "c", "label": "0"},
         "key 0, but only 3 choices (1 to 3)",
@@ -478,7 +442,7 @@ NAMED: dict[str, tuple[dict[str, object], str]] = {
         {"question": "ZQX?", "mc1_targets": {"choices": ["a", "b"], "labels": [1, 1]}},
         "does not hold exactly one 1",
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NAMED)

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from robustify import config as configs
 from robustify import pipeline
 from robustify.config import Config, parse
-from robustify.errors import AuthorisationError, ResourceError, UsageError
+from robustify.errors import ResourceError, UsageError
 from robustify.loaders import Source, load
 from robustify.run import refuse_foreign
 
@@ -64,12 +63,6 @@ def test_a_folder_with_somebody_s_files_is_refused_and_left_alone(tmp_path: Path
         pipeline.robustify(config(), tmp_path / "out", tmp_path / "cache")
     assert mine.read_text() == "mine"
     assert refuse_foreign(tmp_path / "elsewhere") is None
-
-
-def test_a_restricted_config_is_refused_wherever_its_data_would_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("ROBUSTIFY_RESTRICTED_DATA", raising=False)
-    with pytest.raises(AuthorisationError):
-        pipeline.writer_for(configs.load(configs.find_config("wmdp_bio.yaml")))
 
 
 @pytest.mark.parametrize(

@@ -54,27 +54,12 @@ def known(run: Run, folder: Path, tmp_path_factory: pytest.TempPathFactory) -> d
     plans = {
         "plain": {**task, **later},
         "permute": {**task, **later, "solver": "robustify/permute"},
-        "spread": {
-            **task,
-            **later,
-            "solver": "robustify/permute",
-            "solver_args": {"orders": "spread", "n": 3},
-        },
+        "spread": {**task, **later, "solver": "robustify/permute", "solver_args": {"orders": "spread", "n": 3}},
         "own scorer": {**task, "solver": "robustify/permute"},
-        "choices only": {
-            **blind,
-            **later,
-            "solver": "robustify/choices_only",
-            "solver_args": {"orders": "own"},
-        },
-        "split": {
-            **task,
-            **later,
-            "solver": "robustify/robust_split",
-            "solver_args": {"run": str(run.folder)},
-        },
+        "choices only": {**blind, **later, "solver": "robustify/choices_only", "solver_args": {"orders": "own"}},
+        "split": {**task, **later, "solver": "robustify/robust_split", "solver_args": {"run": str(run.folder)}},
         "wrong scorer": {**task, "solver": "robustify/robust_split", "solver_args": {"run": str(run.folder)}},
-    }
+    }  # fmt: skip
     (place / "plan.json").write_text(json.dumps(list(plans.values())))
     found = asked(place / "plan.json", place, with_robustify=True, path=[place], ends=False)
     return dict(zip(plans, found, strict=True))

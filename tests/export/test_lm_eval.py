@@ -30,14 +30,8 @@ from tools.docs.interop import ROOT, TASK_FOLDER, TEMPLATES, write_demo_tasks, w
 ROBUST = (
     Item("r0", "  Which planet is nearest to the Sun? ", ("Venus", "Mercury", "Mars", "the Earth"), 1, "sky"),
     Item("r1", "How many legs has a spider?", ("six", "eight"), 1, "animals"),
-    Item(
-        "r2",
-        "Which metal is liquid\nat room temperature?",
-        ("iron", "gold", "mercury", "zinc", "lead"),
-        2,
-        "matter",
-    ),
-)
+    Item("r2", "Which metal is liquid\nat room temperature?", ("iron", "gold", "mercury", "zinc", "lead"), 2, "matter"),
+)  # fmt: skip
 SHORTCUT = (
     Item("s0", "What is {{ 7 }} times 8? {% raw", ("54", "56", "63"), 1, "numbers"),
     Item(

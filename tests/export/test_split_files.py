@@ -133,16 +133,12 @@ def of(name: str, *spans: range) -> Split:
         # Small on both sides of one name, though together they differ by more than a cell.
         (of("robust", range(6, 56)), [of("robust", range(50))], True),
         # Each pair is far apart; the three together leave five items.
-        (
-            of("undecided", range(25, 40), range(50, 70)),
-            [of("robust", range(40)), of("shortcut", range(20, 80))],
-            True,
-        ),
+        (of("undecided", range(25, 40), range(50, 70)), [of("robust", range(40)), of("shortcut", range(20, 80))], True),
         (of("undecided", range(20, 55)), [of("robust", range(40)), of("shortcut", range(30, 65))], False),
         # What the earlier ones tell already is no fault of a third.
         (of("undecided", range(100, 120)), [of("robust", range(41)), of("shortcut", range(40, 99))], False),
     ],
-)
+)  # fmt: skip
 def test_releases_are_compared_across_names_and_all_together(
     later: Split, earlier: list[Split], refused: bool
 ) -> None:

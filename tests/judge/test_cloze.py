@@ -45,7 +45,9 @@ def test_what_cannot_be_scored_is_out_in_every_profile(profile: Profile) -> None
         "All of the above", "none of the above.", "Neither of these", "Both of the above", "all of these",
         "Both A and B", "both (A) and (C)", "A and C only", "B & C", "A, B and C", "Neither A nor B",
         "A only", "I and III only", "I, II, and III", "II only", "Options A and B", "1 and 3 only",
-        "Answer B", "EITHER A OR B",
+        "Answer B", "EITHER A OR B", "both (a) and (b)", "a and b only", "i and ii", "Both 1 and 2", "None of the choices",
+        "none of the options", "All of these are correct", "All of the answers are correct", "Both answers are correct",
+        "(A) and (C)",
     ],
 )  # fmt: skip
 def test_choices_that_speak_of_choices(choice: str) -> None:
@@ -59,7 +61,8 @@ def test_choices_that_speak_of_choices(choice: str) -> None:
     [
         "A", "I", "IV", "vitamin A and vitamin D", "A and T", "1 and 3", "both sides",
         "All the king's horses", "none of them are red", "above the line", "I only wish", "3", "X",
-        "Only red", "a and b are equal",
+        "Only red", "a and b are equal", "None", "a vitamin", "all of Europe", "both hands", "x and y", "an option",
+        "the answers",
     ],
 )  # fmt: skip
 def test_choices_that_only_look_so(choice: str) -> None:
@@ -262,21 +265,3 @@ def test_credit_is_that_of_the_answer_rows(rows: list[list[float]]) -> None:
             best = tied_best(r)
             assert (pick[i], tie[i]) == (best[0], len(best))
             assert won[i] == pytest.approx((key in best) / len(best))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "both (a) and (b)", "a and b only", "i and ii", "Both 1 and 2", "None of the choices", "none of the options",
-        "All of these are correct", "All of the answers are correct", "Both answers are correct", "(A) and (C)",
-    ],
-)  # fmt: skip
-def test_a_choice_that_points_at_others_is_found_however_it_is_written(text: str) -> None:
-    assert exclusion(item(choices=("red", text, "blue", "grey")), "cross-ref", {}) == "cross_reference"
-
-
-@pytest.mark.parametrize(
-    "text", ["None", "a vitamin", "all of Europe", "both hands", "I", "x and y", "an option", "the answers"]
-)
-def test_a_choice_that_stands_alone_stays(text: str) -> None:
-    assert exclusion(item(choices=("red", text, "blue", "grey")), "cross-ref", {}) is None

@@ -392,18 +392,14 @@ def test_a_failed_guardrail_only_lowers_the_verdict(
             "Whether what was kept still holds shortcuts is not settled, and a guardrail failed: "
             "guardrail enough_robust_items: made up",
         ),
-        (
-            "inconclusive",
-            [_check("a", passed=False)],
-            "Whether what was kept still holds shortcuts is not settled: what",
-        ),
+        ("inconclusive", [_check("a", passed=False)], "Whether what was kept still holds shortcuts is not settled: what"),
         (
             "not certified",
             [_check("topic_collapse", passed=False, halts=True)],
             "What was kept is not resistant to shortcuts: what the auditors said",
         ),
     ],
-)
+)  # fmt: skip
 def test_the_sentence_blames_the_audit_for_what_the_audit_found_alone(
     audit: str, checks: list[Guardrail], opening: str
 ) -> None:

@@ -37,12 +37,9 @@ def test_a_field_map_reads_a_layout_that_nobody_knows_and_is_told_back(tmp_path:
         ({"question": "Which?", "choices": ["x", "y"], "answer": "1"}, "number from 0"),
         ({"question": "Which?", "choices": ["x", "y"], "answer": "B"}, "letter"),
         ({"question": "Which?", "choices": ["x", "y"], "answer": "y"}, "text"),
-        (
-            {"question": "Which?", "choices": {"text": ["x", "y"], "label": ["1", "2"]}, "answerKey": "2"},
-            "label",
-        ),
+        ({"question": "Which?", "choices": {"text": ["x", "y"], "label": ["1", "2"]}, "answerKey": "2"}, "label"),
     ],
-)
+)  # fmt: skip
 def test_the_form_of_the_keys_is_told_as_it_was_read(
     tmp_path: Path, row: dict[str, object], form: str
 ) -> None:

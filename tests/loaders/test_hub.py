@@ -153,18 +153,14 @@ def test_the_card_says_which_files_are_a_split() -> None:
     ("names", "part", "found"),
     [
         (["data/test-00000-of-00001.parquet", "data/train-00000-of-00001.parquet"], {"split": "test"}, 0),
-        (
-            ["plain/test/0000.parquet", "plain/validation/0000.parquet"],
-            {"config": "plain", "split": "validation"},
-            1,
-        ),
+        (["plain/test/0000.parquet", "plain/validation/0000.parquet"], {"config": "plain", "split": "validation"}, 1),
         (["test.jsonl", "train.jsonl"], {"split": "train"}, 1),
         (["lamps_test.csv", "lamps_dev.csv"], {"split": "dev"}, 1),
         (["a/gems.csv", "b/lamps.csv"], {"files": "*/lamps.csv"}, 1),
         (["data/test-00000-of-00001-9ee2c7a4e0e0d1b3.parquet"], {"split": "test"}, 0),
         (["only.json", "lamps.py", "model.pkl", "dataset_infos.json"], {}, 0),
     ],
-)
+)  # fmt: skip
 def test_without_a_card_names_say_it(names: list[str], part: dict[str, str], found: int) -> None:
     assert choose_files(HubSelection("x", **part), names, "") == [names[found]]
 
@@ -318,19 +314,11 @@ PENDING = "Your request to access dataset lamps/lamp_questions is awaiting a rev
 NO_RIGHT = "Please enable access to public gated repositories in your fine-grained token settings."
 GATES: dict[str, tuple[Refusal, str | None, str]] = {
     "no token": ((401, "GatedRepo", NO_TOKEN), None, "is gated, and no token is known here"),
-    "not asked": (
-        (403, "GatedRepo", ASK),
-        "hf_x",
-        "is gated, and access was not asked for with this account",
-    ),
+    "not asked": ((403, "GatedRepo", ASK), "hf_x", "is gated, and access was not asked for with this account"),
     "pending": ((403, "GatedRepo", PENDING), "hf_x", "is gated, and your request is pending"),
-    "wrong token": (
-        (401, "", "Invalid credentials in Authorization header"),
-        "hf_x",
-        "the hub refuses this token",
-    ),
+    "wrong token": ((401, "", "Invalid credentials in Authorization header"), "hf_x", "the hub refuses this token"),
     "token without the right": ((403, "GatedRepo", NO_RIGHT), "hf_x", "the hub refuses this token"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", GATES)

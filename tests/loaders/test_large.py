@@ -37,12 +37,8 @@ SETS: dict[str, list[dict[str, object]]] = {
     "by field names, without ids": plain(40),
     "the same again": [*rows(20), *({**row, "id": f"j{i}"} for i, row in enumerate(rows(20)))],
     "with other keys": [*rows(20), *({**row, "id": f"j{i}", "key": 0} for i, row in enumerate(rows(20)))],
-    "bad rows": [
-        *rows(10),
-        *({**rows(1)[0], "id": f"b{i}", **bad} for i, bad in enumerate(BAD)),
-        *rows(14)[10:],
-    ],
-}
+    "bad rows": [*rows(10), *({**rows(1)[0], "id": f"b{i}", **bad} for i, bad in enumerate(BAD)), *rows(14)[10:]],
+}  # fmt: skip
 
 
 def written(folder: Path, items: list[dict[str, object]], *, end: str = "\n", mark: bytes = b"") -> Path:
@@ -84,14 +80,10 @@ def refusal(found: Iterator[object]) -> tuple[str, ...]:
         (rows(40)[:20] + rows(5), {}, "the same id as line 1"),
         (rows(1, key=9) * 40, {}, "40 lines (1 to 40): key 9, but only 3 choices"),
         ([{**row, "answer": 1 + i % 2} for i, row in enumerate(plain(60))], {}, "never 0"),
-        (
-            [{**row, "options": ["A", "B"]} for row in plain(60)],
-            {},
-            "the options are letters (in 60 of 60 rows)",
-        ),
+        ([{**row, "options": ["A", "B"]} for row in plain(60)], {}, "the options are letters (in 60 of 60 rows)"),
         (rows(40), {"sha256": "0" * 64}, "as the config pins it"),
     ],
-)
+)  # fmt: skip
 def test_a_large_file_is_refused_as_the_whole_is(
     tmp_path: Path, items: list[dict[str, object]], said: dict[str, object], words: str
 ) -> None:

@@ -4,7 +4,6 @@ import csv
 import hashlib
 import io
 import json
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -952,15 +951,3 @@ def test_a_known_row_with_one_field_spoilt(
         spoilt[name] = value
     _survives(tmp_path / "x.jsonl", lines([row, spoilt]).encode())
     _survives(tmp_path / "y.jsonl", lines([spoilt]).encode(), skip_bad=True)
-
-
-def test_the_package_is_light_until_a_file_needs_arrow(tmp_path: Path) -> None:
-    import subprocess
-    import sys
-
-    code = "import sys, robustify.loaders; print(sorted({'pyarrow', 'pandas', 'torch'} & set(sys.modules)))"
-    root = Path(__file__).parents[2]
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=root, check=True, env=os.environ
-    )
-    assert done.stdout.strip() == "[]"

@@ -140,17 +140,14 @@ def sound() -> dict[str, tuple[Any, Callable[[Path, Any], Path]]]:
         "lm-eval": (lm_eval_rows(), as_lines),
         "lm-eval, old": (lm_eval_rows(old=True), as_lines),
         "lm-eval, texts": (lm_eval_rows(texts=True), as_lines),
-        "lm-eval, written": (
-            [written_row(i, at, "ABCD"[at % 4], "get", 1.0) for at, i in enumerate(boxes())],
-            as_lines,
-        ),
+        "lm-eval, written": ([written_row(i, at, "ABCD"[at % 4], "get", 1.0) for at, i in enumerate(boxes())], as_lines),
         "lm-eval, results": (run, beside_rows),
         "inspect": (log, as_document),
         "inspect, zipped": (log, as_zip),
         "lighteval": (detail, as_parquet),
         "picks": (picks, as_document),
         "picks with texts": (texts, as_lines),
-    }
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("seeds", SEEDS)

@@ -9,7 +9,7 @@ import pytest
 from robustify.answers import Answer, Answers
 from robustify.arrays import Ints
 from robustify.baselines.conditional_logit import fitted, log_probabilities, nested
-from robustify.baselines.features import NAMES, matrix
+from robustify.baselines.features import NAMES
 from robustify.item import Item
 from robustify.screen.consensus import ROBUST, SHORTCUT, UNDECIDED
 from robustify.screen.decoy_filter import flags
@@ -197,7 +197,3 @@ def test_the_exact_rule_flags_less_and_says_what() -> None:
     assert exact.cut.threshold is None
     assert exact.cut.hits == np.count_nonzero((exact.outcome == SHORTCUT)[ranking.group == np.arange(600)])
     assert (exact.outcome[has == 1] == SHORTCUT).mean() > 0.6
-
-
-def test_every_column_of_the_features_has_a_name() -> None:
-    assert matrix(items_of(bench(3, 1))).shape[1] == 2 * len(NAMES)
