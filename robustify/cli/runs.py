@@ -264,8 +264,7 @@ def agree(folder: Path, labels: Path, json_: bool) -> int:
     from robustify.run import open_run
 
     found = agreed(evidence_of(open_run(folder)), read_labels(labels))
-    click.echo(json.dumps(found) if json_ else "\n".join(map(printable, agreement_lines(found))))
-    return 0
+    return print_result(found, agreement_lines(found), json_)
 
 
 @click.command()
