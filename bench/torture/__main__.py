@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -84,7 +85,6 @@ def main(arguments: list[str]) -> int:
         parser.add_argument(f"--{name}", type=int, default=n)
     given = parser.parse_args(arguments)
     amount = SHORT if given.short else Amount(given.kills, given.bytes, given.structured, given.pairs)
-    begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="torture-") as made:
         folder = Path(made)
         found = seeds(folder / "seeds", models=not given.short)
@@ -95,42 +95,54 @@ def main(arguments: list[str]) -> int:
                 or "every promise was kept"
             )
             return 0
-        counts, faults = fuzzed(folder / "seeds", found, amount, given.workers)
-        killed = 0
-        if not given.short:
-            n_around, more = surrounded(folder / "seeds", folder)
-            bench = undisturbed(folder / "runs")
-            killed = killed_often(bench, folder, amount.kills)
-            faults += [*more, *pairs(bench, folder, amount.pairs)]
-    for fault in faults:
-        print(fault, file=sys.stderr)
-    if given.short:
-        print(json.dumps(counts))
-        return int(bool(faults))
-    result = {
+        if given.short:
+            counts, faults = fuzzed(folder / "seeds", found, amount, given.workers)
+            for fault in faults:
+                print(fault, file=sys.stderr)
+            print(json.dumps(counts))
+            return int(bool(faults))
+        return _full(amount, folder, found, given.workers)
+
+
+def _full(amount: Amount, folder: Path, found: tuple[Seed, ...], workers: int) -> int:
+    """Every part in turn; what is known is written after each, so that an interrupted hour is not lost."""
+    begin = time.monotonic()
+    result: dict[str, object] = {
         "commands": len(COMMANDS),
         "documented_codes": sorted(CODES),
-        "faults": [asdict(f) for f in faults],
-        "faults_by_kind": dict(sorted(Counter(f.kind for f in faults).items())),
-        "kills": {"moments": amount.kills, "in_time": killed, "same_bytes_after_resume": True},
         "limits": {"processor_seconds": SECONDS, "more_memory_mib": MEMORY >> 20},
-        "machine": {
-            "cores": os.cpu_count(),
-            "load_after": round(os.getloadavg()[0], 2),
-            "python": platform.python_version(),
-        },
-        "minutes": round((time.monotonic() - begin) / 60, 1),
-        "pairs": amount.pairs,
         "seeds": [s.name for s in found],
-        "surroundings": {"names": [s.name for s in SURROUNDINGS], "tried": n_around},
-        "tried": counts,
     }
-    RESULTS.write_text(json.dumps(result, indent=1, sort_keys=True) + "\n")
-    print(
-        json.dumps(
-            {k: result[k] for k in ("tried", "kills", "pairs", "surroundings", "faults_by_kind", "minutes")}
+    faults: list[Fault] = []
+
+    def write(part: str, value: object, more: Sequence[Fault]) -> None:
+        for fault in more:
+            print(fault, file=sys.stderr)
+        faults.extend(more)
+        result.update(
+            {
+                part: value,
+                "faults": [asdict(f) for f in faults],
+                "faults_by_kind": dict(sorted(Counter(f.kind for f in faults).items())),
+                "machine": {
+                    "cores": os.cpu_count(),
+                    "load_after": round(os.getloadavg()[0], 2),
+                    "python": platform.python_version(),
+                },
+                "minutes": round((time.monotonic() - begin) / 60, 1),
+            }
         )
-    )
+        RESULTS.write_text(json.dumps(result, indent=1, sort_keys=True) + "\n")
+        print(json.dumps({part: value, "faults": len(more), "minutes": result["minutes"]}), flush=True)
+
+    n_around, around = surrounded(folder / "seeds", folder)
+    write("surroundings", {"names": [s.name for s in SURROUNDINGS], "tried": n_around}, around)
+    counts, of_files = fuzzed(folder / "seeds", found, amount, workers)
+    write("tried", counts, of_files)
+    bench = undisturbed(folder / "runs")
+    write("pairs", amount.pairs, pairs(bench, folder, amount.pairs))
+    killed = killed_often(bench, folder, amount.kills)
+    write("kills", {"moments": amount.kills, "in_time": killed, "same_bytes_after_resume": True}, [])
     return int(bool(faults))
 
 
