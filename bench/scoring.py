@@ -5,7 +5,8 @@ score cache, the same float32 weights in memory on both sides, tokenisation incl
 that a machine which slows down slows both.
 
 `python -m bench.scoring [CASE...]` measures these cases only and leaves the others in the file as they were. The cases
-`size_*` are models of the Llama shape with random weights, of which the ratio must not fall as they grow.
+`size_*` are models of the Llama shape with random weights, of which the ratio must not fall as they grow. The case `vllm`
+has vLLM's CPU build with prefix caching as the peer (`bench/vllm_peer.py` says what it needs); its prompts come tokenised.
 """
 
 import gc
@@ -24,6 +25,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from bench import vllm_peer
 from bench.cases import CASES, Case, arc, asked
 from bench.matrix import matrix_rate
 from bench.warm import warm
@@ -49,6 +51,8 @@ def main(wanted: Sequence[str]) -> int:
     todo: dict[str, Callable[[], dict[str, Any]]] = {"matrix_rate": lambda: matrix_rate(MODEL)}
     todo |= {case.name: lambda case=case: _measured(case) for case in CASES}
     todo |= {"warm": lambda: warm(MODEL)}
+    if vllm_peer.PYTHON in os.environ:
+        todo |= {"vllm": lambda: _beside_vllm(CASES[0])}
     todo |= {f"size_{size}": lambda size=size: _sized(size) for size in SIZES}
     if unknown := set(wanted) - set(todo):
         print(f"unknown: {', '.join(sorted(unknown))}; expected some of {', '.join(todo)}", file=sys.stderr)
@@ -111,20 +115,51 @@ def _measured(case: Case, folder: Path | None = None) -> dict[str, Any]:
             pairs.append((seconds_peer, seconds_ours))
             print(f"  {case.name}: {seconds_peer:.1f} s against {seconds_ours:.1f} s", flush=True)
         assert engine.path == "trees"
-    ratios = [peer_ / our for peer_, our in pairs]
+    return {
+        **_compared(case, requests, pairs, ours, theirs),
+        "batch_size": min(sizes, key=lambda n: sizes[n]),
+        "batch_size_trial_seconds": {str(n): round(seconds, 1) for n, seconds in sizes.items()},
+    }
+
+
+def _beside_vllm(case: Case) -> dict[str, Any]:
+    requests = case.requests()
+    folder = locate(MODEL, cache_folder())
+    peer = vllm_peer.Peer(folder)
+    work = peer.tokens([(r.context, r.continuation) for r in requests])
+    peer.sums(work[:8])
+    pairs = []
+    with HF(MODEL, folder) as engine:
+        engine.loglikelihoods(requests[:: max(1, len(requests) // TRIED_ON)])
+        for _ in range(PAIRS):
+            theirs, seconds_peer = _timed(lambda: peer.sums(work))
+            ours, seconds_ours = _timed(lambda: [s.total for s in engine.loglikelihoods(requests)])
+            pairs.append((seconds_peer, seconds_ours))
+            print(f"  vllm: {seconds_peer:.1f} s against {seconds_ours:.1f} s", flush=True)
+    peer.close()
+    return _compared(case, requests, pairs, ours, theirs) | {"vllm": peer.version, "goal": 1.5}
+
+
+def _compared(
+    case: Case,
+    requests: Sequence[Request],
+    pairs: Sequence[tuple[float, float]],
+    ours: Sequence[float],
+    theirs: Sequence[float],
+) -> dict[str, Any]:
+    """Ratios of neighbours in time, and how far the numbers of both sides differ."""
+    ratios = [peer / our for peer, our in pairs]
     return {
         "says": f"{case.says}, {case.items} items",
         "requests": len(requests),
         "ratio_median": round(statistics.median(ratios), 2),
         "ratio_range": [round(min(ratios), 2), round(max(ratios), 2)],
         "goal": case.goal,
-        "pairs": PAIRS,
+        "pairs": len(pairs),
         "seconds_ours": round(statistics.median(our for _, our in pairs), 2),
-        "seconds_peer": round(statistics.median(peer_ for peer_, _ in pairs), 2),
+        "seconds_peer": round(statistics.median(peer for peer, _ in pairs), 2),
         "max_abs_diff": float(f"{max(abs(a - b) for a, b in zip(ours, theirs, strict=True)):.2g}"),
         "picks_that_differ": _other_picks(requests, ours, theirs),
-        "batch_size": min(sizes, key=lambda n: sizes[n]),
-        "batch_size_trial_seconds": {str(n): round(seconds, 1) for n, seconds in sizes.items()},
     }
 
 
