@@ -30,7 +30,7 @@ class Peer:
             "VLLM_LOGGING_LEVEL": "ERROR",
         }
         self._process = subprocess.Popen(
-            [os.environ[PYTHON], __file__, str(folder)],
+            [os.environ[PYTHON], "-I", __file__, str(folder)],
             env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
             | quiet
             | {"VLLM_CPU_KVCACHE_SPACE": "2"},
@@ -67,7 +67,9 @@ class Peer:
         for line in self._process.stdout:
             if line.startswith(kind + " "):
                 return line.removeprefix(kind + " ").strip()
-        raise SystemExit(f"vLLM ended without an answer; try: {os.environ[PYTHON]} {__file__} MODEL-FOLDER")
+        raise SystemExit(
+            f"vLLM ended without an answer; try: {os.environ[PYTHON]} -I {__file__} MODEL-FOLDER"
+        )
 
 
 def serve(folder: str) -> None:
