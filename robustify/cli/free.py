@@ -178,7 +178,7 @@ def generate(
         ):
             rows = written(items, writer, how, out, progress)
     lost = sum(row.error is not None for row in rows)
-    failed = permit.count(lost)
+    failed = permit.result(lost)
     result = {"model": rows[0].model if rows else model, "n": len(rows), "not_asked": failed, "out": str(out)}
     left_out = counted(failed, "item") if isinstance(failed, int) else f"{failed} items"
     print_(result, json_, [f"{counted(len(rows), 'answer')}, {left_out} did not fit", str(out)])

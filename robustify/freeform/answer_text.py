@@ -1,10 +1,8 @@
 """What an answer says: reasoning cut off, words folded for comparison, refusals, formulas.
 
-Reasoning is cut in one pass over its tags, whatever they enclose: nested pairs by depth; a closing tag without an
-opening one drops everything before it, an opening tag without a closing one everything after it. Nothing inside
-reasoning is an answer, and where unterminated reasoning ends is not guessed. Words are compared as whole tokens; of a
-formula only the exact characters, because dropping an operator would make opposites equal. What rules decide about an
-answer is a `Finding`; undecided is a finding of its own, and never a 0.
+Reasoning is cut in one pass over its tags, nested pairs by depth; a closing tag without an opening one drops everything
+before it, an opening tag without a closing one everything after it. Words are compared as whole tokens; of a formula
+only the exact characters, because dropping an operator would make opposites equal.
 """
 
 import re
@@ -14,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+from robustify.freeform.grade import pattern
 from robustify.freeform.schema import ErrorType, GradedKind, GradeResult, Status
 from robustify.redaction.text import KeptHere
 
@@ -39,12 +38,11 @@ def last_match(pattern: "re.Pattern[str]", text: str) -> "re.Match[str] | None":
 
 
 class ReasoningSplit(NamedTuple):
-    """A reply without its reasoning. `unterminated`: reasoning was open at the end; `stray_close`: closed unopened."""
+    """A reply without its reasoning. `unterminated`: reasoning was open at the end."""
 
     text: str
     reasoning: str
     unterminated: bool
-    stray_close: bool
 
 
 def split_reasoning(text: str) -> ReasoningSplit:
@@ -56,7 +54,7 @@ def split_reasoning(text: str) -> ReasoningSplit:
     opened: list[str] = []
     # A search of the stack itself would make a reply of a million tags quadratic.
     open_now: Counter[str] = Counter()
-    stray, place = False, 0
+    place = 0
     for tag in _TAG.finditer(text):
         name, closes, alone = _read(tag)
         if alone:
@@ -69,7 +67,7 @@ def split_reasoning(text: str) -> ReasoningSplit:
             open_now[name] += 1
         elif not opened:
             thought += [*kept, text[place : tag.start()]]
-            kept, stray, place = [], True, tag.end()
+            kept, place = [], tag.end()
         elif open_now[name]:
             _close(name, opened, open_now)
             if not opened:
@@ -77,7 +75,7 @@ def split_reasoning(text: str) -> ReasoningSplit:
                 place = tag.end()
     (thought if opened else kept).append(text[place:])
     said = "".join(kept).strip()
-    return ReasoningSplit(said, "".join(thought).strip(), bool(opened), stray)
+    return ReasoningSplit(said, "".join(thought).strip(), bool(opened))
 
 
 def _close(name: str, opened: list[str], open_now: "Counter[str]") -> None:
@@ -98,12 +96,12 @@ def _channels(text: str) -> ReasoningSplit:
     """The final channel alone; a reply with channels and no final one stopped while it was thinking."""
     found = last_match(_FINAL, text)
     if found is None:
-        return ReasoningSplit("", text.strip(), True, False)
+        return ReasoningSplit("", text.strip(), True)
     header = text.find(_MESSAGE, found.end())
     start = found.end() if header < 0 else header + len(_MESSAGE)
     ends = [end for mark in _ENDS if (end := text.find(mark, start)) >= 0]
     said = text[start : min(ends, default=len(text))]
-    return ReasoningSplit(said.strip(), text[: found.start()].strip(), False, False)
+    return ReasoningSplit(said.strip(), text[: found.start()].strip(), False)
 
 
 _TOKEN = re.compile(r"(?<!\w)-?\d+(?:[.,:/]\d+)*%?|[^\W\d_]+(?:['’][^\W\d_]+)*\d*|\w+")
@@ -114,34 +112,8 @@ _EMPHASIS = re.compile(r"(?<!\w)(\*{1,3}|_{1,3}|`{1,3})(?=\S)([^*_`\n]{1,300}?)(
 _SYMBOLIC = re.compile(
     r"[=<>+±×÷·√∑∫∂∆∇≠≈≤≥≡∝→←↔⇌⇒⇐⟶^_\\{}|~]|[−–](?=\s?\d)|->|<-|=>|\*|(?<=\d)\s?/\s?(?=[^\W\d_])|(?<=[^\W\d_])\s?/\s?(?=\d)"
 )
-_SORRY = (
-    r"(?:(?:i['’]?m|i\s+am)\s+(?:(?:very|so|really)\s+)?(?:sorry|afraid)"
-    r"|sorry|apologies|unfortunately|well|honestly|as\s+an\s+ai(?:\s+\w+){0,3})"
-)
-_REFUSAL = re.compile(
-    rf"\W*(?:{_SORRY}\W+(?:but\s+|that\s+)?)*"
-    r"i(?:\s+(?:really|simply|just|honestly))?"
-    r"(?:\s+(?:do\s+not|don['’]?t)\s+(?:know|have\s+(?:an?\s+answer|enough|the|that|any|access))"
-    r"|\s+(?:can\s?not|can['’]?t|could\s+not|am\s+unable\s+to|am\s+not\s+able\s+to)"
-    r"\s+(?:answer|determine|help|assist|provide|say|tell|give|respond|comply)"
-    r"|['’]?m\s+(?:unable|not\s+able)\s+to\s+(?:answer|determine|help|assist|provide|say|tell|give|respond|comply)"
-    r"|(?:\s+am|['’]?m)\s+not\s+(?:sure|certain)[\s.!]*$)",
-    re.IGNORECASE,
-)
-_REFUSAL_ALONE = re.compile(
-    r"\W*(?:unknown|not\s+known|idk|n/a|n\.a\.|no\s+(?:answer|idea|clue)|none\s+given|i\s+refuse"
-    r"|(?:it|this|that|the\s+(?:answer|question))\s+(?:can\s?not|can['’]?t)\s+be\s+(?:answered|determined)"
-    r"|(?:not\s+enough|insufficient)\s+information)\W*",
-    re.IGNORECASE,
-)
-_POLITE = re.compile(
-    r"\W*(?:please|sorry|apologies|unfortunately|i(?:['’]?m|\s+am)\s+(?:so\s+|very\s+)?(?:sorry|afraid)|if\s+you"
-    r"|(?:could|can|would)\s+you|let\s+me\s+know)\b",
-    re.IGNORECASE,
-)
-_GUESS = re.compile(
-    r"\b(?:but|however|though|although|guess|perhaps|maybe|probably|likely|think|believe|would|must|answer\s+is)\b|[:;]",
-    re.IGNORECASE,
+_REFUSAL, _REFUSAL_ALONE, _POLITE, _GUESS = (
+    re.compile(pattern(name), re.IGNORECASE) for name in ("refusal", "refusal_alone", "polite", "guess")
 )
 REFUSAL_WORDS = 40
 """Words up to which a text may be a refusal; a longer one says something."""

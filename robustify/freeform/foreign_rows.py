@@ -69,9 +69,7 @@ def foreign_form(path: Path) -> bool:
     if not fields or any({"choices", "options"} & names for names in fields):
         return False
     if any({*_NUGGETS} & names for names in fields):
-        raise UsageError(
-            f"{path.name}: nuggets and no choices; grade such rows with `robustify free nuggets FILE`"
-        )
+        raise UsageError(f"{path.name}: nuggets, no choices; grade such rows with `robustify free nuggets`")
     return all("type" in names and {*_ANSWERS} & names for names in fields)
 
 
@@ -93,9 +91,7 @@ def _text(row: Row, names: Sequence[str], what: str) -> str:
 def _public(row: Row) -> None:
     """Refuse a row of a restricted set, which comes in through its adapter alone."""
     if row.get("restricted") or str(_named(row, _IDS) or "").startswith(PREFIX):
-        raise AuthorisationError(
-            "rows: of a restricted set; expected the files of `robustify free prepare CONFIG`"
-        )
+        raise AuthorisationError("rows: of a restricted set; expected files of `robustify free prepare`")
 
 
 def _question(row: Row) -> FreeItem:
@@ -143,14 +139,8 @@ def _prediction(row: Row) -> AnswerRow:
     finish = row.get("finish_reason") or None
     text, model = row[names[0]], str(_named(row, _MODELS) or "model")
     return AnswerRow(
-        _text(row, _IDS[1:] + _IDS[:1], "question id"),
-        model,
-        str(text or ""),
-        "",
-        "",
-        "",
-        finish_reason=finish,
-    )
+        _text(row, _IDS[1:] + _IDS[:1], "question id"), model, str(text or ""), "", "", "", finish_reason=finish,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,9 +169,7 @@ def read_nugget_rows(path: Path) -> NuggetRows:
     def read(row: Row) -> tuple[AnswerRow, list[HumanLabel]] | None:
         item, answer, labels = _nugget_row(row, counts)
         if item.nuggets and items.setdefault(item.id, item) != item:
-            raise DataError(
-                f"query {item.id}: other words or nuggets than for another model; expected the same"
-            )
+            raise DataError(f"query {item.id}: other words or nuggets for another model; expected the same")
         return (answer, labels) if item.nuggets else None
 
     rows = read_jsonl(path, read)
@@ -202,9 +190,7 @@ def _nugget_row(row: Row, counts: "Counter[tuple[str, str]]") -> tuple[FreeItem,
     group = str(_named(row, ("qid", *_IDS)) or f"row{counts.total() + 1}")
     counts[group, model] += 1
     if not any(name in row for name in _NUGGETS):
-        raise DataError(
-            f"no nuggets; expected one of the fields {', '.join(_NUGGETS)} (found {', '.join(sorted(row))})"
-        )
+        raise DataError(f"no nuggets; expected {', '.join(_NUGGETS)} (found {', '.join(sorted(row))})")
     given = _named(row, _NUGGETS) or []
     if not isinstance(given, list):
         raise DataError("nuggets is no list; expected texts, or objects with `text`")
@@ -240,9 +226,7 @@ def _people(row: Row, given: Sequence[Any], item: FreeItem, model: str) -> list[
     found = []
     for annotator, labels in lists.items():
         if not isinstance(labels, list) or len(labels) != len(given):
-            raise DataError(
-                f"{len(given)} nuggets, but not as many labels of {annotator}; expected one each, or null"
-            )
+            raise DataError(f"labels of {annotator}: expected {len(given)}, one a nugget, or null")
         words = [None if label is None else SUPPORT3.read(str(label)) for label in labels]
         if any(word is None and label is not None for word, label in zip(words, labels, strict=True)):
             raise DataError(f"labels of {annotator}: one is none of {', '.join(SUPPORT3.labels)}")
@@ -261,9 +245,7 @@ def with_nuggets(items: Sequence[FreeItem], path: Path) -> list[FreeItem]:
     if not any(nuggets):
         return list(items)
     if len(nuggets) != len(items):
-        raise DataError(
-            f"{path.name}: nuggets in {len(nuggets)} rows, but {len(items)} items; expected an item each"
-        )
+        raise DataError(f"{path.name}: {len(nuggets)} rows, {len(items)} items; expected an item a row")
     return [
         replace(
             item, nuggets=tuple(_nugget(one, f"{item.id}/n{i}") for i, one in enumerate(some or (), start=1))

@@ -1,16 +1,11 @@
 """Labels of people on the same answers, how far the judge agrees with them, and its templates compared.
 
-Where people differ the adjudicated word counts, else the majority, else nothing. A judge is uncalibrated until 30 labels
-show a kappa above 0.6 beyond chance of the draw, and every report says so. An answer that the judge could not read is
-counted. Templates are compared on the same answers: how often the reply is read, agreement with people, cost;
-differences are paired.
+Where people differ the adjudicated word counts, else the majority, else nothing. An answer that the judge could not read
+is counted. Templates are compared on the same answers, and differences are paired.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import combinations
-from statistics import mean
 from typing import Any
 
 import numpy as np
@@ -20,10 +15,10 @@ from robustify.errors import DataError, UsageError
 from robustify.freeform.grade.graders import RUBRICS, Grading, grade_answer, graded_as
 from robustify.freeform.judge.judges import Judge
 from robustify.freeform.judge.store import PromptTemplate
-from robustify.freeform.judge.verdicts import SUPPORT3
+from robustify.freeform.judge.verdicts import SUPPORT3, majority_vote
 from robustify.freeform.metrics import corrected, numbers_of
 from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult
-from robustify.stats.agreement import Agreement, agreement, cohen_kappa, krippendorff_alpha
+from robustify.stats.agreement import agreement, krippendorff_alpha
 from robustify.stats.intervals import FEWEST_CLUSTERS, bootstrap, rate
 from robustify.stats.tests import paired_difference
 
@@ -68,16 +63,12 @@ def human_from(row: Mapping[str, Any]) -> HumanLabel:
     labels, verdict, score = row.get("labels"), row.get("verdict"), row.get("score")
     if labels is not None:
         if not isinstance(labels, dict) or not all(label in SUPPORT3.scores for label in labels.values()):
-            raise DataError(
-                f"label of {item}: expected labels by nugget id, each one of {', '.join(SUPPORT3.labels)}"
-            )
+            raise DataError(f"label of {item}: expected by nugget id one of {', '.join(SUPPORT3.labels)}")
         return HumanLabel(item, annotator, labels=labels, **common)
     if verdict is None and score in (0, 1):
         verdict = BINARY[int(score)]
     if not isinstance(verdict, str) or verdict not in _WORDS or verdict in ("0", "1"):
-        raise DataError(
-            f"label of {item}: expected verdict correct, incorrect or not_attempted, or score 0 or 1"
-        )
+        raise DataError(f"label of {item}: expected correct, incorrect or not_attempted, or score 0 or 1")
     return HumanLabel(item, annotator, verdict=_WORDS[verdict], **common)
 
 
@@ -111,40 +102,29 @@ def units_of(labels: Sequence[HumanLabel], models: Sequence[str]) -> dict[Unit, 
 
 def consensus(words: Mapping[str, str]) -> str | None:
     """The word of people on a unit: the adjudicated one, else that of more than half; None where there is none."""
-    return words[""] if "" in words else _most(list(words.values()))
-
-
-def _most(words: Sequence[str | None]) -> str | None:
-    """The word of more than half of these; None where there is none."""
-    counts = Counter(word for word in words if word is not None).most_common(1)
-    return counts[0][0] if counts and 2 * counts[0][1] > len(words) else None
+    return words[""] if "" in words else majority_vote(list(words.values())).verdict
 
 
 def judge_words(grades: Sequence[GradeResult], *, nuggets: bool) -> dict[Unit, str | None]:
     """The judge's word on every unit, None where it could not be read; grades that no judge decided are left out."""
-    out: dict[Unit, str | None] = {}
-    for grade in grades:
-        if grade.judge is None:
-            continue
-        if nuggets:
-            out |= {(grade.item_id, grade.model, n.id): n.label for n in grade.nuggets}
-        else:
-            out[(grade.item_id, grade.model, "")] = judge_verdict(grade)
-    return out
+    judged = [grade for grade in grades if grade.judge is not None]
+    if nuggets:
+        return {(g.item_id, g.model, n.id): n.label for g in judged for n in g.nuggets}
+    return {(g.item_id, g.model, ""): judge_verdict(g) for g in judged}
 
 
 def judge_verdict(grade: GradeResult) -> str | None:
     """What the judge itself said of an answer, whatever the rules said; None where it was not read or is between."""
     if grade.judge is None:
         return None
-    return _WORDS.get(str(_most(grade.judge.votes)))
+    return _WORDS.get(str(majority_vote(grade.judge.votes).verdict))
 
 
 def calibrate(grades: Sequence[GradeResult], labels: Sequence[HumanLabel], seed: int = 0) -> dict[str, Any]:
     """How far the judge agrees with people: `{"status": "calibrated" | "uncalibrated", "verdicts", "nuggets"}`.
 
     Each part (None where nobody labelled such) holds n, what was left out and why, agreement with kappa, alpha over
-    judge and people, people among themselves, `doubt` ("" where the part calibrates the judge, else why not), and for
+    judge and people, `doubt` ("" where the part calibrates the judge, else why not), and for
     verdicts sensitivity, specificity and the corrected rate. A judge is calibrated if every part that it decided is.
     """
     models = sorted({g.model for g in grades})
@@ -162,14 +142,6 @@ def _status(parts: Sequence[Mapping[str, Any] | None]) -> str:
     return "calibrated" if done else UNCALIBRATED
 
 
-def _doubt(found: Agreement) -> str:
-    if found.n < FEWEST_LABELS:
-        return "few_labels"
-    if found.kappa_ci is None:
-        return "kappa_undefined"
-    return "" if found.kappa_ci[0] > LEAST_KAPPA else "kappa_low"
-
-
 def _calibrated(
     grades: Sequence[GradeResult], units: Mapping[Unit, Mapping[str, str]], nuggets: bool, seed: int
 ) -> dict[str, Any] | None:
@@ -181,60 +153,38 @@ def _calibrated(
     both = [u for u in there if people[u] is not None and said[u] is not None]
     classes = SUPPORT3.labels if nuggets else BINARY
     found = agreement(
-        [str(people[u]) for u in both],
-        [str(said[u]) for u in both],
-        classes,
-        weights="linear" if nuggets else None,
-        groups=numbers_of([u[0] for u in both]),
-        seed=seed,
-    )
+        [str(people[u]) for u in both], [str(said[u]) for u in both], classes,
+        weights="linear" if nuggets else None, groups=numbers_of([u[0] for u in both]), seed=seed,
+    )  # fmt: skip
+    if found.n < FEWEST_LABELS:
+        doubt = "few_labels"
+    elif found.kappa_ci is None:
+        doubt = "kappa_undefined"
+    else:
+        doubt = "" if found.kappa_ci[0] > LEAST_KAPPA else "kappa_low"
+    more: dict[str, Any] = {}
+    if not nuggets:
+        # The judge's errors, and the rate of right answers behind its own.
+        (tn, fp), (fn, tp) = found.confusion
+        words = [word for word in map(judge_verdict, grades) if word is not None]
+        more["sensitivity"] = tp / (tp + fn) if tp + fn else None
+        more["specificity"] = tn / (tn + fp) if tn + fp else None
+        more["corrected_rate"] = corrected([float(w == "correct") for w in words], found.confusion, seed)
     rank = {name: float(i) for i, name in enumerate(classes)}
     ratings = [[rank.get(str(said[u])), *(rank[w] for a, w in sorted(units[u].items()) if a)] for u in there]
     return {
-        **found.json(),
-        "doubt": _doubt(found),
-        "n_labelled": len(units),
-        "n_without_judge": len(units) - len(there),
+        **found.json(), "doubt": doubt, "n_labelled": len(units), "n_without_judge": len(units) - len(there),
         "n_judge_unread": sum(said[u] is None for u in there),
         "n_people_undecided": sum(people[u] is None for u in there),
         "alpha": krippendorff_alpha(ratings, level="ordinal" if nuggets else "nominal"),
-        "people": _people([units[u] for u in there], classes),
-        **({} if nuggets else _corrected(found, grades, seed)),
-    }
-
-
-def _corrected(found: Agreement, grades: Sequence[GradeResult], seed: int) -> dict[str, Any]:
-    """The judge's sensitivity, specificity, and the rate of right answers behind its own."""
-    (tn, fp), (fn, tp) = found.confusion
-    words = [judge_verdict(g) for g in grades]
-    observed = [float(word == "correct") for word in words if word is not None]
-    return {
-        "sensitivity": tp / (tp + fn) if tp + fn else None,
-        "specificity": tn / (tn + fp) if tn + fp else None,
-        "corrected_rate": corrected(observed, found.confusion, seed),
-    }
-
-
-def _people(units: Sequence[Mapping[str, str]], classes: Sequence[str]) -> dict[str, Any]:
-    """How many people labelled, and the mean kappa of every two of them."""
-    names = sorted({name for words in units for name in words if name})
-    kappas = []
-    for a, b in combinations(names, 2):
-        pairs = [(words[a], words[b]) for words in units if a in words and b in words]
-        kappas.append(cohen_kappa([p[0] for p in pairs], [p[1] for p in pairs], labels=classes))
-    known = [kappa for kappa in kappas if kappa is not None]
-    return {"annotators": len(names), "kappa": mean(known) if known else None}
+        **more,
+    }  # fmt: skip
 
 
 def compare_templates(
-    items: Sequence[FreeItem],
-    answers: Sequence[AnswerRow],
-    templates: Sequence[str],
-    judge: Judge,
-    labels: Sequence[HumanLabel] = (),
-    rules: Grading | None = None,
-    seed: int = 0,
-) -> dict[str, Any]:
+    items: Sequence[FreeItem], answers: Sequence[AnswerRow], templates: Sequence[str], judge: Judge,
+    labels: Sequence[HumanLabel] = (), rules: Grading | None = None, seed: int = 0,
+) -> dict[str, Any]:  # fmt: skip
     """Every template on every answer of the kind it is for, and each one against the first.
 
     `{"judge", "status", "templates": {ID: {"n", "parsed_at_once", "parsed", "tokens", "calls", "agreement"}},
@@ -253,7 +203,7 @@ def compare_templates(
             f"({', '.join(sorted({*RUBRICS.values(), 'nuggets'}))})"
         )
     (kind,) = kinds
-    nuggets = kind == "nuggets"
+    part = "nuggets" if kind == "nuggets" else "verdicts"
     by_id = {item.id: item for item in items}
     rows = [a for a in answers if a.error is None and graded_as(by_id[a.item_id]) == kind]
     if not rows:
@@ -262,26 +212,17 @@ def compare_templates(
     measured = {name: _measured(grades, labels, seed) for name, grades in graded.items()}
     first = chosen[0].id
     return {
-        "judge": judge.name,
-        "kind": kind,
-        "status": _status(
-            [(m["agreement"] or {}).get("nuggets" if nuggets else "verdicts") for m in measured.values()]
-        ),
-        "templates": measured,
-        "against_first": {t.id: _paired(graded[first], graded[t.id], labels, nuggets) for t in chosen[1:]},
-    }
+        "judge": judge.name, "kind": kind,
+        "status": _status([(m["agreement"] or {}).get(part) for m in measured.values()]), "templates": measured,
+        "against_first": {t.id: _paired(graded[first], graded[t.id], labels, part == "nuggets") for t in chosen[1:]},
+    }  # fmt: skip
 
 
 def _kind_of(template: PromptTemplate) -> str:
     """The kind of answer that a template judges; its own name where it judges none."""
     family, _, name = template.name.rpartition(":")[2].partition("/")
-    return (
-        "nuggets"
-        if family == "nugget"
-        else RUBRICS.get(name, template.name)
-        if family == "grader"
-        else template.name
-    )
+    kinds = {"nugget": "nuggets", "grader": RUBRICS.get(name, template.name)}
+    return kinds.get(family, template.name)
 
 
 def _by(template: PromptTemplate, rules: Grading) -> Grading:
@@ -304,13 +245,11 @@ def _measured(grades: Sequence[GradeResult], labels: Sequence[HumanLabel], seed:
     tokens = [sum(a.usage.get("total_tokens", 0) for a in calls) for calls in attempts]
     agreement = calibrate(asked, labels, seed) if labels else None
     return {
-        "n": len(asked),
-        "parsed_at_once": rate(_floats(map(_at_once, asked))).json(),
+        "n": len(asked), "parsed_at_once": rate(_floats(map(_at_once, asked))).json(),
         "parsed": rate(_floats(g.score is not None for g in asked)).json(),
-        "calls": _mean(_floats(map(len, attempts)), seed),
-        "tokens": _mean(_floats(filter(None, tokens)), seed),
+        "calls": _mean(_floats(map(len, attempts)), seed), "tokens": _mean(_floats(filter(None, tokens)), seed),
         "agreement": agreement and {name: agreement[name] for name in ("verdicts", "nuggets")},
-    }
+    }  # fmt: skip
 
 
 def _floats(values: Iterable[float]) -> Floats:

@@ -43,19 +43,16 @@ def aggregate(grades: Sequence[GradeResult], *, truncated_as_wrong: bool = False
     why = "several kinds" if len(kinds) > 1 else LOW if n and n - missing < LEAST_COVERAGE * n else ""
     one = n > 0 and len(kinds) == 1
     return {
-        "n": n,
-        "accuracy": rate(scores, groups).json() if not why else _withheld(n - missing, why),
-        "lower": known / n if one else None,
-        "upper": (known + missing) / n if one else None,
+        "n": n, "accuracy": rate(scores, groups).json() if not why else _withheld(n - missing, why),
+        "lower": known / n if one else None, "upper": (known + missing) / n if one else None,
         "coverage": rate(scored.astype(np.float64), groups).json(),
         "by_judge": rate(by_judge, groups_of(decided)).json(),
-        "statuses": _counts(grade.status for grade in grades),
-        "reasons": _counts(grade.reason for grade in grades),
+        "statuses": _counts(grade.status for grade in grades), "reasons": _counts(grade.reason for grade in grades),
         "errors": _counts(grade.error_type for grade in grades if grade.error_type),
         "flags": _counts(flag for grade in grades for flag in grade.flags),
         "nuggets_unreviewed": sum(not nugget.reviewed for grade in grades for nugget in grade.nuggets),
         **(_nuggets(grades) if kinds == {"nuggets"} else {}),
-    }
+    }  # fmt: skip
 
 
 def _withheld(n: int, why: str) -> dict[str, Any]:
@@ -84,9 +81,7 @@ def _nugget_score(scores: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     asked = [score for score in scores if score["n"]]
     read = np.array([score["value"] for score in asked if score["value"] is not None], dtype=np.float64)
     mean = rate(read).json() if len(read) >= LEAST_COVERAGE * len(asked) else _withheld(len(read), LOW)
-    ends = {
-        end: float(np.mean([score[end] for score in asked])) if asked else None for end in ("lower", "upper")
-    }
+    ends = {end: float(np.mean([s[end] for s in asked])) if asked else None for end in ("lower", "upper")}
     return {**mean, "asked": len(asked), **ends}
 
 
@@ -166,9 +161,7 @@ def against_base(
     for grade in grades:
         of_model = by_model.setdefault(grade.model, {})
         if grade.item_id in of_model:
-            raise UsageError(
-                f"{grade.item_id}: two grades of {grade.model}; expected one answer a model and item"
-            )
+            raise UsageError(f"{grade.item_id}: two grades of {grade.model}; expected one")
         of_model[grade.item_id] = grade
     if base not in by_model or len(by_model) < 2:
         known = ", ".join(sorted(by_model)) or "none"
@@ -205,24 +198,19 @@ def _against(base: Mapping[str, GradeResult], other: Mapping[str, GradeResult]) 
     change = after - before
     scored = ~np.isnan(change)
     shared = len(np.unique(groups)) < len(both)
+    unscored = {"base": np.isnan(before), "model": np.isnan(after)}
+    unscored["both"] = unscored["base"] & unscored["model"]
     # The least and the greatest mean difference that any scores of the unscored answers would give.
     least = np.nan_to_num(after, nan=0.0) - np.nan_to_num(before, nan=1.0)
     most = np.nan_to_num(after, nan=1.0) - np.nan_to_num(before, nan=0.0)
     return {
         "n_both": len(both),
-        "unscored": {
-            "base": int(np.isnan(before).sum()),
-            "model": int(np.isnan(after).sum()),
-            "both": int((np.isnan(before) & np.isnan(after)).sum()),
-        },
+        "unscored": {name: int(where.sum()) for name, where in unscored.items()},
         "difference": paired_difference(after, before, groups if shared else None).json(),
-        "lower": float(least.mean()) if both else None,
-        "upper": float(most.mean()) if both else None,
-        "gained": int((change[scored] > 0).sum()),
-        "lost": int((change[scored] < 0).sum()),
-        "p": _p(change[scored], groups[scored]),
-        "p_holm": None,
-    }
+        "lower": float(least.mean()) if both else None, "upper": float(most.mean()) if both else None,
+        "gained": int((change[scored] > 0).sum()), "lost": int((change[scored] < 0).sum()),
+        "p": _p(change[scored], groups[scored]), "p_holm": None,
+    }  # fmt: skip
 
 
 def _p(change: Floats, groups: Ints) -> float | None:

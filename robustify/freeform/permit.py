@@ -1,10 +1,8 @@
 """Restricted sets in free response: permission to read and write rows, and what may be shown of them.
 
-Every command asks for permission before a model or a judge is opened. A restricted set needs the four facts of its
-adapter, items that have this set's keyed ids, and a process without crash dumps. Rows that are labelled public are
-checked by their content. Shown are counts of k or more and whole percents, and no rate of none or all. A released
-summary is built from a list of places; what is not on the list is not in it. Where a part is too small, the parts
-beside it are withheld too, so that nothing follows by subtraction.
+Every command asks for permission before a model or a judge is opened. Rows that are labelled public are checked by their
+content. Shown are counts of k or more and whole percents, and no rate of none or all, from a list of places. Where a part
+is too small, the parts beside it are withheld too, so that nothing follows by subtraction.
 """
 
 import contextlib
@@ -45,10 +43,6 @@ class Permit:
         """Whether the set is restricted."""
         return self.seal is not None
 
-    def count(self, n: int) -> int | str:
-        """A count."""
-        return cell(n, self.min_cell) if self.restricted else n
-
     def share(self, x: float, n: int) -> float | None:
         """A share of n."""
         return share(x, n, self.min_cell) if self.restricted else x
@@ -86,7 +80,7 @@ def permitted(
         raise AuthorisationError(f"rows: of {len(labels)} sets or labels; expected those of one set alone")
     restricted, adapter = next(iter(labels), (False, ""))
     if not restricted:
-        require_ordinary_files("items", [_as_item(item) for item in items], files)
+        require_ordinary_files("items", list(map(_as_item, items)), files)
         yield Permit()
         return
     access = authorised(_Set(adapter or "free", adapter or None), folder)
@@ -183,23 +177,19 @@ def summary_to_show(summary: Mapping[str, Any], k: int) -> dict[str, Any]:
         }
         return {kind: _pair(pair, kind in hidden, k) for kind, pair in entry["kinds"].items()}
 
-    return {
-        "format": summary["format"],
-        "restricted": True,
-        "min_cell": k,
-        "n_items": cell(summary["n_items"], k),
-        "models": models,
-        "calibration": {
-            name: part if name == "status" else part and coarse(part, k)
-            for name, part in summary["calibration"].items()
-            if name in ("status", "verdicts", "nuggets")
-        },
-        "against_base": against
-        and {
-            "base": against["base"],
-            "models": {n: {"kinds": pairs(n, e), "topics": {}} for n, e in against["models"].items()},
-        },
+    calibration = {
+        name: part if name == "status" else part and coarse(part, k)
+        for name, part in summary["calibration"].items()
+        if name in ("status", "verdicts", "nuggets")
     }
+    compared = {
+        n: {"kinds": pairs(n, e), "topics": {}} for n, e in (against or {"models": {}})["models"].items()
+    }
+    return {
+        "format": summary["format"], "restricted": True, "min_cell": k, "n_items": cell(summary["n_items"], k),
+        "models": models,
+        "calibration": calibration, "against_base": against and {"base": against["base"], "models": compared},
+    }  # fmt: skip
 
 
 def _model(entry: Mapping[str, Any], k: int) -> dict[str, Any]:
@@ -207,14 +197,10 @@ def _model(entry: Mapping[str, Any], k: int) -> dict[str, Any]:
     # One kind that is left out is the whole less the others.
     small = any(part["lower"] is None for part in kinds.values())
     return {
-        "kinds": {} if small else kinds,
-        "topics": {},
-        "all": _part(entry["all"], k),
-        "statuses": cells(entry["all"]["statuses"], k),
-        "judges": entry["judges"],
-        "templates": entry["templates"],
+        "kinds": {} if small else kinds, "topics": {}, "all": _part(entry["all"], k),
+        "statuses": cells(entry["all"]["statuses"], k), "judges": entry["judges"], "templates": entry["templates"],
         "self_judging": cell(entry["self_judging"], k),
-    }
+    }  # fmt: skip
 
 
 def _part(part: Mapping[str, Any], k: int) -> dict[str, Any]:
@@ -242,14 +228,11 @@ def _pair(entry: Mapping[str, Any], hidden: bool, k: int) -> dict[str, Any]:
     few = small or min(entry["gained"], entry["lost"]) < k
     difference = withheld("a rate of one of them") if hidden else plain_rate(entry["difference"], k)
     return {
-        "n_both": cell(entry["n_both"], k),
-        "difference": difference,
+        "n_both": cell(entry["n_both"], k), "difference": difference,
         **{name: None if small else _step(entry[name]) for name in ("lower", "upper")},
         **{name: None if few else entry[name] for name in ("gained", "lost")},
-        **{
-            name: None if small or (p := entry[name]) is None else one_digit_up(p) for name in ("p", "p_holm")
-        },
-    }
+        **{name: None if small or (p := entry[name]) is None else one_digit_up(p) for name in ("p", "p_holm")},
+    }  # fmt: skip
 
 
 def _agreement(part: Mapping[str, Any], k: int) -> dict[str, Any]:

@@ -1,9 +1,7 @@
 """Questions without options: made from multiple-choice items, and asked of any `Writer`.
 
-The kind of a question is decided by the length of the key's text. An item that cannot be asked keeps its reason, and
-reasons are counted by topic. Options are shown only where that is asked for. Each answer is on the disk before the next
-batch is asked. It is identified by item, model, prompt and parameters, so that a killed run continues where it was and
-a changed template asks anew. The file has text: of a restricted set only its owner may read it.
+An item that cannot be asked keeps its reason. Each answer is on the disk before the next batch is asked. It is identified
+by item, model, prompt and parameters, so that a killed run continues where it was and a changed template asks anew.
 """
 
 import hashlib
@@ -140,9 +138,7 @@ class Generation:
         """
         template = self.store.get(self.template or (BY_LETTER if item.options_shown else BY_KIND[item.kind]))
         if template.reads != "text":
-            raise UsageError(
-                f"template {template.id}: reads {template.reads}; expected one that asks for an answer"
-            )
+            raise UsageError(f"template {template.id}: reads {template.reads}; expected one for an answer")
         return template
 
     @property
@@ -194,9 +190,12 @@ def generate(
             "items: restricted, and no key is at hand; expected one: a plain digest of a prompt tells which item it is"
         )
     chat = bool(getattr(writer, "has_chat_template", False))
-    prompts = [(i, *_sealed(i, how, chat)) for i in items if not i.excluded_reason]
+    prompts = [(i, *prompt_of(i, how, has_chat_template=chat)) for i in items if not i.excluded_reason]
+    if how.seal is not None:
+        prompts = [(i, t, sealed_digest(how.seal, "prompt", d) if i.restricted else d) for i, t, d in prompts]
     keys = [answer_key(item.id, writer.name, sha256, how.params) for item, _, sha256 in prompts]
-    known = {_key(row): row for row in read_jsonl(path, answer_from)} if path.is_file() else {}
+    earlier = read_jsonl(path, answer_from) if path.is_file() else []
+    known = {answer_key(row.item_id, row.model, row.prompt_sha256, row.params): row for row in earlier}
     left = [place for place, key in enumerate(keys) if key not in known]
     progress(len(prompts) - len(left))
     with appending(path, private=private) as append:
@@ -209,17 +208,6 @@ def generate(
                 append(asdict(known[keys[place]]))
             progress(len(batch))
     return [known[key] for key in keys]
-
-
-def _sealed(item: FreeItem, how: Generation, chat: bool) -> tuple[str, str]:
-    """The text that asks an item, and the digest of its prompt as it is written."""
-    text, sha256 = prompt_of(item, how, has_chat_template=chat)
-    restricted = item.restricted and how.seal is not None
-    return text, sealed_digest(how.seal or b"", "prompt", sha256) if restricted else sha256
-
-
-def _key(row: AnswerRow) -> str:
-    return answer_key(row.item_id, row.model, row.prompt_sha256, row.params)
 
 
 def _written(prompts: Sequence[str], writer: Writer, max_tokens: int) -> Iterator[str | None]:

@@ -24,15 +24,9 @@ FORMAT = 2
 
 
 def summarise(
-    items: Sequence[FreeItem],
-    grades: Sequence[GradeResult],
-    labels: Sequence[HumanLabel] = (),
-    seed: int = 0,
-    *,
-    truncated_as_wrong: bool = False,
-    base: str | None = None,
-    min_cell: int = MIN_CELL,
-) -> dict[str, Any]:
+    items: Sequence[FreeItem], grades: Sequence[GradeResult], labels: Sequence[HumanLabel] = (), seed: int = 0, *,
+    truncated_as_wrong: bool = False, base: str | None = None, min_cell: int = MIN_CELL,
+) -> dict[str, Any]:  # fmt: skip
     """The numbers of a free-response evaluation; of a restricted set those that `summary_to_show` shows, by `min_cell`.
 
     `{"format", "restricted", "n_items", "models": {MODEL: {"kinds": {KIND: ...}, "topics": {TOPIC: {KIND: ...}}, "all":
@@ -70,13 +64,11 @@ def _model(grades: Sequence[GradeResult], topics: Mapping[str, str], as_wrong: b
         }
 
     return {
-        "kinds": kinds(grades),
-        "topics": {topic: kinds(some) for topic, some in sorted(by_topic.items())},
-        "all": aggregate(grades, truncated_as_wrong=as_wrong),
-        "judges": sorted({trace.model for trace in traces}),
+        "kinds": kinds(grades), "topics": {topic: kinds(some) for topic, some in sorted(by_topic.items())},
+        "all": aggregate(grades, truncated_as_wrong=as_wrong), "judges": sorted({trace.model for trace in traces}),
         "templates": sorted({trace.template_id for trace in traces}),
         "self_judging": sum("self_judging" in grade.flags for grade in grades),
-    }
+    }  # fmt: skip
 
 
 def nugget_row(grade: GradeResult) -> dict[str, Any]:
@@ -95,11 +87,7 @@ def unscored_in(grades: Sequence[GradeResult], *, truncated_as_wrong: bool = Fal
 
 
 def refuse_self_judged(grades: Iterable[GradeResult]) -> None:
-    """Refuse grades that a model gave its own answers.
-
-    Raises:
-        UsageError: there are some.
-    """
+    """Refuse grades that a model gave its own answers (`UsageError`)."""
     own = sum("self_judging" in grade.flags for grade in grades)
     if own:
         raise UsageError(
@@ -143,12 +131,13 @@ def attached(
     ]
     if any(faults):
         raise DataError.gather([fault for fault in faults if fault])
+    lines = sorted(json.dumps(grade.json(), sort_keys=True) for grade in grades)
     reasons = [questions[i.id].excluded_reason if i.id in questions else NOT_PREPARED for i in run_items]
     return FreeGrades(
-        rows=tuple(_free_row(grade) for grade in grades),
+        rows=tuple(map(_free_row, grades)),
         calibration=calibrate(grades, labels, seed) if labels else {"status": UNCALIBRATED},
         left_out=dict(sorted(Counter(reason for reason in reasons if reason).items())),
-        sha256=_digest(grades),
+        sha256=hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest(),
     )
 
 
@@ -166,8 +155,3 @@ def _free_row(grade: GradeResult) -> FreeRow:
     judge = grade.judge.model if grade.judge is not None and grade.method != "deterministic" else None
     own = "self_judging" in grade.flags
     return FreeRow(grade.item_id, grade.model, str(grade.kind), grade.status, grade.score, judge, own)
-
-
-def _digest(grades: Sequence[GradeResult]) -> str:
-    lines = sorted(json.dumps(grade.json(), sort_keys=True) for grade in grades)
-    return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()

@@ -92,9 +92,7 @@ class FreeItem(KeptHere):
         if self.correct is not None and not 0 <= self.correct < len(self.options):
             raise DataError(f"item {self.id}: correct {self.correct}, but {len(self.options)} options")
         if self.options_shown and self.correct is None:
-            raise DataError(
-                f"item {self.id}: options_shown, but no option is the correct one; expected `correct`"
-            )
+            raise DataError(f"item {self.id}: options_shown without a correct option; expected `correct`")
 
     @property
     def asked(self) -> str:
@@ -191,8 +189,7 @@ class GradeResult(KeptHere):
     def __post_init__(self) -> None:
         if (self.score is not None) != (self.status in DECIDED):
             raise DataError(
-                f"grade of {self.item_id}: status {self.status} with score {self.score}; only scored and no_answer"
-                " have one"
+                f"grade of {self.item_id}: status {self.status} does not go with score {self.score}"
             )
 
     def json(self) -> dict[str, Any]:
@@ -248,9 +245,7 @@ def _require_label(row: Mapping[str, Any], name: str, command: str) -> None:
         what = "missing" if label is None else "no truth value"
         raise DataError(f"restricted is {what}; expected true or false ({command} writes it)")
     if not label and str(row.get(name)).startswith(PREFIX):
-        raise DataError(
-            f"a keyed id of a restricted set, labelled public; expected its own label ({command})"
-        )
+        raise DataError(f"a keyed id of a restricted set, labelled public; expected its label ({command})")
 
 
 def _tuples(row: Mapping[str, Any], names: Sequence[str]) -> dict[str, tuple[Any, ...]]:

@@ -10,10 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from robustify.engines.protocols import Metered, Writer
-from robustify.errors import AuthorisationError, ModelError, UsageError
+from robustify.errors import ModelError, UsageError
 from robustify.freeform.judge.asking import check_votes
 from robustify.freeform.judge.conversation import Judging, Shot, check_leak, pick_shots, read_shots
-from robustify.freeform.judge.judges import HttpJudge, Judge, WriterJudge, engine_name, recording, replaying
+from robustify.freeform.judge.judges import (
+    HttpJudge,
+    Judge,
+    WriterJudge,
+    engine_name,
+    recording,
+    replaying,
+    served_model,
+)
 from robustify.freeform.judge.store import TemplateStore, get_store
 from robustify.freeform.schema import AnswerRow, FreeItem
 
@@ -55,30 +63,24 @@ class JudgeChoice:
         shots = self._shots()
         check_leak(shots, items)
         return Judging(
-            votes=self.votes,
-            max_parse_retries=self.retries,
-            seed=self.seed,
-            language=self.language,
-            domain=self.domain,
-            shots=tuple(shots),
-            nearest=self.few_shot if self.few_shot and self.few_shot_by == "similar" else None,
-            store=self.store,
-        )
+            votes=self.votes, max_parse_retries=self.retries, seed=self.seed, language=self.language,
+            domain=self.domain, shots=tuple(shots),
+            nearest=self.few_shot if self.few_shot and self.few_shot_by == "similar" else None, store=self.store,
+        )  # fmt: skip
 
     def _shots(self) -> list[Shot]:
-        if not self.few_shot:
-            return []
         own = Path(self.few_shot_set).suffix in (".yaml", ".yml")
-        families = [
-            read_shots(family, self.few_shot_set) for family in (("grader",) if own else ("grader", "nugget"))
-        ]
+        names = (("grader",) if own else ("grader", "nugget")) if self.few_shot else ()
+        families = [read_shots(family, self.few_shot_set) for family in names]
         if self.few_shot_by == "similar":
             return [shot for family in families for shot in family]
         # A set of one's own must be large enough; a shipped one is for both kinds of judging.
         return [
-            s
-            for f in families
-            for s in pick_shots(f, self.few_shot if own else min(self.few_shot, len(f)), self.seed)
+            shot
+            for family in families
+            for shot in pick_shots(
+                family, self.few_shot if own else min(self.few_shot, len(family)), self.seed
+            )
         ]
 
 
@@ -140,42 +142,23 @@ def open_remote_writer(
     """A model behind an OpenAI-compatible server, ready to write; how much was sent is printed on stderr at the end.
 
     Raises:
-        UsageError: no address of a server.
         AuthorisationError: a restricted set and a server elsewhere.
-        ModelError: the server cannot write, or fails for good.
+        ModelError: no address of a server, one that cannot write, or that fails for good.
     """
-    from pydantic import ValidationError
+    from robustify.engines import open_scorer
 
-    from robustify.engines import open_scorer, remote_host
-    from robustify.engines.settings import OpenAIModel
-
-    name = engine_name(model)
-    try:
-        settings = OpenAIModel(name=name, engine="openai", base_url=url, model=model, api_key_env=key_env)
-    except ValidationError as error:
-        fault = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
-        raise UsageError(f"--base-url or --key-env: {fault}") from None
-    if restricted and remote_host(settings) is not None:
-        raise AuthorisationError(
-            "model: the set is restricted and the server is not this machine; serve the model on 127.0.0.1"
-        )
+    settings = served_model(url, model, key_env, restricted=restricted)
     with open_scorer(settings, cache) as writer:
         assert isinstance(writer, Writer)
         assert isinstance(writer, Metered)
         yield writer
         used = writer.usage()
-    print(
-        f"robustify: {name}: {used['requests']} requests, {used['tokens_in']} tokens sent, {used['tokens_out']} written",
-        file=sys.stderr,
-    )
+    told = f"{used['requests']} requests, {used['tokens_in']} tokens sent, {used['tokens_out']} written"
+    print(f"robustify: {settings.name}: {told}", file=sys.stderr)
 
 
 def refuse_self_judging(judge: str, answers: Sequence[AnswerRow]) -> None:
-    """Refuse a judge that wrote one of the answers.
-
-    Raises:
-        ModelError: it did.
-    """
+    """Refuse a judge that wrote one of the answers (`ModelError`)."""
     own = sum(answer.model == judge for answer in answers)
     if own:
         raise ModelError(f"judge {judge}: wrote {own} of the answers; expected another model (--judge)")

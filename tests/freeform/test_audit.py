@@ -92,9 +92,8 @@ def test_a_careful_judge_passes_every_check() -> None:
     assert set(found) == set(CHECKS)
     assert found["self_consistency"]["same"]["value"] == 1.0
     assert found["self_consistency"]["alpha"] == 1.0
-    for name in ("nugget_order",):
-        assert found[name]["same"]["value"] == 1.0, name
-        assert found[name]["n"] > 0
+    assert found["nugget_order"]["same"]["value"] == 1.0
+    assert found["nugget_order"]["n"] > 0
     assert found["verbosity"]["wrong"]["changed"]["value"] == 0.0
     assert found["verbosity"]["right"]["plain"]["value"] == 1.0
     injection = found["injection"]
@@ -115,8 +114,7 @@ def test_a_gullible_judge_is_found_out() -> None:
 def test_a_moody_judge_is_found_out() -> None:
     found = judge_audit(Moody(), [*ITEMS, *NUGGETED], n=12)["checks"]
     assert found["self_consistency"]["same"]["value"] == 0.0
-    for name in ("nugget_order",):
-        assert found[name]["same"]["value"] < 1.0, name
+    assert found["nugget_order"]["same"]["value"] < 1.0
 
 
 def test_an_unread_reply_is_neither_blocked_nor_a_success() -> None:

@@ -12,7 +12,7 @@ import pytest
 from robustify.errors import AuthorisationError, DataError
 from robustify.freeform.foreign_rows import read_answers, read_items, read_nugget_rows
 from robustify.freeform.jsonl import read_jsonl
-from robustify.freeform.judge.steps import reading_steps
+from robustify.freeform.judge.label_parse import reading_steps
 from robustify.freeform.judge.store import get_store
 from robustify.freeform.questions import Generation, prompt_of
 from robustify.freeform.schema import grade_from, item_from
@@ -41,19 +41,10 @@ def test_questions_with_a_type_are_read_and_their_options_are_shown_again(tmp_pa
     path = tmp_path / "questions.json"
     path.write_text(json.dumps(QUESTIONS, indent=1))
     mcq, numeric, explanation = read_items(path)
-    assert (mcq.kind, mcq.options, mcq.correct, mcq.options_shown) == (
-        "short_text",
-        ("stone", "green", "loud"),
-        1,
-        True,
-    )
-    assert (mcq.question, mcq.asked) == ("Which of these is a colour?", SHOWN)
-    assert (numeric.kind, numeric.reference, numeric.unit, numeric.asked) == (
-        "numeric",
-        "8",
-        "m",
-        numeric.question,
-    )
+    assert (mcq.kind, mcq.options, mcq.correct) == ("short_text", ("stone", "green", "loud"), 1)
+    assert (mcq.options_shown, mcq.question, mcq.asked) == (True, "Which of these is a colour?", SHOWN)
+    assert (numeric.kind, numeric.reference, numeric.unit) == ("numeric", "8", "m")
+    assert numeric.asked == numeric.question
     assert (explanation.kind, explanation.topic) == ("explanation", "light")
     mistral = prompt_of(mcq, Generation("answer/mistral_instruct@1.0"))[0]
     assert mistral == (
@@ -147,11 +138,8 @@ def test_minimal_rows_and_rows_of_another_evaluation_are_read(tmp_path: Path) ->
         {"query": "Why?", "passage": "So.", "nuggets": []},
     ]  # fmt: skip
     found = read_nugget_rows(write_lines(tmp_path / "rows.jsonl", rows))
-    assert [(i.id, i.group, len(i.nuggets)) for i in found.items] == [
-        ("row1", "row1", 2),
-        ("q2", "q2", 2),
-        ("q2#2", "q2", 1),
-    ]
+    sizes = [(i.id, i.group, len(i.nuggets)) for i in found.items]
+    assert sizes == [("row1", "row1", 2), ("q2", "q2", 2), ("q2#2", "q2", 1)]
     assert [n.importance for n in found.items[1].nuggets] == ["vital", "okay"]
     assert [a.text for a in found.answers] == ["Clouds cool.", "Leaves in water.", "Hot."]
     assert [(label.item_id, label.annotator, dict(label.labels or {})) for label in found.labels] == [
@@ -173,7 +161,7 @@ def test_two_models_answer_one_query(tmp_path: Path) -> None:
 
 ROW: dict[str, Any] = {"query": "Why?", "passage": "so", "nuggets": ["Clouds cool.", "Drops fall."]}
 BAD_ROWS = [
-    ({"nuggets": None}, "no nuggets; expected one of the fields nuggets"),
+    ({"nuggets": None}, "no nuggets; expected nuggets"),
     ({"nuggets": "Clouds cool."}, "nuggets is no list"),
     ({"nuggets": [3]}, "no text"),
     ({"nuggets": [{"text": "a", "importance": "big"}]}, "expected vital or okay"),
@@ -181,7 +169,7 @@ BAD_ROWS = [
     ({"nuggets": ["word " * 41]}, "41 words"),
     ({"query": None}, "no query"),
     ({"passage": None}, "no passage"),
-    ({"labels": [S]}, "2 nuggets, but not as many labels"),
+    ({"labels": [S]}, "labels of human: expected 2"),
     ({"labels": [S, "perhaps"]}, "one is none of not_support"),
 ]
 
@@ -196,19 +184,14 @@ def test_a_row_that_does_not_fit_is_refused_by_its_line(
 
 
 def test_nuggets_of_an_item_are_never_dropped_in_silence(tmp_path: Path) -> None:
-    choices = {
-        "stem": "Why does it rain?",
-        "choices": ["Clouds cool and drops fall.", "Nobody knows."],
-        "key": 0,
-    }
-    data = write_lines(
-        tmp_path / "data.jsonl", [{"id": "a", **choices, "nuggets": ROW["nuggets"]}, {"id": "b", **choices}]
-    )
+    choices = {"stem": "Why does it rain?", "choices": ["Drops fall.", "Nobody knows."], "key": 0}
+    rows = [{"id": "a", **choices, "nuggets": ROW["nuggets"]}, {"id": "b", **choices}]
+    data = write_lines(tmp_path / "data.jsonl", rows)
     run("prepare", data, "-o", tmp_path / "items.jsonl")
     items = read_jsonl(tmp_path / "items.jsonl", item_from)
     assert [[n.text for n in item.nuggets] for item in items] == [ROW["nuggets"], []]
-    rows = write_lines(tmp_path / "rows.jsonl", [ROW])
-    assert "free nuggets FILE" in str(run("prepare", rows, "-o", tmp_path / "i.jsonl", fails=2).exception)
+    file = write_lines(tmp_path / "rows.jsonl", [ROW])
+    assert "free nuggets" in str(run("prepare", file, "-o", tmp_path / "i.jsonl", fails=2).exception)
     answers = write_lines(tmp_path / "a.jsonl", [{"id": "a", "text": "Clouds cool."}])
     run("grade", answers, "--items", tmp_path / "items.jsonl", "-o", tmp_path / "g.jsonl", fails=7)
     (grade,) = read_jsonl(tmp_path / "g.jsonl", grade_from)
@@ -227,18 +210,8 @@ def test_passages_are_labelled_scored_and_reported_in_one_command(
         [ROW | {"passage": "Clouds cool. Hot.", "labels": [S, N]}, ROW | {"nuggets": []}],
     )
     out = tmp_path / "out"
-    how = (
-        "--template",
-        template,
-        "--few-shot",
-        1,
-        "--few-shot-by",
-        "similar",
-        "--domain",
-        "physics",
-        "--language",
-        "de",
-    )
+    how = ("--template", template, "--few-shot", 1, "--few-shot-by", "similar", "--domain", "physics")
+    how = (*how, "--language", "de")
     told = json.loads(run("nuggets", rows, *judge, *how, "-o", out, "--json").stdout)
     assert json.loads((out / "labels.jsonl").read_text()) == {
         "id": "row1", "model": "passages", "labels": [S, N], "error_type": None,
@@ -290,11 +263,8 @@ def test_questions_are_graded_by_the_three_graders_base_against_tuned(
     # The rules' own verdict stands beside the judge's; a lone letter is an answer.
     assert [g.det_verdict for g in grades] == ["incorrect", "correct", None, "correct", "correct", "correct"]
     tuned = told["against_base"]["models"]["Tuned"]
-    assert {kind: pair["gained"] for kind, pair in tuned["kinds"].items()} == {
-        "short_text": 1,
-        "numeric": 0,
-        "explanation": 1,
-    }
+    gained = {kind: pair["gained"] for kind, pair in tuned["kinds"].items()}
+    assert gained == {"short_text": 1, "numeric": 0, "explanation": 1}
     assert {topic: sorted(kinds) for topic, kinds in tuned["topics"].items()} == {
         "light": ["explanation", "short_text"], "motion": ["numeric"],
     }  # fmt: skip
@@ -305,18 +275,8 @@ def test_questions_are_graded_by_the_three_graders_base_against_tuned(
     assert "expected mcq, numeric, explanation" in str(
         run(*command, "--rubric", "poem@v1.0", fails=2).exception
     )
-    five = run(
-        "grade",
-        table,
-        "--items",
-        questions,
-        "--rubric",
-        "explanation@v1.1",
-        *judge,
-        "-o",
-        tmp_path / "five.jsonl",
-        "--json",
-    )
+    better = ("--rubric", "explanation@v1.1", *judge, "-o", tmp_path / "five.jsonl", "--json")
+    five = run("grade", table, "--items", questions, *better)
     assert json.loads(five.stdout)["models"]["Tuned"]["kinds"]["explanation"]["coverage"]["value"] == 1.0
 
 

@@ -98,7 +98,7 @@ def test_the_mistral_text_is_exact_and_never_wrapped_twice() -> None:
 
 
 def test_a_template_that_asks_for_no_answer_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="asks for an answer"):
+    with pytest.raises(UsageError, match="expected one for an answer"):
         answers(tmp_path, template="grader/mcq@2.0")
 
 

@@ -13,7 +13,6 @@ from robustify.freeform.judge.label_parse import LabelParse, parse_labels_multi_
 from robustify.freeform.judge.spans import spans
 from robustify.freeform.judge.verdicts import (
     SUPPORT3,
-    VERDICT3,
     Reading,
     folded_label,
     majority_vote,
@@ -25,34 +24,34 @@ from tests.support.cost import costs_at_most
 S, P, N = "support", "partial_support", "not_support"
 
 REASONING = [
-    ("plain", "plain", False, False),
-    ("<think>a</think>b", "b", False, False),
-    ("<THINK >a</Think>b", "b", False, False),
-    ('<think id="x">a</think>b', "b", False, False),
-    ("<think>a<think>b</think>c</think>d", "d", False, False),
-    ("<think>a<reasoning>b</reasoning>c</think>d", "d", False, False),
-    ("<think>a</reasoning>b</think>c", "c", False, False),
-    ("<think>a</thinking>b", "b", False, False),
-    ("a</think>b", "b", False, True),
-    ("a</think>b</think>c", "c", False, True),
-    ("x<think>a</think>y</think>z", "z", False, True),
-    ("a<think>b", "a", True, False),
-    ("<think>a<think>b</think>c", "", True, False),
-    ("[THINK]a[/THINK]b", "b", False, False),
-    ("◁think▷a◁/think▷b", "b", False, False),
-    ("<thought>a</thought><scratchpad>b</scratchpad>c", "c", False, False),
-    ("<think/>a", "<think/>a", False, False),
-    ("<thoughtful>a", "<thoughtful>a", False, False),
-    ("<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>b<|return|>", "b", False, False),
-    ("<|channel|>analysis<|message|>a", "", True, False),
-    ("", "", False, False),
+    ("plain", "plain", False),
+    ("<think>a</think>b", "b", False),
+    ("<THINK >a</Think>b", "b", False),
+    ('<think id="x">a</think>b', "b", False),
+    ("<think>a<think>b</think>c</think>d", "d", False),
+    ("<think>a<reasoning>b</reasoning>c</think>d", "d", False),
+    ("<think>a</reasoning>b</think>c", "c", False),
+    ("<think>a</thinking>b", "b", False),
+    ("a</think>b", "b", False),
+    ("a</think>b</think>c", "c", False),
+    ("x<think>a</think>y</think>z", "z", False),
+    ("a<think>b", "a", True),
+    ("<think>a<think>b</think>c", "", True),
+    ("[THINK]a[/THINK]b", "b", False),
+    ("◁think▷a◁/think▷b", "b", False),
+    ("<thought>a</thought><scratchpad>b</scratchpad>c", "c", False),
+    ("<think/>a", "<think/>a", False),
+    ("<thoughtful>a", "<thoughtful>a", False),
+    ("<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>b<|return|>", "b", False),
+    ("<|channel|>analysis<|message|>a", "", True),
+    ("", "", False),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "said", "unterminated", "stray"), REASONING)
-def test_reasoning_is_cut_off(text: str, said: str, unterminated: bool, stray: bool) -> None:
+@pytest.mark.parametrize(("text", "said", "unterminated"), REASONING)
+def test_reasoning_is_cut_off(text: str, said: str, unterminated: bool) -> None:
     split = split_reasoning(text)
-    assert (split.text, split.unterminated, split.stray_close) == (said, unterminated, stray)
+    assert (split.text, split.unterminated) == (said, unterminated)
 
 
 # reply, expected count, labels, count, format, error
@@ -104,8 +103,6 @@ LABELS: list[tuple[str, int, list[str | None] | None, int, str | None, str | Non
     # one line of labels; separators and lists that no template asks for
     ("support, not_support", 2, [S, N], 2, "csv", None),
     ("support|not_support", 2, None, 0, None, "format_error"),
-    ("| support | not_support |", 2, None, 0, None, "format_error"),
-    ("support\tnot_support", 2, None, 0, None, "format_error"),
     ("support; not_support", 2, None, 0, None, "format_error"),
     ("Labels: support, not_support", 2, [S, N], 2, "csv", None),
     ("**Final answer:** support, not_support", 2, [S, N], 2, "csv", None),
@@ -287,8 +284,6 @@ MENDED: list[tuple[str, str | None]] = [
 
 @pytest.mark.parametrize(("reply", "verdict"), MENDED)
 def test_one_isolated_object_is_mended_as_a_last_resort(reply: str, verdict: str | None) -> None:
-    if verdict is not None:
-        pytest.importorskip("json_repair", reason="json-repair is not installed")
     assert parse_verdict(reply).value == verdict
 
 
@@ -310,7 +305,7 @@ VERDICTS = [
 
 @pytest.mark.parametrize(("reply", "verdict", "error"), VERDICTS)
 def test_a_reply_gives_this_verdict(reply: str, verdict: str | None, error: str | None) -> None:
-    found = parse_verdict(reply, label_set=VERDICT3)
+    found = parse_verdict(reply)
     assert (found.value, found.error_type) == (verdict, error)
 
 
@@ -342,8 +337,6 @@ HOSTILE = {
     "many arrays": '["support"]' * (MOST // 11),
     "many small arrays": "[a]" * (MOST // 3),
     "many objects": '{"score": 1}' * (MOST // 12),
-    "bare words": "[" + "a " * (MOST // 2 - 1) + "]",
-    "bare words, commas": "[" + "a," * (MOST // 2 - 1) + "]",
     "quotes": '["' * (MOST // 2),
     "backslashes": '["' + "\\" * (MOST - 2),
     "open arrays before blanks": "[" * 1000 + " " * (MOST - 1000),
@@ -354,16 +347,11 @@ HOSTILE = {
     "short lines": "a\n" * (MOST // 2),
     "not ascii": "é\n" * (MOST // 2),
     "csv lines": "support, a\n" * (MOST // 11),
-    "pipes": "support" + "|" * (MOST - 7),
     "numbers": "1. support\n" * (MOST // 11),
     "tags": "<think>" * (MOST // 7),
     "tags of two kinds": "<think>" * (MOST // 14) + "</reasoning>" * (MOST // 24),
     "tag that never ends": "<think " * (MOST // 7),
     "angle brackets": "<" * MOST,
-    "labels open": "<labels>" * (MOST // 8),
-    "label open": "<label>" * (MOST // 7),
-    "label attributes": "<label id=" * (MOST // 10),
-    "labels on one line": "<label>support</label>x" * (MOST // 23),
     "stars": "*" * MOST,
     "fences": "```" * (MOST // 3),
     "expanding": "\ufdfa" * MOST,

@@ -87,13 +87,6 @@ def test_a_nugget_without_a_label_leaves_the_answer_unscored() -> None:
     assert grade([JudgeCallError("timeout")])[0].status == "grader_error"
 
 
-def test_the_last_retry_is_about_one_nugget_alone() -> None:
-    found, judge = grade(['["support", "hm", "hm", "support"]', "hm", '["support"]', '["not_support"]'])
-    assert [n.label for n in found.nuggets] == [S, S, N, S]
-    assert "Label all 1 nuggets" in judge.asked[-1][-1].content
-    assert "Rain is wet." in judge.asked[-1][-1].content
-
-
 VOTES = [("support", S, "votes", None), ("partial_support", None, "votes", "tie")]
 
 

@@ -120,9 +120,7 @@ class _Options:
         place, by_text = string.ascii_uppercase.index(letter), None if rest is None else self._named(rest)
         if not self.shown and by_text is None:
             # "C" may stand for "vitamin C".
-            within = any(
-                letter.lower() in normalize_tokens(option) for option in (*self.options, *self.aliases)
-            )
+            within = any(letter.lower() in normalize_tokens(o) for o in (*self.options, *self.aliases))
             return undecided("letter", claim) if rest or within else no_answer("letter_without_options")
         if self.shown and rest is not None and by_text != place:
             return undecided("letter_and_text_differ", claim)

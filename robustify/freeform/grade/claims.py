@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 from robustify.freeform.answer_text import Finding, undecided
-from robustify.freeform.grade import closed_lists, word_set
+from robustify.freeform.grade import pattern, word_set
 
 MOST_CLAIMS = 8
 _MOST_STEPS = 12
@@ -19,12 +19,10 @@ _LONGEST_TAIL, _LONGEST_LINE = 48, 30
 
 
 def _pattern(name: str) -> str:
-    """The alternatives of a list; breaks of its lines are no part of it."""
-    listed = closed_lists()[name]
-    joined = "|".join(listed.values()) if isinstance(listed, dict) else listed
-    joined = joined.replace("\n", "")
+    """A pattern with the patterns that it names."""
+    joined = pattern(name)
     if "{" not in joined:
-        return str(joined)
+        return joined
     return joined.replace("{name}", f"(?:{_NAME})").replace("{after}", _AFTER).replace("{is}", f"(?:{_IS})")
 
 

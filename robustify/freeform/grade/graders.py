@@ -1,10 +1,8 @@
 """The graders of numbers, choices and explanations: one answer in, one grade out; and a whole file of answers graded.
 
-The rules decide what they can; a judge is asked only for the rest. `mode`: "deterministic" never asks a judge; "auto"
-asks it for what is undecided; "judge" always asks and records the rules' verdict beside it; "both" takes the rules'
-verdict where there is one and flags disagreement. A judge never sees an answer that was cut off, or one whose
-reference is unusable. Each grade is on the disk before the next. It is identified by its item, answer, rules, template
-and judge; if one changes, the answer is graded anew. Grades of a restricted item have no text.
+The rules decide what they can; a judge is asked for the rest, and never sees an answer that was cut off. Each grade is on
+the disk before the next. It is identified by its item, answer, rules, template and judge; if one changes, the answer is
+graded anew.
 """
 
 import hashlib
@@ -72,11 +70,7 @@ class Grading:
         return self.judging.store.get(names[kind])
 
     def check(self, judge: Judge | None) -> None:
-        """Refuse a mode that there is not, or that needs a judge where there is none.
-
-        Raises:
-            UsageError: it is one of these.
-        """
+        """Refuse a mode that there is not, or that needs a judge where there is none (`UsageError`)."""
         if self.mode not in get_args(Mode):
             raise UsageError(f"mode {self.mode!r}: expected one of {', '.join(get_args(Mode))}")
         if judge is None and self.mode in ("judge", "both"):
@@ -265,11 +259,7 @@ def _digest(text: str) -> str:
 
 
 def refuse_twice_graded(grades: Sequence[GradeResult]) -> None:
-    """Refuse grades with an answer graded twice, as of a grading that was killed, or of two.
-
-    Raises:
-        DataError: the answers, by item.
-    """
+    """Refuse grades with an answer graded twice, as of a grading that was killed, or of two (`DataError`)."""
     counts = Counter(grade.answer_sha256 for grade in grades)
     twice = {g.answer_sha256: g for g in grades if counts[g.answer_sha256] > 1}.values()
     if twice:

@@ -17,12 +17,12 @@ from robustify.freeform.answer_text import (
     said,
     shown_answer,
 )
-from robustify.freeform.judge.asking import AskedLabels, ask_labels, check_votes, voting
+from robustify.freeform.judge.asking import ask_labels, check_votes, voting
 from robustify.freeform.judge.conversation import Judging, verdict_of
 from robustify.freeform.judge.judges import Judge
 from robustify.freeform.judge.prompting import Message
 from robustify.freeform.judge.store import PromptTemplate
-from robustify.freeform.judge.verdicts import LABEL_SETS, SUPPORT3, majority_vote
+from robustify.freeform.judge.verdicts import SUPPORT3, majority_vote
 from robustify.freeform.schema import FreeItem, GradeResult, JudgeTrace, Nugget, NuggetGrade, Status
 
 NUGGETS = "nuggets/1"
@@ -32,17 +32,9 @@ OKAY_WEIGHT = 0.5
 
 
 def grade_nuggets(
-    item: FreeItem,
-    answer: str,
-    judge: Judge,
-    *,
-    template: str = "nugget/optimized@2.0",
-    format_type: str | None = None,
-    batch_size: int = 10,
-    score: str = "vital",
-    how: Judging | None = None,
-    model: str = "",
-) -> GradeResult:
+    item: FreeItem, answer: str, judge: Judge, *, template: str = "nugget/optimized@2.0", format_type: str | None = None,
+    batch_size: int = 10, score: str = "vital", how: Judging | None = None, model: str = "",
+) -> GradeResult:  # fmt: skip
     """Grade an answer by the nuggets of its item; `score` names the nugget score that is the answer's.
 
     `format_type` None: JSON where the template can ask for it, else the template's own format.
@@ -71,28 +63,27 @@ def grade_nuggets(
         counted = {"num_nuggets": len(some), "format_type": written}
         return how.messages(chosen, variables | counted, item.id, written)
 
-    def labelled(batch: Sequence[Nugget], vote: int) -> AskedLabels:
-        return ask_labels(
-            judge,
-            messages(batch),
-            len(batch),
-            max_parse_retries=how.max_parse_retries,
-            format_type=written,
-            label_set=LABEL_SETS[chosen.label_set or "support3"],
-            call=voting(how.call, vote, how.votes),
-            alone=lambda place: messages([batch[place]]),
-        )
-
     batches = [nuggets[start : start + batch_size] for start in range(0, len(nuggets), batch_size)]
-    cast = [AskedLabels.joined([labelled(batch, vote) for batch in batches]) for vote in range(how.votes)]
-    votes = tuple(None if any(asked.error_types) else "read" for asked in cast)
-    attempts = tuple(attempt for asked in cast for attempt in asked.attempts)
+    cast = [
+        [
+            ask_labels(
+                judge, messages(batch), len(batch), max_parse_retries=how.max_parse_retries, format_type=written,
+                call=voting(how.call, vote, how.votes),
+            )
+            for batch in batches
+        ]
+        for vote in range(how.votes)
+    ]  # fmt: skip
+    labels = [[label for asked in parts for label in asked.labels] for parts in cast]
+    errors = [[error for asked in parts for error in asked.error_types] for parts in cast]
+    votes = tuple(None if any(some) else "read" for some in errors)
+    attempts = tuple(attempt for parts in cast for asked in parts for attempt in asked.attempts)
     trace = JudgeTrace(judge.name, chosen.id, chosen.sha256, attempts, votes, None, judge.name == model)
     graded = []
     for place, nugget in enumerate(nuggets):
-        label, error = cast[0].labels[place], cast[0].error_types[place]
-        if len(cast) > 1:
-            label, _, error = majority_vote([asked.labels[place] for asked in cast])
+        label, error = labels[0][place], errors[0][place]
+        if how.votes > 1:
+            label, _, error = majority_vote([vote[place] for vote in labels])
         graded.append(NuggetGrade(nugget.id, nugget.importance, label, error, nugget.reviewed))
     return _scored(tuple(graded), trace, score, item.id, model)
 
@@ -119,11 +110,7 @@ def _check(
 
 
 def require_distinct(nuggets: Sequence[Nugget]) -> None:
-    """Refuse nuggets with the same words or id.
-
-    Raises:
-        DataError: there are two such.
-    """
+    """Refuse nuggets with the same words or id (`DataError`)."""
     folded = {normalize_tokens(nugget.text) for nugget in nuggets}
     if min(len(folded), len({nugget.id for nugget in nuggets})) < len(nuggets):
         raise DataError(f"{len(nuggets)} nuggets with repeated words or ids; expected each fact once")

@@ -253,9 +253,7 @@ class _Comparison:
         flags = () if reference.unit is None or unit is not None or self.asked else ("unit_assumed",)
         if rule.accepts(value, reference.value):
             return right("within_tolerance", raw, flags)
-        sizes = [
-            one for one in (unit, reference.unit) if one is not None and has_two_meanings(one, size=True)
-        ]
+        sizes = [u for u in (unit, reference.unit) if u is not None and has_two_meanings(u, size=True)]
         return (
             undecided("unit_unclear", raw)
             if sizes and unit != reference.unit
@@ -271,9 +269,7 @@ class _Comparison:
     def _by_percent(self, quantity: NumberWithUnit) -> Finding:
         """Face value or fraction: both for a reference in per cent; for another one the question decides."""
         face, reference, rule = quantity.value, self.reference, self.rule
-        units = [
-            unit for unit in (quantity.unit, reference.unit) if unit is not None and not is_percent(unit)
-        ]
+        units = [u for u in (quantity.unit, reference.unit) if u is not None and not is_percent(u)]
         if units:
             return wrong("unit_mismatch", quantity.raw)
         flags: tuple[str, ...] = ("percent",)

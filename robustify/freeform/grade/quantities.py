@@ -12,15 +12,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from robustify.freeform.answer_text import powers_marked
+from robustify.freeform.grade import closed_lists
 from robustify.freeform.grade.units import Unit, leading_unit, parse_unit, parts_of_one
 
-_SIGNS = str.maketrans(
-    {
-        "\u2212": "-", "\ufe63": "-", "\uff0d": "-", "\u2010": "-", "\u2011": "-",
-        "\u066b": ".", "\u066c": ",", "\u2044": "/", "\u2215": "/", "\u22c5": "·", "\u2715": "×", "\u2a2f": "×",
-        "\u2019": "'", "`": "", "\u2217": "*", "\u223c": "~", "\u2243": "≈", "\u2245": "≈", "\u2264": "<", "\u2265": ">",
-    }
-)  # fmt: skip
+_SIGNS, _COMMANDS = str.maketrans(closed_lists()["signs"]), closed_lists()["commands"]
 _THIN_GROUP = re.compile(r"(?<=\d)(?:[\u2009\u202f\u00a0\u2006\u2007]|\\,|\{,\})(?=\d{3}(?!\d))")
 _SUBSCRIPT = re.compile("(?<=[0-9])(?=[₀-₉])")
 _EN_DASH_SIGN = re.compile(r"(?:(?<=^)|(?<=[\s(=:\[,~≈]))[–—](?=[\d.])")
@@ -30,12 +25,6 @@ _FRACTION = re.compile(
 )
 _WRAPPED = re.compile(r"\\(?:text|mathrm|mathbf|textbf|mathit|operatorname|rm|unit|si)\s?\{([^{}]{0,80})\}")
 _POWER = re.compile(r"\^\s?\{\s?([+-]?\d{1,4})\s?\}")
-_COMMANDS = {
-    r"\times": "×", r"\cdot": "·", r"\pm": "±", r"\approx": "≈", r"\simeq": "≈", r"\sim": "≈", r"\leq": "<",
-    r"\geq": ">", r"\le": "<", r"\ge": ">", r"\lt": "<", r"\gt": ">", r"\%": "%", r"\circ": "°", r"\degree": "°",
-    r"\pi": "π", r"\mu": "µ", r"\Omega": "Ω", r"\left": "", r"\right": "", r"\quad": " ", r"\qquad": " ", r"\;": " ",
-    r"\:": " ", r"\!": "", r"\,": " ", r"\ ": " ", r"\(": " ", r"\)": " ", r"\[": " ", r"\]": " ", r"\$": "＄", r"\\": "\n",
-}  # fmt: skip
 # "7 minus 5" is an expression, "minus 5" a number.
 _MINUS = re.compile(
     r"(^|[:=(≈~]\s*|\b(?:is|be|was|equals|about|approximately|exactly|ist|est|es|è|é)\s+)"

@@ -6,16 +6,15 @@ are certain are kept, and only the missing ones are asked again. What stays unre
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any
 
 from robustify.errors import UsageError
 from robustify.freeform.judge.judges import Call, Completion, Judge, JudgeCallError, call_key
-from robustify.freeform.judge.label_parse import LabelParse, parse_labels_multi_format
+from robustify.freeform.judge.label_parse import parse_labels_multi_format
 from robustify.freeform.judge.prompting import Message, prompt_sha256
-from robustify.freeform.judge.verdicts import SUPPORT3, LabelSet, Reading, Vote, majority_vote
+from robustify.freeform.judge.verdicts import Reading, Vote, majority_vote
 from robustify.freeform.schema import Attempt, ErrorType
 
-T = TypeVar("T")
 VOTING_TEMPERATURE = 0.7
 """At temperature 0 every vote would be the first one again."""
 LONGEST_QUOTED = 4000
@@ -29,46 +28,6 @@ class AskedLabels:
     labels: tuple[str | None, ...]
     error_types: tuple[ErrorType | None, ...]
     attempts: tuple[Attempt, ...]
-
-    @classmethod
-    def joined(cls, parts: Sequence["AskedLabels"]) -> "AskedLabels":
-        """The labels of several askings, in their order."""
-        return cls(
-            tuple(label for part in parts for label in part.labels),
-            tuple(error for part in parts for error in part.error_types),
-            tuple(attempt for part in parts for attempt in part.attempts),
-        )
-
-
-def ask_value(
-    judge: Judge,
-    messages: Sequence[Message],
-    read: Callable[[Completion], Reading[T]],
-    wanted: str,
-    call: Call,
-    max_parse_retries: int = 2,
-) -> tuple[Reading[T], tuple[Attempt, ...]]:
-    """One value from a judge; `wanted` is the line of a retry that says what to reply with.
-
-    Raises:
-        ModelError: the judge can never be asked.
-    """
-    conversation, attempts = list(messages), []
-    reading: Reading[T] = Reading(None, "empty")
-    for number in range(max_parse_retries + 1):
-        made = replace(call, attempt=number)
-        try:
-            reply = judge.complete(conversation, made)
-        except JudgeCallError as fault:
-            attempts.append(_attempt(judge, conversation, made, None, fault.error_type))
-            return Reading(None, fault.error_type), tuple(attempts)
-        reading = read(reply)
-        attempts.append(_attempt(judge, conversation, made, reply, reading.error_type))
-        if reading.error_type is None:
-            break
-        again = f"{_fault_line(reading.error_type)} {wanted}"
-        conversation = _continued(conversation, reply, again)
-    return reading, tuple(attempts)
 
 
 def _continued(conversation: Sequence[Message], reply: Completion, again: str) -> list[Message]:
@@ -84,29 +43,42 @@ def ask_votes(
     votes: int = 1,
     max_parse_retries: int = 2,
 ) -> tuple[Vote, tuple[str | None, ...], tuple[Attempt, ...]]:
-    """The majority of an odd number of votes, each with a seed of its own.
+    """The majority of an odd number of votes, each with a seed of its own; `wanted` is the line that a retry ends with.
 
     Raises:
         UsageError: an even number of votes, or none.
+        ModelError: the judge can never be asked.
     """
     check_votes(votes)
-    cast = [
-        ask_value(judge, messages, read, wanted, voting(call, i, votes), max_parse_retries)
-        for i in range(votes)
-    ]
-    values = tuple(reading.value for reading, _ in cast)
+    readings: list[Reading[str]] = []
+    attempts: list[Attempt] = []
+    for i in range(votes):
+        conversation = list(messages)
+        reading: Reading[str] = Reading(None, "empty")
+        for number in range(max_parse_retries + 1):
+            made = replace(voting(call, i, votes), attempt=number)
+            try:
+                reply = judge.complete(conversation, made)
+            except JudgeCallError as fault:
+                attempts.append(_attempt(judge, conversation, made, None, fault.error_type))
+                reading = Reading(None, fault.error_type)
+                break
+            reading = read(reply)
+            attempts.append(_attempt(judge, conversation, made, reply, reading.error_type))
+            if reading.error_type is None:
+                break
+            again = f"{_fault_line(reading.error_type)} {wanted}"
+            conversation = _continued(conversation, reply, again)
+        readings.append(reading)
+    values = tuple(reading.value for reading in readings)
     vote = majority_vote(values)
     if votes == 1 and vote.verdict is None:
-        vote = Vote(None, 0.0, cast[0][0].error_type)
-    return vote, values, tuple(attempt for _, attempts in cast for attempt in attempts)
+        vote = Vote(None, 0.0, readings[0].error_type)
+    return vote, values, tuple(attempts)
 
 
 def check_votes(votes: int) -> None:
-    """Refuse an even number of votes.
-
-    Raises:
-        UsageError: an even number of votes, or none.
-    """
+    """Refuse an even number of votes (`UsageError`)."""
     if votes < 1 or votes % 2 == 0:
         raise UsageError(f"{votes} votes: expected an odd number, so that two verdicts cannot tie")
 
@@ -118,52 +90,33 @@ def voting(call: Call, vote: int, votes: int) -> Call:
 
 
 def ask_labels(
-    judge: Judge,
-    messages: Sequence[Message],
-    expected_count: int,
-    *,
-    max_parse_retries: int = 2,
-    format_type: str = "adaptive",
-    label_set: LabelSet = SUPPORT3,
-    call: Call | None = None,
-    alone: Callable[[int], Sequence[Message]] | None = None,
-) -> AskedLabels:
+    judge: Judge, messages: Sequence[Message], expected_count: int, *, max_parse_retries: int = 2,
+    format_type: str = "adaptive", call: Call | None = None,
+) -> AskedLabels:  # fmt: skip
     """The labels of `expected_count` nuggets. Valid aligned labels are kept; only missing ones are asked again.
-
-    `alone` gives the conversation about one nugget: where it is given, the last retry asks one nugget at a time.
 
     Raises:
         UsageError: `expected_count` below 1, or an unknown `format_type`.
     """
-    first, n = call or Call(), expected_count
+    n, conversation, attempts = expected_count, list(messages), []
     labels: list[str | None] = [None] * n
     errors: list[ErrorType | None] = [None] * n
-    attempts: list[Attempt] = []
-
-    def missing() -> list[int]:
-        return [i for i, label in enumerate(labels) if label is None]
-
-    def read(reply: Completion, expected: int, numbers: Sequence[int] | None) -> LabelParse:
-        return parse_labels_multi_format(
-            reply.text, expected, format_type=format_type, label_set=label_set,
-            finish_reason=reply.finish_reason, numbers=numbers,
-        )  # fmt: skip
-
-    def ask(
-        conversation: Sequence[Message], made: Call, places: Sequence[int], numbers: Sequence[int] | None
-    ) -> tuple[Completion, LabelParse] | None:
-        """One attempt at the labels of these places; None where the call failed."""
+    missing: Sequence[int] = range(n)
+    for number in range(max_parse_retries + 1):
+        made, places = replace(call or Call(), attempt=number), missing
+        numbers = [i + 1 for i in places] if len(places) < n else None
         try:
             reply = judge.complete(conversation, made)
         except JudgeCallError as fault:
             attempts.append(_attempt(judge, conversation, made, None, fault.error_type))
             for i in places:
                 errors[i] = errors[i] or fault.error_type
-            return None
-        parsed = read(reply, len(places), numbers)
+            break
+        how: dict[str, Any] = {"format_type": format_type, "finish_reason": reply.finish_reason}
+        parsed = parse_labels_multi_format(reply.text, len(places), numbers=numbers, **how)
         if parsed.error_type == "count_mismatch" and numbers is not None:
             # Asked for the missing labels, a judge may give its whole list again, corrected.
-            whole = read(reply, n, None)
+            whole = parse_labels_multi_format(reply.text, n, **how)
             if whole.labels is not None:
                 parsed, places = whole, range(n)
         attempts.append(_attempt(judge, conversation, made, reply, parsed.error_type))
@@ -171,27 +124,13 @@ def ask_labels(
             if labels[i] is None:
                 labels[i], errors[i] = label, None if label else parsed.error_type
             elif label not in (None, labels[i]):
-                # Two labels of one nugget that differ are none: it is asked again, alone.
+                # Two labels of one nugget that differ are none: it is asked again.
                 labels[i], errors[i] = None, "ambiguous"
-        return reply, parsed
-
-    conversation = list(messages)
-    one_by_one = alone is not None and max_parse_retries > 0
-    failed = False
-    for number in range(max_parse_retries + (not one_by_one)):
-        places = missing()
-        numbers = [i + 1 for i in places] if len(places) < n else None
-        answered = ask(conversation, replace(first, attempt=number), places, numbers)
-        failed = answered is None
-        if answered is None or not missing():
+        missing = [i for i, label in enumerate(labels) if label is None]
+        if not missing:
             break
-        reply, parsed = answered
-        again = _retry_line(parsed.error_type or "unknown_label", parsed.count, missing(), n, format_type)
+        again = _retry_line(parsed.error_type or "unknown_label", parsed.count, missing, n, format_type)
         conversation = _continued(conversation, reply, again)
-    if alone is not None and one_by_one and not failed:
-        for i in missing():
-            errors[i] = None
-            ask(alone(i), first, [i], None)
     return AskedLabels(tuple(labels), tuple(errors), tuple(attempts))
 
 
@@ -227,11 +166,7 @@ def _attempt(
     judge: Judge, messages: Sequence[Message], call: Call, reply: Completion | None, error: ErrorType | None
 ) -> Attempt:
     return Attempt(
-        key=call_key(judge.name, messages, call),
-        vote=call.vote,
-        prompt_sha256=prompt_sha256(messages),
-        reply_sha256=reply.sha256 if reply else "",
-        error_type=error,
-        finish_reason=reply.finish_reason if reply else None,
-        usage=dict(reply.usage) if reply else {},
-    )
+        key=call_key(judge.name, messages, call), vote=call.vote, prompt_sha256=prompt_sha256(messages),
+        reply_sha256=reply.sha256 if reply else "", error_type=error,
+        finish_reason=reply.finish_reason if reply else None, usage=dict(reply.usage) if reply else {},
+    )  # fmt: skip

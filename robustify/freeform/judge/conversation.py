@@ -1,9 +1,7 @@
 """How a judge is asked, and its verdict or score on one answer, with its trace; worked cases before the question.
 
 The judge sees question, reference and answer, and not the other options, which would lead it back to choosing. A reply
-that cannot be read, a call that fails and a tie are `grader_error`: unscored and counted, never a wrong answer. A
-worked case that is one of the questions under evaluation, or shares thirteen words in a row with one or its reference,
-is refused: it would give the answer away.
+that cannot be read, a call that fails and a tie are `grader_error`: unscored and counted, never a wrong answer.
 """
 
 import json
@@ -96,13 +94,7 @@ def pick_shots(shots: Sequence[Shot], k: int, seed: int = 0) -> list[Shot]:
 
 
 def nearest_shots(shots: Sequence[Shot], k: int, text: str) -> list[Shot]:
-    """The `k` cases that share most words with a text, rare words counting more; the nearest last, ties in their order.
-
-    Raises:
-        DataError: fewer than `k` cases.
-    """
-    if k > len(shots):
-        raise DataError(f"{k} few-shot cases wanted; the set has {len(shots)}")
+    """The `k` cases that share most words with a text, rare words counting more; the nearest last, ties in their order."""
     words = [set(normalize_tokens(f"{shot.question} {shot.answer}")) for shot in shots]
     known = Counter(word for some in words for word in some)
     wanted = set(normalize_tokens(text))
@@ -115,11 +107,7 @@ def nearest_shots(shots: Sequence[Shot], k: int, text: str) -> list[Shot]:
 
 
 def check_leak(shots: Sequence[Shot], items: Iterable[FreeItem]) -> None:
-    """Refuse cases that are among the questions under evaluation or share thirteen words in a row with one.
-
-    Raises:
-        DataError: the items, by id.
-    """
+    """Refuse cases that are among the questions under evaluation or share 13 words in a row with one (`DataError`)."""
     questions = {normalize_tokens(shot.question) for shot in shots}
     texts = [t for shot in shots for t in (shot.question, shot.answer, shot.reference, *shot.nuggets)]
     runs = {run for text in texts for run in _runs(text)}
@@ -130,9 +118,7 @@ def check_leak(shots: Sequence[Shot], items: Iterable[FreeItem]) -> None:
         or not runs.isdisjoint(_runs(item.question) | _runs(item.reference))
     ]
     if leaked:
-        raise DataError(
-            f"{len(leaked)} items under evaluation are among the few-shot cases (first {leaked[0]}); use another set"
-        )
+        raise DataError(f"{len(leaked)} items are few-shot cases (first {leaked[0]}); use another set")
 
 
 def _runs(text: str) -> set[tuple[str, ...]]:
@@ -154,7 +140,7 @@ def turns(template: PromptTemplate, shots: Sequence[Shot], format_type: str, non
 def _fits(template: PromptTemplate, shot: Shot) -> bool:
     """Whether a case shows the reply that a template wants."""
     if template.reads == "labels":
-        return template.label_set == "support3" and bool(shot.labels)
+        return bool(shot.labels)
     return template.reads in ("score", "verdict") and bool(shot.verdict)
 
 
@@ -222,7 +208,7 @@ class Judging:
         shots: Sequence[Shot] = [shot for shot in self.shots if _fits(template, shot)]
         if self.nearest is not None and shots:
             text = " ".join(str(known.get(name, "")) for name in ("question", "query", "answer", "passage"))
-            shots = nearest_shots(shots, min(self.nearest, len(shots)), text)
+            shots = nearest_shots(shots, self.nearest, text)
         return [*made[:-1], *turns(template, shots, format_type, nonce), made[-1]]
 
 
@@ -241,9 +227,7 @@ def judged_reply(
         ModelError: the judge can never be asked.
     """
     if template.reads not in ("score", "verdict"):
-        raise UsageError(
-            f"template {template.id}: reads {template.reads}; expected one that reads a score or a verdict"
-        )
+        raise UsageError(f"template {template.id}: reads {template.reads}; expected a score or a verdict")
     on = scale or template.scale or "binary"
     messages = how.messages(template, {**variables, "scale": on}, result.item_id)
 

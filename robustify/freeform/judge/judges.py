@@ -103,9 +103,7 @@ class RecordedJudge:
         self._known = {row["key"]: row["completion"] for row in rows}
         models = sorted({row["model"] for row in rows})
         if judge is None and not name and len(models) != 1:
-            raise ModelError(
-                f"{self._record}: records {len(models)} judges; name one of them (--judge-model)"
-            )
+            raise ModelError(f"{self._record}: records {len(models)} judges; name one (--judge-model)")
         self.name = judge.name if judge is not None else name or models[0]
         self.fresh = 0
 
@@ -175,9 +173,7 @@ def reply_in(path: Path, key: str | None = None) -> str:
         row["completion"]["text"] for row in read_jsonl(path, _recorded) if row["key"].startswith(key or "")
     ]
     if len(found) != 1:
-        raise DataError(
-            f"{path.name}: {len(found)} replies fit; expected one: name it by the start of its key (--key)"
-        )
+        raise DataError(f"{path.name}: {len(found)} replies fit; expected one (--key, the start of its key)")
     return str(found[0])
 
 
@@ -194,9 +190,6 @@ class WriterJudge:
         self.name = writer.name
         self._writer = writer
 
-    def __repr__(self) -> str:
-        return f"WriterJudge({self.name!r})"
-
     def complete(self, messages: Sequence[Message], call: Call) -> Completion:
         """The model's reply; a conversation becomes one prompt, because a `Writer` takes one turn.
 
@@ -205,9 +198,7 @@ class WriterJudge:
             JudgeCallError: the conversation does not fit into the model's context.
         """
         if call.temperature > 0:
-            raise ModelError(
-                f"judge {self.name}: writes without sampling, so votes would be equal; use --votes 1"
-            )
+            raise ModelError(f"judge {self.name}: writes without sampling, votes are equal; use --votes 1")
         try:
             with muted():
                 (text,) = self._writer.write([flattened(messages)], max_tokens=call.max_tokens)
@@ -246,28 +237,11 @@ class HttpJudge:
         restricted: bool = False,
         retries: int = RETRIES,
     ) -> None:
-        from pydantic import ValidationError
-
-        try:
-            settings = OpenAIModel(
-                name=engine_name(model), engine="openai", base_url=url, model=model, api_key_env=key_env, retries=retries
-            )  # fmt: skip
-        except ValidationError as error:
-            fault = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
-            raise ModelError(f"judge address or key: {fault}") from None
-        if restricted and host_of(url) is not None:
-            raise AuthorisationError(
-                "judge: the set is restricted and the address is not this machine; serve the judge on 127.0.0.1"
-            )
+        settings = served_model(url, model, key_env, restricted=restricted, retries=retries)
         if key_env is not None and not os.environ.get(key_env):
-            raise ModelError(
-                f"judge key: the environment variable {key_env} is not set; expected the key in it"
-            )
+            raise ModelError(f"judge key: environment variable {key_env} is not set; expected the key")
         self.name = model
         self._client = Client(settings, check_name=False)
-
-    def __repr__(self) -> str:
-        return f"HttpJudge({self.name!r})"
 
     def close(self) -> None:
         """Close the connections."""
@@ -287,11 +261,35 @@ class HttpJudge:
             raise JudgeCallError(_STATUSES.get(error.status, "api_error")) from None
         except Refusal as error:
             if error.status == 404:
-                raise ModelError(
-                    f"judge {self.name}: the server knows no such model or address (404)"
-                ) from None
+                raise ModelError(f"judge {self.name}: no such model or address (404)") from None
             raise JudgeCallError("api_error") from None
         return _completion(reply, self.name)
+
+
+def served_model(
+    url: str, model: str, key_env: str | None, *, restricted: bool = False, retries: int | None = None
+) -> OpenAIModel:
+    """The settings of a model at a server.
+
+    Raises:
+        ModelError: no http address, or no name of an environment variable.
+        AuthorisationError: `restricted`, and the address is not this machine.
+    """
+    from pydantic import ValidationError
+
+    more: dict[str, Any] = {} if retries is None else {"retries": retries}
+    try:
+        settings = OpenAIModel(
+            name=engine_name(model), engine="openai", base_url=url, model=model, api_key_env=key_env, **more
+        )
+    except ValidationError as error:
+        fault = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
+        raise ModelError(f"address or key of the server: {fault}") from None
+    if restricted and host_of(url) is not None:
+        raise AuthorisationError(
+            "server: the set is restricted and the address is not this machine; serve the model on 127.0.0.1"
+        )
+    return settings
 
 
 def engine_name(model: str) -> str:

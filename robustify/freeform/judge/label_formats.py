@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from robustify.freeform.answer_text import last_match
 from robustify.freeform.judge.spans import MOST_SPANS, Pairs, Reader, Scan, Undecodable
-from robustify.freeform.judge.verdicts import LONGEST, LabelSet
+from robustify.freeform.judge.verdicts import LONGEST, SUPPORT3
 
 Format = Literal["json", "markdown", "csv"]
 FORMATS: tuple[Format, ...] = ("json", "markdown", "csv")
@@ -54,7 +54,7 @@ _WHOLE_ENTRY = re.compile(
 _CUT_ENTRY = re.compile(r"""\s{0,99}["'\u201c]?[\w -]{0,40}\s{0,99}""")
 
 
-def json_candidates(text: str, scan: Scan, expected: int, labels: LabelSet) -> Iterator[Candidate]:
+def json_candidates(text: str, scan: Scan, expected: int) -> Iterator[Candidate]:
     """Every decoded span that may be the labels, and an array that the end of the reply cut off."""
     reader = Reader(text)
     for span in scan.closed[-MOST_SPANS:][::-1]:
@@ -62,11 +62,11 @@ def json_candidates(text: str, scan: Scan, expected: int, labels: LabelSet) -> I
             entries = _entries(reader.read(span))
         except Undecodable:
             continue
-        read = [labels.read(value) if isinstance(value, str) else None for _, value in entries]
+        read = [SUPPORT3.read(value) if isinstance(value, str) else None for _, value in entries]
         if any(label is not None for label in read) or _plausible(entries, expected):
             indices = numbered([index for index, _ in entries])
             yield Candidate(span.start, span.end, "json", tuple(read), indices)
-    cut = _cut_off(text, scan, labels)
+    cut = _cut_off(text, scan)
     if cut is not None:
         yield cut
 
@@ -119,7 +119,7 @@ def index_of(value: Any) -> int | None:
     return int(found[1]) if found else None
 
 
-def _cut_off(text: str, scan: Scan, labels: LabelSet) -> Candidate | None:
+def _cut_off(text: str, scan: Scan) -> Candidate | None:
     """An array open to the end of the reply whose whole entries are all labels."""
     for start in reversed(scan.left_open[-MOST_SPANS:]):
         if text[start] != "[":
@@ -127,7 +127,7 @@ def _cut_off(text: str, scan: Scan, labels: LabelSet) -> Candidate | None:
         read: list[str | None] = []
         place = start + 1
         while (entry := _WHOLE_ENTRY.match(text, place)) is not None and entry.end() > place:
-            label = labels.read(next(part for part in entry.groups() if part is not None))
+            label = SUPPORT3.read(next(part for part in entry.groups() if part is not None))
             if label is None:
                 return None
             read.append(label)
@@ -152,19 +152,19 @@ _NOT_A_REMARK = {"none", "no", "false", "0", "n/a", "na", "not"}
 _NO_ITEM = "#"
 
 
-def line_candidates(text: str, labels: LabelSet) -> Iterator[Candidate]:
+def line_candidates(text: str) -> Iterator[Candidate]:
     """Every block of list items, line of labels separated by commas, and line that is one label."""
     lines, start = [], 0
     for line in text.split("\n"):
         lines.append((start, line))
         start += len(line) + 1
-    yield from _blocks(lines, labels)
+    yield from _blocks(lines)
     for start, line in lines:
-        if labels.hint.search(line):
-            yield from _separated(start, line, labels)
+        if SUPPORT3.hint.search(line):
+            yield from _separated(start, line)
 
 
-def _blocks(lines: Sequence[tuple[int, str]], labels: LabelSet) -> Iterator[Candidate]:
+def _blocks(lines: Sequence[tuple[int, str]]) -> Iterator[Candidate]:
     """Maximal runs of items of one kind that have a label; one blank line inside is allowed."""
     kind, start, end, blanks = "", 0, 0, 0
     read: list[str | None] = []
@@ -173,7 +173,7 @@ def _blocks(lines: Sequence[tuple[int, str]], labels: LabelSet) -> Iterator[Cand
         if not line or line.isspace():
             blanks += 1
             continue
-        found, label, index = _item(line, labels)
+        found, label, index = _item(line)
         if read and (found != kind or blanks > 1):
             # Labels on lines of their own are a list that no template asks for; one alone is a line of one label.
             if any(read) and (kind != "=" or len(read) == 1):
@@ -191,30 +191,27 @@ def _blocks(lines: Sequence[tuple[int, str]], labels: LabelSet) -> Iterator[Cand
         indices.append(index)
 
 
-def _item(line: str, labels: LabelSet) -> tuple[str, str | None, int | None]:
+def _item(line: str) -> tuple[str, str | None, int | None]:
     """The kind of a list item, its label and its number; an empty kind for a line that is no item."""
     if len(line) > LONGEST_LINE:
         return "", None, None
     # What cannot hold a label is not read: a reply may have a hundred thousand lines.
-    hinted = labels.hint.search(line) is not None
+    hinted = SUPPORT3.hint.search(line) is not None
     found = _ITEM.match(line)
     if found is not None and (found["mark"] or found["number"]):
-        label = item_label(found["item"], labels) if hinted else None
+        label = item_label(found["item"]) if hinted else None
         return "*" if found["mark"] else "1", label, int(found["number"]) if found["number"] else None
-    whole = labels.read(line) if hinted else None
+    whole = SUPPORT3.read(line) if hinted else None
     return ("=", whole, None) if whole else ("", None, None)
 
 
-def item_label(item: str, labels: LabelSet) -> str | None:
+def item_label(item: str) -> str | None:
     """The label of a list item: alone, before a remark, or after one; None where two differ or a remark denies it."""
-    whole = labels.read(item)
-    if whole is not None:
-        return whole
     first = _FIRST_SEPARATOR.search(item)
-    if first is None:
-        return None
+    if (whole := SUPPORT3.read(item)) is not None or first is None:
+        return whole
     last = last_match(_LAST_SEPARATOR, item) or first
-    before, after = labels.read(item[: first.start()]), labels.read(item[last.end() :].rstrip(") "))
+    before, after = SUPPORT3.read(item[: first.start()]), SUPPORT3.read(item[last.end() :].rstrip(") "))
     if before is not None and after is not None:
         return before if before == after else None
     remark = item[first.end() :] if before is not None else item[: last.start()]
@@ -223,12 +220,12 @@ def item_label(item: str, labels: LabelSet) -> str | None:
     return before or after
 
 
-def _separated(start: int, line: str, labels: LabelSet) -> Iterator[Candidate]:
+def _separated(start: int, line: str) -> Iterator[Candidate]:
     if len(line) > LONGEST_LINE or "," not in line:
         return
     intro = _INTRO.match(line)
     begin = intro.end() if intro else 0
     entries = [entry.strip() for entry in line[begin:].strip().removesuffix(",").split(",")]
-    read = tuple(labels.read(entry) for entry in entries)
+    read = tuple(SUPPORT3.read(entry) for entry in entries)
     if any(read) and len(read) > 1 and all(len(e) <= 24 and len(e.split()) <= 3 for e in entries):
         yield Candidate(start + begin, start + len(line.rstrip()), "csv", read)

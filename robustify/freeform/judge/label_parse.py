@@ -2,13 +2,15 @@
 
 Labels are structural: no word is mined from prose, nothing inside reasoning is read, and the last structure wins only
 where nothing contradicts it. Where it is not certain which nugget a label belongs to, there is no label.
+`reading_steps` says how a reply was read, in places, labels and scores, with no other word of it.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from robustify.errors import UsageError
+from robustify.freeform.answer_text import split_reasoning
 from robustify.freeform.judge.label_formats import (
     FORMATS,
     Candidate,
@@ -16,7 +18,8 @@ from robustify.freeform.judge.label_formats import (
     line_candidates,
 )
 from robustify.freeform.judge.spans import inline, prose, readable, spans
-from robustify.freeform.judge.verdicts import SUPPORT3, LabelSet
+from robustify.freeform.judge.store import PromptTemplate
+from robustify.freeform.judge.verdicts import Reading, objects_with, parse_score, parse_verdict
 from robustify.freeform.schema import ErrorType
 
 FORMAT_TYPES = (*FORMATS, "adaptive")
@@ -40,7 +43,6 @@ def parse_labels_multi_format(
     expected_count: int,
     *,
     format_type: str = "adaptive",
-    label_set: LabelSet = SUPPORT3,
     finish_reason: str | None = None,
     numbers: Sequence[int] | None = None,
 ) -> LabelParse:
@@ -59,7 +61,7 @@ def parse_labels_multi_format(
     text, fault = readable(response)
     if fault is not None:
         return LabelParse(None, 0, None, fault)
-    found = structures(text, expected_count, format_type, label_set)
+    found = structures(text, expected_count, format_type)
     cut = finish_reason == "length"
     if not found:
         return LabelParse(None, 0, None, "truncation" if cut else "format_error")
@@ -74,20 +76,20 @@ def parse_labels_multi_format(
     return _aligned(last, expected_count, cut)
 
 
-def structures(text: str, expected: int, format_type: str, label_set: LabelSet) -> list[Candidate]:
+def structures(text: str, expected: int, format_type: str) -> list[Candidate]:
     """Every structure of a readable text that may be the labels, in the wanted format; the last one is the answer."""
     return sorted(
-        (c for c in _candidates(text, expected, label_set) if format_type in ("adaptive", c.format)),
+        (c for c in _candidates(text, expected) if format_type in ("adaptive", c.format)),
         key=lambda c: (c.end, -FORMATS.index(c.format), -c.start),
     )
 
 
-def _candidates(text: str, expected: int, labels: LabelSet) -> list[Candidate]:
+def _candidates(text: str, expected: int) -> list[Candidate]:
     """All structures; one that lies within or across a larger one is part of that."""
-    found = list(json_candidates(text, spans(text), expected, labels))
+    found = list(json_candidates(text, spans(text), expected))
     taken = sorted((c.start, c.end) for c in found)
     out, i = list(found), 0
-    for candidate in sorted(line_candidates(text, labels), key=lambda c: c.start):
+    for candidate in sorted(line_candidates(text), key=lambda c: c.start):
         while i < len(taken) and taken[i][1] <= candidate.start:
             i += 1
         if i == len(taken) or taken[i][0] >= candidate.end:
@@ -147,3 +149,49 @@ def _aligned(found: Candidate, expected: int, cut: bool) -> LabelParse:
     elif not all(placed):
         error = "unknown_label"
     return LabelParse(placed, sum(label is not None for label in placed), found.format, error)
+
+
+Step = dict[str, Any]
+
+
+def reading_steps(
+    reply: str, template: PromptTemplate, expected: int | None = None, format_type: str | None = None
+) -> list[Step]:
+    """The steps, each `{"step", ...}`: reply, reasoning, text, structures, and the result as graders get it.
+
+    `expected` is the number of nuggets; None takes that of the last structure. `format_type` None: the template's.
+
+    Raises:
+        UsageError: an unknown format.
+    """
+    split = split_reasoning(reply)
+    text, fault = readable(reply)
+    steps: list[Step] = [
+        {"step": "reply", "characters": len(reply)},
+        {"step": "reasoning", "cut": len(split.reasoning), "left": len(split.text), "unterminated": split.unterminated},
+        {"step": "text", "characters": len(text), "error_type": fault},
+    ]  # fmt: skip
+    if template.reads != "labels":
+        key = "verdict" if template.reads == "verdict" else "score"
+        for span, pairs in objects_with(text, spans(text), key):
+            found = {"from": span.start, "to": span.end, key + "s": len(pairs.all(key))}
+            steps.append({"step": "object", **found})
+        read: Reading[Any] = (
+            parse_verdict(reply) if key == "verdict" else parse_score(reply, scale=template.scale or "binary")
+        )
+        return [*steps, {"step": "result", key: read.value, "error_type": read.error_type}]
+    written = format_type or template.own_format
+    places = structures(text, expected or 1, written)
+    n = expected or (len(places[-1].labels) if places else 1)
+    steps += [
+        {
+            "step": "structure", "format": place.format, "from": place.start, "to": place.end,
+            "labels": list(place.labels), "numbers": place.indices and list(place.indices), "cut_off": place.truncated,
+        }
+        for place in places
+    ]  # fmt: skip
+    if places:
+        steps.append({"step": "last", "contradicted": contradicted(text, places, n)})
+    parsed = parse_labels_multi_format(reply, n, format_type=written)
+    result = {"step": "result", "nuggets": n, "labels": parsed.labels, "format_used": parsed.format_used}
+    return [*steps, result | {"error_type": parsed.error_type}]

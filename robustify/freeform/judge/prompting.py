@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import count
 from typing import Any
 
 import jinja2
@@ -71,7 +72,9 @@ def rendered(
         "language_note": _note(template, language),
         "domain_text": _domain(variables.get("domain"), store),
         "fenced": _fencing(str(variables.get("nonce") or "")),
-        "numbered": _numbered,
+        "numbered": lambda texts: "\n".join(
+            f"{i}. {' '.join(t.split())}" for i, t in enumerate(texts, start=1)
+        ),
     }
     compiled = _environment(template).get_template(name)
     try:
@@ -127,21 +130,14 @@ def _fencing(nonce: str) -> Callable[[str, object], str]:
 
     def fenced(name: str, text: object) -> str:
         written = str(text)
-        digits = "".join(
-            hashlib.sha256(f"{nonce}\0{name}\0{i}".encode("utf-8", "replace")).hexdigest() for i in range(8)
+        codes = (
+            hashlib.sha256(f"{nonce}\0{name}\0{i}".encode("utf-8", "replace")).hexdigest()[:_NONCE]
+            for i in count()
         )
-        codes = (digits[i : i + _NONCE] for i in range(0, len(digits) - _NONCE, _NONCE))
-        code = next(
-            (c for c in codes if c not in written),
-            hashlib.sha256(written.encode("utf-8", "replace")).hexdigest(),
-        )
+        code = next(c for c in codes if c not in written)
         return f"<<<{name} {code}>>>\n{written}\n<<<END {name} {code}>>>"
 
     return fenced
-
-
-def _numbered(texts: Sequence[str]) -> str:
-    return "\n".join(f"{i}. {' '.join(text.split())}" for i, text in enumerate(texts, start=1))
 
 
 @lru_cache(maxsize=256)
@@ -150,10 +146,6 @@ def _environment(template: PromptTemplate) -> jinja2.Environment:
         return pack_text(template.root, name) if name in template.files else None
 
     return ImmutableSandboxedEnvironment(
-        loader=jinja2.FunctionLoader(load),
-        undefined=jinja2.StrictUndefined,
-        autoescape=False,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
+        loader=jinja2.FunctionLoader(load), undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=True,
+        lstrip_blocks=True, keep_trailing_newline=True,
+    )  # fmt: skip

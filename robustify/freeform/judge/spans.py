@@ -1,10 +1,9 @@
 """A reply as its parsers read it: without reasoning, its balanced brackets, the values written in them.
 
-Nothing is evaluated.
-`spans` gives every outermost `[...]` and `{...}` and what was left open at the end. A quotation mark opens a string
-only where a value can begin, so that inches and apostrophes in prose are skipped. A span is decoded as JSON, then in
-spellings that models write for it. Objects are `Pairs`, so that a key given twice is seen. Spans that are too deep are
-refused, and lenient spellings are tried only within a budget, so that the time for any reply is bounded.
+Nothing is evaluated. `spans` gives every outermost `[...]` and `{...}` and what was left open at the end. A quotation
+mark opens a string only where a value can begin, so that inches and apostrophes in prose are skipped. A span is decoded
+as JSON, then within a budget in spellings that models write for it, so that the time for any reply is bounded. Objects
+are `Pairs`, so that a key given twice is seen.
 """
 
 import ast
@@ -19,19 +18,16 @@ from robustify.freeform.schema import ErrorType
 
 MOST_SPANS = 1000
 """Spans of a reply that are decoded, counted from its end: the last structure is the answer."""
-DEEPEST = 12
-"""Nesting past which a span is not decoded."""
 _TOKENS = re.compile(r"[\[\]{}\"']")
 _CLOSES = {"]": "[", "}": "{"}
 _OPENS_A_STRING = "[{,:("
 
 
 class Span(NamedTuple):
-    """Characters `start` to `end` of a text, brackets included, and how deep they nest."""
+    """Characters `start` to `end` of a text, brackets included."""
 
     start: int
     end: int
-    depth: int
 
 
 class Scan(NamedTuple):
@@ -44,7 +40,6 @@ class Scan(NamedTuple):
 def spans(text: str) -> Scan:
     """Scan a text once; linear in its length."""
     opened: list[tuple[str, int]] = []
-    depths: list[int] = []
     waiting = {"[": 0, "{": 0}
     unclosed_quotes: set[str] = set()
     found: list[Span] = []
@@ -61,30 +56,17 @@ def spans(text: str) -> Scan:
                     place = end
         elif mark in waiting:
             opened.append((mark, at))
-            depths.append(1)
             waiting[mark] += 1
         elif waiting[_CLOSES[mark]]:
-            span = _close(_CLOSES[mark], at + 1, opened, depths, waiting)
-            while found and found[-1].start > span.start:
+            # Brackets inside it that never closed are forgotten.
+            kind, start = "", place
+            while kind != _CLOSES[mark]:
+                kind, start = opened.pop()
+                waiting[kind] -= 1
+            while found and found[-1].start > start:
                 found.pop()
-            found.append(span)
+            found.append(Span(start, place))
     return Scan(tuple(found), tuple(at for _, at in opened))
-
-
-def _close(
-    mark: str, end: int, opened: list[tuple[str, int]], depths: list[int], waiting: dict[str, int]
-) -> Span:
-    """Close the nearest open bracket of this kind; those inside it that never closed are forgotten."""
-    deepest = 0
-    while True:
-        kind, start = opened.pop()
-        deepest = max(deepest, depths.pop())
-        waiting[kind] -= 1
-        if kind == mark:
-            break
-    if depths:
-        depths[-1] = max(depths[-1], deepest + 1)
-    return Span(start, end, deepest)
 
 
 def _opens_a_string(text: str, at: int) -> bool:
@@ -143,8 +125,6 @@ class Reader:
         Raises:
             Undecodable: it is none.
         """
-        if span.depth > DEEPEST:
-            raise Undecodable
         written = self._text[span.start : span.end]
         if (value := _decoded(written)) is not None:
             return value

@@ -79,7 +79,8 @@ class PromptTemplate:
         Raises:
             DataError: one of them is missing.
         """
-        return digest(pack_text(self.root, name) for name in self.files)
+        texts = (pack_text(self.root, name) for name in self.files)
+        return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
 
 class TemplateStore:
@@ -106,32 +107,12 @@ class TemplateStore:
             found = max(versions, key=lambda t: t.version, default=None)
         if found is None:
             known = ", ".join(sorted({t.name for t in self._templates.values()}))
-            raise UsageError(
-                f"template {template_id!r}: unknown; expected one of {known}, with or without @VERSION"
-            )
+            raise UsageError(f"template {template_id!r}: unknown; expected one of {known}, perhaps @VERSION")
         if found.found_sha256() != found.sha256:
             raise DataError(
-                f"template {found.id}: its files are not those that were released; restore them, or give it a new version"
+                f"template {found.id}: changed since its release; restore it, or make a new version"
             )
         return found
-
-    def verify(self) -> list[str]:
-        """What is wrong with the released templates, one line each; empty where nothing is."""
-        faults = []
-        for template in self:
-            try:
-                found = template.found_sha256()
-            except DataError as error:
-                faults.append(error.lines[0])
-                continue
-            if found != template.sha256:
-                faults.append(f"{template.id}: sha256 {found}, but the manifest says {template.sha256}")
-        return faults
-
-
-def digest(contents: Iterable[str]) -> str:
-    """The sha256 of texts in their order."""
-    return hashlib.sha256("\0".join(contents).encode()).hexdigest()
 
 
 def pack_text(root: "Traversable", name: str) -> str:

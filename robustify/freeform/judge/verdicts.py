@@ -64,8 +64,7 @@ class LabelSet:
     `hint` finds the beginning of a known spelling; where it finds nothing, no entry is a label.
     """
 
-    def __init__(self, name: str, **scores: float) -> None:
-        self.name = name
+    def __init__(self, **scores: float) -> None:
         self.scores: Mapping[str, float] = MappingProxyType(scores)
         self.labels = tuple(scores)
         known = {label: label for label in scores}
@@ -81,9 +80,8 @@ class LabelSet:
         return self._spellings.get(folded_label(entry))
 
 
-SUPPORT3 = LabelSet("support3", not_support=0.0, partial_support=0.5, support=1.0)
-VERDICT3 = LabelSet("verdict3", not_attempted=0.0, incorrect=0.0, correct=1.0)
-LABEL_SETS = {labels.name: labels for labels in (SUPPORT3, VERDICT3)}
+SUPPORT3 = LabelSet(not_support=0.0, partial_support=0.5, support=1.0)
+VERDICT3 = LabelSet(not_attempted=0.0, incorrect=0.0, correct=1.0)
 SCALES: Mapping[str, tuple[float, ...]] = {"binary": (0.0, 1.0), "five": (0.0, 0.25, 0.5, 0.75, 1.0)}
 
 _NUMERIC = re.compile(r"[+-]?\d{1,4}(?:\.\d{1,6})?")
@@ -145,25 +143,41 @@ def parse_score(response: str, *, scale: str = "binary", finish_reason: str | No
     return _parsed(response, "score", finish_reason, score, "off_scale")
 
 
-def parse_verdict(
-    response: str, *, label_set: LabelSet = VERDICT3, finish_reason: str | None = None
-) -> Reading[str]:
-    """The verdict of a reply, a label of the set; the rules are those of `parse_score`."""
+def parse_verdict(response: str, *, finish_reason: str | None = None) -> Reading[str]:
+    """The verdict of a reply; the rules are those of `parse_score`."""
 
     def label(value: Any) -> str | None:
-        return label_set.read(value) if isinstance(value, str) else None
+        return VERDICT3.read(value) if isinstance(value, str) else None
 
     return _parsed(response, "verdict", finish_reason, label, "unknown_label")
 
 
 def _parsed(
-    response: str, key: str, finish_reason: str | None, read: Callable[[Any], T | None], fault: ErrorType
+    response: str, key: str, finish_reason: str | None, read: Callable[[Any], T | None], unread: ErrorType
 ) -> Reading[T]:
-    field = _field(response, key, finish_reason, lambda word: read(word) is not None)
-    if field.error_type is not None:
-        return Reading(None, field.error_type)
-    value = read(field.value)
-    return Reading(value, fault if value is None else None)
+    """The value of a key: of the last object that has it, of the last line, or of the whole reply."""
+    text, fault = readable(response)
+    if fault is not None:
+        return Reading(None, fault)
+    scan = spans(text)
+    objects = list(objects_with(text, scan, key))
+    cut = _cut_object(text, scan, key)
+    last_line, whole = text.rstrip().rpartition("\n")[2], text.strip().strip("*`_ ")
+    line = _LINE.format(key=re.escape(key))
+    said: Any = None
+    if objects:
+        said, fault = _last(text, objects, key, cut)
+    elif cut or finish_reason == "length":
+        # Outside an object nothing shows its end: `Score: 0` may be the beginning of 0.75.
+        fault = "truncation"
+    elif len(last_line) < 200 and (found := re.fullmatch(line, last_line, re.IGNORECASE)) is not None:
+        said = found["value"]
+    elif len(whole) < 40 and read(whole) is not None:
+        said = whole
+    else:
+        fault = "format_error"
+    value = None if fault else read(said)
+    return Reading(value, fault or (unread if value is None else None))
 
 
 def majority_vote(verdicts: Sequence[str | None]) -> Vote:
@@ -175,39 +189,14 @@ def majority_vote(verdicts: Sequence[str | None]) -> Vote:
     share = most / len(verdicts)
     if share > 0.5:
         return Vote(verdict, share, None)
-    tied = len(counts) == 2 and counts[1][1] == most
-    return Vote(None, share, "tie" if tied else "no_majority")
+    return Vote(None, share, "tie" if [n for _, n in counts] == [most, most] else "no_majority")
 
 
-def _field(response: str, key: str, finish_reason: str | None, known: Callable[[str], bool]) -> Reading[Any]:
-    """The value of a key: of the last object that has it, of the last line, or of the whole reply."""
-    text, fault = readable(response)
-    if fault is not None:
-        return Reading(None, fault)
-    scan = spans(text)
-    objects = list(objects_with(text, scan, key))
-    cut = _cut_object(text, scan, key)
-    if objects:
-        return _last(text, objects, key, cut)
-    if cut or finish_reason == "length":
-        # Outside an object nothing shows its end: `Score: 0` may be the beginning of 0.75.
-        return Reading(None, "truncation")
-    last_line = text.rstrip().rpartition("\n")[2]
-    if len(last_line) < 200:
-        found = re.fullmatch(_LINE.format(key=re.escape(key)), last_line, re.IGNORECASE)
-        if found is not None:
-            return Reading(found["value"], None)
-    whole = text.strip().strip("*`_ ")
-    if len(whole) < 40 and known(whole):
-        return Reading(whole, None)
-    return Reading(None, "format_error")
-
-
-def _last(text: str, objects: list[tuple[Span, Pairs]], key: str, cut: bool) -> Reading[Any]:
+def _last(text: str, objects: list[tuple[Span, Pairs]], key: str, cut: bool) -> tuple[Any, ErrorType | None]:
     span, last = objects[-1]
     values = last.all(key)
     if any(not _same(value, values[0]) for value in values) or cut:
-        return Reading(None, "ambiguous")
+        return None, "ambiguous"
     others = [s for s, pairs in objects[:-1] if any(not _same(value, values[0]) for value in pairs.all(key))]
     # "Either this or that" on one line is an echoed instruction, not a verdict and its correction.
     together = bool(others) and "\n" not in text[others[-1].end : span.start]
@@ -215,8 +204,8 @@ def _last(text: str, objects: list[tuple[Span, Pairs]], key: str, cut: bool) -> 
         not inline(text, other.start, other.end) for other in others
     )
     if others and (together or quoted or prose(text[span.end :])):
-        return Reading(None, "ambiguous")
-    return Reading(values[0], None)
+        return None, "ambiguous"
+    return values[0], None
 
 
 def _same(a: Any, b: Any) -> bool:
@@ -234,39 +223,26 @@ def objects_with(text: str, scan: Scan, key: str) -> Iterator[tuple[Span, Pairs]
         try:
             value = reader.read(span)
         except Undecodable:
-            value = _mended(text[span.start : span.end], key, alone=len(named) == 1)
+            value = _mended(text[span.start : span.end], key) if len(named) == 1 else None
         for element in value if type(value) is list else [value]:
             if isinstance(element, Pairs) and element.all(key):
                 yield span, element
 
 
-def _mended(written: str, key: str, *, alone: bool) -> Pairs | None:
-    """The key of an object that is no JSON, named once with a whole value beside it: its first or its last pair.
-
-    Elsewhere in an object that is alone in its reply, json-repair must read the same value.
-    """
-    if written[0] != "{" or len(re.findall(rf"\b{re.escape(key)}\b", written)) != 1:
-        return None
+def _mended(written: str, key: str) -> Pairs | None:
+    """The key of one isolated object that is no JSON: named once, and as json-repair reads it the value beside it."""
+    once = len(re.findall(rf"\b{re.escape(key)}\b", written)) == 1
     found = re.search(_KEY_AND_VALUE.format(key=re.escape(key)), written)
-    if found is None:
-        return None
-    first = not written[1 : found.start()].strip()
-    last = written[: found.start()].rstrip().endswith(",") and written[found.end() :].strip() == "}"
-    value = found[1].strip("\"'")
-    if not (first or last or (alone and _repaired(written, key) == value.casefold())):
-        return None
-    return Pairs([(key, {"true": True, "false": False}.get(found[1], value))])
-
-
-def _repaired(written: str, key: str) -> str | None:
-    """The value of a key as json-repair reads an object; None where it reads none, or is not installed."""
-    if len(written) > LONGEST_REPAIRED:
+    if written[0] != "{" or not once or found is None or len(written) > LONGEST_REPAIRED:
         return None
     try:
-        value = import_module("json_repair").loads(written)
-    except (ImportError, ValueError, RecursionError):
+        read = import_module("json_repair").loads(written)
+    except (ValueError, RecursionError):
         return None
-    return str(value[key]).casefold() if isinstance(value, dict) and key in value else None
+    value = found[1].strip("\"'")
+    if not isinstance(read, dict) or str(read.get(key)).casefold() != value.casefold():
+        return None
+    return Pairs([(key, {"true": True, "false": False}.get(found[1], value))])
 
 
 def _cut_object(text: str, scan: Scan, key: str) -> bool:

@@ -108,7 +108,7 @@ def _orders(summary: Summary, models: Models) -> Table:
                 _named(summary, name, e), ((Cell(label), *_row(of(e))) for label, _, of in asked or SETS[:1])
             )
         ),
-        lacking.strip(),
+        f"A model whose letters are drawn from a chat also flips by the draw alone.{lacking}",
     )
 
 
