@@ -89,7 +89,7 @@ dist: $(VENV)/.dev ## a wheel built twice, installed by hashes on every Python t
 shots: $(VENV)/.dev ## the pictures of the README, from the demo (needs chromium); writes docs/img
 	$(BIN)/python -m tools.shots
 
-slides: $(VENV)/.dev ## ten slides from docs/slides.typ and results; writes runs/talk/slides.pdf
+slides: $(VENV)/.run ## ten slides from docs/slides.typ and results; writes runs/talk/slides.pdf
 	$(PIP) 'typst>=0.13'
 	$(BIN)/python -m tools.slides
 
