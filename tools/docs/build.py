@@ -16,6 +16,7 @@ from tools.docs import adapters as docs_adapters
 from tools.docs import freeform as docs_freeform
 from tools.docs import gate as docs_gate
 from tools.docs import leak as docs_leak
+from tools.docs import papers as docs_papers
 from tools.docs import release as docs_release
 from tools.docs import sources as docs_sources
 from tools.docs import tutorial as docs_tutorial
@@ -169,6 +170,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     **docs_adapters.BLOCKS,
     **docs_release.BLOCKS,
     **docs_leak.BLOCKS,
+    **docs_papers.BLOCKS,
     **docs_tutorial.BLOCKS,
     "gate-rules": docs_gate.gate_rules,
     "bench-gate": docs_gate.bench_gate,
