@@ -1,11 +1,12 @@
 """`make atlas`: audits every set of sets.yaml and writes results/atlas: numbers and ids of items, never their text.
 
 `python -m bench.atlas [NAME...]` audits these sets alone; `--free` asks no model, and publishes what was asked before;
-`--index` only writes index.json again. Sets whose files are not here are left out and said to be. Nothing is asked twice:
-work lies in runs/atlas, which git ignores, and scores in the cache.
+`--index` only writes what rests on all sets; `--again` judges sets anew that have not changed. Sets whose files are absent
+are left out and said to be. Nothing is asked twice: work lies in runs/atlas, which git ignores, and scores in the cache.
 """
 
 import argparse
+import json
 import sys
 from pathlib import Path
 
@@ -13,14 +14,20 @@ import yaml
 
 from bench.atlas.audit import with_models, without_models
 from bench.atlas.biases import biases
+from bench.atlas.chart import chart
+from bench.atlas.control import before_and_after, negation, planted_labels
+from bench.atlas.fitted import Entry
 from bench.atlas.index import publish, write_index
 from bench.atlas.others import SHARED, judged
-from bench.atlas.sample import Data
+from bench.atlas.sample import Data, items_of, loaded
 from robustify.cli.options import watcher
 from robustify.errors import RobustifyError
+from robustify.run import MANIFEST
 
 ROOT = Path(__file__).parents[2]
 RESULTS, WORK = ROOT / "results" / "atlas", ROOT / "runs" / "atlas"
+TWO_WARRANTS = ("arct",)
+CHART = ROOT / "docs" / "img" / "findings.svg"
 SETS = Path(__file__).with_name("sets.yaml")
 
 
@@ -30,6 +37,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("sets", metavar="NAME", nargs="*")
     parser.add_argument("--free", action="store_true")
     parser.add_argument("--index", action="store_true")
+    parser.add_argument("--again", action="store_true")
     given = parser.parse_args(arguments)
     sets = yaml.safe_load(SETS.read_text(encoding="utf-8"))
     strangers = sorted(set(given.sets) - set(sets))
@@ -38,8 +46,11 @@ def main(arguments: list[str]) -> int:
     RESULTS.mkdir(parents=True, exist_ok=True)
     for name in [] if given.index else given.sets or sets:
         try:
-            found, _ = without_models(name, sets[name], WORK)
-            found["models"] = with_models(name, sets[name], WORK, watcher(), ask=not given.free)
+            found = (None if given.again else _before(name, sets[name])) or without_models(
+                name, sets[name], WORK
+            )
+            if given.again or found.get("models") is None:
+                found["models"] = with_models(name, sets[name], WORK, watcher(), ask=not given.free)
         except RobustifyError as error:
             print(f"{name}: left out: {error.lines[0]}", file=sys.stderr)
             continue
@@ -53,6 +64,15 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
+def _before(name: str, data: Data) -> Entry | None:
+    """What an earlier call found, where its folder is there and the set's files are the same."""
+    path = RESULTS / f"{name}.json"
+    if not path.is_file() or not (WORK / f"free-{name}" / MANIFEST).is_file():
+        return None
+    found: Entry = json.loads(path.read_text(encoding="utf-8"))
+    return found if found["sha256"] == loaded(data).sha256 else None
+
+
 def _beside(sets: dict[str, Data]) -> None:
     """What needs all sets: others' answers, and the cues of all sets together."""
     there = [name for name in sets if (RESULTS / f"{name}.json").is_file()]
@@ -64,6 +84,18 @@ def _beside(sets: dict[str, Data]) -> None:
         except RobustifyError as error:
             print(f"published predictions: left out: {error.lines[0]}", file=sys.stderr)
     publish(RESULTS / "biases.json", biases(RESULTS, WORK, there, published))
+    publish(RESULTS / "control.json", before_and_after([name for name in there if _any_flag(name)], WORK))
+    publish(
+        RESULTS / "negation.json",
+        {name: negation(items_of(sets[name])) for name in there if name in TWO_WARRANTS},
+    )
+    publish(RESULTS / "agreement.json", planted_labels())
+    chart(RESULTS, CHART)
+
+
+def _any_flag(name: str) -> bool:
+    index = json.loads((RESULTS / "index.json").read_text(encoding="utf-8"))
+    return bool(index["sets"][name]["flagged"]["value"])
 
 
 if __name__ == "__main__":

@@ -1,12 +1,11 @@
 """One set: all of its items without a model, and a sample of them as the two embedded models answer it."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from bench.atlas.fitted import Entry, over_seeds
-from bench.atlas.sample import Data, items_of, sampled, written
+from bench.atlas.sample import Data, items_of, paths_of, sampled, written
 from robustify.baselines.heuristics import guess
 from robustify.config import load, parse
 from robustify.pipeline import Watch, robustify, unwatched
@@ -24,10 +23,9 @@ BY_PLACE = ("first_option", "last_option", "most_common_position")
 TWO = ScreenRules(criterion="unanimous", mode="text")
 
 
-def without_models(name: str, data: Data, work: Path) -> tuple[Entry, Run]:
+def without_models(name: str, data: Data, work: Path) -> Entry:
     """All items of a set judged by heuristics, probe and `criterion: fdr`; the run's folder is kept under `work`."""
-    paths = [os.path.expandvars(path) for path in ([data] if isinstance(data, str) else data)]
-    config = parse({"name": name, "sensitivity": "public", "data": paths, "explore": False}, name)
+    config = parse({"name": name, "sensitivity": "public", "data": paths_of(data), "explore": False}, name)
     run = robustify(config, work / f"free-{name}", work / "cache")
     items, tree = run.items, run.summary.tree()
     assert items is not None
@@ -50,7 +48,7 @@ def without_models(name: str, data: Data, work: Path) -> tuple[Entry, Run]:
             "cues_of_flagged": tree["evidence"]["cues"],
             "certificate": tree["certificate"]["verdict"],
         },
-    }, run
+    }
 
 
 def with_models(

@@ -55,7 +55,12 @@ def judged(sets: Mapping[str, Any], work: Path) -> Entry:
         name="truthfulqa-five",
     )
     return {
-        "mmlu-ten": _with_question(credits(helm.answers), open_run(work / "free-mmlu-ten")),
+        "mmlu-ten": {
+            **_with_question(credits(helm.answers), open_run(work / "free-mmlu-ten")),
+            "label_noise": {
+                f: helm.summary.tree()["label_noise"][f] for f in ("strong", "n", "flagged", "expected")
+            },
+        },
         # A pair's number is its row, from 0; the set's ids count rows from 1.
         "truthfulqa-binary": _with_question(
             {

@@ -7,20 +7,29 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from robustify.item import Item
-from robustify.loaders import Source, load_many
+from robustify.loaders import Loaded, Source, load_many
 
 Data = str | list[str]
 SEED = "atlas 1"
 
 
-def items_of(data: Data) -> tuple[Item, ...]:
-    """All items of a set; `$NAME` in a path is an environment variable.
+def paths_of(data: Data) -> list[str]:
+    """The files of a set; `$NAME` in a path is an environment variable."""
+    return [os.path.expandvars(path) for path in ([data] if isinstance(data, str) else data)]
+
+
+def loaded(data: Data) -> Loaded:
+    """A set as it is read.
 
     Raises:
         DataError: a file that is not there, or that holds no items.
     """
-    paths = [data] if isinstance(data, str) else data
-    return load_many([Source(path=os.path.expandvars(p)) for p in paths]).items
+    return load_many([Source(path=path) for path in paths_of(data)])
+
+
+def items_of(data: Data) -> tuple[Item, ...]:
+    """All items of a set."""
+    return loaded(data).items
 
 
 def sampled(items: Sequence[Item], n: int) -> tuple[Item, ...]:

@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from tools.docs import adapters as docs_adapters
+from tools.docs import findings as docs_findings
 from tools.docs import freeform as docs_freeform
 from tools.docs import gate as docs_gate
 from tools.docs import leak as docs_leak
@@ -165,6 +166,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "validity-lost": docs_validity.validity_lost,
     "validity-fdr": docs_validity.validity_fdr,
     "validity-by-chance": docs_validity.validity_by_chance,
+    **docs_findings.BLOCKS,
     **docs_freeform.BLOCKS,
     **docs_sources.BLOCKS,
     **docs_adapters.BLOCKS,
