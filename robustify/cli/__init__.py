@@ -26,7 +26,7 @@ from robustify.cli.free import free
 from robustify.cli.interop import export, import_
 from robustify.cli.models import cache, models
 from robustify.cli.options import printable, uniform
-from robustify.cli.runs import agree, check, compare, explain, judge_again, report, run
+from robustify.cli.runs import agree, check, compare, dashboard, explain, judge_again, report, run
 from robustify.cli.sensitive import adapter, key, licence
 from robustify.cli.split import split
 from robustify.cli.start import init
@@ -100,7 +100,8 @@ def gate(ctx: click.Context) -> int:
 
 
 for _command in (
-    *(run, init, validate, rules_alone, import_, judge_again, check, report, explain, agree, compare, export),
+    *(run, init, validate, rules_alone, import_, judge_again, check, report, explain, agree, compare, dashboard),
+    export,
     *(free, gate, adapter, key, licence, split, models, cache),
 ):
     if _command is not gate:

@@ -52,8 +52,9 @@ def nuggets(
     (support, partial_support, not_support, in the order of the nuggets, or such a list by annotator). `block` and
     `block_nuggets_assignment`, with `assignment` or `golden_label` by people, are read too.
 
-    The folder gets labels.jsonl (labels and scores by row), grades.jsonl, summary.json, report.md and judge.jsonl (every
-    prompt and reply), and items.jsonl, answers.jsonl and human.jsonl for `free report`, `agree` and `templates compare`.
+    The folder gets labels.jsonl (labels and scores by row), grades.jsonl, summary.json, report.md, report.html, judge.jsonl
+    (every prompt and reply), and items.jsonl, answers.jsonl and human.jsonl for `free report`, `agree` and `templates
+    compare`.
 
     \b
     Example:
@@ -67,7 +68,7 @@ def nuggets(
     from robustify.freeform.permit import permitted
     from robustify.freeform.report import nugget_row, summarise, unscored_in
     from robustify.freeform.session import RECORD, open_judge
-    from robustify.report.free_page import markdown_page
+    from robustify.report.free_page import html_page, markdown_page
 
     rows = read_nugget_rows(rows_file)
     labels = [*rows.labels, *read_human_labels(human)]
@@ -87,6 +88,7 @@ def nuggets(
     write_rows(out / "labels.jsonl", map(nugget_row, grades))
     write_json(out / "summary.json", summary)
     write_text(out / "report.md", page)
+    write_text(out / "report.html", html_page(summary))
     unscored = unscored_in(grades)
     print_({**summary, "unscored": unscored, "out": str(out)}, json_, [*page.splitlines(), str(out)])
     return unscored_exit(unscored, unscored, max_unscored)

@@ -92,7 +92,9 @@ def audit(
 @HUMAN
 @click.option("--allow-self-judging", is_flag=True, help="Report grades that a model gave its own answers.")
 @BASE
-@click.option("-o", "--out", "--output", type=DIR, help="Also write summary.json and report.md here.")
+@click.option(
+    "-o", "--out", "--output", type=DIR, help="Also write summary.json, report.md and report.html here."
+)
 @click.option("--seed", type=int, default=0, show_default=True)
 @as_json
 def report(
@@ -115,7 +117,7 @@ def report(
     from robustify.files import write_json, write_text
     from robustify.freeform.permit import permitted
     from robustify.freeform.report import refuse_self_judged, summarise
-    from robustify.report.free_page import markdown_page
+    from robustify.report.free_page import html_page, markdown_page
 
     read, items = read_grades(grades), read_free_items(items_file)
     if not allow_self_judging:
@@ -128,6 +130,7 @@ def report(
             out.mkdir(parents=True, exist_ok=True)
             write_json(out / "summary.json", summary)
             write_text(out / "report.md", shown)
+            write_text(out / "report.html", html_page(summary))
     click.echo(json.dumps(summary) if json_ else shown.rstrip())
     return 0
 

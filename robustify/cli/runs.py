@@ -1,5 +1,5 @@
 """`robustify CONFIG`, and what a finished run allows without a model: `judge`, `check`, `report`, `explain`, `agree`,
-`compare`."""
+`compare`, `dashboard`."""
 
 import json
 import sys
@@ -283,19 +283,47 @@ def compare(folders: tuple[Path, ...], html: Path | None, csv_: Path | None, jso
         robustify compare results/demo results/demo_letters
         robustify compare base tuned --html compare.html --csv compare.csv
     """
-    from robustify.errors import ResourceError, UsageError
-    from robustify.files import write_text
+    from robustify.errors import UsageError
     from robustify.report.comparing import compared
     from robustify.report.comparison_page import comparison_html
 
     if len(folders) < 2:
         raise UsageError(f"compare: {len(folders)} run; expected two or more folders")
     found = compared(folders)
-    path = None
+    for path, text in ((html, comparison_html), (csv_, type(found).csv)):
+        if path is not None:
+            _write(path, text(found))
+    return print_result(found.tree(), found.lines(), json_)
+
+
+@click.command()
+@click.argument("folder", metavar="DIR", type=PATH)
+@click.option(
+    "-o", "--out", "--output", type=PATH, metavar="FILE", help="The page [default: DIR/dashboard.html]."
+)
+def dashboard(folder: Path, out: Path | None) -> int:
+    """Put all runs and graded answers below DIR on one page: over time, with filters and links to their reports.
+
+    The page is a file that needs no other and no network; its links lead to each run's own report. Of a restricted run it
+    shows what its summary shows, and nothing where its seal cannot be checked.
+
+    \b
+    Example:
+        robustify dashboard results
+    """
+    from robustify.report.dashboard import dashboard_html
+
+    path = out or folder / "dashboard.html"
+    _write(path, dashboard_html(folder, path))
+    click.echo(str(path))
+    return 0
+
+
+def _write(path: Path, text: str) -> None:
+    from robustify.errors import ResourceError
+    from robustify.files import write_text
+
     try:
-        for path, text in ((html, comparison_html), (csv_, type(found).csv)):
-            if path is not None:
-                write_text(path, text(found))
+        write_text(path, text)
     except OSError as error:
         raise ResourceError(f"{path}: cannot be written ({error.strerror}); choose another file") from None
-    return print_result(found.tree(), found.lines(), json_)

@@ -18,8 +18,8 @@ PartKind = Literal["robust", "shortcut", "chance", "undecided"]
 class Cell:
     """One entry of a table: its content, half its interval beside it, and a short badge.
 
-    `small` is what it rests on: seen when pointed at, and in the table as CSV. The tone `again` marks a name that repeats
-    the row above.
+    `small` is what it rests on: seen when pointed at, and in the table as CSV. The tone `again` marks what repeats the row
+    above. `link` is where it leads.
     """
 
     main: str
@@ -27,6 +27,7 @@ class Cell:
     tone: Tone = ""
     badge: str = ""
     spread: str = ""
+    link: str = ""
 
     @property
     def exact(self) -> str:
@@ -61,13 +62,14 @@ class Bullets:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table; the first cell of a row names the row."""
+    """A table; the first cell of a row names the row. `tags`: of each row those that filters ask for, none without."""
 
     kind: ClassVar[str] = "table"
     caption: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     note: str = ""
+    tags: tuple[str, ...] = ()
 
     def csv(self) -> str:
         """The table as CSV, each number with what it rests on."""
@@ -114,6 +116,27 @@ class Plot:
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """A point of a line over time; `joined` to the one before it."""
+
+    label: str
+    value: float
+    ci: Interval | None
+    joined: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """A share over time as a small line with intervals, the earliest first; `tags` as in a table."""
+
+    kind: ClassVar[str] = "trend"
+    name: str
+    title: str
+    steps: tuple[Step, ...]
+    tags: str
+
+
+@dataclass(frozen=True, slots=True)
 class Folded:
     """Something long that only some readers want."""
 
@@ -122,17 +145,21 @@ class Folded:
     text: str
 
 
-Block = Paragraph | Bullets | Table | Plot | Folded
+Block = Paragraph | Bullets | Table | Plot | Trend | Folded
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A folded part with its blocks; `id` is the anchor, `words` those of the glossary that it uses."""
+    """A part with its blocks; `id` is the anchor, `words` those of the glossary that it uses.
+
+    It is folded under its title, or `open` and without one.
+    """
 
     id: str
     title: str
     blocks: tuple[Block, ...]
     words: tuple[str, ...] = ()
+    open: bool = False
 
     @classmethod
     def of(cls, id_: str, title: str, *blocks: Block | None, words: str = "") -> "Section":
@@ -194,14 +221,24 @@ class FirstScreen:
 
 
 @dataclass(frozen=True, slots=True)
+class Filter:
+    """A choice of what is shown: its label, and by tag what each value is called."""
+
+    id: str
+    label: str
+    values: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
-    """A whole report; `explorer` where a page of items stands beside it."""
+    """A whole report; `explorer` where a page of items stands beside it, `filters` those of its tagged rows."""
 
     name: str
     first: FirstScreen
     groups: tuple[Group, ...]
     signature: str
     explorer: bool = False
+    filters: tuple[Filter, ...] = ()
 
     @property
     def sections(self) -> tuple[Section, ...]:
@@ -213,6 +250,11 @@ class Page:
         """All plots, in the order in which they are shown."""
         first = () if self.first.scores is None else (self.first.scores,)
         return (*first, *(b for s in self.sections for b in s.blocks if isinstance(b, Plot)))
+
+    @property
+    def trends(self) -> tuple[Trend, ...]:
+        """All lines over time."""
+        return tuple(b for s in self.sections for b in s.blocks if isinstance(b, Trend))
 
 
 def csv_of(rows: Iterable[Iterable[str]]) -> str:

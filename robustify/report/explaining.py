@@ -16,9 +16,8 @@ from robustify.baselines.words import KeyWords
 from robustify.errors import AuthorisationError, DataError, UsageError
 from robustify.item import Item
 from robustify.judge.evidence import Evidence
-from robustify.report.cue_sentences import LABELS, cue_sentence
+from robustify.report.cue_sentences import LABELS, cue_sentence, mends
 from robustify.report.format import count, percent, plain, signed, spaced
-from robustify.report.mends import mends
 from robustify.run import EVIDENCE, VERDICTS, Run, split_items
 from robustify.screen.consensus import Verdict
 from robustify.summary.screened import CueCode

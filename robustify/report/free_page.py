@@ -4,12 +4,55 @@ Bounds come first: they are over all answers, and an accuracy over those with a 
 models and templates are printed, never text of an item or an answer.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
-from robustify.stats.intervals import percent
+from robustify.judge.free_response import LEAST_COVERAGE
+from robustify.report.blocks import (
+    Cell,
+    FirstScreen,
+    Group,
+    Kind,
+    Mark,
+    Page,
+    Paragraph,
+    Plot,
+    PlotRow,
+    Section,
+    Table,
+    Tile,
+    Todo,
+    Tone,
+    heads_of,
+    under,
+)
+from robustify.report.format import (
+    absent,
+    as_released,
+    between,
+    count,
+    counted,
+    joined,
+    missing,
+    p_cell,
+    percent,
+    plain,
+    points_cell,
+    rate_cell,
+    signed,
+    spaced,
+)
+from robustify.report.printing import html, whole_markdown
+from robustify.summary.quantity import Interval, Quantity
 
 Node = Mapping[str, Any]
+LEGEND: tuple[tuple[Kind, str], ...] = (
+    ("before", "all answers, unscored wrong to right"),
+    ("main", "those with a score"),
+)
+MOST_DRAWN = 12
+"""Lines of the first screen's figure."""
 _DOUBTS = {
     "few_labels": "fewer than 30 answers have a label of a person and of the judge",
     "kappa_undefined": "kappa has no interval: people gave one label alone, or too few items are labelled",
@@ -19,176 +62,272 @@ _DOUBTS = {
 
 def markdown_page(summary: Node) -> str:
     """The summary of `freeform.report.summarise` as a page of Markdown."""
-    shown = _Shown(bool(summary["restricted"]))
-    parts = [
-        ["# Free response", "", *_scores(summary, shown)],
-        _topics(summary, shown),
-        _nuggets(summary, shown),
-    ]
-    parts += [_calibration(summary, shown), _unscored(summary), _against(summary, shown)]
-    return "\n".join("\n".join([*part, ""]) for part in parts if part)
+    return _printed(summary, whole_markdown)
 
 
-class _Shown:
-    """Numbers as text: whole percents for a restricted set."""
-
-    def __init__(self, restricted: bool) -> None:
-        self.restricted = restricted
-
-    def percent(self, value: float | None) -> str:
-        if value is None:
-            return "-"
-        return f"{round(100 * value)} %" if self.restricted else percent(value)
-
-    def rate(self, node: Node) -> str:
-        return _with_interval(node, self.percent, "-")
-
-    def number(self, node: Node) -> str:
-        digits = 1 if self.restricted else 2
-        return _with_interval(node, lambda value: f"{value:.{digits}f}", "not defined")
-
-    def bounds(self, part: Node) -> str:
-        return (
-            f"{self.percent(part['lower'])} to {self.percent(part['upper'])}"
-            if part["upper"] is not None
-            else "-"
-        )
+def html_page(summary: Node) -> str:
+    """The same as report.html."""
+    return _printed(summary, html)
 
 
-def _with_interval(node: Node, text: Callable[[float], str], absent: str) -> str:
-    if node["value"] is None:
-        return f"withheld: {node['withheld']}" if node.get("withheld") else absent
-    interval = f" ({text(node['ci'][0])} to {text(node['ci'][1])})" if node["ci"] else ""
-    return text(node["value"]) + interval
+def _printed(summary: Node, printer: Callable[[Page], str]) -> str:
+    with as_released(bool(summary["restricted"])):
+        return printer(_page(summary))
 
 
-def _table(names: Sequence[str], numbers: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    rule = ["---"] * len(names) + ["---:"] * len(numbers)
-    return [f"| {' | '.join(row)} |" for row in ([*names, *numbers], rule, *rows)]
+def _page(summary: Node) -> Page:
+    against = tuple(_against(summary))
+    groups = (
+        Group("models", "How models score", "An answer without a score may be wrong or right; bounds leave both open.",
+              (_scores(summary), *_topics(summary), *_nuggets(summary))),
+        Group("change", "What changed", "The same questions, answered by both models.", against),
+        Group("trust", "How far to trust this", "Who decided what is right, and what nobody decided.",
+              (_calibration(summary), _unscored(summary))),
+    )  # fmt: skip
+    return Page("Free response", _first(summary), tuple(group for group in groups if group.sections), "")
 
 
-_MEASURES = (
-    "n",
-    "if all unscored were wrong / right",
-    "accuracy of the scored (95 %)",
-    "coverage",
-    "by judge",
-)
-
-
-def _cells(part: Node, shown: _Shown) -> list[str]:
-    measures = [shown.rate(part[name]) for name in ("accuracy", "coverage", "by_judge")]
-    return [str(part["n"]), shown.bounds(part), *measures]
-
-
-def _scores(summary: Node, shown: _Shown) -> list[str]:
-    status, rows = summary["calibration"]["status"], []
+def parts_of(summary: Node) -> Iterator[tuple[str, str, Node]]:
+    """Each model's answers of each kind: the model, the kind, and their numbers. Kinds mean different things."""
     for model, entry in summary["models"].items():
-        judge = f"{', '.join(entry['judges'])} ({status})" if entry["judges"] else "none"
+        for kind, part in (entry["kinds"] or {"all": entry["all"]}).items():
+            yield plain(model), spaced(kind), part
+
+
+def _first(summary: Node) -> FirstScreen:
+    parts = list(parts_of(summary))
+    shares = [part["coverage"]["value"] for *_, part in parts]
+    low = sum(share is not None and share < LEAST_COVERAGE for share in shares)
+    judged = any(entry["judges"] for entry in summary["models"].values())
+    status, models = summary["calibration"]["status"], summary["models"].values()
+    best = max((p for p in parts if p[2]["lower"] is not None), key=lambda p: p[2]["lower"], default=None)
+    asked = [entry["all"]["n"] for entry in models]
+    return FirstScreen(
+        *_verdict(low, len(parts), judged, status),
+        above=(),
+        tiles=(
+            Tile("right at best, over all answers", missing() if best is None else bounds(best[2]),
+                 "" if best is None else f"{best[0]}, {best[1]}"),
+            Tile("answers", count(sum(asked)) if all(isinstance(n, int) for n in asked) else missing(),
+                 f"{counted(len(models), 'model')}, {summary['n_items']} items prepared"),
+            Tile("decided by a judge", _judged(parts), f"judge {status}" if judged else "rules decided all"),
+        ),
+        bar=(),
+        scores=_plot(parts),
+        todo=tuple(_todo(summary, low, judged)),
+    )  # fmt: skip
+
+
+def _verdict(low: int, of: int, judged: bool, status: str) -> tuple[str, Tone]:
+    if not of:
+        return "No answer was graded.", "unsure"
+    if low:
+        return f"Do not compare yet: {low} of {counted(of, 'score')} rest on too few answers.", "bad"
+    if judged and status == "uncalibrated":
+        return "Trust it with care: a judge decided, and nobody has shown how often it is right.", "unsure"
+    return (
+        f"Trust it: {'people agree with the judge' if judged else 'rules alone decided, and no judge'}.",
+        "good",
+    )
+
+
+def _judged(parts: list[tuple[str, str, Node]]) -> str:
+    shares = [share for *_, part in parts if (share := part["by_judge"]["value"]) is not None]
+    if not shares:
+        return missing()
+    ends = min(shares), max(shares)
+    return percent(ends[0]) if ends[0] == ends[1] else f"{between(ends)} %"
+
+
+def _plot(parts: list[tuple[str, str, Node]]) -> Plot | None:
+    rows: list[PlotRow] = []
+    before = ""
+    for model, kind, part in islice((p for p in parts if p[2]["upper"] is not None), MOST_DRAWN):
+        rows += [PlotRow(model)] if model != before else []
+        before, q = model, _quantity(part["accuracy"])
+        marks = [Mark(part["lower"], (part["lower"], part["upper"]), "before")]
+        marks += [] if q.value is None else [Mark(q.value, q.ci)]
+        rows.append(PlotRow(kind, tuple(marks), bounds(part)))
+    return Plot("accuracy", "Right answers", tuple(rows), LEGEND) if rows else None
+
+
+def _todo(summary: Node, low: int, judged: bool) -> Iterator[Todo]:
+    if low:
+        yield Todo(
+            "Grade the answers that have no score",
+            "below 80 % with a score no accuracy is given",
+            "#unscored",
+        )
+    if judged and summary["calibration"]["status"] == "uncalibrated":
+        yield Todo(
+            "Have people label 30 answers (free agree)",
+            "nobody knows how often the judge is right",
+            "#judge",
+        )
+    own = [plain(name) for name, entry in summary["models"].items() if entry["self_judging"]]
+    if own:
+        yield Todo("Ask another judge", f"{joined(*own)} judged its own answers", "#scores")
+
+
+def _quantity(node: Node) -> Quantity:
+    """A number; a count too small to be shown is left out."""
+    n, ci = node.get("n"), node.get("ci")
+    return Quantity(
+        value=node["value"],
+        n=n if isinstance(n, int) else None,
+        ci=ci and tuple(ci),
+        withheld=node.get("withheld"),
+    )
+
+
+def bounds(part: Node) -> str:
+    """What is right over all answers: every unscored one wrong, to every one right."""
+    ends: Interval = (part["lower"], part["upper"])
+    return "-" if ends[1] is None else f"{percent(ends[0])} to {percent(ends[1])}"
+
+
+MEASURES = ("Answers", "Right: unscored wrong to right", "Accuracy of the scored", "Coverage", "By judge")
+
+
+def measures(part: Node) -> tuple[Cell, ...]:
+    """The numbers of a part as cells: how many answers, bounds, then the accuracy of those with a score."""
+    n = part["n"]
+    rates = (rate_cell(_quantity(part[name])) for name in ("accuracy", "coverage", "by_judge"))
+    return Cell(count(n) if isinstance(n, int) else n), Cell(bounds(part)), *rates
+
+
+def _scores(summary: Node) -> Section:
+    status = summary["calibration"]["status"]
+    rows: list[tuple[Cell, ...]] = []
+    for model, entry in summary["models"].items():
+        judge = f"{joined(*map(plain, entry['judges']))} ({status})" if entry["judges"] else "none"
         judge += f", {entry['self_judging']} of its own answers" if entry["self_judging"] else ""
-        # Kinds mean different things: where there are several, nothing is their mean.
         kinds = entry["kinds"] or {"all": entry["all"]}
-        rows += [[model, kind, judge, *_cells(part, shown)] for kind, part in kinds.items()]
-        if len(kinds) > 1:
-            rows.append([model, "all kinds", judge, *_cells(entry["all"], shown)])
-    left_out = ", ".join(f"{name.replace('_', ' ')} {n}" for name, n in summary.get("left_out", {}).items())
-    return [
-        *_table(("model", "answers", "judge"), _MEASURES, rows),
-        *(["", f"Rows left out: {left_out}."] if left_out else []),
-    ]
+        kinds = {**kinds, "all kinds": entry["all"]} if len(kinds) > 1 else kinds
+        rows += under(
+            Cell(plain(model)),
+            ((Cell(spaced(kind)), Cell(judge), *measures(part)) for kind, part in kinds.items()),
+        )
+    left_out = ", ".join(f"{spaced(name)} {n}" for name, n in summary.get("left_out", {}).items())
+    heads = heads_of("Model", "Kind", "Judge", *MEASURES, words=3)
+    note = f"Rows left out: {left_out}." if left_out else ""
+    table = Table("By kind of answer", heads, tuple(rows), note)
+    return Section("scores", table.caption, (table,), ("free",), open=True)
 
 
-def _topics(summary: Node, shown: _Shown) -> list[str]:
+def _topics(summary: Node) -> Iterator[Section]:
     rows = [
-        [topic, kind, model, *_cells(part, shown)]
+        (plain(topic), spaced(kind), plain(model), part)
         for model, entry in summary["models"].items()
         for topic, kinds in entry["topics"].items()
         for kind, part in kinds.items()
     ]
-    return (
-        ["## By topic", "", *_table(("topic", "answers", "model"), _MEASURES, sorted(rows))] if rows else []
-    )
+    heads = heads_of("Topic", "Kind", "Model", *MEASURES, words=3)
+    cells = tuple((*map(Cell, row[:3]), *measures(row[3])) for row in sorted(rows, key=lambda row: row[:3]))
+    if rows:
+        yield Section.of("topics", "By topic", Table("By topic", heads, cells))
 
 
-def _nuggets(summary: Node, shown: _Shown) -> list[str]:
+def _nuggets(summary: Node) -> Iterator[Section]:
     """The nugget scores, and how often each label was given."""
-    scores, labels = [], []
+    rows, said = [], []
     for model, entry in summary["models"].items():
         part = entry["kinds"].get("nuggets") or {}
         for name, score in (part.get("nugget_scores") or {}).items():
-            scores.append([model, name, str(score["asked"]), shown.bounds(score), shown.rate(score)])
-        counts = part.get("labels") or {}
-        if counts:
-            given = ", ".join(f"{label} {n}" for label, n in counts.items())
-            labels.append(
-                f"- {model}: {sum(counts.values())} nuggets: {given}; unreviewed {part['nuggets_unreviewed']}"
+            rows.append(
+                (
+                    Cell(plain(model)),
+                    Cell(spaced(name)),
+                    Cell(str(score["asked"])),
+                    Cell(bounds(score)),
+                    rate_cell(_quantity(score)),
+                )
             )
-    heads = ("answers", "if all unread were not stated / stated", "mean of the read (95 %)")
-    return ["## Nuggets", "", *_table(("model", "score"), heads, scores), "", *labels] if scores else []
+        if counts := part.get("labels") or {}:
+            given = ", ".join(f"{spaced(label)} {n}" for label, n in counts.items())
+            said.append(
+                f"{plain(model)}: {sum(counts.values())} nuggets: {given}; unreviewed {part['nuggets_unreviewed']}."
+            )
+    heads = heads_of(
+        "Model", "Score", "Answers", "If unread: not stated to stated", "Mean of the read", words=2
+    )
+    if rows:
+        yield Section.of("nuggets", "Nuggets", Table("Nuggets", heads, tuple(rows)), *map(Paragraph, said))
 
 
-def _calibration(summary: Node, shown: _Shown) -> list[str]:
-    node, lines = summary["calibration"], ["## How reliable the judge is", ""]
+def _calibration(summary: Node) -> Section:
+    node = summary["calibration"]
     parts = {name: node[name] for name in ("verdicts", "nuggets") if node.get(name) is not None}
+    said = []
     if not parts:
-        lines.append(
-            f"**{node['status']}**: no person has labelled these answers, so it is not known how often the judge is right."
+        said.append(
+            f"{node['status']}: no person has labelled these answers, so it is not known how often the judge is right."
         )
     elif node["status"] == "uncalibrated":
         whys = [f"{name}: {_DOUBTS[part['doubt']]}" for name, part in parts.items() if part["doubt"]]
-        lines.append(
-            f"**{node['status']}**: {'; '.join(whys) or 'no person has labelled all that the judge decided'}."
+        said.append(
+            f"{node['status']}: {'; '.join(whys) or 'no person has labelled all that the judge decided'}."
         )
-    return [*lines, *(line for name, part in parts.items() for line in _agreement(name, part, shown))]
+    said += [line for name, part in parts.items() for line in _agreement(name, part)]
+    return Section.of("judge", "How reliable the judge is", *map(Paragraph, said))
 
 
-def _agreement(name: str, part: Node, shown: _Shown) -> Iterator[str]:
-    shares = [f"{label} {shown.percent(x)}" for label, x in part["base_rates"]["first"].items()]
+def _agreement(name: str, part: Node) -> Iterator[str]:
+    shares = ", ".join(f"{spaced(label)} {percent(x)}" for label, x in part["base_rates"]["first"].items())
+    kappa = _quantity(part["kappa"])
+    ends = f" ({between(kappa.ci, 1.0, 2)})" if kappa.ci else ""
+    written = "not defined" if kappa.value is None else f"{signed(kappa.value, 2)}{ends}"
     yield (
-        f"- {name}: n {part['n']}, kappa {shown.number(part['kappa'])}, the same word {shown.rate(part['raw'])};"
-        f" people say {', '.join(shares) or '(too few)'}; unread by the judge {part['n_judge_unread']}"
+        f"{name}: n {part['n']}, kappa {written}, the same word {_rate(part['raw'])}; people say {shares or '(too few)'}; "
+        f"unread by the judge {part['n_judge_unread']}."
     )
-    corrected = part.get("corrected_rate")
-    if corrected:
-        yield (
-            f"- rate of right answers, corrected for the judge's errors, among those it judged: {shown.rate(corrected)}"
-        )
+    if corrected := part.get("corrected_rate"):
+        yield f"Rate of right answers, corrected for the judge's errors, among those it judged: {_rate(corrected)}."
 
 
-def _unscored(summary: Node) -> list[str]:
-    lines = ["## Why answers have no score", ""]
+def _rate(node: Node) -> str:
+    return rate_cell(_quantity(node)).exact
+
+
+def _unscored(summary: Node) -> Section:
+    said = []
     for model, entry in summary["models"].items():
         counts = entry.get("statuses", entry["all"].get("statuses"))
         words = (
-            "too few of one status" if counts is None else ", ".join(f"{k} {n}" for k, n in counts.items())
+            "too few of one status"
+            if counts is None
+            else ", ".join(f"{spaced(k)} {n}" for k, n in counts.items())
         )
-        lines.append(f"- {model}: {words}")
-    return lines
+        said.append(f"{plain(model)}: {words}.")
+    return Section.of("unscored", "Why answers have no score", *map(Paragraph, said))
 
 
-def _against(summary: Node, shown: _Shown) -> list[str]:
+def _against(summary: Node) -> Iterator[Section]:
     """Every other model against the base model, by kind and by topic."""
     node = summary["against_base"]
     if node is None:
-        return []
+        return
     base, rows = node["base"], []
     for model, entry in node["models"].items():
         for topic, pairs in {"": entry["kinds"], **entry["topics"]}.items():
             for kind, pair in pairs.items():
                 both = [summary["models"][name] for name in (base, model)]
                 kinds = [entry["topics"].get(topic, {}) if topic else entry["kinds"] for entry in both]
-                ends = [shown.bounds(parts[kind]) if kind in parts else "-" for parts in kinds]
-                rows.append([topic or "all topics", kind, model, *ends, *_pair(pair, shown)])
-    heads = (
-        base, "model", "pairs decided of both answered", "difference (95 %)", "if unscored went against / for it",
-        "gained", "lost", "p (Holm)",
+                ends = (Cell(bounds(parts[kind]) if kind in parts else "-") for parts in kinds)
+                names = (plain(topic) if topic else "all topics", spaced(kind), plain(model))
+                rows.append((*map(Cell, names), *ends, *_pair(pair)))
+    heads = heads_of(
+        "Topic", "Kind", "Model", plain(base), "Model's", "Decided of both", "Difference", "Unscored against to for",
+        "Gained, lost", "p (Holm)", words=3,
     )  # fmt: skip
-    return [f"## Against {base}", "", *_table(("topic", "answers", "model"), heads, rows)]
+    title = f"Against {plain(base)}"
+    yield Section.of("against", title, Table(title, heads, tuple(rows)))
 
 
-def _pair(pair: Node, shown: _Shown) -> list[str]:
-    p = "-" if pair["p_holm"] is None else f"{pair['p_holm']:{'g' if shown.restricted else '.4f'}}"
-    counts = ["-" if pair[name] is None else str(pair[name]) for name in ("gained", "lost")]
-    decided = pair["difference"]["n"]
-    pairs = f"{'-' if decided is None else decided} of {pair['n_both']}"
-    return [pairs, shown.rate(pair["difference"]), shown.bounds(pair), *counts, p]
+def _pair(pair: Node) -> tuple[Cell, ...]:
+    moved = ("-" if pair[name] is None else str(pair[name]) for name in ("gained", "lost"))
+    difference = _quantity(pair["difference"])
+    decided = f"{'-' if difference.n is None else difference.n} of {pair['n_both']}"
+    ends = "-" if pair["upper"] is None else f"{between((pair['lower'], pair['upper']))} points"
+    p = absent("not tested") if pair["p_holm"] is None else p_cell(pair["p_holm"])
+    return Cell(decided), points_cell(difference), Cell(ends), Cell(", ".join(moved)), p

@@ -8,7 +8,7 @@ phone's width cannot be read; where its marks and words are is decided here, and
 import math
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
@@ -17,7 +17,7 @@ from urllib.parse import quote
 import jinja2
 from markupsafe import Markup
 
-from robustify.report.blocks import Cell, Kind, Mark, Page, Plot, PlotRow, Table, heads_of
+from robustify.report.blocks import Cell, Kind, Mark, Page, Plot, PlotRow, Section, Table, Trend, heads_of
 from robustify.report.format import absent, between, half, percent
 
 STEPS = (0.02, 0.05, 0.1, 0.2, 0.25, 0.5)
@@ -47,6 +47,8 @@ MOST_ROWS = 20
 """Models that report.md shows."""
 INSET = 19.0
 TEXT = 13.0
+TREND_X, TREND_Y, TREND_TICKS = (38.0, 330.0), (10.0, 124.0), 4
+"""Where a line over time is drawn, on a ground of 344 x 150."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +138,11 @@ def placed(plot: Plot, layout: PlotSize) -> Drawing:
 def axis(plot: Plot, most: int) -> tuple[float, ...]:
     """The ticks from 0 to just above the largest value, at most `most` of them, never above 1."""
     ends = [end for row in plot.rows for m in row.marks for end in (m.value, *(m.ci or ()))]
-    largest = min(1.0, max([*ends, *(line.value for line in plot.lines), 0.05]))
+    return _ticks([*ends, *(line.value for line in plot.lines)], most)
+
+
+def _ticks(ends: Iterable[float], most: int) -> tuple[float, ...]:
+    largest = min(1.0, max([*ends, 0.05]))
     for step in STEPS:
         n = math.ceil(largest / step - 1e-9)
         if n < most:
@@ -275,6 +281,7 @@ def _marked(mark: Mark | None) -> Cell:
 def html(page: Page) -> str:
     """The text of report.html."""
     first = (FIRST_WIDE, FIRST_NARROW)
+    lines = {trend.name: Markup(trend_svg(trend)) for trend in page.trends}
     plots = [(plot, first if plot is page.first.scores else (WIDE, NARROW)) for plot in page.plots]
     return (
         _templates(True)
@@ -286,6 +293,7 @@ def html(page: Page) -> str:
                 plot.name: tuple(Markup(svg(plot, size, alone=False)) for size in sizes)
                 for plot, sizes in plots
             },
+            lines=lines,
             data={plot.name: drawn_data(plot) for plot, _ in plots},
         )
     )
@@ -294,8 +302,51 @@ def html(page: Page) -> str:
 def markdown(page: Page) -> str:
     """The text of report.md: the first screen, for a pull request."""
     tables = [b for s in page.sections if s.id == "scores" for b in s.blocks if isinstance(b, Table)]
-    scores = [replace(table, rows=table.rows[:MOST_ROWS]) for table in tables[:1]]
-    return _templates(False).get_template("report.md.j2").render(page=page, scores=next(iter(scores), None))
+    scores = tuple(replace(table, rows=table.rows[:MOST_ROWS]) for table in tables[:1])
+    level = tuple(s for s in page.sections if s.id == "level")
+    parts = (Section("", scores[0].caption if scores else "", scores), *(replace(s, title="") for s in level))
+    return _markdown(page, parts, linked=True)
+
+
+def whole_markdown(page: Page) -> str:
+    """The page with all its tables and sentences in Markdown, without its figures and links."""
+    return _markdown(page, page.sections, linked=False)
+
+
+def _markdown(page: Page, parts: Sequence[Section], *, linked: bool) -> str:
+    return _templates(False).get_template("report.md.j2").render(page=page, parts=parts, linked=linked)
+
+
+def trend_svg(trend: Trend) -> str:
+    """A line over time as an SVG element that uses the page's colours."""
+    (left, right), (top, bottom) = TREND_X, TREND_Y
+    ticks = _ticks([end for step in trend.steps for end in (step.value, *(step.ci or ()))], TREND_TICKS)
+
+    def up(share: float) -> float:
+        return bottom - min(share, ticks[-1]) / ticks[-1] * (bottom - top)
+
+    wide = (right - left) / max(len(trend.steps) - 1, 1)
+    points = [
+        {
+            **{
+                "x": left + wide * i,
+                "y": up(s.value),
+                "reach": [up(end) for end in s.ci or (s.value, s.value)],
+            },
+            **{
+                "joined": s.joined,
+                "said": f"{s.label}: {percent(s.value)}{f' ({between(s.ci)})' if s.ci else ''}",
+            },
+        }
+        for i, s in enumerate(trend.steps)
+    ]
+    grid = [(up(tick), f"{100 * tick:.0f}{' %' if tick == ticks[-1] else ''}") for tick in ticks]
+    ends = [trend.steps[0].label, trend.steps[-1].label]
+    return (
+        _templates(True)
+        .get_template("trend.svg.j2")
+        .render(t=trend, points=points, grid=grid, ends=ends, left=left, right=right, bottom=bottom)
+    )
 
 
 def svg(plot: Plot, layout: PlotSize = WIDE, *, alone: bool = True) -> str:

@@ -7,8 +7,12 @@ import pytest
 
 from robustify.report.comparing import compared
 from robustify.report.comparison_page import comparison_html
+from robustify.report.dashboard import dashboard_html
+from robustify.report.free_page import html_page
 from robustify.run import EXPLORER, Run
 from tests.browser.conftest import AXE, PHONE, Open
+from tests.report.test_dashboard import lab
+from tests.report.test_free_page import free_summary
 
 PAGES = ("report.html", EXPLORER, f"{EXPLORER}#verdict=shortcut&item=i5")
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -21,6 +25,15 @@ def opened(run: Run, open_page: Open, name: str, **settings: Any) -> Any:
     return open_page(run.folder / file, hash_ and f"#{hash_}", **settings)
 
 
+def violations(page: Any) -> list[Any]:
+    """What axe-core has against a page; nothing where it is not installed."""
+    if not AXE.is_file():
+        return []
+    page.evaluate(AXE.read_text("utf-8"))
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+    return [(one["id"], [node["target"] for node in one["nodes"]]) for one in found]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("settings", SETTINGS)
 @pytest.mark.parametrize("name", PAGES)
@@ -29,9 +42,7 @@ def test_axe_finds_no_violation(run: Run, open_page: Open, name: str, settings: 
         pytest.skip("needs axe-core: npm install --prefix .axe axe-core")
     # The pages' policy lets no foreign script in, so that the test's own has to pass it by.
     page = opened(run, open_page, name, bypass_csp=True, **SETTINGS[settings])
-    page.evaluate(AXE.read_text("utf-8"))
-    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
-    assert [(one["id"], [node["target"] for node in one["nodes"]]) for one in found] == []
+    assert violations(page) == []
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -65,3 +76,37 @@ def test_runs_beside_one_another_fit_and_are_silent(
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.click("#numbers-0-1 > summary")
     assert page.is_visible("#numbers-0-1 table")
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_many_runs_can_be_filtered_without_a_script(
+    run: Run, open_page: Open, tmp_path: Path, settings: str
+) -> None:
+    folder = lab(tmp_path / "lab", run)
+    (folder / "d.html").write_text(dashboard_html(folder, folder / "d.html"), encoding="utf-8")
+    page = open_page(folder / "d.html", bypass_csp=True, **SETTINGS[settings])
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    shown = lambda: [row.inner_text() for row in page.locator("#runs tbody tr:visible").all()]  # noqa: E731
+    assert len(shown()) == 8
+    page.select_option("#of-model", label="two")
+    left = shown()
+    assert len(left) == 4
+    # What repeats the row above is shown where that row is not.
+    assert all("2026" in row or "2027" in row for row in left)
+    page.select_option("#of-model", label="a")
+    assert (shown(), page.locator("#free tbody tr:visible").count()) == ([], 2)
+    assert page.is_hidden("svg.trend")
+    page.select_option("#of-model", value="")
+    assert page.is_visible("svg.trend")
+    assert violations(page) == []
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_the_page_of_free_response_fits_is_silent_and_accessible(
+    open_page: Open, tmp_path: Path, settings: str
+) -> None:
+    (tmp_path / "f.html").write_text(html_page(free_summary(base="a")), encoding="utf-8")
+    page = open_page(tmp_path / "f.html", bypass_csp=True, **SETTINGS[settings])
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert page.is_visible("#scores table")
+    assert violations(page) == []

@@ -270,7 +270,7 @@ def test_questions_are_graded_by_the_three_graders_base_against_tuned(
     }  # fmt: skip
     shown = run(*command).stdout
     assert re.search(
-        r"\| light \| short_text \| Tuned \| 0\.0 % to 0\.0 % \| 100\.0 % to 100\.0 % \| 1 of 1 \|", shown
+        r"\| light \| short text \| Tuned \| 0\.0 % to 0\.0 % \| 100\.0 % to 100\.0 % \| 1 of 1 \|", shown
     )
     assert "expected mcq, numeric, explanation" in str(
         run(*command, "--rubric", "poem@v1.0", fails=2).exception

@@ -135,7 +135,7 @@ def test_agree_holds_the_judge_to_people(answers: Path) -> None:
     )
     assert told["verdicts"]["doubt"] == "few_labels"
     shown = run("report", folder / "g.jsonl", "--items", folder / "items.jsonl", "--human", human).output
-    assert "**uncalibrated**: verdicts: fewer than 30" in shown
+    assert "uncalibrated: verdicts: fewer than 30" in shown
     human.write_text('{"item_id": "b"}\n')
     run("agree", folder / "g.jsonl", "--human", human, fails=3)
 

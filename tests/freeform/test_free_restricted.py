@@ -297,7 +297,7 @@ def test_a_report_shows_no_small_cell_and_no_rate_of_none_or_all() -> None:
     whole = told["models"]["m"]
     assert whole["kinds"] == {}
     assert (whole["all"]["accuracy"]["withheld"], whole["all"]["n"]) == ("several kinds", 60)
-    assert "100 % (" not in markdown_page(told).split("coverage")[0]
+    assert "100 % (" not in markdown_page(told).split("Coverage")[0]
     for right, n in ((3, 3), (40, 40), (5, 40)):
         why = "< 10 items" if n < 10 else "< 10 right or wrong"
         part = summarise([], graded("a", right, n))["models"]["m"]["all"]

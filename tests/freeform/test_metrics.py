@@ -276,8 +276,8 @@ def test_the_summary_counts_every_answer_of_every_model() -> None:
     assert summary["models"]["b"]["all"]["accuracy"]["n"] == 40
     shown = markdown_page(summary)
     # The bounds come before the accuracy.
-    assert "| a | short_text | none | 40 | 75.0 % to 75.0 % | 75.0 % (" in shown
-    assert "needs_judge 1" in shown
+    assert "| a | short text | none | 40 | 75.0 % to 75.0 % | 75.0 % (" in shown
+    assert "needs judge 1" in shown
 
 
 def test_no_kind_is_averaged_with_another_and_topics_are_counted_by_kind() -> None:
@@ -299,7 +299,7 @@ def test_a_low_coverage_shows_bounds_and_no_accuracy() -> None:
     grades = [row("i0"), *(row(f"i{i}", "needs_judge") for i in range(1, 6))]
     shown = markdown_page(summarise([], grades))
     assert "16.7 % to 100.0 % | withheld: coverage below 80 % | 16.7 %" in shown
-    assert "| 100.0 % (" not in shown.split("coverage | by judge |")[1].split("| 16.7 % (")[0]
+    assert "| 100.0 % (" not in shown.split("Coverage | By judge |")[1].split("| 16.7 % (")[0]
 
 
 def test_a_restricted_page_prints_counts_and_rounded_rates() -> None:

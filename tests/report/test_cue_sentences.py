@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robustify.baselines.words import WordUse
-from robustify.report.cue_sentences import LABELS, cue_sentence
+from robustify.report.cue_sentences import LABELS, cue_sentence, mends
 from robustify.summary.screened import CUES, CueCode
 
 LONG = ("it asks a server for the address", "a page", "a port", "a saved cookie")
@@ -65,3 +65,30 @@ def test_any_options_get_a_sentence_without_control_characters(
     said = cue_sentence(code, choices, pick % len(choices), is_key=is_key)
     assert said
     assert said.isprintable()
+
+
+CHOICES = ("the key is this long one", "bit", "middling", "other")
+
+
+@pytest.mark.parametrize("cue", CUES)
+def test_every_cue_has_a_mend_and_cloze_is_offered_where_it_can_be_asked(cue: str) -> None:
+    with_cloze = mends("shortcut", "", [cue], CHOICES, 0, cloze=True)  # type: ignore[list-item]
+    assert len(with_cloze) == 2
+    assert mends("shortcut", "", [cue], CHOICES, 0, cloze=False) == with_cloze[:1]  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(("key", "numbers"), [(0, ("24", "8")), (1, ("3", "5")), (2, ())])
+def test_length_says_from_how_many_characters_to_how_many(key: int, numbers: tuple[str, ...]) -> None:
+    (said,) = mends("shortcut", "", ["length"], CHOICES, key, cloze=False)
+    assert [word for word in said.split() if word.isdigit()] == list(numbers)
+
+
+def test_alike_mends_are_said_once_and_a_flagged_item_without_a_cue_has_one() -> None:
+    (one,) = mends("shortcut", "", ["text_votes", "letter_votes"], CHOICES, 0, cloze=False)
+    assert mends("shortcut", "", [], CHOICES, 0, cloze=False) == (one,)
+
+
+@pytest.mark.parametrize("verdict", ["robust", "undecided"])
+def test_what_gives_nothing_away_has_none_but_a_disputed_key(verdict: str) -> None:
+    assert mends(verdict, "1 of 2 voters right", ["length"], CHOICES, 0, cloze=True) == ()
+    assert len(mends(verdict, "conflicting_key: elsewhere", ["length"], CHOICES, 0, cloze=True)) == 1
