@@ -100,7 +100,20 @@ def gate(ctx: click.Context) -> int:
 
 
 for _command in (
-    *(run, init, validate, rules_alone, import_, judge_again, check, report, explain, agree, compare, dashboard),
+    *(
+        run,
+        init,
+        validate,
+        rules_alone,
+        import_,
+        judge_again,
+        check,
+        report,
+        explain,
+        agree,
+        compare,
+        dashboard,
+    ),
     export,
     *(free, gate, adapter, key, licence, split, models, cache),
 ):
