@@ -94,7 +94,10 @@ def test_the_page_holds_the_comparison_only_where_a_base_is_named() -> None:
     shown = markdown_page(summarise([], both, base="a"))
     assert "## Against a" in shown
     # Ten pairs are decided of twelve that both answered: n is that of the difference.
-    assert "| all topics | short text | b | 0.0 % to 0.0 % | 83.3 % to 100.0 % | 10 of 12 | 100.0 points" in shown
+    assert (
+        "| all topics | short text | b | 0.0 % to 0.0 % | 83.3 % to 100.0 % | 10 of 12 | 100.0 points"
+        in shown
+    )
     assert "83.3 to 100.0 points | 10, 0 | 0.002 |" in shown
     assert "## Against" not in markdown_page(summarise([], both))
 
