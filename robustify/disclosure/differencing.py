@@ -89,11 +89,8 @@ class Release:
         """
         if self.what == SUMMARY and verdict == "robust":
             return {digest: i for i, cell in enumerate(self.cells) for digest in cell.verdicts}
-        return dict.fromkeys(self.verdicts, 0) if verdict in (self.what, *_totals(self.what)) else {}
-
-
-def _totals(what: str) -> tuple[str, ...]:
-    return ("shortcut",) if what == SUMMARY else ()
+        counted = "shortcut" if self.what == SUMMARY else self.what
+        return dict.fromkeys(self.verdicts, 0) if verdict == counted else {}
 
 
 def cells_of(parts: Sequence[TopicBlock], rows: Iterable[tuple[str, str, str]]) -> tuple[VerdictCell, ...]:
@@ -171,13 +168,12 @@ def _few(part: Sequence[str], verdict: str, releases: Sequence[Release], k: int)
 def _bits_of_counts(new: Release, related: Sequence[Release]) -> float:
     """Counts of other flags than those of an earlier release are numbers about them."""
     mine = new.verdicts
-    if any(all(of.get(digest) == verdict for digest, verdict in mine.items()) for of in _verdicts(related)):
+    if any(
+        all(of.get(digest) == verdict for digest, verdict in mine.items())
+        for of in (one.verdicts for one in related)
+    ):
         return 0.0
     return sum(math.log2(1 + len(cell.verdicts)) for cell in new.cells)
-
-
-def _verdicts(releases: Iterable[Release]) -> Iterator[dict[str, str]]:
-    return (one.verdicts for one in releases)
 
 
 def _budget(new: Release, related: Sequence[Release]) -> float:

@@ -225,9 +225,7 @@ def _text(key: Key, file: Path) -> str:
     except OSError as error:
         raise AuthorisationError(f"{file}: cannot be read ({error.strerror}); expected a ledger") from None
     if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o077:
-        raise AuthorisationError(
-            f"{file}: others may read it; expected your own file of mode 0600 (chmod 600)"
-        )
+        raise AuthorisationError(f"{file}: others may read it; expected a file of mode 0600 (chmod 600)")
     if len(data) > MOST_BYTES:
         raise AuthorisationError(f"{file}: more than {MOST_BYTES >> 20} MiB; expected a ledger")
     return data.decode("ascii", "replace")
@@ -235,9 +233,7 @@ def _text(key: Key, file: Path) -> str:
 
 def _require_outside(file: Path) -> None:
     if work_tree(file.resolve().parent) is not None:
-        raise AuthorisationError(
-            f"{file}: lies inside a git work tree, one `git add` away from a commit; move it out"
-        )
+        raise AuthorisationError(f"{file}: lies in a git work tree, one `git add` from a commit; move it out")
 
 
 @contextlib.contextmanager

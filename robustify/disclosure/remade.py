@@ -208,21 +208,16 @@ def guardrails(shown: object, exact: object, table: Mapping[str, object] | None)
 def unjudged(reasons: object) -> list[Tree]:
     """Why nothing was judged: the number of items, which every release shows, and voters with the place they pick."""
     rows = [row for row in reasons if isinstance(row, dict)] if isinstance(reasons, list | tuple) else []
-    return [
-        row
-        if row.get("code") == "trial_run"
-        else {
-            **{name: row.get(name) for name in ("code", "place", "forced")},
-            "voter": _name(row.get("voter")),
-        }
-        for row in rows
-        if row.get("code") in ("trial_run", "one_place")
-    ]
-
-
-def _name(voter: object) -> str:
-    """A voter's name; what is none stays inside."""
-    return voter if isinstance(voter, str) and NAME.fullmatch(voter) else "a voter"
+    out: list[Tree] = []
+    for row in rows:
+        if row.get("code") == "trial_run":
+            out.append(row)
+        elif row.get("code") == "one_place":
+            voter = row.get("voter")
+            # What is no name stays inside.
+            name = voter if isinstance(voter, str) and NAME.fullmatch(voter) else "a voter"
+            out.append({**{key: row.get(key) for key in ("code", "place", "forced")}, "voter": name})
+    return out
 
 
 def failed(checks: Sequence[Mapping[str, object]]) -> list[Tree]:
@@ -240,13 +235,8 @@ def _unjudged(reason: object) -> bool:
 
 
 def _lowest(table: Mapping[str, object] | None) -> float | None:
-    found = [float(row["retention"]["value"]) for row in _rows(table) if isinstance(row["retention"], dict)]
-    return min(found, default=None)
-
-
-def _rows(table: Mapping[str, object] | None) -> list[Tree]:
-    rows = (table or {}).get("by_topic")
-    return list(rows.values()) if isinstance(rows, dict) else []
+    rows: Any = (table or {}).get("by_topic") or {}
+    return min((float(row["retention"]["value"]) for row in rows.values() if row["retention"]), default=None)
 
 
 def _percents(n: int, x: int) -> Tree:

@@ -93,7 +93,11 @@ class Cache(Closing):
                 there = looked_up("score", list(rows))(db)
                 known = {key: _read(value) for key, value in there.items()}
                 self._refuse_other(known, rows, model, near)
-                fresh = {key: _written(v) for key, v in rows.items() if key not in known}
+                fresh = {
+                    key: _VALUE.pack(value.total, value.draws << _DRAWS | value.n_tokens)
+                    for key, value in rows.items()
+                    if key not in known
+                }
                 write(db, "score", fresh)
             return {**rows, **known}
 
@@ -293,10 +297,6 @@ def _alike(kept: Logprob, fresh: Logprob, near: float) -> bool:
         or near == math.inf
         or (kept.n_tokens == fresh.n_tokens and abs(kept.total - fresh.total) <= near)
     )
-
-
-def _written(value: Logprob) -> bytes:
-    return _VALUE.pack(value.total, value.draws << _DRAWS | value.n_tokens)
 
 
 def _read(value: bytes) -> Logprob:

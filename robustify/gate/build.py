@@ -97,9 +97,7 @@ def build_index(
             thin += bool(whole)
             blind += not whole and _cover(item.tags, left_out) < COVER
     if blind == n:
-        raise DataError(
-            f"{n} items, but none has enough text to be recognised; expected questions of {COVER} words or more"
-        )
+        raise DataError(f"of {n} items none has enough text; expected questions of {COVER} words or more")
     pairs = sorted((tag, owner) for tag, owners in owners_of.items() for owner in owners)
     starts, lengths, whole_owners, macs = zip(*wholes, strict=True) if wholes else ((), (), (), ())
     tables = Tables(
@@ -242,9 +240,7 @@ def index_command(asked: Namespace) -> int:
     """Register the sets and write the index. Raises `AuthorisationError` without a key, `DataError` for bad files."""
     key = load_key(asked.key)
     if key is None:
-        raise AuthorisationError(
-            "no key to make the index with; expected --key FILE (make one: robustify key new)"
-        )
+        raise AuthorisationError("no key for the index; expected --key FILE (make one: robustify key new)")
     sets: dict[str, list[Item]] = {}
     for name in asked.items:
         sets.setdefault(asked.name or Path(name).stem, []).extend(read_texts(Path(name)))

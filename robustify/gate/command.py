@@ -134,9 +134,7 @@ def _scanning(argv: Sequence[str]) -> argparse.Namespace:
 
 def _indexing(argv: Sequence[str]) -> argparse.Namespace:
     """The options of `gate index`."""
-    parser = _Parser(
-        "robustify gate index", "Register sets: their texts become an index of keyed fingerprints."
-    )
+    parser = _Parser("robustify gate index", "Register sets: texts become an index of keyed fingerprints.")
     add = parser.add_argument
     add("items", nargs="+", metavar="ITEMS", help="JSON, JSONL, CSV, TSV or text files; one set a file")
     _add_fingerprints(parser, index=False)
@@ -150,9 +148,7 @@ def _indexing(argv: Sequence[str]) -> argparse.Namespace:
 
 def _allowing(argv: Sequence[str]) -> argparse.Namespace:
     """The options of `gate allow`."""
-    parser = _Parser(
-        "robustify gate allow", "Bind allow-list entries to files that were looked at and are harmless."
-    )
+    parser = _Parser("robustify gate allow", "Bind allow-list entries to files that were found harmless.")
     add = parser.add_argument
     add("files", nargs="+", metavar="FILE", help="files of this repository, as they stand in the work tree")
     add("--reason", required=True, help="why the content is harmless")
@@ -164,9 +160,7 @@ def _allowing(argv: Sequence[str]) -> argparse.Namespace:
 
 def _consulting(argv: Sequence[str]) -> argparse.Namespace:
     """The options of `gate doctor`."""
-    parser = _Parser(
-        "robustify gate doctor", "What of the gate is on here, what is off, and what would pass today."
-    )
+    parser = _Parser("robustify gate doctor", "What of the gate is on, what is off, what would pass today.")
     _add_fingerprints(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
     return parser.parse_args(list(argv))

@@ -139,7 +139,11 @@ def read_index(path: Path, key: Key) -> Tables:
 def _packed(tables: Tables) -> bytes:
     """A JSON line with the sizes (in bytes) of what follows it."""
     fields: dict[str, Any] = asdict(tables)
-    parts = {name: _little(value) for name, value in fields.items() if isinstance(value, array)}
+    parts = {
+        name: _native(array(value.typecode, value)).tobytes()
+        for name, value in fields.items()
+        if isinstance(value, array)
+    }
     parts["wholes"] = fields["wholes"]
     head = {"format": FORMAT, "sets": tables.sets}
     sizes = {name: len(part) for name, part in parts.items()}
@@ -159,10 +163,6 @@ def _unpacked(body: bytes) -> Tables:
     }
     sets = tuple((str(name), int(first)) for name, first in head["sets"])
     return Tables(sets=sets, wholes=wholes, **arrays)
-
-
-def _little(values: "array[int]") -> bytes:
-    return _native(array(values.typecode, values)).tobytes()
 
 
 def _native(values: "array[int]") -> "array[int]":
@@ -263,7 +263,8 @@ class Fingerprints:
                 while window[0][0] < place + SPAN - WINDOW:
                     window.popleft()
                 cover = _covered(window, places)
-                if cover >= COVER and _different(window, words) < DIFFERENT:
+                different = {word for start, _ in window for word in words[start : start + SPAN]}
+                if cover >= COVER and len(different) < DIFFERENT:
                     cover = HINT
                 if cover >= HINT:
                     yield self._set_of(owner), window[0][0], cover, False
@@ -284,8 +285,3 @@ def _covered(hits: "deque[Hit]", places: list[int]) -> int:
         first, last = sorted((places[place], places[place + SPAN - 1]))
         out |= set(range(first, last + 1)) if last - first <= SPAN else set(places[place : place + SPAN])
     return len(out)
-
-
-def _different(hits: "deque[Hit]", words: list[bytes]) -> int:
-    """How many different words the hits cover."""
-    return len({word for place, _ in hits for word in words[place : place + SPAN]})

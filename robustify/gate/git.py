@@ -93,9 +93,7 @@ class Repository:
         top = self.commit(upper)
         commits = self.listed(top) if new else self.listed(top, f"^{self.commit(lower)}")
         if self.cut(commits):
-            raise UsageError(
-                "the history is cut within the range (a shallow clone); fetch it whole: fetch-depth 0"
-            )
+            raise UsageError("the history is cut within the range (shallow clone); fetch all: fetch-depth 0")
         return commits
 
     def listed(self, *bounds: str, path: str | None = None) -> list[str]:
@@ -147,9 +145,7 @@ class Repository:
         safe = bool(name) and not name.startswith("-")
         found = self._asked("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}") if safe else None
         if found is None:
-            raise UsageError(
-                "the range names no commit that is here; expected A..B of known commits (a shallow clone?)"
-            )
+            raise UsageError("the range names no commit that is here (a shallow clone?); expected A..B")
         return found.decode().strip()
 
     def changed(self, commits: Iterable[str]) -> list[TreeEntry]:
@@ -180,9 +176,7 @@ class Repository:
                 git.stdin.flush()
                 head = git.stdout.readline().split()
                 if len(head) != 3:
-                    raise ResourceError(
-                        "an object of the repository is not here (a partial clone?), or is damaged: git fsck"
-                    )
+                    raise ResourceError("an object is missing (a partial clone?) or damaged; run git fsck")
                 size = int(head[2])
                 data = git.stdout.read(size) if size <= most else None
                 passed_by = size if data is None else 0

@@ -128,9 +128,7 @@ def _read(name: str) -> str:
         handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         why = "is a symbolic link" if os.path.islink(name) else f"cannot be opened ({error.strerror})"
-        raise AuthorisationError(
-            f"key file {name!a} {why}; expected a regular file of yours, mode 0600"
-        ) from None
+        raise AuthorisationError(f"key file {name!a} {why}; expected a file of yours, mode 0600") from None
     try:
         fault = _fault(name, os.fstat(handle))
         if fault:

@@ -246,9 +246,7 @@ def parse_policy(text: str, where: str, today: date) -> Policy:
         raise DataError(f"{where}: is not JSON; restore it or make it again: robustify gate allow") from None
     names = {"format", "allow", "safe_demo_paths"}
     if not isinstance(tree, dict) or tree.get("format") != FORMAT or not set(tree) <= names:
-        raise DataError(
-            f'{where}: expected an object with "format": "{FORMAT}", "allow" and "safe_demo_paths" only'
-        )
+        raise DataError(f'{where}: expected "format": "{FORMAT}", "allow" and "safe_demo_paths" only')
     faults: list[str] = []
     entries = [
         _entry(row, at, today, faults) for at, row in _rows_of(tree, "allow", AllowEntry, where, faults)

@@ -272,9 +272,7 @@ def _of_named_refs(repository: Repository, policy_from: str) -> Task:
     """The refs that git names to its pre-push hook: local name, object, remote name, object, one push a line."""
     rows = [line.rsplit(" ", 3) for line in sys.stdin.read().splitlines()]
     if not rows or any(len(row) != 4 for row in rows):
-        raise UsageError(
-            "nothing says what is pushed; --pushed is for a pre-push hook, by hand: --range origin/main..HEAD"
-        )
+        raise UsageError("nothing says what is pushed; without a pre-push hook: --range origin/main..HEAD")
     refs = [repository.ref(name, one) for name, one, _, _ in rows if one.strip("0")]  # the others are deleted
     known = [one for *_, one in rows if one.strip("0") and repository.has(one)]
     tips = [ref.target for ref in refs if ref.target_kind == "commit"]
@@ -292,9 +290,7 @@ def _of_refs_and(
 ) -> Task:
     """Commits and refs under the policy between two commits. Raises `UsageError` where the history is cut."""
     if repository.cut(commits):
-        raise UsageError(
-            "the history is cut within what is pushed (a shallow clone); fetch it whole: fetch-depth 0"
-        )
+        raise UsageError("the history is cut within what is pushed (shallow clone); fetch all: fetch-depth 0")
     policy, notes = _policy_between(repository, *bounds)
     contents = chain(of_commits(repository, commits), of_refs(repository, refs, names))
     return Task(contents, policy, lambda: policy, notes)

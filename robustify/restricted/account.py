@@ -96,9 +96,7 @@ def accept(adapter: Adapter, name: str) -> Acceptance:
     """
     called = " ".join(name.split())
     if not called or not called.isprintable() or len(called) > 100:
-        raise UsageError(
-            "the name is empty, too long or not printable; expected the name of the person who accepts"
-        )
+        raise UsageError("the name is empty, too long or not printable; expected a person's name")
     digest = sha256(adapter.licence.encode()).hexdigest()
     now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     new = Acceptance(adapter.manifest.id, digest, called, now, __version__, adapter.sha256)

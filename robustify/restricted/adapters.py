@@ -62,9 +62,7 @@ def unplaced(adapter: Adapter) -> tuple[Source, ...]:
         return manifest.sources(shipped_data())
     root = os.environ.get(manifest.data.root_env)
     if not root:
-        raise UsageError(
-            f"{manifest.id}: ${manifest.data.root_env} is not set; expected the folder that holds the data"
-        )
+        raise UsageError(f"{manifest.id}: ${manifest.data.root_env} is not set; expected the data's folder")
     return manifest.sources(Path(root).expanduser().absolute())
 
 

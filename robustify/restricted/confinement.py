@@ -203,9 +203,7 @@ def _require_mine(folder: Path, shown: str) -> None:
     if not stat.S_ISDIR(status.st_mode):
         raise AuthorisationError(f"{shown}: is no folder; expected one of your own (-o DIR)")
     if status.st_uid != os.geteuid():
-        raise AuthorisationError(
-            f"{shown}: belongs to user {status.st_uid}; expected a folder of your own (-o DIR)"
-        )
+        raise AuthorisationError(f"{shown}: belongs to user {status.st_uid}; expected your own (-o DIR)")
     mode = stat.S_IMODE(status.st_mode)
     if mode & 0o077:
         raise AuthorisationError(

@@ -170,9 +170,7 @@ def hashed(dataset: str, version: str, name: str, key_id: str, ids: Iterable[str
     chosen = tuple(sorted(set(ids)))
     bare = sum(not KEYED_ID.fullmatch(i) for i in chosen)
     if bare:
-        raise DataError(
-            f"split {name}: {bare} of {len(chosen)} ids are no keyed ids; expected rb1_ and 26 letters"
-        )
+        raise DataError(f"split {name}: {bare} of {len(chosen)} ids are no keyed ids; expected rb1_ ids")
     return Split(dataset, version, name, key_id, chosen)
 
 
@@ -193,9 +191,7 @@ def read_split(path: Path) -> Split:
     if not is_split(tree) or tree["canon"] != CANON:
         raise DataError(f"{path.name}: no hashed split ({SPLIT}) as robustify wrote it; restore it")
     if tree["n"] < FEWEST_IN_A_CELL:
-        raise DataError(
-            f"{path.name}: a hashed split of fewer than {FEWEST_IN_A_CELL} ids, too few to be shown; expected more"
-        )
+        raise DataError(f"{path.name}: hashed split of fewer than {FEWEST_IN_A_CELL} ids; expected more")
     return Split(tree["dataset"], tree["dataset_version"], tree["split"], tree["key_id"], tuple(tree["ids"]))
 
 

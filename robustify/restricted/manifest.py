@@ -124,9 +124,7 @@ class Manifest(BaseModel):
         if len(self.columns) == 1:
             raise ValueError("columns: one name marks nothing; expected two or more, or none")
         if self.sensitivity == "restricted" and self.data.root_env is None:
-            raise ValueError(
-                "data.root_env: null on a restricted set; expected a variable for your own folder"
-            )
+            raise ValueError("data.root_env: null on a restricted set; expected the variable of your folder")
         return self
 
     @property

@@ -127,9 +127,7 @@ def emitted(run: Run, name: str, level: str, previous: Sequence[Path] = (), desp
     if level == "published":
         draft = _draft(run)
         if not draft["cells"]:
-            raise DataError(
-                f"{run.folder}: has too few items for a publication; its lists are for the evaluator alone"
-            )
+            raise DataError(f"{run.folder}: too few items for a publication; its lists are the evaluator's")
         cells = as_one(VerdictCell(**cell) for cell in draft["cells"])
         _recorded(run, name, sorted(cells[0].digests[name]), 0.0, cells, draft.get("older", {}), despite)
     return made

@@ -117,7 +117,8 @@ class RestrictedWriter:
         shown = released(judgement, "evaluator", k, manifest["signature"])
         if config.limit is not None:
             shown = _unpublished(shown)
-        lists = _splits(judgement, self.access, k) if not _too_small(shown) else []
+        too_small = shown.release is not None and shown.release.too_small
+        lists = [] if too_small else _splits(judgement, self.access, k)
         halted = any(c.halts_export and not c.passed for c in judgement.checks)
         with private(folder), replacing(folder, manifest, finish=partial(sealed, key=key)) as place:
             print_level(place, shown, manifest)
@@ -146,7 +147,7 @@ def reprint_restricted(run: Run) -> Run:
     """
     key = require_seal(run.folder, run.manifest)
     there = run.manifest["release"]["levels"]
-    summaries = {level: _summary_name(PLACES[level]) for level in PRINTED if level in there}
+    summaries = {level: str(Path(PLACES[level], "summary.json")) for level in PRINTED if level in there}
     run.require_unchanged(*summaries.values())
     bare = {name: value for name, value in run.manifest.items() if name != "files"}
     with (
@@ -230,11 +231,3 @@ def _fingerprints(config: Config, asked: Asked, key: Key) -> dict[str, Mapping[s
 def _digest(what: str, plain: str, key: Key) -> str:
     # A plain digest would show anyone with a copy that it is this one, and which edition.
     return hmac.new(key.derived("manifest"), f"{what}/{plain}".encode(), "sha256").hexdigest()
-
-
-def _too_small(summary: Summary) -> bool:
-    return summary.release is not None and summary.release.too_small is True
-
-
-def _summary_name(place: str) -> str:
-    return "summary.json" if place == "." else f"{place}/summary.json"

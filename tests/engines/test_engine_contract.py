@@ -188,13 +188,6 @@ class TestEveryEngine:
         assert len(replies) == 2
         assert all(isinstance(reply, str) for reply in replies)
 
-    def test_the_cache_holds_no_text(self, opened: Opened, folder: Path, tmp_path: Path) -> None:
-        with opened(folder, tmp_path) as engine:
-            engine.loglikelihoods([Request("the green right mat", " blue")])
-        held = b"".join(p.read_bytes() for p in tmp_path.glob("scores.sqlite*"))
-        assert held
-        assert b"green" not in held
-
     def test_a_seal_keeps_its_scores_apart(self, opened: Opened, folder: Path, tmp_path: Path) -> None:
         from robustify.engines.cache import FILE, SEALED_FILE, Cache
 

@@ -2,6 +2,9 @@
 
 import functools
 import os
+import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -558,3 +561,16 @@ def test_a_chat_template_speaks_and_the_text_cannot(tmp_path: Path) -> None:
 def test_a_prompt_without_room_for_a_reply_is_refused(engine: HF) -> None:
     with pytest.raises(DataError, match=r"prompt 1: .* 251 for the reply"):
         engine.write(["the", "the cat sat on the mat"], max_tokens=251)
+
+
+@pytest.mark.parametrize("given", [None, "ACTIVE"])
+def test_threads_do_not_spin_while_they_wait(given: str | None) -> None:
+    """Torch's threads sleep while they wait for one another, unless the user says otherwise."""
+    env = {k: v for k, v in os.environ.items() if k != "OMP_WAIT_POLICY"}
+    env |= {"OMP_DISPLAY_ENV": "VERBOSE", **({} if given is None else {"OMP_WAIT_POLICY": given})}
+    code = "import robustify.engines.local.vectors, torch"
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    turns = [int(n) for n in re.findall(r"GOMP_SPINCOUNT\s*=\s*'(\d+)'", done.stderr)]
+    if not turns:
+        pytest.skip("this torch's OpenMP does not show its settings")
+    assert (max(turns) == 0) is (given is None)

@@ -1,13 +1,17 @@
-"""The generated blocks about the gate: they print what was measured, and say what was missed."""
+"""The pages about the gate: generated blocks say what was measured and missed; every test that a page names is there."""
 
+import ast
 import copy
 import json
+import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from robustify.gate.policy import RULES
+from tests.gate.repo import ROOT
 from tools.docs import gate as docs_gate
 
 MEASURED = docs_gate.MEASURED
@@ -66,3 +70,33 @@ def test_what_was_measured_reaches_what_was_asked_for(measured: dict[str, Any]) 
     speed = measured["speed"]
     assert speed["ours"]["processor_median"] <= speed["goal_seconds"]
     assert speed["import"]["processor_median"] <= speed["goal_import_seconds"]
+
+
+PAGE = ROOT / "docs" / "threat_model.md"
+NAMED = re.compile(r"`((?:leak/)?test_\w+\.py)::(test_\w+)`")
+CASE = re.compile(r"^- \*\*(T\d+)\. ", re.MULTILINE)
+
+
+@cache
+def functions(name: str) -> frozenset[str]:
+    """The tests of every file of that name; files of one name may stand in several folders."""
+    trees = [ast.parse(place.read_text(encoding="utf-8")) for place in (ROOT / "tests").rglob(name)]
+    return frozenset(node.name for tree in trees for node in tree.body if isinstance(node, ast.FunctionDef))
+
+
+@pytest.mark.parametrize(("page", "least"), [(PAGE, 60), (PAGE.parent / "reliability.md", 20)])
+def test_every_test_that_a_page_names_is_there(page: Path, least: int) -> None:
+    text = page.read_text(encoding="utf-8")
+    named = NAMED.findall(text)
+    assert len(named) > least
+    assert [f"{name}::{test}" for name, test in named if test not in functions(name)] == []
+    assert not re.search(r"::test_\w+(?!\w|`)", text), "a name that is not read"
+
+
+def test_every_abuse_case_has_a_test_that_holds_it() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    cases = [(match[1], match.start()) for match in CASE.finditer(text)]
+    assert sorted(name for name, _ in cases) == sorted(f"T{n}" for n in range(1, 25))
+    ends = [at for _, at in cases[1:]] + [text.index("## What remains")]
+    for (name, at), end in zip(cases, ends, strict=True):
+        assert NAMED.search(text, at, end), name

@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
 from robustify import config as configs
 from robustify.errors import AuthorisationError, RobustifyError, UsageError
@@ -309,8 +308,3 @@ def test_on_a_terminal_the_terms_are_shown_and_a_name_is_asked_for(mock: Path) -
     assert done.returncode == 0, done.stderr
     assert LICENCE.strip() in done.stderr
     assert json.loads(record.read_text())["accepted"][0]["name"] == "Typed Name"
-
-
-def test_the_shipped_manifests_are_the_yaml_that_people_would_write() -> None:
-    for place in shipped().glob(f"*/{FILE}"):
-        assert yaml.safe_load(place.read_text())["format"] == "robustify.adapter/1"

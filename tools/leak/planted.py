@@ -9,6 +9,8 @@ import struct
 import sys
 import zlib
 from collections.abc import Callable
+from functools import partial
+from hashlib import sha256
 
 import numpy as np
 
@@ -21,6 +23,10 @@ Plant = Callable[[World, str], str]
 
 def _process(world: World, name: str, code: str, *arguments: str) -> None:
     world.start(name, [sys.executable, "-c", f"import sys\nTEXT = sys.argv[1]\n{code}", *arguments])
+
+
+def _file(name: str, made: Callable[[World, str], bytes], world: World, text: str) -> str:
+    return _out(world, name, made(world, text))
 
 
 def _out(world: World, name: str, data: bytes) -> str:
@@ -93,44 +99,11 @@ def free_page(world: World, text: str) -> str:
     return "cache/plant-free.sqlite"
 
 
-def token_ids(world: World, text: str) -> str:
-    """An array of token ids."""
-    from tokenizers import Tokenizer
-
-    ids = Tokenizer.from_file(str(world.planted.model / "tokenizer.json")).encode(text).ids
-    return _out(world, "plant.ids", b"\x93NUMPY" + np.array(ids, dtype=np.int32).tobytes())
-
-
-def token_list(world: World, text: str) -> str:
-    """Token ids as JSON."""
-    from tokenizers import Tokenizer
-
-    ids = Tokenizer.from_file(str(world.planted.model / "tokenizer.json")).encode(text).ids
-    return _out(world, "plant-ids.json", json.dumps({"prompt": ids}).encode())
-
-
-def comment(world: World, text: str) -> str:
-    """A comment in a page."""
-    return _out(world, "plant.html", f"<p>87 %</p><!-- {text} -->".encode())
-
-
 def file_name(world: World, text: str) -> str:
     """A file that is named by a word of an item."""
     word = next(word for word in text.split() if word.startswith("qx"))
     _out(world, f"{word}.png", b"")
     return "names"
-
-
-def encoded(world: World, text: str) -> str:
-    """Base64 inside JSON."""
-    return _out(
-        world, "plant.json", json.dumps({"x": base64.b64encode(b"ab" + text.encode()).decode()}).encode()
-    )
-
-
-def pickled(world: World, text: str) -> str:
-    """A pickle."""
-    return _out(world, "plant.pkl", pickle.dumps([text, 1]))
 
 
 def removed(world: World, text: str) -> str:
@@ -146,48 +119,46 @@ def removed(world: World, text: str) -> str:
     return new[-1].relative_to(world.root).as_posix() if new else "spy/removed/nothing was kept"
 
 
-def picture(world: World, text: str) -> str:
-    """The compressed text chunk of a PNG."""
+def _ids(world: World, text: str) -> list[int]:
+    from tokenizers import Tokenizer
+
+    return list(Tokenizer.from_file(str(world.planted.model / "tokenizer.json")).encode(text).ids)
+
+
+def _picture(text: str) -> bytes:
+    """A PNG with a compressed text chunk."""
     body = b"zTXtComment\x00\x00" + zlib.compress(text.encode())
     chunk = struct.pack(">I", len(body) - 4) + body + struct.pack(">I", zlib.crc32(body))
-    return _out(world, "plant.png", b"\x89PNG\r\n\x1a\n" + chunk)
+    return b"\x89PNG\r\n\x1a\n" + chunk
 
 
-def digest(world: World, text: str) -> str:
-    """A digest without a key, by which a guess can be confirmed."""
-    from hashlib import sha256
-
-    return _out(world, "plant-id.json", json.dumps({"id": sha256(text.encode()).hexdigest()}).encode())
-
-
-def core(world: World, text: str) -> str:
-    """The memory of a process that died."""
-    return _out(world, "core.1234", os.urandom(5000) + text.encode("utf-16-le") + os.urandom(5000))
-
-
-def log_probabilities(world: World, text: str) -> str:
-    """A record of log-probabilities by token."""
-    return _out(world, "plant-logprobs.json", ENCODERS["token records"](text))
-
-
-def table(world: World, text: str) -> str:
-    """A page with one token a cell."""
-    return _out(world, "plant-table.html", ENCODERS["table of a page"](text))
-
-
-def explorer(world: World, _text: str) -> str:
-    """A page of items in the folder of a restricted run, even one that shows none."""
-    return _out(world, "explorer.html", b"<p>0 items</p>")
-
-
+FILES: dict[str, tuple[str, Callable[[World, str], bytes]]] = {
+    "token ids": ("plant.ids", lambda w, t: b"\x93NUMPY" + np.array(_ids(w, t), dtype=np.int32).tobytes()),
+    "token ids in JSON": ("plant-ids.json", lambda w, t: json.dumps({"prompt": _ids(w, t)}).encode()),
+    "HTML comment": ("plant.html", lambda w, t: f"<p>87 %</p><!-- {t} -->".encode()),
+    "base64 in JSON": (
+        "plant.json",
+        lambda w, t: json.dumps({"x": base64.b64encode(b"ab" + t.encode()).decode()}).encode(),
+    ),
+    "pickle": ("plant.pkl", lambda w, t: pickle.dumps([t, 1])),
+    "PNG metadata": ("plant.png", lambda w, t: _picture(t)),
+    # By a digest without a key a guess can be confirmed.
+    "unkeyed digest": (
+        "plant-id.json",
+        lambda w, t: json.dumps({"id": sha256(t.encode()).hexdigest()}).encode(),
+    ),
+    "core dump": ("core.1234", lambda w, t: os.urandom(5000) + t.encode("utf-16-le") + os.urandom(5000)),
+    "log-probabilities": ("plant-logprobs.json", lambda w, t: ENCODERS["token records"](t)),
+    "table of tokens": ("plant-table.html", lambda w, t: ENCODERS["table of a page"](t)),
+    # A page of items in the folder of a restricted run, even one that shows none.
+    "explorer": ("explorer.html", lambda w, t: b"<p>0 items</p>"),
+}
+"""Leaks that are a file of a run: its name and its bytes."""
 PLANTS: dict[str, Plant] = {
     "log": log, "traceback": traceback, "terminal": terminal, "stderr of a child": child_stderr,
     "command line of a child": command_line, "text in a cache": cache_text, "SQLite free page": free_page,
-    "token ids": token_ids, "token ids in JSON": token_list, "HTML comment": comment, "file name": file_name,
-    "base64 in JSON": encoded, "pickle": pickled, "removed file": removed, "PNG metadata": picture,
-    "unkeyed digest": digest, "core dump": core,
-    "log-probabilities": log_probabilities, "table of tokens": table,
-    "explorer": explorer,
+    "file name": file_name, "removed file": removed,
+    **{name: partial(_file, file, made) for name, (file, made) in FILES.items()},
 }  # fmt: skip
 
 

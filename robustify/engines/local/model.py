@@ -159,9 +159,7 @@ def opened(folder: Path, dtype: torch.dtype, device: torch.device) -> tuple[Any,
         if bar:
             transformers_logging.enable_progress_bar()
     if n := len(loading["missing_keys"]) + len(loading["mismatched_keys"]):
-        raise ModelError(
-            f"{folder}: {n} tensors are missing or misshapen; expected all that the config names"
-        )
+        raise ModelError(f"{folder}: {n} tensors are missing or misshapen; expected all the config names")
     return tokenizer, model.to(device).eval()
 
 
@@ -196,9 +194,7 @@ def device_of(name: str) -> torch.device:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError):
-        raise UsageError(
-            f"device {name!r}: torch cannot use it here; expected cpu, cuda or another that torch has"
-        ) from None
+        raise UsageError(f"device {name!r}: torch cannot use it; expected cpu, cuda or the like") from None
     return device
 
 

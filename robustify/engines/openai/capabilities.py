@@ -110,9 +110,7 @@ def _listed(questions: Questions) -> tuple[str, int | None]:
     mine: Mapping[str, Any] | None = next((e for e in entries if e.get("id") == served), None)
     if mine is None:
         listed = ", ".join(shown_name(e.get("id")) for e in entries[:10]) or "none"
-        raise ModelError(
-            f"{client.model.name}: its server lists no model {served!r}; found {listed} (`model: ID`)"
-        )
+        raise client.fault(f"lists no model {served!r}; found {listed} (`model: ID`)")
     root = str(mine.get("root") or "")
     # A path says where the files lie; its last part is the model's name.
     named = PurePath(root).name if PurePath(root).is_absolute() else root
@@ -129,9 +127,9 @@ def _form(questions: Questions) -> tuple[Form | None, Sequence[Token]]:
         if not tokens or (len(tokens) == 1 and form == "echo"):
             continue
         if not covers(tokens, TEXT):
-            raise ModelError(
-                f"{questions.client.model.name}: its server tells of {len(tokens)} tokens that are not those of the prompt "
-                f"({len(TEXT)} characters); expected all of it: prompts are cut or changed"
+            raise questions.client.fault(
+                f"tells of {len(tokens)} tokens that are not those of the prompt ({len(TEXT)} characters); expected all "
+                "of it: prompts are cut or changed"
             )
         return form, tokens
     return None, ()
@@ -146,9 +144,8 @@ def _likely(questions: Questions) -> tuple[int, Mapping[str, float]]:
         if not seen:
             return 0, {}
         if sum(map(math.exp, seen.values())) > 1.01:
-            raise ModelError(
-                f"{questions.client.model.name}: its server's likeliest tokens have a probability of more than 1 together; "
-                "expected natural logarithms of probabilities"
+            raise questions.client.fault(
+                "gives its likeliest tokens a probability of more than 1 together; expected natural logarithms"
             )
         return top, seen
     return 0, {}
@@ -158,7 +155,7 @@ def _check_consistency(
     questions: Questions, form: Form, alone: Sequence[Token], likely: Mapping[str, float]
 ) -> None:
     """The log-probability of a likely next token must be that of the same token once it is in the prompt."""
-    name, checked = questions.client.model.name, 0
+    checked = 0
     for text, own in sorted(likely.items(), key=lambda pair: -pair[1]):
         tokens = questions.prompt(TEXT + text, form) if text.strip() and PART not in text else None
         # Otherwise the token has grown together with what is before it.
@@ -166,32 +163,31 @@ def _check_consistency(
             continue
         claimed = tokens[-1].logprob
         if claimed is None or abs(claimed - own) > TOLERANCE:
-            raise ModelError(
-                f"{name}: its server gives {'nothing' if claimed is None else f'{claimed:.2f}'} to a token of the prompt "
-                f"({form}), and {own:.2f} to the same token as the next one; expected the same within {TOLERANCE:g}: its "
-                "prompt log-probabilities are shifted or scaled and cannot be used"
+            given = "nothing" if claimed is None else f"{claimed:.2f}"
+            raise questions.client.fault(
+                f"gives {given} to a token of the prompt ({form}), and {own:.2f} as the next one; expected "
+                f"the same within {TOLERANCE:g}: its prompt log-probabilities are shifted or scaled and cannot be used"
             )
         checked += 1
         if checked == _CHECKED:
             return
     if checked < _LEAST:
-        raise ModelError(
-            f"{name}: its server tells log-probabilities of a prompt, and {len(likely)} likely next tokens to compare them "
-            f"with; expected at least {_LEAST} that can be compared"
+        raise questions.client.fault(
+            f"tells log-probabilities of a prompt, and {len(likely)} likely next tokens to compare them with; expected at "
+            f"least {_LEAST} that can be compared"
         )
 
 
 def _check_tokens(questions: Questions, form: Form, speller: Speller) -> None:
-    name, tokenizer = questions.client.model.name, questions.client.model.tokenizer
+    client, tokenizer = questions.client, questions.client.model.tokenizer
     ids = speller.spell([TEXT], special=True)[0]
     try:
         tokens = questions.prompt(ids, form) or []
     except Refusal as refusal:
-        raise ModelError(
-            f"{name}: its server takes no prompts as tokens ({refusal.status}); leave out `tokenizer`"
-        ) from None
+        raise client.fault(f"takes no prompts as tokens ({refusal.status}); leave out `tokenizer`") from None
     known = all(t.id in (None, i) for t, i in zip(tokens, ids, strict=False))
     if len(tokens) != len(ids) or not known or not covers(tokens, TEXT):
+        name = client.model.name
         raise ModelError(
             f"{name}: tokenizer {tokenizer!r} is not that of its server; expected the model's own"
         )
@@ -200,8 +196,7 @@ def _check_tokens(questions: Questions, form: Form, speller: Speller) -> None:
 def _letters(questions: Questions, top: int) -> tuple[float, ...]:
     seen = questions.following(LETTERS, top) or {}
     if not {" A", " B", " C", " D"} & set(seen):
-        raise ModelError(
-            f"{questions.client.model.name}: its server shows {len(seen)} likely tokens and no letter among them where one "
-            "is asked for; expected ` A`: nothing could be answered"
+        raise questions.client.fault(
+            f"shows {len(seen)} likely tokens and no letter among them where one is asked for; expected ` A`"
         )
     return tuple(sorted(seen.values(), reverse=True)[:5])

@@ -119,6 +119,10 @@ class Client:
         """From here on nothing is tried again."""
         self._stop.set()
 
+    def fault(self, what: str) -> ModelError:
+        """An error that says what the server of this model did."""
+        return ModelError(f"{self.model.name}: its server {what}")
+
     def models(self) -> Json:
         """`/v1/models`. Raises as `completions`."""
         return self._sent(lambda: self._sdk.models.with_raw_response.list())
@@ -156,10 +160,8 @@ class Client:
         reply = self._sent(ask)
         name, expected = reply.get("model"), self.model.pin or self.model.served
         if self._check_name and isinstance(name, str) and name and name != expected:
-            raise ModelError(
-                f"{self.model.name}: its server answered as {shown_name(name, prompt)}; expected {expected!r} (`pin: NAME` "
-                "says by what name it must answer)"
-            )
+            said = shown_name(name, prompt)
+            raise self.fault(f"answered as {said}; expected {expected!r} (`pin: NAME`: how it must answer)")
         return reply
 
     def _sent(self, ask: Callable[[], Any]) -> Json:
@@ -200,15 +202,15 @@ class Client:
             return _Fault("cannot be reached" if refused else "broke the connection")
 
     def _refused(self, status: int, headers: Mapping[str, str], words: str) -> "_Fault":
-        name, key = self.model.name, self.model.api_key_env
+        key = self.model.api_key_env
         if status in (401, 403):
             sent = f"the key in {key}" if key else "a request without a key"
             mend = f"a valid key in the environment variable {key}" if key else "`api_key_env: NAME`"
-            raise ModelError(f"{name}: its server refused {sent} ({status}); expected {mend}")
+            raise self.fault(f"refused {sent} ({status}); expected {mend}")
         if status in _RETRIED:
             return _Fault(f"answered {status}", status, retry_after(headers))
         if 300 <= status < 400:
-            raise ModelError(f"{name}: its server sends elsewhere ({status}); expected the address itself")
+            raise self.fault(f"sends elsewhere ({status}); expected the address itself")
         raise Refusal(status, bool(_TOO_LONG.search(words)))
 
     def _pause(self, n: int, fault: "_Fault") -> None:

@@ -104,9 +104,7 @@ class Scoring:
             return dict(self._scored(job))
         except Refusal as refusal:
             if not refusal.too_long:
-                raise ModelError(
-                    f"{self._name}: its server refused a prompt ({refusal.status}); in the capability probe it took one"
-                ) from None
+                raise self._fault(f"refused a prompt ({refusal.status}); it took one in the probe") from None
             return {one.key: Unfit(TOO_LONG) for one in job.wanted}
 
     def unfit(self, job: Job) -> dict[Encoded, str]:
@@ -118,18 +116,19 @@ class Scoring:
             if not self.by_tokens and not job.context:
                 faults[one.key] = "has no context, and its server takes text; name the model's `tokenizer`"
             elif self.by_tokens and longest is not None and n >= longest:
-                faults[one.key] = f"has {n} tokens; {self._name} takes {longest - 1} at its server"
+                faults[one.key] = f"has {n} tokens; the server takes {longest - 1}"
         return faults
 
-    @property
-    def _name(self) -> str:
-        return self.questions.client.model.name
+    def _fault(self, what: str) -> ModelError:
+        return self.questions.client.fault(what)
 
     def _scored(self, job: Job) -> Iterator[tuple[Encoded, Logprob | Unfit]]:
         left, seen = list(job.wanted), dict[str, float]()
         if job.letters and self.can.top:
             seen = self._next(job)
-            shown = [one for one in left if one.continuation in seen and self._is_one_token(one)]
+            # A letter that is sent as several tokens is no next token.
+            single = [one for one in left if not self.by_tokens or len(one.key.continuation) == 1]
+            shown = [one for one in single if one.continuation in seen]
             yield from ((one.key, Logprob(seen[one.continuation], 1)) for one in shown)
             left = [one for one in left if one not in shown]
         for one in left:
@@ -139,16 +138,11 @@ class Scoring:
             else:
                 yield one.key, self._whole(job.context, one)
 
-    def _is_one_token(self, one: Wanted) -> bool:
-        return not self.by_tokens or len(one.key.continuation) == 1
-
     def _next(self, job: Job) -> dict[str, float]:
         prompt: Prompt = job.wanted[0].key.context if self.by_tokens else job.context
         seen = self.questions.following(prompt, self.can.top)
         if seen is None:
-            raise ModelError(
-                f"{self._name}: its server sent no `top_logprobs`; expected them, as in the capability probe"
-            )
+            raise self._fault("sent no `top_logprobs`; expected them, as in the capability probe")
         return seen
 
     def _whole(self, context: str, one: Wanted) -> Logprob | Unfit:
@@ -166,30 +160,26 @@ class Scoring:
     def _sum(self, tokens: Sequence[Token]) -> Logprob:
         numbers = [t.logprob for t in tokens if t.logprob is not None]
         if not numbers or len(numbers) < len(tokens):
-            raise ModelError(
-                f"{self._name}: its server sent {len(numbers)} log-probabilities for {len(tokens)} tokens"
-            )
+            raise self._fault(f"sent {len(numbers)} log-probabilities for {len(tokens)} tokens")
         return Logprob(sum(numbers), len(numbers))
 
     def _by_tokens(self, key: Encoded) -> list[Token]:
         row = key.context + key.continuation
         tokens = self._asked(row)
         if len(tokens) != len(row):
-            raise ModelError(
-                f"{self._name}: its server sent {len(tokens)} log-probabilities for {len(row)} tokens; expected one each"
+            raise self._fault(
+                f"sent {len(tokens)} log-probabilities for {len(row)} tokens; expected one each"
             )
         if any(t.id not in (None, i) for t, i in zip(tokens, row, strict=True)):
-            raise ModelError(
-                f"{self._name}: its server sent log-probabilities of other tokens than were sent to it"
-            )
+            raise self._fault("sent log-probabilities of other tokens than were sent to it")
         return tokens
 
     def _by_text(self, text: str) -> list[Token]:
         tokens = self._asked(text)
         if not covers(tokens, text):
-            raise ModelError(
-                f"{self._name}: its server sent log-probabilities of {len(tokens)} tokens that are not those of the "
-                f"prompt ({len(text)} characters); expected all of it: it may have been cut"
+            raise self._fault(
+                f"sent log-probabilities of {len(tokens)} tokens that are not those of the prompt ({len(text)} "
+                "characters); expected all of it: it may have been cut"
             )
         return tokens
 
@@ -197,9 +187,7 @@ class Scoring:
         assert self.can.form is not None
         tokens = self.questions.prompt(prompt, self.can.form)
         if tokens is None:
-            raise ModelError(
-                f"{self._name}: its server sent no log-probabilities; expected them, as in the capability probe"
-            )
+            raise self._fault("sent no log-probabilities; expected them, as in the capability probe")
         return tokens
 
     def _beyond(self, context: str, tokens: Sequence[Token]) -> int | None:

@@ -98,9 +98,7 @@ class OpenAIServer(Closing):
         planned = jobs_of(requests, keys, letter_of if can.chat else one_letter)
         jobs = [job for job in planned if any(one.key not in known for one in job.wanted)]
         if can.form is None and (not (can.top or can.chat) or not all(job.letters for job in jobs)):
-            raise ModelError(
-                f"{self.name}: its server shows no log-probabilities of a prompt; expected letters alone"
-            )
+            raise self._client.fault("shows no log-probabilities of a prompt; expected letters alone")
         by_prompt = Scoring(self._questions, can, by_tokens is not None)
         _refuse({key: why for job in jobs for key, why in by_prompt.unfit(job).items()}, keys)
         samples = self._model.samples or DEFAULT_SAMPLES
@@ -132,7 +130,7 @@ class OpenAIServer(Closing):
                 return place, self._reply(prompts[place], max_tokens, *writing)
             except Refusal as refusal:
                 if not refusal.too_long:
-                    raise ModelError(f"{self.name}: its server refused a prompt ({refusal.status})") from None
+                    raise self._client.fault(f"refused a prompt ({refusal.status})") from None
                 return place, None
 
         places = range(len(prompts))
@@ -152,9 +150,8 @@ class OpenAIServer(Closing):
             except Refusal:
                 continue
             return path, length
-        raise ModelError(
-            f"{self.name}: its server neither chats nor completes; expected an OpenAI-compatible server and a "
-            "model that it knows"
+        raise self._client.fault(
+            "neither chats nor completes; expected an OpenAI-compatible server of this model"
         )
 
     def _reply(self, prompt: str, max_tokens: int, path: str, length: str) -> Reply:
@@ -192,7 +189,7 @@ class OpenAIServer(Closing):
                 place.path = before = " ".join(f"{number:.4f}" for number in can.probe) or "none"
             if is_same_probe(before, can.probe):
                 return {**recipe, "variant": str(n), "probe": before}
-        raise ModelError(f"{self.name}: its server serves another model every time; expected one")
+        raise self._client.fault("serves another model every time; expected one")
 
 
 def check_server(model: OpenAIModel, cache: Path, templates: Sequence[Template]) -> dict[str, str]:

@@ -66,7 +66,9 @@ def named_items(text: str) -> Iterator[Shaped]:
     low = text.lower()
     if len(low) != len(text):  # a capital whose small form has two characters: places would shift
         low = text.translate(_LOWER)
-    if not any(word in low for word in (*_STEM_WORDS, *_WEAK_WORDS)) or not _offers_any(low):
+    if not any(word in low for word in (*_STEM_WORDS, *_WEAK_WORDS)):
+        return
+    if not any(mark in low for mark in (*_CHOICE_WORDS, *_PLAIN_MARKS)):
         return
     stems = _stems(text, low)
     lines = Lines(text)
@@ -89,10 +91,6 @@ def named_items(text: str) -> Iterator[Shaped]:
             if has_choices(window):
                 yield Shaped(lines.of(at), _KEY.search(window) is not None)
                 break
-
-
-def _offers_any(low: str) -> bool:
-    return any(mark in low for mark in (*_CHOICE_WORDS, *_PLAIN_MARKS))
 
 
 def _stems(text: str, low: str) -> list[tuple[int, int]]:

@@ -75,9 +75,7 @@ class Decoder:
     def read(self, data: bytes) -> Iterator[Decoded]:
         """All readings of a file, and what of it could not be read."""
         if len(data) > MOST_BYTES:
-            yield Undecoded(
-                "RBG503", 1, f"{len(data):,} bytes; the gate reads at most {MOST_BYTES >> 20} MiB of a file"
-            )
+            yield Undecoded("RBG503", 1, f"{len(data):,} bytes; at most {MOST_BYTES >> 20} MiB are read")
             return
         yield from self._content(data, 1, 0)
 

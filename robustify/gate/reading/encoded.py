@@ -75,7 +75,7 @@ def _wide(data: bytes) -> str | None:
         (2, (1,), "utf-16-le"),
         (2, (0,), "utf-16-be"),
     ):
-        if len(data) % width == 0 and all(_mostly_zero(data[place::width]) for place in places):
+        if len(data) % width == 0 and all(map(_mostly_zero, (data[place::width] for place in places))):
             text = _as_text(data, name)
             if text is not None and "\0" not in text:
                 return text
@@ -189,7 +189,7 @@ def unescaped(text: str) -> str:
         if text == before:
             break
     if _CUT.search(text):
-        text = _HYPHEN.sub(_from_hyphen, text)
+        text = _HYPHEN.sub(lambda match: match[1] + ("\n" * match[0].count("\n") or BREAK), text)
     return text
 
 
@@ -212,10 +212,6 @@ def _from_tag(match: re.Match[str]) -> str:
 
 def _unbroken(text: str) -> str:
     return text.replace("\n", BREAK)
-
-
-def _from_hyphen(match: re.Match[str]) -> str:
-    return match[1] + ("\n" * match[0].count("\n") or BREAK)
 
 
 def _from_hex(match: re.Match[str]) -> str:

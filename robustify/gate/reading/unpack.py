@@ -113,9 +113,7 @@ class Budget:
         self.left -= len(data)
         self.members -= 1
         if self.left < 0 or self.members < 0:
-            raise Obstacle(
-                "RBG503", f"unpacks to more than {MOST_UNPACKED >> 20} MiB or {MOST_MEMBERS:,} members"
-            )
+            raise Obstacle("RBG503", f"unpacks to over {MOST_UNPACKED >> 20} MiB or {MOST_MEMBERS:,} members")
         if len(data) > max(_FREE, _RATIO * packed):
             raise Obstacle("RBG503", f"unpacks to more than {_RATIO} times its size")
         return data
@@ -201,9 +199,7 @@ def _parquet(data: bytes, budget: Budget) -> Iterator[bytes | ColumnNames]:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError:
-        raise Obstacle(
-            "RBG501", "a Parquet file, which the gate reads only with pyarrow: pip install pyarrow"
-        ) from None
+        raise Obstacle("RBG501", "a Parquet file, read only with pyarrow: pip install pyarrow") from None
     try:
         file = pq.ParquetFile(pa.BufferReader(data))
         leaves = [file.schema.column(i) for i in range(len(file.schema))]
@@ -221,7 +217,7 @@ def _parquet(data: bytes, budget: Budget) -> Iterator[bytes | ColumnNames]:
             rows = max(group.num_rows, *(column.num_values for column in columns))
             if size > budget.left or rows > _MOST_ROWS:
                 raise Obstacle(
-                    "RBG503", f"a row group of more than {budget.left >> 20} MiB or {_MOST_ROWS:,} values"
+                    "RBG503", f"row groups of over {budget.left >> 20} MiB or {_MOST_ROWS:,} values"
                 )
             wanted = list(texts.values())
             try:
