@@ -75,8 +75,7 @@ class Cache(Closing):
         return {key: _read(value) for key, value in self._done(looked_up("score", keys)).items()}
 
     def put(self, rows: Mapping[bytes, Logprob], model: str, near: float) -> dict[bytes, Logprob]:
-        """Keep these values, all in one transaction, and return what is there now: of a key that was there
-        already, its value stays.
+        """Keep these values in one transaction and return what is there now; a value that was there stays.
 
         `near`: how far the new value of such a key may be from it, in nats. The last bits of a value depend on
         the batch that it was computed in; the first one that is kept is the one that all runs use.
@@ -148,8 +147,7 @@ class Cache(Closing):
         return Info(str(self.file), rows, self.file.stat().st_size, damaged)
 
     def clear(self) -> int:
-        """Forget everything, also damaged files that were set aside; the number of rows that were there, 0 where the
-        file cannot be read any more."""
+        """Forget everything, also damaged files that were set aside; the number of rows there were, 0 of a damaged file."""
         try:
             n, _ = row_counts(self._db, verify=False)
             with self._db:
@@ -191,8 +189,7 @@ class Cache(Closing):
 
 @contextmanager
 def every(folder: Path) -> Iterator[list[Cache]]:
-    """The caches of a folder: the public one and, where there is one, the restricted one. To count and to clear them
-    no key is needed.
+    """The caches of a folder: the public one and any restricted one. Counting and clearing need no key.
     """
     with Cache(folder) as scores:
         if not (folder / SEALED_FILE).is_file():

@@ -101,8 +101,7 @@ class _Trie:
 def plan_batches(requests: Sequence[Encoded], budget: int = 512, section: int = SECTION) -> Plan:
     """Batches of at most `budget` nodes that hold every request, in the order of a depth-first walk.
 
-    The plan depends on the set of requests alone, so that a run that is resumed computes exactly what it would
-    have computed.
+    The plan depends on the set of requests alone, so that a resumed run computes exactly the same.
     """
     trie = _trie(requests)
     cuts = _cuts(trie, budget, section)

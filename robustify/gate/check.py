@@ -52,8 +52,7 @@ def scan(
     """Everything that the layers find in one file's content, without a path, one line a rule, the strongest.
 
     `keys`: this user's own, whose secrets are known even where they stand alone. A file that takes more than so many
-    seconds of the processor is refused with what was found until then. `reviewed`: shapes are not looked for, because
-    a person looked at them.
+    seconds of the processor is refused with what was found until then. `reviewed`: a person looked at its shapes.
     """
     shapes = Shapes()
     matches: dict[str, Match] = {}

@@ -231,8 +231,7 @@ class Fingerprints:
             yield Match(name, stream.line_of(places[place]), cover, whole)
 
     def _hits(self, stream: Stream, words: list[bytes]) -> list[Hit]:
-        """The registered shingles of a text: only runs of words of the vocabulary are tagged at all. A new word is
-        looked up once."""
+        """The registered shingles of a text: only runs of its words are tagged; a new word is looked up once."""
         if len(self._known_words) > _MOST_WORDS:
             self._known_words.clear()
         for word in stream.distinct.difference(self._known_words):

@@ -1,7 +1,6 @@
 """What a model may be called: the embedded models and their licences, and the four forms of a reference.
 
-It reads names only. It refuses what is none of the forms, and a hub name without a revision, because what such a name
-means can change.
+It reads names only. It refuses what is none of the forms, and a hub name without a revision, which can change.
 """
 
 import difflib

@@ -105,8 +105,7 @@ class Access:
 def authorised(config: Labelled, folder: Path | None) -> Access | None:
     """Leave to read the set of this config and to write into this folder; None for a public set.
 
-    `folder` None: nothing will be written. The manifest is read anew: what it says now counts, and no label is
-    lowered by a config.
+    `folder` None: nothing will be written. The manifest is read anew: it counts as it is now, and no config lowers a label.
 
     Raises:
         AuthorisationError: a restricted set without an adapter, or one of the four facts is missing.

@@ -2,8 +2,7 @@
 
 Terms: who accepted which text of which set, and when. A changed text voids it, and so does a changed manifest, for it
 names the hosts that may receive the items and the cells that are shown. It is attestation, not authentication: the real
-access control is the file system. Nothing is accepted in passing: without a terminal the digest of the text must be
-typed too.
+access control is the file system. Nothing is accepted in passing: without a terminal the digest is typed too.
 
 Records: every record that was once read through an authorised adapter. A copy of a restricted file under another name,
 or a part of it, is then recognised whatever its config says. Only keyed digests are kept, under a secret of this file's

@@ -133,8 +133,7 @@ def _alive(process: str) -> bool:
 
 
 def _dumpable(value: int) -> int:
-    """A limit of 0 does not stop a dump that is piped to a program (systemd, apport); this does, on Linux. What was set
-    before."""
+    """A limit of 0 does not stop a dump that is piped to a program (systemd, apport); this does, on Linux."""
     try:
         call = ctypes.CDLL(None).prctl
     except (OSError, AttributeError):

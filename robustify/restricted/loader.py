@@ -115,8 +115,7 @@ WRITES = ("--log_samples", "--predict_only", "--write_out", "--use_cache", "--ca
           "--hf_hub_log_args")  # fmt: skip
 """Options with which lm-eval writes text, or digests of it, to disk or sends it elsewhere."""
 SHORT = "sxwc"
-"""Their letters. lm-eval takes several at once and a value right behind one (`-ws`, `-c/tmp/x`), so a letter in a value
-is refused too: better apart."""
+"""Their letters. lm-eval takes several at once, and a value behind one (`-ws`): a letter in a value is refused too."""
 
 
 def local_items(splits: Sequence[str], cloze: str | None = None, **_given: object) -> Mapping[str, Any]:

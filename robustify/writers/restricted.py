@@ -168,8 +168,7 @@ def private(folder: Path) -> Iterator[None]:
 
 
 def _unpublished(summary: Summary) -> Summary:
-    """A part of the set (`limit`) is not for publication: beside the whole, or a part of another size, it describes
-    the few items between them."""
+    """A part of the set (`limit`) is not for publication: it would describe the few items beside it."""
     assert summary.release is not None
     return summary.model_copy(update={"release": summary.release.model_copy(update={"published": False})})
 

@@ -1,7 +1,6 @@
 """Everything a leak could start from: a restricted set, a public one, their defective copies, logs, a tiny model.
 
-All texts are nonsense. Every stem and choice holds a canary of its own, and one in another script; the ids of the
-restricted set hold one too.
+All texts are nonsense. Every stem and choice holds a canary of its own, and one in another script; restricted ids too.
 """
 
 import json

@@ -136,8 +136,7 @@ def can_pack() -> bool:
 class Packed:
     """The linear layers of a decoder, their weights laid out once for batches of `rows` rows; others run as before.
 
-    MKL keeps a weight in the layout that its kernels read. At 256 rows that is a quarter faster; the result is the plain
-    layer's within rounding.
+    MKL keeps a weight in the layout that its kernels read. At 256 rows that is a quarter faster; rounding differs.
     """
 
     def __init__(self, decoder: Any, rows: int) -> None:

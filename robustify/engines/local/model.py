@@ -201,8 +201,7 @@ def device_of(name: str) -> torch.device:
 def _keep_memory() -> None:
     """Let the C library keep the buffers that every layer frees, for the next layer to use.
 
-    glibc gives them back to the system, which then clears them page by page again and again. Where there is no
-    glibc nothing happens.
+    glibc gives them back to the system, which then clears them page by page again and again; without glibc nothing happens.
     """
     try:
         tune = ctypes.CDLL(None).mallopt

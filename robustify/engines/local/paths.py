@@ -1,8 +1,7 @@
 """The paths by which a model can be scored: trees, shared prefixes, plain rows; the fastest that is exact is used.
 
 What is exact is found by trial: the first results of a model are compared with scoring one by one, and again the first
-ones of rows longer than a sliding window. Where the computing is done, here or on other machines, is not known here.
-Pure: no torch.
+ones of rows longer than a sliding window. Where the computing is done is not known here. Pure: no torch.
 """
 
 import logging
@@ -227,8 +226,7 @@ def context_batches(
 def row_batches(
     requests: Sequence[Encoded], known: frozenset[Encoded], most_tokens: int
 ) -> Iterator[Together]:
-    """Distinct requests by row, longest rows first, about `most_tokens` tokens a batch; a batch whose requests
-    are all `known` is left out."""
+    """Distinct requests by row, longest rows first, about `most_tokens` tokens a batch; one of `known` ones is left out."""
     distinct = sorted(set(requests), key=lambda r: (-len(r.row), r.row, r.continuation))
     rows = [(row, tuple(same)) for row, same in groupby(distinct, key=lambda r: r.row)]
     while rows:

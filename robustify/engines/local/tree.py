@@ -70,8 +70,7 @@ def tree_attention(
 
 @contextmanager
 def attending(model: Any, *, plainly: bool = False) -> Iterator[None]:
-    """The model with tree attention in place of its own; put back on leaving. `plainly`: a stretch inside with
-    torch's attention again."""
+    """The model with tree attention in place of its own; put back on leaving. `plainly`: torch's again, inside."""
     ALL_ATTENTION_FUNCTIONS.register(NAME, tree_attention)
     before = model.config._attn_implementation
     if plainly and before != NAME:

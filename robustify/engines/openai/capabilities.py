@@ -1,5 +1,4 @@
-"""The capability probe: what a server can be asked, found with a harmless text before any item is sent; and whether its
-numbers can be used.
+"""The capability probe: what a server can be asked, by a harmless text before any item; and whether its numbers hold.
 
 Echoes are known that are shifted by one token, that are left out or ignored, and prompts that are cut in silence. So the
 server's own next-token log-probabilities are compared with those that it gives for the same token in a prompt. A server

@@ -260,8 +260,7 @@ class Sampling:
     An asking is sent several times, and each letter's share of the replies that can be read stands for its probability,
     with half a reply added to each count (Krichevsky and Trofimov 1981): none in five is not never. A share of few
     replies is noisy: how many were read goes into the answer table, and the judge says how many picks another drawing
-    would change. A reply that names no letter is no wrong answer; where half of an asking's replies or more name none,
-    it is unanswered.
+    would change. A reply that names no letter is no wrong answer; where half or more name none, the asking is unanswered.
     """
 
     client: Client

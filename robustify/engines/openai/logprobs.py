@@ -186,8 +186,7 @@ def covers(tokens: Sequence[Token], text: str) -> bool:
 
 
 def _spells(joined: str, text: str) -> bool:
-    """Whether a text is this one, in which every mark stands for at most one letter and every run of them for one or
-    more."""
+    """Whether a text is this one, in which a mark stands for at most one letter, a run for one or more."""
     if PART not in joined:
         return joined == text
     reached = {0}

@@ -2,8 +2,7 @@
 
 The paths are chosen and the totals summed here, as for a model in memory; workers compute units, which come back in
 any order and are put in theirs. Only this process writes the score cache, so that a run is resumed as any other. The
-cluster runs already, or is started on this machine and ended with us; usage statistics, the dashboard and the
-forwarding of logs are off.
+cluster runs already, or is started on this machine and ended with us; statistics, dashboard and forwarded logs are off.
 """
 
 import logging

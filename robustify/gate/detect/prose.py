@@ -1,7 +1,6 @@
 """Items in running text: a stem, then lettered, numbered or bare options, perhaps with the answer.
 
-Clauses of licences and numbered steps have letters too; what tells them apart is a question, an answer, and short
-options.
+Clauses of licences and numbered steps have letters too; a question, an answer and short options differ.
 """
 
 import re

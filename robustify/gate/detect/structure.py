@@ -2,8 +2,7 @@
 
 One shape that says which choice is right refuses, or three of any kind; fewer are a warning, which the lexicon raises
 to a refusal. A shape is counted once, in whichever form of a text it shows. The lexicon alone refuses nothing: a
-policy brief says its words too. It is a reviewed data file with names of regimes and categories, never an entry of a
-controlled list.
+policy brief says its words too. It is a reviewed file of regimes and categories, never of a controlled list.
 
 Also here: what of robustify's own must not be committed, and the canary lines of benchmarks. Keys, the caches and
 records of a user's machine, and the record of a restricted run are refused; a hashed split may be committed, and then

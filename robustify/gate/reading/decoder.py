@@ -33,8 +33,7 @@ _ESCAPED = 16
 class DecodedText:
     """One text. `line`: where it begins in the file; `exact`: its own newlines are the file's; `source`: number of the
     content it was decoded from, the same for its raw and its unescaped form; `raw`: not unescaped; `words`: only fit
-    for the search of words (what reads as text within binary content); `joined`: put together from tokens, so that it has
-    no rows and no names."""
+    for the search of words (what reads as text within binary content); `joined`: of tokens, without rows and names."""
 
     text: str
     line: int

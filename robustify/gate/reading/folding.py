@@ -69,8 +69,7 @@ _PARTED = _Folds(" ")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Stream:
-    """A text as folded words: `folded` keeps its newlines, `parts` are its words, `lengths` theirs (at most 255),
-    `distinct` each word once."""
+    """A text as folded words: `folded` keeps newlines, `parts` are words, `lengths` theirs (to 255), `distinct` each."""
 
     folded: bytes
     parts: list[bytes]
