@@ -189,8 +189,7 @@ class Cache(Closing):
 
 @contextmanager
 def every(folder: Path) -> Iterator[list[Cache]]:
-    """The caches of a folder: the public one and any restricted one. Counting and clearing need no key.
-    """
+    """The caches of a folder: the public one and any restricted one. Counting and clearing need no key."""
     with Cache(folder) as scores:
         if not (folder / SEALED_FILE).is_file():
             yield [scores]

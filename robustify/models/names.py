@@ -119,7 +119,7 @@ def parse_reference(reference: str) -> Reference:
     if reference.startswith("hf:"):
         match = _HUB.fullmatch(reference.removeprefix("hf:"))
         if match is None:
-            raise UsageError(f"model {reference!r}: expected hf:owner/name@revision; a commit or a tag")
+            raise UsageError(f"model {reference!r}: expected hf:owner/name@revision; name the revision")
         return Hub(match["repo"], match["revision"])
     path = Path(reference).expanduser()
     if path.suffix.lower() == ".gguf" and path.is_file():
