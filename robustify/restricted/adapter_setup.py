@@ -7,6 +7,7 @@ digest by which a person can vouch for it; never text.
 
 import hashlib
 import os
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -72,7 +73,7 @@ def make_adapter(
             )
             return read_manifest(folder)
         except BaseException:
-            _remove(folder)
+            shutil.rmtree(folder)
             raise
     except FileExistsError:
         raise UsageError(f"{str(folder)!a}: is there already; expected a new folder") from None
@@ -98,17 +99,12 @@ def _file(root: str | None, path: str) -> dict[str, object]:
     }
 
 
-def _remove(folder: Path) -> None:
-    for name in (LICENCE, FILE):
-        (folder / name).unlink(missing_ok=True)
-    folder.rmdir()
-
-
 def checked(name: str, out: Path | None) -> dict[str, Any]:
     """`{adapter, sensitivity, facts: [{fact, holds, says}], content_sha256}`.
     Raises `UsageError`, `AuthorisationError`: there is no such adapter, or its manifest is none."""
     adapter = find_adapter(name)
     manifest = adapter.manifest
+    said = {"adapter": manifest.id, "sensitivity": manifest.sensitivity}
     if manifest.restricted:
         facts = [
             _fact("licence", lambda: f"accepted by {require(adapter).name}"),
@@ -119,12 +115,7 @@ def checked(name: str, out: Path | None) -> dict[str, Any]:
             facts.append(_fact("folder", lambda: _private(out)))
         if all(fact["holds"] for fact in facts[:3]):
             facts.append(_fact("records", lambda: _records(adapter)))
-        return {
-            "adapter": manifest.id,
-            "sensitivity": manifest.sensitivity,
-            "facts": facts,
-            "content_sha256": None,
-        }
+        return {**said, "facts": facts, "content_sha256": None}
     bench = load_many(unplaced(adapter))
     found = not_attested(recognised(bench, unplaced(adapter), [manifest.id, *manifest.names]), bench, name)
     signs = [sign for sign in found if sign.refuses]
@@ -133,12 +124,7 @@ def checked(name: str, out: Path | None) -> dict[str, Any]:
     facts += (
         [] if signs else [_row("content", True, f"{len(bench.items):,} items without a sign, or vouched for")]
     )
-    return {
-        "adapter": manifest.id,
-        "sensitivity": manifest.sensitivity,
-        "facts": facts,
-        "content_sha256": bench.sha256,
-    }
+    return {**said, "facts": facts, "content_sha256": bench.sha256}
 
 
 def _fact(name: str, ask: Callable[[], str]) -> dict[str, Any]:

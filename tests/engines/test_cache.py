@@ -245,47 +245,6 @@ def test_two_runs_share_a_cache(tmp_path: Path) -> None:
         assert (cache.info().rows, cache.info(verify=True).damaged) == (60, 0)
 
 
-class Killed(BaseException):
-    """As a signal would end it."""
-
-
-@pytest.mark.slow
-def test_a_killed_run_goes_on_and_ends_with_the_same_bits(tmp_path: Path) -> None:
-    pytest.importorskip("torch", reason="the engine needs torch: the hf extra is not installed")
-    from robustify.engines.local.engine import HF
-
-    folder = tiny_llama(tmp_path / "model")
-    requests = [
-        Request(f"Question: the cat sat {n % 7} on {n}\nAnswer:", f" {w}")
-        for n in range(40)
-        for w in ("red", "blue mat", "A")
-    ]
-
-    def whole(home: Path) -> list[Logprob]:
-        with Cache(home) as cache, HF("tiny", folder, max_batch_tokens=96, cache=cache) as engine:
-            return engine.loglikelihoods(requests)
-
-    def killed(home: Path, after: int) -> None:
-        seen = 0
-
-        def progress(n: int) -> None:
-            nonlocal seen
-            seen += n
-            if seen >= after:
-                raise Killed
-
-        with Cache(home) as cache, HF("tiny", folder, max_batch_tokens=96, cache=cache) as engine:
-            engine.loglikelihoods(requests, progress)
-
-    reference = whole(tmp_path / "reference")
-    for after in (1, 30, 77, 119):
-        home = tmp_path / f"killed-{after}"
-        with pytest.raises(Killed):
-            killed(home, after)
-        assert whole(home) == reference
-        assert (home / FILE).is_file()
-
-
 def test_a_warm_repeat_computes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch", reason="the engine needs torch: the hf extra is not installed")
     from robustify.engines.local import engine as local_engine

