@@ -22,11 +22,11 @@ from typing import Any
 
 from robustify.disclosure.differencing import Release, VerdictCell, revealed
 from robustify.errors import AuthorisationError, ResourceError, UsageError
-from robustify.files import locked, open_regular, read_expected, write_atomic
+from robustify.files import locked, open_regular, write_atomic
 from robustify.gate.git import work_tree
 from robustify.gate.key_file import Key
 from robustify.item import Item
-from robustify.restricted.account import settings_folder, write_private
+from robustify.restricted.account import read_private, settings_folder, write_private
 from robustify.restricted.ids import PREFIX, item_id
 from robustify.restricted.secret_key import VARIABLE as KEY_VARIABLE
 from robustify.restricted.secret_key import evaluator_key, key_file_named, keys
@@ -64,8 +64,7 @@ def digest(key: Key, item: Item) -> str:
 
 def content(key: Key, what: str, published: object) -> str:
     """The keyed digest of what is published: the same content is the same release."""
-    text = json.dumps([what, published], sort_keys=True, separators=(",", ":"))
-    return hmac.new(key.derived("ledger-seal"), text.encode(), "sha256").hexdigest()
+    return _mac(key, [what, published])
 
 
 def ledger_file(key_id: str) -> Path:
@@ -274,11 +273,11 @@ def _entry(number: int, row: Any) -> Entry:
     return Entry(number, row["at"], Release(**{**release, "cells": cells}), row["despite"])
 
 
-def _mac(key: Key, row: dict[str, Any]) -> str:
+def _mac(key: Key, row: object) -> str:
     return hmac.new(key.derived("ledger-seal"), _written(row).encode(), "sha256").hexdigest()
 
 
-def _written(row: dict[str, Any]) -> str:
+def _written(row: object) -> str:
     return json.dumps(row, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
@@ -296,19 +295,12 @@ def _anchor_file(key: Key) -> Path:
 
 def _anchor(key: Key) -> tuple[int, str]:
     """How many releases under this key this account has recorded, and the digest of the last line then."""
-    file = _anchor_file(key)
-    if not file.exists() and not file.is_symlink():
-        return 0, ""
-    try:
-        tree = json.loads(read_expected(file, "the length of a ledger", 1 << 16))
-        if tree["format"] != ANCHOR_FORMAT:
-            raise ValueError
-        return int(tree["releases"]), str(tree["sha256"])
-    except (UsageError, ValueError, KeyError, TypeError):
-        raise AuthorisationError(
-            f"{file}: no length of a ledger as robustify writes it; restore it, or remove it once you know that the "
-            "ledger is the newest copy"
-        ) from None
+    mend = "restore it, or remove it once you know that the ledger is the newest copy"
+    made = read_private(
+        _anchor_file(key), ANCHOR_FORMAT, "length of a ledger", mend,
+        lambda tree: (int(tree["releases"]), str(tree["sha256"])),
+    )  # fmt: skip
+    return made or (0, "")
 
 
 def entry_rows(entries: Sequence[Entry]) -> list[dict[str, Any]]:

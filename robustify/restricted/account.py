@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from robustify import __version__
 from robustify.errors import AuthorisationError, ItemError, ResourceError, UsageError
@@ -27,6 +27,7 @@ from robustify.restricted.adapters import Adapter
 from robustify.restricted.ids import PREFIX, item_id
 from robustify.settings_files import MOST_BYTES
 
+T = TypeVar("T")
 LICENCES_FORMAT = "robustify.licences/1"
 
 
@@ -55,19 +56,13 @@ def settings_folder() -> Path:
 
 def accepted() -> list[Acceptance]:
     """What was accepted on this account. Raises `AuthorisationError`: the record is no regular file, or is damaged."""
-    place = record()
-    if not place.exists() and not place.is_symlink():
-        return []
-    try:
-        tree: Any = json.loads(read_expected(place, "the record of accepted terms", MOST_BYTES))
-        if tree["format"] != LICENCES_FORMAT:
-            raise ValueError
-        return [Acceptance(**row) for row in tree["accepted"]]
-    except (UsageError, ValueError, KeyError, TypeError):
-        raise AuthorisationError(
-            f"{place}: no record of accepted terms as robustify writes it; move it away and accept again: "
-            "robustify licence accept ID"
-        ) from None
+    what, mend = "record of accepted terms", "move it away and accept again: robustify licence accept ID"
+    made = read_private(record(), LICENCES_FORMAT, what, mend, _acceptances)
+    return made if made is not None else []
+
+
+def _acceptances(tree: Any) -> list[Acceptance]:
+    return [Acceptance(**row) for row in tree["accepted"]]
 
 
 def require(adapter: Adapter) -> Acceptance:
@@ -104,6 +99,22 @@ def accept(adapter: Adapter, name: str) -> Acceptance:
     return new
 
 
+def read_private(
+    place: Path, kind: str, what: str, mend: str, made: Callable[[Any], T], most: int = MOST_BYTES
+) -> T | None:
+    """What `made` makes of a record of this format; None where there is none.
+    Raises `AuthorisationError`: no regular file, another format, or not as it was written."""
+    if not place.exists() and not place.is_symlink():
+        return None
+    try:
+        tree = json.loads(read_expected(place, f"the {what}", most))
+        if tree["format"] != kind:
+            raise ValueError
+        return made(tree)
+    except (UsageError, ValueError, KeyError, TypeError):
+        raise AuthorisationError(f"{place}: no {what} as robustify writes it; {mend}") from None
+
+
 def write_private(place: Path, tree: Mapping[str, object]) -> None:
     """JSON in a file of mode 0600 in a folder of mode 0700, whole or not at all.
     Raises `ResourceError`: it cannot be written."""
@@ -136,11 +147,8 @@ def register_items(name: str, items: Sequence[Item]) -> None:
     try:
         place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with locked(place.with_name(f"{place.name}.lock"), wait=True):
-            record = _registered() or {
-                "format": REGISTERED_FORMAT,
-                "secret": secrets.token_hex(32),
-                "sets": {},
-            }
+            fresh = {"format": REGISTERED_FORMAT, "secret": secrets.token_hex(32), "sets": {}}
+            record = _registered() or fresh
             known = set(record["sets"].get(name, ()))
             now = known | _digests(bytes.fromhex(record["secret"]), items)
             if now != known:
@@ -175,16 +183,10 @@ def _digest(secret: bytes, item: Item) -> str | None:
 
 
 def _registered() -> dict[str, Any] | None:
-    path = registered()
-    if not path.exists() and not path.is_symlink():
-        return None
-    try:
-        tree: Any = json.loads(read_expected(path, "the record of restricted sets", _MOST))
-        if tree["format"] != REGISTERED_FORMAT or len(bytes.fromhex(tree["secret"])) != 32:
+    def made(tree: Any) -> dict[str, Any]:
+        if len(bytes.fromhex(tree["secret"])) != 32:
             raise ValueError
         return {"format": REGISTERED_FORMAT, "secret": tree["secret"], "sets": dict(tree["sets"])}
-    except (UsageError, ValueError, KeyError, TypeError):
-        raise AuthorisationError(
-            f"{path}: no record of restricted sets as robustify writes it; restore it, or move it away and run "
-            "robustify adapter check on each restricted set"
-        ) from None
+
+    mend = "restore it, or move it away and run robustify adapter check on each restricted set"
+    return read_private(registered(), REGISTERED_FORMAT, "record of restricted sets", mend, made, _MOST)

@@ -151,7 +151,10 @@ def _asked(config: Config, logs: Sequence[Log], gathered: Gathered, bench: Loade
             "overlap": None,
         },
         answers=Answers.concat(tables),
-        fingerprints=_fingerprints(logs),
+        fingerprints={
+            name: fingerprint([log for log in logs if name in _models(log)], name)
+            for name in dict.fromkeys(model for log in logs for model in _models(log))
+        },
         templates={name: digest for log in logs for name, digest in log.templates.items()},
         origin={
             "formats": "+".join(sorted({log.kind for log in logs})),
@@ -163,11 +166,6 @@ def _asked(config: Config, logs: Sequence[Log], gathered: Gathered, bench: Loade
             "logs": [_origin(log, gathered) for log in logs],
         },
     )
-
-
-def _fingerprints(logs: Sequence[Log]) -> dict[str, dict[str, str]]:
-    names = dict.fromkeys(reply.model for log in logs for reply in log.replies)
-    return {name: fingerprint([log for log in logs if name in _models(log)], name) for name in names}
 
 
 def _models(log: Log) -> list[str]:

@@ -342,15 +342,8 @@ def test_groups_are_let_out_in_order_coarser_or_not_at_all() -> None:
 
 def test_what_the_flags_touch_is_in_a_group(exact: dict[str, Any]) -> None:
     words = {
-        "robust",
-        "shortcut",
-        "in_robust",
-        "in_shortcut",
-        "excess_over_chance",
-        "excess",
-        "jaccard",
-        "probe",
-    }
+        "robust", "shortcut", "in_robust", "in_shortcut", "excess_over_chance", "excess", "jaccard", "probe",
+    }  # fmt: skip
     for entry in PLACES:
         if words & set(entry.path.split(".")) and entry.kind in (
             "rate",

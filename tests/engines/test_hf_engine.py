@@ -425,14 +425,8 @@ def test_a_saved_real_tokenizer_spells_as_transformers_does(name: str, tmp_path:
     tokenizer = AutoTokenizer.from_pretrained(model_folder(name))
     save(tokenizer, 2048, tmp_path / "saved.json")
     texts = (
-        "",
-        " ",
-        "\n\n",
-        "Answer: ünï ☃ 漢 \u2028x",
-        "<bos><eos>",
-        "<|im_end|> <start_of_turn>",
-        "a  b\t c",
-    )
+        "", " ", "\n\n", "Answer: ünï ☃ 漢 \u2028x", "<bos><eos>", "<|im_end|> <start_of_turn>", "a  b\t c",
+    )  # fmt: skip
     requests = [Request(a, b) for a in texts for b in (" 12,5 %", " <end_of_turn>x", "漢")]
     assert encode(Saved(tmp_path / "saved.json"), requests) == encode(Transformers(tokenizer), requests)
 

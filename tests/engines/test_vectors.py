@@ -71,13 +71,10 @@ def one_by_one(folder: Path, items: list[Item], seed: int | None = None) -> Floa
 @pytest.mark.parametrize(
     ("make", "budget"),
     [
-        (tiny_llama, 64),
-        (tiny_llama, 4096),
-        (lambda f: tiny_gemma(f, window=8), 100),
-        (tiny_bloom, 100),
+        (tiny_llama, 64), (tiny_llama, 4096), (lambda f: tiny_gemma(f, window=8), 100), (tiny_bloom, 100),
         (tiny_mamba, 100),
     ],
-)
+)  # fmt: skip
 def test_a_vector_is_the_mean_of_the_option_s_own_last_hidden_layer(
     make: Callable[[Path], Path], budget: int, tmp_path: Path
 ) -> None:

@@ -66,12 +66,8 @@ def test_a_printed_table_of_anything_else_is_left_alone() -> None:
         {"model": ["a b c d", "e f g h"] * 5, "question": [3, 4] * 5, "accuracy": [0.5, 0.25] * 5}
     )
     for text in (
-        plain.to_string(),
-        plain.to_html(),
-        plain.to_latex(),
-        plain.to_json(orient="split"),
-        plain.T.to_html(),
-    ):
+        plain.to_string(), plain.to_html(), plain.to_latex(), plain.to_json(orient="split"), plain.T.to_html(),
+    ):  # fmt: skip
         assert rules_of(text) == set()
 
 
@@ -94,11 +90,8 @@ def test_a_long_array_of_token_ids_is_refused_whatever_its_name() -> None:
     for seed in range(20):
         ids = [number for item in made(4, seed) for number in ids_of(item)]
         for text in (
-            json.dumps([ids]),
-            str(np.array(ids)),
-            ",".join(map(str, ids)),
-            json.dumps({"x": ids}, indent=1),
-        ):
+            json.dumps([ids]), str(np.array(ids)), ",".join(map(str, ids)), json.dumps({"x": ids}, indent=1),
+        ):  # fmt: skip
             assert "RBG506" in rules_of(text), seed
 
 

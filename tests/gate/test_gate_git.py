@@ -234,14 +234,8 @@ def test_odd_names_are_escaped_and_told_in_one_line(
     repo: Scanned, capsys: pytest.CaptureFixture[str]
 ) -> None:
     names = [
-        "two\nlines.md",
-        "tab\there",
-        "\x1b[31mred",
-        "-rf",
-        "spac e",
-        "‮reversed",
-        os.fsdecode(b"latin-\xe9"),
-    ]
+        "two\nlines.md", "tab\there", "\x1b[31mred", "-rf", "spac e", "‮reversed", os.fsdecode(b"latin-\xe9"),
+    ]  # fmt: skip
     for name in names:
         repo.stage(name, LEAK + name.encode("utf-8", "surrogateescape").hex())
     assert main(["--staged"]) == 4

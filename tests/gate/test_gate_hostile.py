@@ -65,14 +65,8 @@ def test_a_replaced_object_does_not_hide_a_leak(repo: Scanned) -> None:
 
 def test_git_gets_no_variable_that_names_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (
-        "EXTERNAL_DIFF",
-        "CONFIG_PARAMETERS",
-        "CONFIG_COUNT",
-        "SSH_COMMAND",
-        "PAGER",
-        "EXEC_PATH",
-        "TRACE",
-    ):
+        "EXTERNAL_DIFF", "CONFIG_PARAMETERS", "CONFIG_COUNT", "SSH_COMMAND", "PAGER", "EXEC_PATH", "TRACE",
+    ):  # fmt: skip
         monkeypatch.setenv(f"GIT_{name}", "evil")
     monkeypatch.setenv("GIT_INDEX_FILE", "kept")
     kept = {name: value for name, value in environment().items() if name.startswith("GIT_")}
@@ -114,13 +108,10 @@ def test_a_missing_object_of_a_hostile_partial_clone_runs_no_transport(
     name = repo.git("rev-parse", "HEAD:notes")
     (repo.place / ".git" / "objects" / name[:2] / name[2:]).unlink()
     for setting, value in (
-        ("core.repositoryformatversion", "1"),
-        ("extensions.partialClone", "evil"),
-        ("remote.evil.promisor", "true"),
-        ("remote.evil.url", f"ext::{script}"),
-        ("protocol.ext.allow", "always"),
-        ("protocol.allow", "always"),
-    ):
+        ("core.repositoryformatversion", "1"), ("extensions.partialClone", "evil"),
+        ("remote.evil.promisor", "true"), ("remote.evil.url", f"ext::{script}"),
+        ("protocol.ext.allow", "always"), ("protocol.allow", "always"),
+    ):  # fmt: skip
         repo.git("config", setting, value)
     assert main(["--range", f"{start}..HEAD"]) == 6
     out, err = capsys.readouterr()

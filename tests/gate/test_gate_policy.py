@@ -63,12 +63,8 @@ def test_no_entry_lifts_a_fingerprint(repo: Scanned, capsys: pytest.CaptureFixtu
 
 def test_there_is_no_pragma_that_lifts_a_finding(repo: Scanned) -> None:
     for pragma in (
-        "pragma: allowlist secret",
-        "gitleaks:allow",
-        "robustify: allow",
-        "noqa",
-        "robustify-gate: off",
-    ):
+        "pragma: allowlist secret", "gitleaks:allow", "robustify: allow", "noqa", "robustify-gate: off",
+    ):  # fmt: skip
         repo.write("a.md", f"# {pragma}\n{LEAK}  # {pragma}\n")
         assert main(["a.md"]) == 4
 

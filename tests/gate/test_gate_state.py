@@ -48,11 +48,8 @@ def test_a_key_is_refused_without_its_prefix_and_broken_over_lines(tmp_path: Pat
              f"{line[:30]}\n{line[30:]}", wrapped, f"rbk1 : {name} : {secret}"]  # fmt: skip
     assert [form for form in whole if rules_of(form) != {"RBG402"}] == []
     alone = [
-        secret,
-        base64.b64encode(key.secret).decode(),
-        key.secret.hex(),
-        f"{secret[:20]}\n  {secret[20:]}",
-    ]
+        secret, base64.b64encode(key.secret).decode(), key.secret.hex(), f"{secret[:20]}\n  {secret[20:]}",
+    ]  # fmt: skip
     for form in alone:
         assert rules_of(form) == set()  # nothing tells it from another digest
         assert {finding.rule.id for finding in scan(form.encode(), keys=[key])} == {"RBG402"}, form

@@ -269,21 +269,12 @@ def test_long_values_of_a_config_are_kept_out_of_messages(monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     "arguments",
     [
-        [SECRET],
-        ["validate", SECRET],
-        ["run", SECRET + ".yaml"],
-        ["check", SECRET],
-        ["--nope", SECRET],
-        ["run", "x.yaml", "--limit", SECRET],
-        ["run", "x.yaml", f"--limit={SECRET}"],
-        ["run", "x.yaml", "--mode", SECRET],
-        ["run", "x.yaml", f"--{SECRET}"],
-        ["models", "pull", SECRET],
-        ["models", SECRET],
-        ["validate", "x" * 5000],
-        ["validate", "\x1b[31m" + SECRET],
+        [SECRET], ["validate", SECRET], ["run", SECRET + ".yaml"], ["check", SECRET], ["--nope", SECRET],
+        ["run", "x.yaml", "--limit", SECRET], ["run", "x.yaml", f"--limit={SECRET}"],
+        ["run", "x.yaml", "--mode", SECRET], ["run", "x.yaml", f"--{SECRET}"], ["models", "pull", SECRET],
+        ["models", SECRET], ["validate", "x" * 5000], ["validate", "\x1b[31m" + SECRET],
     ],
-)
+)  # fmt: skip
 def test_item_text_in_an_argument_is_refused_without_an_echo(arguments: list[str], tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "robustify", *arguments],
@@ -318,13 +309,8 @@ def test_one_place_opens_the_text_of_an_item() -> None:
 @pytest.mark.slow
 def test_nobody_prints_a_traceback_or_unmutes_a_log() -> None:
     for name in (
-        "print_exc",
-        "format_exc",
-        "print_exception",
-        "basicConfig",
-        "captureWarnings",
-        "breakpoint",
-    ):
+        "print_exc", "format_exc", "print_exception", "basicConfig", "captureWarnings", "breakpoint",
+    ):  # fmt: skip
         assert calls(name) == set(), name
 
 

@@ -250,15 +250,8 @@ def test_new_makes_an_adapter_pinned_to_the_data_without_a_word_of_them(mock: Pa
 def test_new_overwrites_nothing_and_leaves_nothing_behind(mock: Path) -> None:
     (mock / "TERMS").write_text(LICENCE)
     base = [
-        "--title",
-        "T",
-        "--sensitivity",
-        "restricted",
-        "--licence",
-        str(mock / "TERMS"),
-        "--licence-name",
-        "L",
-    ]
+        "--title", "T", "--sensitivity", "restricted", "--licence", str(mock / "TERMS"), "--licence-name", "L",
+    ]  # fmt: skip
     before = (folder(mock) / FILE).read_text()
     done = invoked("adapter", "new", folder(mock), *base, "--file", "x.jsonl")
     assert isinstance(done.exception, UsageError)

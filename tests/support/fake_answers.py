@@ -14,19 +14,8 @@ from robustify.item import Item
 from robustify.screen.votes import Votes
 
 WORDS = (
-    "amber",
-    "birch",
-    "cedar",
-    "dune",
-    "ember",
-    "fern",
-    "gravel",
-    "heron",
-    "iris",
-    "juniper",
-    "kelp",
-    "lark",
-)
+    "amber", "birch", "cedar", "dune", "ember", "fern", "gravel", "heron", "iris", "juniper", "kelp", "lark",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -78,14 +78,8 @@ def main(plan: str, out: str) -> None:
         )[0]
         if "scorer" in one:
             command = [
-                "score",
-                log.location,
-                "--scorer",
-                one["scorer"],
-                "--action",
-                "overwrite",
-                "--overwrite",
-            ]
+                "score", log.location, "--scorer", one["scorer"], "--action", "overwrite", "--overwrite",
+            ]  # fmt: skip
             main_ = "from inspect_ai._cli.main import main; main()"
             subprocess.run([sys.executable, "-c", main_, *command], check=True, stdout=sys.stderr)
             log = read_eval_log(log.location)
