@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 
 from robustify.gate.detect.records import Shaped, n_words
-from robustify.gate.reading.cells import Lines
+from robustify.gate.reading.cells import Lines, places
 
 _STEM_WORDS = ("question", "stem", "mcq", "frage", "pregunta")
 _WEAK_WORDS = ("query", "problem", "prompt")
@@ -97,15 +97,13 @@ def _stems(text: str, low: str) -> list[tuple[int, int]]:
     """Where a stem's name with text behind it begins, and where that text begins."""
     starts: dict[int, int] = {}
     for word in (*_STEM_WORDS, *_WEAK_WORDS):
-        at = low.find(word)
-        while at >= 0:
+        for at in places(low, word):
             end = at + len(word)
             named = _STEM_AT.match(text, end) if at == 0 or not text[at - 1].isalnum() else None
             value = _value(text, named) if named else ""
             least = 3 if named and text[named.end() - 1] in _QUOTES else 4
             if named and _n_words(value) >= least and (word in _STEM_WORDS or "?" in value):
                 starts.setdefault(at, named.end())
-            at = low.find(word, end)
     return sorted(starts.items())
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from robustify.gate.detect.records import Shaped, n_words
-from robustify.gate.reading.cells import Lines
+from robustify.gate.reading.cells import Lines, places
 
 _LETTERS = (re.compile(r"B[).:\]]"), re.compile(r"b[).:\]]"))
 _NUMBERS = (re.compile(r"2[).:\]]"),)
@@ -153,7 +153,7 @@ def _stem(text: str, at: int) -> str:
 def _bare(text: str) -> Iterator[Shaped]:
     """A question, at least three short lines, then a line that says the answer."""
     lines = Lines(text)
-    for at in sorted(_offsets(text, _ANSWER_WORDS))[:_MOST_ANSWERS]:
+    for at in sorted({at for word in _ANSWER_WORDS for at in places(text, word)})[:_MOST_ANSWERS]:
         begin = max(text.rfind(mark, max(0, at - _INDENT), at) for mark in ("\n", "\x0b")) + 1
         if not begin and at > _INDENT:
             continue
@@ -161,16 +161,6 @@ def _bare(text: str) -> Iterator[Shaped]:
         above = text[max(0, begin - _LONGEST * 4) : begin]
         if "?" in above and _ANSWER_LINE.match(line.strip(_LEADERS)) and _asked(above, line):
             yield Shaped(lines.of(at), True)
-
-
-def _offsets(text: str, marks: tuple[str, ...]) -> set[int]:
-    out = set()
-    for mark in marks:
-        at = text.find(mark)
-        while at >= 0:
-            out.add(at)
-            at = text.find(mark, at + 1)
-    return out
 
 
 def _asked(above: str, answer_line: str) -> bool:

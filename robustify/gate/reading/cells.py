@@ -42,6 +42,14 @@ class Lines:
         return bisect_left(self._ends, offset) + 1
 
 
+def places(text: str, word: str) -> Iterator[int]:
+    """Where a word stands in a text; faster than a pattern."""
+    at = text.find(word)
+    while at >= 0:
+        yield at
+        at = text.find(word, at + 1)
+
+
 def html_rows(text: str) -> Iterator[Row]:
     """The rows of HTML tables; a cell is the text without tags between its tag and the next."""
     if "<td" not in text and "<TD" not in text:
@@ -114,13 +122,11 @@ def _headings(text: str) -> list[re.Match[str]]:
     low = text.lower()
     names = [name for name in _WORDS if name in low]
     for word in (case for name in names for case in (name, name.capitalize(), name.upper())):
-        at = text.find(word)
-        while at >= 0:
+        for at in places(text, word):
             before = text[at - 1 : at] if at else "\n"
             match = _HEADING.match(text, at) if before in ' \n\x0b"' else None
             if match is not None:
                 found[at] = match
-            at = text.find(word, at + len(word))
     return [found[at] for at in sorted(found)]
 
 
