@@ -83,21 +83,6 @@ def test_scores_are_asked_for_under_the_seal_and_vectors_are_not_kept(
     assert keeps == [False]
 
 
-def test_a_public_run_of_the_same_models_is_not_sealed(mock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    given = []
-    before = pipeline.open_scorer
-
-    def opened(model: Any, cache: Path, seal: bytes | None) -> Any:
-        given.append(seal)
-        return before(model, cache)
-
-    monkeypatch.setattr(pipeline, "open_scorer", opened)
-    tree = {"name": "demo", "adapter": None, "sensitivity": "public", "models": ["stub-a", "stub-b"],
-            "data": str(configs.shipped() / "data" / "benign_demo.jsonl"), "limit": 40}  # fmt: skip
-    pipeline.robustify(configs.parse(tree, "t"), mock / "demo", mock / "cache")
-    assert given == [None, None]
-
-
 def test_while_it_runs_the_process_is_offline_private_and_leaves_no_dump(
     mock: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,11 +6,12 @@ not made up. A token that lies across the end of the context is refused, because
 Threads keep the server busy with these questions.
 """
 
-import queue
+import multiprocessing
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from multiprocessing.pool import ThreadPool
 from typing import TypeVar
 
 from robustify.engines.openai.capabilities import Capabilities
@@ -218,48 +219,39 @@ def in_threads(
     """Batches of results in the order in which they come, of at most `width` jobs at once.
 
     The first error ends it: no new job is begun, what is on the way is waited for and yielded, and then that error is
-    raised; `on_error` is called at once. An interrupt waits for no thread: `concurrent.futures` joins its threads when
-    the process ends, and so would wait for a server that hangs.
+    raised; `on_error` is called at once. An interrupt waits for no thread: those of a `ThreadPool` are daemons, while
+    `concurrent.futures` joins its own when the process ends, and so would wait for a server that hangs.
     """
-    results: queue.SimpleQueue[tuple[R] | None] = queue.SimpleQueue()
-    left, lock, stop = iter(jobs), threading.Lock(), threading.Event()
+    stop = threading.Event()
     failures: list[BaseException] = []
 
-    def run() -> None:
+    def tried(job: J) -> list[R]:
+        if stop.is_set():
+            return []
         try:
-            while not stop.is_set():
-                with lock:
-                    job = next(((job,) for job in left), None)
-                if job is None:
-                    break
-                results.put((work(job[0]),))
+            return [work(job)]
         except BaseException as error:
             stop.set()
             failures.append(error)
             on_error()
-        finally:
-            results.put(None)
+            return []
 
-    threads = [threading.Thread(target=run, daemon=True) for _ in range(min(width, len(jobs)))]
-    for thread in threads:
-        thread.start()
-    running = len(threads)
+    pool, left = ThreadPool(max(1, min(width, len(jobs)))), len(jobs)
     try:
-        while running:
+        results = pool.imap_unordered(tried, jobs)
+        while left:
             batch: list[R] = []
             until = time.monotonic() + GATHERED
-            while running and (wait := until - time.monotonic()) > 0:
+            while left and (wait := until - time.monotonic()) > 0:
                 try:
-                    result = results.get(timeout=wait)
-                except queue.Empty:
+                    batch += results.next(wait)
+                except multiprocessing.TimeoutError:
                     break
-                if result is None:
-                    running -= 1
-                else:
-                    batch.append(result[0])
+                left -= 1
             if batch:
                 yield batch
     finally:
         stop.set()
+        pool.close()
     if failures:
         raise failures[0]
