@@ -147,7 +147,7 @@ def register_items(name: str, items: Sequence[Item]) -> None:
     try:
         place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with locked(place.with_name(f"{place.name}.lock"), wait=True):
-            fresh = {"format": REGISTERED_FORMAT, "secret": secrets.token_hex(32), "sets": {}}
+            fresh: dict[str, Any] = {"format": REGISTERED_FORMAT, "secret": secrets.token_hex(32), "sets": {}}
             record = _registered() or fresh
             known = set(record["sets"].get(name, ()))
             now = known | _digests(bytes.fromhex(record["secret"]), items)
