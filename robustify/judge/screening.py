@@ -22,26 +22,8 @@ from robustify.screen.votes import PROBE, UNANSWERED, Votes, first_template
 from robustify.stats.decoys import Cut
 from robustify.stats.intervals import Rate, rate
 from robustify.stats.tests import LEVEL
+from robustify.summary import screened as entries
 from robustify.summary.quantity import Quantity
-from robustify.summary.screened import (
-    Benchmark,
-    ByPlace,
-    D4Rule,
-    DecoyCut,
-    DefectCount,
-    ExcessOverChance,
-    HeuristicRow,
-    Heuristics,
-    Independence,
-    KeyPlaces,
-    KeysAmong,
-    OffPlace,
-    SampledVoter,
-    Screen,
-    ScreenByPlace,
-    Voter,
-    VoterAgreement,
-)
 
 LISTED_DEFECTS = 20
 UNNAMED = "(none)"
@@ -53,12 +35,12 @@ def benchmark(
     topic_of: Sequence[str],
     n_quarantined: int,
     defects: Sequence[Mapping[str, object]],
-) -> Benchmark:
+) -> entries.Benchmark:
     """What the benchmark is made of; `topic_of` has one name an item ("" where it has none)."""
     asked = index.k > 0
     k, key = index.k[asked], index.key[asked]
     places = np.bincount(key, minlength=index.width)
-    return Benchmark(
+    return entries.Benchmark(
         name=name,
         n_items=len(index),
         n_quarantined=n_quarantined,
@@ -71,18 +53,18 @@ def benchmark(
     )
 
 
-def key_places(key: Ints, k: Ints) -> KeyPlaces:
+def key_places(key: Ints, k: Ints) -> entries.KeyPlaces:
     """Key positions against an even spread; `key` and `k` (n,), items without a row are left out."""
     there = (k > 0) & (key >= 0)
     key, k = key[there], k[there]
     places = where_keys_stand(key, k)
     if places is None:
-        return KeyPlaces(n=0)
-    return KeyPlaces(
+        return entries.KeyPlaces(n=0)
+    return entries.KeyPlaces(
         n=places.n,
         shares=places.shares,
         by_options={
-            str(options): KeysAmong(n=n, shares=shares)
+            str(options): entries.KeysAmong(n=n, shares=shares)
             for options, (n, shares) in shares_by_options(key, k).items()
         },
         chi_square=places.chi_square,
@@ -95,7 +77,7 @@ def key_places(key: Ints, k: Ints) -> KeyPlaces:
 
 def heuristics(
     answers: Answers, index: ItemIndex, splits: Mapping[str, Bools], could: Mapping[str, Bools]
-) -> Heuristics | None:
+) -> entries.Heuristics | None:
     """The heuristics on each split (n,); None where no heuristic was asked.
 
     `could`, of the splits that the keys had a say in: the options (n, K) that as the key would have put an item there.
@@ -103,7 +85,7 @@ def heuristics(
     if first_template(answers, "heuristic") is None:
         return None
     there = index.place >= 0
-    out: dict[str, dict[str, HeuristicRow] | None] = {}
+    out: dict[str, dict[str, entries.HeuristicRow] | None] = {}
     for name, mask in splits.items():
         keep = np.zeros(len(index.place), dtype=bool)
         keep[there] = mask[index.place[there]]
@@ -112,8 +94,10 @@ def heuristics(
             options = np.zeros((len(index.place), index.width), dtype=bool)
             options[there] = could[name][index.place[there]]
         rows = heuristic_scores(answers, keep, options) if keep.any() else None
-        out[name] = None if rows is None else {h: HeuristicRow.model_validate(row) for h, row in rows.items()}
-    return Heuristics(**out)
+        out[name] = (
+            None if rows is None else {h: entries.HeuristicRow.model_validate(row) for h, row in rows.items()}
+        )
+    return entries.Heuristics(**out)
 
 
 def screen(
@@ -125,7 +109,7 @@ def screen(
     groups: Ints | None = None,
     level: float = LEVEL,
     cut: Cut | None = None,
-) -> Screen:
+) -> entries.Screen:
     """The screen: its rule, its voters, what it flagged, and how much of that is expected under the null.
 
     `groups` (n,) of items that are resampled together; `level` at which an excess is significant; `cut`: that of
@@ -136,7 +120,7 @@ def screen(
         **voter_agreement(votes.choice, votes.key, votes.k),
         **agreement_intervals(votes.choice, votes.key, votes.k, groups),
     }
-    return Screen(
+    return entries.Screen(
         criterion=rules.criterion,
         mode=rules.mode,
         norm=rules.norm if rules.mode == "text" else None,
@@ -155,20 +139,22 @@ def screen(
         false_share=false_share(chance),
         chance_flag_rate=chance.rate,
         expected_flags=expected(chance),
-        independence=Independence(unanimous_by_accuracy=by_accuracy, unanimous_by_chance=by_chance),
+        independence=entries.Independence(unanimous_by_accuracy=by_accuracy, unanimous_by_chance=by_chance),
         excess_over_chance=excess(chance),
         latent_shortcut_rate=latent(chance),
-        by_place=None if chance.by_place is None else ScreenByPlace(**_by_place(chance, chance.by_place)),
-        agreement=VoterAgreement.model_validate(agreement),
+        by_place=None
+        if chance.by_place is None
+        else entries.ScreenByPlace(**_by_place(chance, chance.by_place)),
+        agreement=entries.VoterAgreement.model_validate(agreement),
         d4_rule=_d4(answers, index, votes, rules, groups),
         level=level,
     )
 
 
-def decoy_cut(cut: Cut, rules: ScreenRules) -> DecoyCut:
+def decoy_cut(cut: Cut, rules: ScreenRules) -> entries.DecoyCut:
     """The cut as in the summary."""
     share = Quantity(value=cut.estimate, n=cut.hits, ci=cut.interval)
-    return DecoyCut(
+    return entries.DecoyCut(
         q=rules.fdr,
         exact=rules.fdr_exact,
         ranked=cut.n,
@@ -202,11 +188,11 @@ def latent(chance: Chance) -> Quantity:
     return Quantity(value=chance.latent, n=chance.n, ci=chance.latent_ci)
 
 
-def excess(chance: Chance) -> ExcessOverChance | None:
+def excess(chance: Chance) -> entries.ExcessOverChance | None:
     """Flagged minus expected, a share of the items, and how often chance flags as many."""
     if chance.excess is None:
         return None
-    return ExcessOverChance(value=chance.excess, ci=chance.excess_ci, p=chance.p)
+    return entries.ExcessOverChance(value=chance.excess, ci=chance.excess_ci, p=chance.p)
 
 
 def _by_place(chance: Chance, knowing: Chance) -> dict[str, Any]:
@@ -219,18 +205,18 @@ def _by_place(chance: Chance, knowing: Chance) -> dict[str, Any]:
     }
 
 
-def _off(places: Places) -> OffPlace | None:
+def _off(places: Places) -> entries.OffPlace | None:
     if places.off is None:
         return None
     place, share, even = places.off
-    return OffPlace(place=place, share=share, even=even)
+    return entries.OffPlace(place=place, share=share, even=even)
 
 
 def _voters(
     answers: Answers, index: ItemIndex, votes: Votes, rules: ScreenRules, groups: Ints | None
-) -> dict[str, Voter]:
+) -> dict[str, entries.Voter]:
     view, credit = VIEW_OF[rules.mode], votes.credit()
-    out: dict[str, Voter] = {}
+    out: dict[str, entries.Voter] = {}
     for m, name in enumerate(votes.voters):
         shares = favoured = sampled = None
         if rules.mode == "letter":
@@ -249,15 +235,19 @@ def _voters(
     return out
 
 
-def _sampled(block: Block, choice: Ints, index: ItemIndex, groups: Ints | None) -> SampledVoter | None:
+def _sampled(
+    block: Block, choice: Ints, index: ItemIndex, groups: Ints | None
+) -> entries.SampledVoter | None:
     again = redrawn(block, choice, index, groups)
     if again is None:
         return None
-    return SampledVoter(replies=int(block.draws.max()), redrawn=Quantity.of(again))
+    return entries.SampledVoter(replies=int(block.draws.max()), redrawn=Quantity.of(again))
 
 
-def _voter(accuracy: Rate, places: list[float] | None, unanswered: Bools, ties: Bools, kind: str) -> Voter:
-    return Voter(
+def _voter(
+    accuracy: Rate, places: list[float] | None, unanswered: Bools, ties: Bools, kind: str
+) -> entries.Voter:
+    return entries.Voter(
         choices_only_accuracy=Quantity.of(accuracy),
         position_share=None if places is None else tuple(places),
         unanswered=int(np.count_nonzero(unanswered)),
@@ -268,30 +258,30 @@ def _voter(accuracy: Rate, places: list[float] | None, unanswered: Bools, ties: 
 
 def _d4(
     answers: Answers, index: ItemIndex, votes: Votes, rules: ScreenRules, groups: Ints | None
-) -> D4Rule | None:
+) -> entries.D4Rule | None:
     template = votes.template if rules.mode == "letter" else None
     own = votes if rules.mode == "letter" else None
     found = d4_rule(answers, votes.voters, template, index, own, groups) if votes.voters else None
     if found is None:
         return None
     chance, asked_by = found
-    return D4Rule(
+    return entries.D4Rule(
         flagged=flagged_share(chance),
         false_share=false_share(chance),
         expected_flags=expected(chance),
         excess_over_chance=excess(chance),
         latent_shortcut_rate=latent(chance),
-        by_place=None if chance.by_place is None else ByPlace(**_by_place(chance, chance.by_place)),
+        by_place=None if chance.by_place is None else entries.ByPlace(**_by_place(chance, chance.by_place)),
         template=asked_by,
     )
 
 
-def _defects(defects: Sequence[Mapping[str, object]]) -> dict[str, DefectCount]:
+def _defects(defects: Sequence[Mapping[str, object]]) -> dict[str, entries.DefectCount]:
     by_kind: dict[str, list[str]] = {}
     for d in defects:
         by_kind.setdefault(str(d["kind"]), []).append(str(d["item"]))
     return {
-        kind: DefectCount(n=len(names), items=tuple(dict.fromkeys(names))[:LISTED_DEFECTS])
+        kind: entries.DefectCount(n=len(names), items=tuple(dict.fromkeys(names))[:LISTED_DEFECTS])
         for kind, names in by_kind.items()
     }
 

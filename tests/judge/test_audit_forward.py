@@ -9,8 +9,15 @@ from robustify.arrays import Floats, Ints
 from robustify.baselines.artifact_probe import ProbeSettings
 from robustify.baselines.linear_probes import BLOCKS, UNSCORED, forward_blocks
 from robustify.item import Item
-from robustify.judge.audit.forward import FEWEST_REFITS, Design, permuted, refitted
-from robustify.judge.audit.fresh import FreshProbe, Kept, everything
+from robustify.judge.audit.fresh import (
+    FEWEST_REFITS,
+    Design,
+    FreshProbe,
+    Kept,
+    everything,
+    permuted,
+    refitted,
+)
 from robustify.stats.intervals import clopper_pearson
 from tests.support.fake_answers import bench, items_of
 
@@ -102,9 +109,9 @@ def test_cross_fitted_hits_vary_more_than_a_coin_s() -> None:
 
 
 def test_very_many_options_get_fewer_refits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("robustify.judge.audit.forward._CELLS", 4 * 80 * 250)
+    monkeypatch.setattr("robustify.judge.audit.fresh._CELLS", 4 * 80 * 250)
     assert refitted(*made(80, 1)).refits == 250
-    monkeypatch.setattr("robustify.judge.audit.forward._CELLS", 1)
+    monkeypatch.setattr("robustify.judge.audit.fresh._CELLS", 1)
     assert refitted(*made(80, 1)).refits == FEWEST_REFITS
     assert sum(len(lot) for lot in permuted(made(80, 1)[0], 30, 0)) == 30
 

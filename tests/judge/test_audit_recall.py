@@ -11,8 +11,7 @@ from robustify.baselines.heuristics import guess
 from robustify.baselines.wording import ABSOLUTES, HEDGES, words_of
 from robustify.item import Item
 from robustify.judge.audit.auditor import CUES, AuditRate, Cue
-from robustify.judge.audit.forward import refitted
-from robustify.judge.audit.fresh import FreshProbe, everything
+from robustify.judge.audit.fresh import FreshProbe, everything, refitted
 from robustify.judge.audit.recall import Followers, of_probe, of_rules, spiked, standing
 from robustify.judge.audit.residual import residual
 from robustify.screen.item_index import item_index

@@ -22,8 +22,7 @@ from robustify.baselines.heuristics import HEURISTICS
 from robustify.baselines.wording import ABSOLUTES, FUNCTION_WORDS, HEDGES, words_of
 from robustify.item import Item
 from robustify.judge.audit.auditor import CUES, AuditRate, Cue
-from robustify.judge.audit.forward import Design, permuted
-from robustify.judge.audit.fresh import FreshProbe, Kept
+from robustify.judge.audit.fresh import Design, FreshProbe, Kept, permuted
 from robustify.scoring import credit
 from robustify.stats.intervals import clopper_pearson
 from robustify.stats.tests import LEVEL, minimum_detectable_difference

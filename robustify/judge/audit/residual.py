@@ -27,17 +27,8 @@ from robustify.screen.screen_rules import FDR, VIEW_OF, ScreenRules
 from robustify.screen.votes import Votes, cast_votes, first_template, models_asked, preferences
 from robustify.stats.intervals import Rate
 from robustify.stats.tests import LEVEL
+from robustify.summary import reason as r
 from robustify.summary import result as entries
-from robustify.summary.reason import (
-    AboveChance,
-    AuditorKind,
-    AuditReason,
-    BelowMargin,
-    CouldNotSee,
-    NotBelowMargin,
-    Plain,
-    UnseenKinds,
-)
 from robustify.summary.result import Residual, Verdict
 
 
@@ -73,7 +64,7 @@ def non_voters(
 
 
 def _model(
-    kind: AuditorKind, name: str, best: Bools, kept: Kept, index: ItemIndex, followers: Followers | None
+    kind: r.AuditorKind, name: str, best: Bools, kept: Kept, index: ItemIndex, followers: Followers | None
 ) -> AuditorRates:
     found = audited(best[kept.mask], kept.key, kept.k, kept.would)
     known = index.k > 0
@@ -195,7 +186,7 @@ def residual(
     chance = float(np.mean(1 / index.k[robust])) if robust.any() else None
     verdict, reasons = judged(auditors, chance, margin)
     if fitted:
-        reasons = [*reasons, Plain(code="probe_voted")]
+        reasons = [*reasons, r.Plain(code="probe_voted")]
     return Residual(
         leave_one_out=_of_kind("leave_one_out", auditors),
         non_voters=_of_kind("non_voter", auditors),
@@ -210,7 +201,7 @@ def residual(
     )
 
 
-def _of_kind(kind: AuditorKind, auditors: Sequence[AuditorRates]) -> dict[str, entries.Auditor]:
+def _of_kind(kind: r.AuditorKind, auditors: Sequence[AuditorRates]) -> dict[str, entries.Auditor]:
     return {a.name: a.entry() for a in auditors if a.kind == kind}
 
 
@@ -220,7 +211,7 @@ WITHIN = 2.0
 
 def judged(
     auditors: Sequence[AuditorRates], chance: float | None, margin: float
-) -> tuple[Verdict, list[AuditReason]]:
+) -> tuple[Verdict, list[r.AuditReason]]:
     """The verdict and its reasons; auditors without an answer do not count.
 
     `certified` when every auditor's upper bound is below its chance plus `margin`, no rule without a model is above
@@ -231,7 +222,7 @@ def judged(
     """
     answered = [a for a in auditors if a.audit.rate.n]
     if chance is None or not answered:
-        return "inconclusive", [Plain(code="no_item_kept" if chance is None else "no_auditor")]
+        return "inconclusive", [r.Plain(code="no_item_kept" if chance is None else "no_auditor")]
     level = LEVEL / len(answered)
     open_ = [a for a in answered if _open(a, chance, margin)]
     outside = [a for a in answered if a.independent]
@@ -240,22 +231,22 @@ def judged(
     if vouching and not open_:
         eyes = seen([*free, *(a for a in outside if a.kind == "heuristic")], margin)
         unseen = [cue for cue in CUES if cue not in eyes]
-        below = BelowMargin(auditors=len(answered), margin=margin)
-        return "certified", [below, UnseenKinds(kinds=tuple(unseen), share=WITHIN * margin)]
+        below = r.BelowMargin(auditors=len(answered), margin=margin)
+        return "certified", [below, r.UnseenKinds(kinds=tuple(unseen), share=WITHIN * margin)]
     alarms = [a for a in answered if a.audit.alarm(chance, level)]
     if alarms:
         most_first = sorted(
             alarms, key=lambda a: a.audit.bounds(1 - level)[0] - a.audit.limit(chance), reverse=True
         )
         return "not certified", [_above_chance(a, chance, level) for a in most_first]
-    reasons: list[AuditReason] = [_not_below_margin(a, chance, margin) for a in open_]
+    reasons: list[r.AuditReason] = [_not_below_margin(a, chance, margin) for a in open_]
     if not any(a.kind != "heuristic" for a in outside):
-        return "inconclusive", [Plain(code="no_independent_auditor"), *reasons]
+        return "inconclusive", [r.Plain(code="no_independent_auditor"), *reasons]
     if not vouching:
         could_not = [a for a in outside if a.kind != "heuristic" and a not in (*open_, *free)]
-        reasons += [CouldNotSee(**a.reason(), free=a.audit.free) for a in could_not]
+        reasons += [r.CouldNotSee(**a.reason(), free=a.audit.free) for a in could_not]
         tried = any(a.sees_from for a in outside)
-        reasons.append(Plain(code="no_kind_seen" if tried else "no_kind_tried"))
+        reasons.append(r.Plain(code="no_kind_seen" if tried else "no_kind_tried"))
     return "inconclusive", reasons
 
 
@@ -272,15 +263,15 @@ def _open(a: AuditorRates, chance: float, margin: float) -> bool:
     return a.audit.bounds()[1] >= a.audit.limit(chance) + margin
 
 
-def _above_chance(a: AuditorRates, chance: float, level: float) -> AboveChance:
+def _above_chance(a: AuditorRates, chance: float, level: float) -> r.AboveChance:
     even = chance if a.audit.even is None else a.audit.even
     low, limit = a.audit.bounds(1 - level)[0], a.audit.limit(chance)
     audit = a.audit
-    return AboveChance(
+    return r.AboveChance(
         **a.reason(), low=low, limit=limit, even=even, expected=audit.chance, p=audit.p, refits=audit.refits
     )
 
 
-def _not_below_margin(a: AuditorRates, chance: float, margin: float) -> NotBelowMargin:
+def _not_below_margin(a: AuditorRates, chance: float, margin: float) -> r.NotBelowMargin:
     limit = a.audit.limit(chance) + (0 if a.kind == "heuristic" else margin)
-    return NotBelowMargin(**a.reason(), high=a.audit.bounds()[1], limit=limit, p=a.audit.p)
+    return r.NotBelowMargin(**a.reason(), high=a.audit.bounds()[1], limit=limit, p=a.audit.p)
