@@ -19,7 +19,7 @@ from pathlib import Path
 from robustify.errors import AuthorisationError, DataError, UsageError
 from robustify.gate.fingerprints import COVER, SPAN, Tables, Tagger, write_index
 from robustify.gate.key_file import Key, load_key
-from robustify.gate.policy import printable
+from robustify.gate.policy import legible
 from robustify.gate.reading.folding import kept_words
 from robustify.gate.sources import read_regular
 
@@ -245,7 +245,7 @@ def index_command(asked: Namespace) -> int:
     for name in asked.items:
         sets.setdefault(asked.name or Path(name).stem, []).extend(read_texts(Path(name)))
     background = [Path(name) for name in asked.background]
-    if missing := [printable(str(path)) for path in background if not path.exists()]:
+    if missing := [legible(str(path)) for path in background if not path.exists()]:
         raise UsageError(f"no such background: {', '.join(missing)}")
     built = build_index(sets, key, background)
     write_index(Path(asked.out), built.tables, key)
@@ -261,7 +261,7 @@ def index_command(asked: Namespace) -> int:
     if asked.json:
         print(json.dumps(summary))
         return 0
-    print(f"{printable(asked.out)}: {built.items:,} items, {built.shingles:,} shingles, key {key.id}")
+    print(f"{legible(asked.out)}: {built.items:,} items, {built.shingles:,} shingles, key {key.id}")
     if built.thin or built.blind:
         print(
             f"robustify gate: {built.thin:,} items are recognised only verbatim, {built.blind:,} not at all: too short,"

@@ -30,7 +30,7 @@ from robustify.gate.policy import (
     Policy,
     digests_of,
     explanation,
-    printable,
+    legible,
     safe_demo,
 )
 from robustify.gate.sources import of_named, policy_of, task_of
@@ -286,12 +286,12 @@ def _allow(asked: Namespace, prints: Fingerprints | None, today: date) -> int:
     entries = list(old.entries)
     for content in of_named(asked.files, root):
         if content.data is None:
-            raise AuthorisationError(f"{printable(content.path)} is larger than the gate reads; split it")
+            raise AuthorisationError(f"{legible(content.path)} is larger than the gate reads; split it")
         refused = check_contents([content], prints, Policy(), demo=False, today=today).refused
         stuck = sorted({finding.rule.id for finding in refused if not finding.rule.allowable})
         if stuck:
             raise AuthorisationError(
-                f"{printable(content.path)}: no entry lifts {', '.join(stuck)}; remove the content"
+                f"{legible(content.path)}: no entry lifts {', '.join(stuck)}; remove the content"
             )
         digest, expires = digests_of(content.data)[0], today + timedelta(days=asked.days)
         rules = sorted({finding.rule.id for finding in refused})
@@ -299,7 +299,7 @@ def _allow(asked: Namespace, prints: Fingerprints | None, today: date) -> int:
         # An entry for an earlier content stays in force: that content stays in the history.
         entries = [e for e in entries if e.expires >= today and (e.path, e.rule, e.sha256) not in new]
         entries += [AllowEntry(content.path, rule, digest, asked.reason, asked.by, expires) for rule in rules]
-        print(f"{printable(content.path)}: {', '.join(rules) if rules else 'nothing to allow'}")
+        print(f"{legible(content.path)}: {', '.join(rules) if rules else 'nothing to allow'}")
     try:
         place.write_text(Policy(tuple(entries), old.demo).as_json(), encoding="utf-8")
     except OSError as error:

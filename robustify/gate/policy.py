@@ -120,12 +120,12 @@ class GateFinding:
 
     def as_line(self) -> str:
         """The one line that a person reads."""
-        return f"{printable(self.path)}:{self.line}: {self.rule.id} {self.rule.name} {self.says}"
+        return f"{legible(self.path)}:{self.line}: {self.rule.id} {self.rule.name} {self.says}"
 
     def as_json(self) -> dict[str, object]:
         """The same for a program."""
         return {
-            "path": printable(self.path),
+            "path": legible(self.path),
             "line": self.line,
             "rule": self.rule.id,
             "name": self.rule.name,
@@ -135,7 +135,7 @@ class GateFinding:
         }
 
 
-def printable(text: str) -> str:
+def legible(text: str) -> str:
     """Text without what could steer a terminal or fake a line: everything unprintable is escaped."""
     return "".join(
         c if c.isprintable() and not "\ud800" <= c <= "\udfff" else c.encode("unicode_escape").decode()

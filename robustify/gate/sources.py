@@ -17,7 +17,7 @@ from pathlib import Path
 
 from robustify.errors import DataError, UsageError
 from robustify.gate.git import NO_COMMIT, Ref, Repository, TreeEntry, work_tree
-from robustify.gate.policy import NAME, AllowEntry, Policy, parse_policy, printable
+from robustify.gate.policy import NAME, AllowEntry, Policy, legible, parse_policy
 from robustify.gate.reading.unpack import MOST_BYTES, SUBMODULE
 
 _SCISSORS = re.compile(rb"^\S{1,4} -{20,} >8 -{20,}\r?\n((?:[^\w\s].*\n?)*)(?=diff --git |\Z)", re.M)
@@ -64,7 +64,7 @@ def _relative(name: str, root: Path | None) -> str:
 
 def _read(name: str, argument: str) -> tuple[bytes | None, int]:
     """The bytes of a file, or a link's own text. Raises `UsageError` without the name where that could be text."""
-    place = printable(name) if len(name) <= 120 and len(name.split()) <= 6 else f"<{argument}>"
+    place = legible(name) if len(name) <= 120 and len(name.split()) <= 6 else f"<{argument}>"
     try:
         status = os.lstat(name)
         if stat.S_ISLNK(status.st_mode):

@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 
 from robustify.gate.detect.records import Shaped, n_words
-from robustify.gate.reading.cells import Lines, places
+from robustify.gate.reading.cells import Lines, word_places
 
 _STEM_WORDS = ("question", "stem", "mcq", "frage", "pregunta")
 _WEAK_WORDS = ("query", "problem", "prompt")
@@ -97,7 +97,7 @@ def _stems(text: str, low: str) -> list[tuple[int, int]]:
     """Where a stem's name with text behind it begins, and where that text begins."""
     starts: dict[int, int] = {}
     for word in (*_STEM_WORDS, *_WEAK_WORDS):
-        for at in places(low, word):
+        for at in word_places(low, word):
             end = at + len(word)
             named = _STEM_AT.match(text, end) if at == 0 or not text[at - 1].isalnum() else None
             value = _value(text, named) if named else ""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from robustify.gate.detect.records import Shaped, n_words
-from robustify.gate.reading.cells import Lines, places
+from robustify.gate.reading.cells import Lines, word_places
 
 _LETTERS = (re.compile(r"B[).:\]]"), re.compile(r"b[).:\]]"))
 _NUMBERS = (re.compile(r"2[).:\]]"),)
@@ -153,7 +153,7 @@ def _stem(text: str, at: int) -> str:
 def _bare(text: str) -> Iterator[Shaped]:
     """A question, at least three short lines, then a line that says the answer."""
     lines = Lines(text)
-    for at in sorted({at for word in _ANSWER_WORDS for at in places(text, word)})[:_MOST_ANSWERS]:
+    for at in sorted({at for word in _ANSWER_WORDS for at in word_places(text, word)})[:_MOST_ANSWERS]:
         begin = max(text.rfind(mark, max(0, at - _INDENT), at) for mark in ("\n", "\x0b")) + 1
         if not begin and at > _INDENT:
             continue

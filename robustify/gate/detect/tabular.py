@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Literal
 
 from robustify.gate.detect.records import STEMS, WEAK_STEMS, Shaped, bare_name, n_words, shape_of
-from robustify.gate.reading.cells import Lines, Row, aligned, html_rows, latex_rows, places
+from robustify.gate.reading.cells import Lines, Row, aligned, html_rows, latex_rows, word_places
 
 _DELIMITERS = (",", "\t", ";", "|")
 _HEAD = 40
@@ -79,7 +79,7 @@ def _regular(text: str, head: Sequence[str], delimiter: str) -> bool:
 
 def _occurs(text: str, mark: str, times: int) -> bool:
     """Whether a mark occurs in a text at least so many times."""
-    return len(list(islice(places(text, mark), times))) == times
+    return len(list(islice(word_places(text, mark), times))) == times
 
 
 def _regular_rows(text: str, delimiter: str) -> bool:

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, pairwise
 
-from robustify.gate.reading.cells import html_rows, places
+from robustify.gate.reading.cells import html_rows, word_places
 from robustify.gate.reading.encoded import unescaped
 
 LEAST = 8
@@ -287,7 +287,7 @@ _SAMPLE = 4000
 
 def token_ids(text: str) -> tuple[int, int] | None:
     """The offset and the number of the first long array of numbers that may be the tokens of a text."""
-    for at, end in ((at, at + len(name)) for name in ("ids", "tokens") for at in places(text, name)):
+    for at, end in ((at, at + len(name)) for name in ("ids", "tokens") for at in word_places(text, name)):
         found = _NAMED_IDS.match(text, end)
         if found and _NAME.search(text, max(0, at - 30), at) and are_ids(_ids(found[1]), named=True):
             return found.start(1), len(_DIGITS.findall(found[1]))

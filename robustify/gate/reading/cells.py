@@ -42,7 +42,7 @@ class Lines:
         return bisect_left(self._ends, offset) + 1
 
 
-def places(text: str, word: str) -> Iterator[int]:
+def word_places(text: str, word: str) -> Iterator[int]:
     """Where a word stands in a text; faster than a pattern."""
     at = text.find(word)
     while at >= 0:
@@ -122,7 +122,7 @@ def _headings(text: str) -> list[re.Match[str]]:
     low = text.lower()
     names = [name for name in _WORDS if name in low]
     for word in (case for name in names for case in (name, name.capitalize(), name.upper())):
-        for at in places(text, word):
+        for at in word_places(text, word):
             before = text[at - 1 : at] if at else "\n"
             match = _HEADING.match(text, at) if before in ' \n\x0b"' else None
             if match is not None:
