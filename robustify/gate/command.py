@@ -116,14 +116,9 @@ def _scanning(argv: Sequence[str]) -> argparse.Namespace:
     if asked.commit_msg == "" and len(asked.files) == 1:  # options stood between the option and its file
         asked.commit_msg = asked.files.pop()
     modes = (
-        asked.staged,
-        asked.all,
-        asked.history,
-        asked.pushed,
-        asked.stdin,
-        asked.range is not None,
+        asked.staged, asked.all, asked.history, asked.pushed, asked.stdin, asked.range is not None,
         asked.commit_msg is not None,
-    )
+    )  # fmt: skip
     if not asked.explain and (sum(map(bool, (*modes, asked.files))) != 1 or asked.commit_msg == ""):
         parser.error("one of the following is expected, and only one: FILES, --staged, --all, --range A..B, --history,"
                      " --pushed, --commit-msg FILE, --stdin")  # fmt: skip

@@ -20,11 +20,8 @@ from unittest import mock
 
 Fired = list[str]
 SITES_OF = (
-    "robustify.pipeline",
-    "robustify.cli.data",
-    "robustify.writers.public",
-    "robustify.writers.restricted",
-)
+    "robustify.pipeline", "robustify.cli.data", "robustify.writers.public", "robustify.writers.restricted",
+)  # fmt: skip
 
 CONTROLS = ("redaction", "firewall", "quiet", "arguments", "sealed cache")
 

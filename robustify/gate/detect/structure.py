@@ -32,11 +32,8 @@ LEXICON_FILE = Path(__file__).parent.with_name("lexicon.json")
 LEAST_TERMS = 2
 """Different terms that make a file one about controlled categories."""
 _DETECTORS: tuple[tuple[str, Callable[[str], Iterator[Shaped]]], ...] = (
-    ("RBG101", json_items),
-    ("RBG101", named_items),
-    ("RBG102", table_items),
-    ("RBG103", prose_items),
-)
+    ("RBG101", json_items), ("RBG101", named_items), ("RBG102", table_items), ("RBG103", prose_items),
+)  # fmt: skip
 _MOST = 5000
 _PLAIN = {ord(wide): narrow for wide, narrow in zip("？؟：）（．，、　", "??:)(.,, ", strict=True)}
 """Marks of other scripts; their letters A to J are read as the plain ones too."""
