@@ -127,7 +127,8 @@ def powers_marked(text: str) -> str:
 @lru_cache(maxsize=1024)
 def plain_text(text: str) -> str:
     """Powers marked, NFKC, blanks collapsed, Markdown emphasis taken off."""
-    return _EMPHASIS.sub(r"\2", " ".join(unicodedata.normalize("NFKC", powers_marked(text)).split()))
+    plain = " ".join((text if text.isascii() else unicodedata.normalize("NFKC", powers_marked(text))).split())
+    return _EMPHASIS.sub(r"\2", plain) if any(mark in plain for mark in "*_`") else plain
 
 
 @lru_cache(maxsize=1024)

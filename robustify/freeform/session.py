@@ -153,8 +153,8 @@ def open_remote_writer(
         assert isinstance(writer, Metered)
         yield writer
         used = writer.usage()
-    told = f"{used['requests']} requests, {used['tokens_in']} tokens sent, {used['tokens_out']} written"
-    print(f"robustify: {settings.name}: {told}", file=sys.stderr)
+    sent = f"{used['requests']} requests, {used['tokens_in']} tokens sent, {used['tokens_out']} written"
+    print(f"robustify: {settings.name}: {sent}", file=sys.stderr)
 
 
 def refuse_self_judging(judge: str, answers: Sequence[AnswerRow]) -> None:

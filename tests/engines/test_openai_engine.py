@@ -580,7 +580,7 @@ def test_a_restricted_item_is_written_about_on_this_machine_alone(server: Stub, 
         assert writer.write(["hello"], max_tokens=3) == ["echo 5"]
     for url, error, message in (
         ("https://api.example.org/v1", AuthorisationError, "not this machine"),
-        ("nowhere", UsageError, "expected http://HOST"),
+        ("nowhere", ModelError, "expected http://HOST"),
     ):
         with pytest.raises(error, match=message), open_remote_writer(url, "toy", tmp_path, restricted=True):
             pytest.fail("it was opened")

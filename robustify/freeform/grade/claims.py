@@ -99,10 +99,9 @@ def cores(claim: str, question: str = "") -> Iterator[str]:
     text, asked = claim.strip(), _question(question)
     yield text
     for _ in range(_MOST_STEPS):
-        lead, tail = _LEAD.match(text), _TAIL.search(text, max(0, len(text) - _LONGEST_TAIL))
-        if lead is not None and lead.end():
+        if (lead := _LEAD.match(text)) is not None and lead.end():
             text = text[lead.end() :]
-        elif tail is not None:
+        elif (tail := _TAIL.search(text, max(0, len(text) - _LONGEST_TAIL))) is not None:
             text = text[: tail.start()]
         elif (shorter := _restated(text, asked) if asked else None) is not None:
             text = shorter

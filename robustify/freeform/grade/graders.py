@@ -118,7 +118,7 @@ def grade_answer(item: FreeItem, row: AnswerRow, rules: Grading, judge: Judge | 
 
 
 def _by_rules(item: FreeItem, text: str, rules: Grading) -> tuple[Finding, dict[str, str]]:
-    """What the rules find, and what a judge is told of the reference."""
+    """What the rules find, and what a judge is shown of the reference."""
     match item.kind:
         case "numeric":
             # The other options are wrong values that are known: an answer that is nearer to one is wrong.

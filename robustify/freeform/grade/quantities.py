@@ -36,10 +36,12 @@ _COMMAND = re.compile(r"\\(?:[A-Za-z]+|[^A-Za-z])")
 
 def plain_notation(text: str) -> str:
     """A text in plain notation. Linear in its length."""
-    text = _SUBSCRIPT.sub("_", _THIN_GROUP.sub("", powers_marked(text))).replace("!=", "≠")
+    if not text.isascii() or "\\" in text or "{" in text:
+        text = _SUBSCRIPT.sub("_", _THIN_GROUP.sub("", powers_marked(text)))
+    text = text.replace("!=", "≠")
     if not text.isascii():
         text = _plain_characters(text)
-    text = _BOLD.sub(r"\2", text)
+    text = _BOLD.sub(r"\2", text) if "*" in text or "__" in text else text
     if "\\" in text:
         text = _WRAPPED.sub(r" \1", _FRACTION.sub(r" \1/\2 ", text))
         text = _COMMAND.sub(lambda m: _COMMANDS.get(m[0], m[0]), text)
