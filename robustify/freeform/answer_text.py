@@ -136,11 +136,11 @@ def written_tokens(text: str) -> tuple[str, ...]:
     """The words and numbers of a text as they are cased, articles left out; "0.5" and "-5" are one token each."""
     found = _TOKEN.findall(plain_text(text).replace("’", "'").replace("\u2212", "-"))
     # The last word is no article, nor is a capital within ("Vitamin A", "type A influenza").
+    last = len(found) - 1
     return tuple(
-        token
-        for place, token in enumerate(found)
-        if token.casefold() not in _ARTICLES or place + 1 == len(found) or (place and token == "A")
-    )
+        t for i, t in enumerate(found)
+        if len(t) > 3 or t.casefold() not in _ARTICLES or i == last or (i and t == "A")
+    )  # fmt: skip
 
 
 @lru_cache(maxsize=4096)

@@ -31,13 +31,8 @@ _OTHER = "another text"
 
 
 def convert_item(
-    item: Item,
-    *,
-    explanations: bool = False,
-    options_shown: bool = False,
-    restricted: bool = False,
-    adapter: str = "",
-) -> FreeItem:
+    item: Item, *, explanations: bool = False, options_shown: bool = False, restricted: bool = False, adapter: str = "",
+) -> FreeItem:  # fmt: skip
     """The question of an item, with its kind, its reference and, where it cannot be asked, the reason.
 
     `explanations` also asks items whose key is longer than 12 words; without it they are excluded as `long_answer`,

@@ -39,13 +39,8 @@ _SIGNIFICANT = re.compile(r"(?<=\w)[-–](?!\w)|(?<=\d)['\"’]|(?<![^\W_])[^\W_
 
 
 def find_choice(
-    answer: str,
-    options: Sequence[str],
-    correct: int,
-    aliases: Sequence[str] = (),
-    question: str = "",
-    shown: bool = False,
-) -> Finding:
+    answer: str, options: Sequence[str], correct: int, aliases: Sequence[str] = (), question: str = "", shown: bool = False,
+) -> Finding:  # fmt: skip
     """Whether an answer is the option `correct`, one of its `aliases`, or certainly another one.
 
     `question` may be repeated around the option; `shown`: the model saw lettered options, so that a letter is one.

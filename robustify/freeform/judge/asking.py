@@ -35,14 +35,9 @@ def _continued(conversation: Sequence[Message], reply: Completion, again: str) -
 
 
 def ask_votes(
-    judge: Judge,
-    messages: Sequence[Message],
-    read: Callable[[Completion], Reading[str]],
-    wanted: str,
-    call: Call,
-    votes: int = 1,
-    max_parse_retries: int = 2,
-) -> tuple[Vote, tuple[str | None, ...], tuple[Attempt, ...]]:
+    judge: Judge, messages: Sequence[Message], read: Callable[[Completion], Reading[str]], wanted: str, call: Call,
+    votes: int = 1, max_parse_retries: int = 2,
+) -> tuple[Vote, tuple[str | None, ...], tuple[Attempt, ...]]:  # fmt: skip
     """The majority of an odd number of votes, each with a seed of its own; `wanted` is the line that a retry ends with.
 
     Raises:

@@ -213,13 +213,9 @@ class Judging:
 
 
 def judged_reply(
-    result: GradeResult,
-    judge: Judge,
-    template: PromptTemplate,
-    variables: Mapping[str, object],
-    how: Judging,
+    result: GradeResult, judge: Judge, template: PromptTemplate, variables: Mapping[str, object], how: Judging,
     scale: str | None = None,
-) -> GradeResult:
+) -> GradeResult:  # fmt: skip
     """A grade with the judge's verdict: its score, or the error that left it unscored.
 
     Raises:

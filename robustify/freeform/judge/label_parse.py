@@ -39,13 +39,9 @@ class LabelParse(NamedTuple):
 
 
 def parse_labels_multi_format(
-    response: str,
-    expected_count: int,
-    *,
-    format_type: str = "adaptive",
-    finish_reason: str | None = None,
+    response: str, expected_count: int, *, format_type: str = "adaptive", finish_reason: str | None = None,
     numbers: Sequence[int] | None = None,
-) -> LabelParse:
+) -> LabelParse:  # fmt: skip
     """Read the labels of a reply; never raises for its text, and takes time linear in it.
 
     `numbers`: those of the nuggets that were asked about, where they are not all of them: a judge may number its
