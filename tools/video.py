@@ -247,9 +247,9 @@ def encoded(film: Film, out: Path) -> None:
                     file.writeframes(spoken.readframes(spoken.getnframes()))
         sound = ["-i", str(track), "-c:a", "aac", "-b:a", "48k"]
     out.parent.mkdir(parents=True, exist_ok=True)
-    settings = ["-fps_mode", "cfr", "-r", str(RATE), "-c:v", "libx264", "-crf", "24", "-pix_fmt", "yuv420p"]
-    quiet = ["-v", "error", "-y", "-f", "concat", "-safe", "0", "-i", str(listed)]
-    subprocess.run(["ffmpeg", *quiet, *sound, *settings, "-movflags", "+faststart", str(out)], check=True)
+    settings = f"-fps_mode cfr -r {RATE} -c:v libx264 -preset veryfast -crf 24 -pix_fmt yuv420p".split()
+    given = ["-v", "error", "-y", "-f", "concat", "-safe", "0", "-i", str(listed)]
+    subprocess.run(["ffmpeg", *given, *sound, *settings, "-movflags", "+faststart", str(out)], check=True)
 
 
 def main(arguments: list[str]) -> int:
