@@ -1,0 +1,65 @@
+"""Agreement: Krippendorff's alpha by his own example, kappa beside scikit-learn's, and what is not defined."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from robustify.stats.agreement import agreement, cohen_kappa, kappa_of, krippendorff_alpha
+from robustify.stats.intervals import rate
+
+# Krippendorff (2011), "Computing Krippendorff's Alpha-Reliability": four observers, twelve units.
+OBSERVERS = [
+    [1, 2, 3, 3, 2, 1, 4, 1, 2, None, None, None],
+    [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, None, 3],
+    [None, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, None],
+    [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, None],
+]
+
+
+@pytest.mark.parametrize(("level", "alpha"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
+def test_alpha_is_krippendorff_s(level: Any, alpha: float) -> None:
+    units: list[list[float | None]] = [list(unit) for unit in zip(*OBSERVERS, strict=True)]
+    assert krippendorff_alpha(units, level=level) == pytest.approx(alpha, abs=5e-4)
+
+
+def test_agreement_that_is_not_defined_is_none() -> None:
+    assert krippendorff_alpha([[1, 1], [1, 1]]) is None
+    assert krippendorff_alpha([[1, None], [None, 2]]) is None
+    assert cohen_kappa(["a"], ["a"]) is None
+    assert cohen_kappa([], []) is None
+    assert cohen_kappa(["a", "a"], ["a", "a"], labels=["a", "b"]) is None
+
+
+@pytest.mark.parametrize("weights", [None, "linear", "quadratic"])
+def test_kappa_of_a_table_is_scikit_learn_s(weights: Any) -> None:
+    rng = np.random.default_rng(1)
+    names = ["x", "y", "z"]
+    first, second = rng.integers(0, 3, 60), rng.integers(0, 3, 60)
+    second = np.where(rng.random(60) < 0.6, first, second)
+    table = np.zeros((3, 3))
+    np.add.at(table, (first, second), 1 / 60)
+    words = ([names[i] for i in side] for side in (first, second))
+    expected = cohen_kappa(*words, weights=weights, labels=names)
+    assert float(kappa_of(table, weights)) == pytest.approx(expected)
+
+
+def test_agreement_holds_the_table_behind_it() -> None:
+    found = agreement(["a", "a", "b", "b"] * 10, ["a", "b", "b", "b"] * 10, ["a", "b"])
+    assert found.confusion == ((10, 10), (0, 20))
+    assert found.base_rates == ({"a": 0.5, "b": 0.5}, {"a": 0.25, "b": 0.75})
+    assert found.raw.value == 0.75
+    assert found.kappa == pytest.approx(0.5)
+    assert found.kappa_ci is not None
+    assert found.kappa_ci[0] < 0.5 < found.kappa_ci[1]
+    assert found.per_class["a"] == {"precision": 1.0, "recall": 0.5}
+    assert agreement(["a"], ["b"], ["a", "b"]).kappa_ci is None
+
+
+def test_answers_that_are_all_right_leave_room_for_doubt() -> None:
+    same = agreement(["1"] * 6 + ["0"] * 6, ["1"] * 6 + ["0"] * 6, ["0", "1"]).kappa_ci
+    # Wilson: of twelve that agree, a quarter may disagree, where half would by chance.
+    assert same == (pytest.approx(1 - (1 - rate(np.ones(12)).ci[0]) / 0.5), 1.0)  # type: ignore[index]
+    three = agreement(["a", "b", "c"] * 4, ["a", "b", "c"] * 4, ["a", "b", "c"], weights="linear").kappa_ci
+    assert three is not None
+    assert three[0] < same[0]
