@@ -1,12 +1,16 @@
-"""What the atlas publishes of real sets: numbers and ids, no words of an item, and every set of its list."""
+"""What the atlas publishes of real sets: numbers and ids, no words of an item; how cues and orders are counted."""
 
 import json
 import re
 from pathlib import Path
 
+import numpy as np
+import pytest
 import yaml
 
-from bench.atlas.sample import items_of
+from bench.atlas import __main__ as atlas
+from bench.atlas.orders import by_cue, by_part
+from bench.atlas.sample import items_of, sampled
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "atlas"
@@ -42,3 +46,53 @@ def test_every_number_of_the_index_has_its_n_and_interval_and_every_set_is_there
             assert row[part]["n"] <= row["n"]
         assert row["best_heuristic"]["p"] <= row["best_heuristic"]["p_corrected"]
         assert row["probe"]["least"] <= row["probe"]["value"] <= row["probe"]["most"]
+
+
+def test_the_gap_of_a_cue_and_both_orders_by_hand() -> None:
+    cue = np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.5])
+    won = {"a": np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0]), "b": np.array([1.0, 0.0, 0.0, 1.0, 1.0, np.nan])}
+    found = by_cue(won, cue)
+    assert found["items"] == {"with": 3.5, "without": 2.5}
+    assert found["models"]["a"]["with"] == pytest.approx(3 / 3.5)
+    assert found["models"]["a"]["without"] == 0
+    assert found["models"]["b"]["gap"]["value"] == pytest.approx(1 / 3 - 1)
+    assert (found["order_with"], found["order_without"]) == (["a", "b"], ["b", "a"])
+    assert (found["pairs"], found["overtakes"]) == (1, [["a", "b"]])
+
+
+def test_a_conclusion_on_two_models_that_rests_on_flagged_items_is_listed() -> None:
+    kept = np.array([0.0] * 10 + [1.0] * 20)
+    won = {"a": np.array([1.0] * 10 + [1.0, 0.0] * 10), "b": np.array([0.0] * 10 + [1.0, 0.0] * 10)}
+    found = by_part(won, kept)
+    assert found["changed"] == [{"pair": ["a", "b"], "all": "first", "robust": "neither"}]
+    assert found["models"]["b"]["robust"]["value"] == 0.5
+
+
+def test_the_sample_depends_on_ids_alone_and_keeps_the_items_order() -> None:
+    items = items_of(str(ROOT / "configs" / "data" / "benign_demo.jsonl"))
+    chosen = sampled(items, 40)
+    assert chosen == sampled(items, 40)
+    assert set(chosen) == set(sampled(items[::-1], 40))
+    assert [items.index(one) for one in chosen] == sorted(items.index(one) for one in chosen)
+
+
+@pytest.mark.slow
+def test_a_set_of_the_users_own_is_audited_without_models(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sets = tmp_path / "sets.yaml"
+    sets.write_text(f"mine: {ROOT}/configs/data/benign_demo.jsonl\nabsent: {tmp_path}/none.jsonl\n")
+    for name, place in {"SETS": sets, "RESULTS": tmp_path / "out", "WORK": tmp_path / "work"}.items():
+        monkeypatch.setattr(atlas, name, place)
+    monkeypatch.setattr(atlas, "CHART", tmp_path / "chart.svg")
+    assert atlas.main(["--free"]) == 0
+    index = json.loads((tmp_path / "out" / "index.json").read_text("utf-8"))
+    assert index["left_out"] == ["absent"]
+    # The demo has a planted cue in 35 % of its items.
+    assert (
+        0.2 < index["sets"]["mine"]["latent"]["ci"][0] < 0.35 < index["sets"]["mine"]["latent"]["ci"][1] + 0.1
+    )
+    assert index["sets"]["mine"]["models"] is None
+    before = (tmp_path / "out" / "mine.json").stat().st_mtime_ns
+    assert atlas.main(["--index"]) == 0
+    assert (tmp_path / "out" / "mine.json").stat().st_mtime_ns == before
