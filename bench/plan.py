@@ -31,6 +31,7 @@ from robustify.judge.judgement import Rules, judge
 from robustify.screen.screen_rules import ScreenRules
 from robustify.stats.intervals import clopper_pearson, wilson
 from robustify.stats.tests import items_to_detect, minimum_detectable_difference
+from robustify.summary.result import Auditor
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "bench" / "plan.json"
@@ -168,8 +169,13 @@ def simulated() -> Iterator[dict[str, Any]]:
 
 
 def _judged(sim: Simulation, criterion: str) -> dict[str, Any]:
-    """Without text, so that models alone audit: none is above the margin, some could be, one is above chance."""
+    """Without text, so that models alone audit: all are below the margin, one is not, or one is above chance.
+
+    `outside_below`: how often the outside model is below it, which audits what was kept; a voter left out audits what
+    the others alone would have kept.
+    """
     audits: Counter[str] = Counter()
+    outside = 0
     found: list[tuple[float, float, float, float]] = []
     for seed in range(REPEATS):
         drawn = draw(sim.model_copy(update={"seed": 700_000_000 + seed}))
@@ -182,16 +188,25 @@ def _judged(sim: Simulation, criterion: str) -> dict[str, Any]:
         width = (rate.ci[1] - rate.ci[0]) / 2 if rate is not None and rate.ci is not None else float("nan")
         share = float((removed & ~planted).sum() / max(1, removed.sum()))
         found.append((float(removed.mean()), float((removed & planted).sum() / planted.sum()), share, width))
-        codes = {reason.code for reason in (residual.reasons or ())} if residual is not None else set()
+        assert residual is not None
+        codes = {reason.code for reason in residual.reasons or ()}
         audits[
             next((code for code in ("above_chance", "not_below_margin") if code in codes), "below_margin")
         ] += 1
+        outside += all(map(_below, (residual.non_voters or {}).values()))
     removed_, planted_, false, half = np.nanmean(np.array(found), axis=0).tolist()
-    print(criterion, sim.items, dict(audits), file=sys.stderr, flush=True)
+    print(criterion, sim.items, dict(audits), outside, file=sys.stderr, flush=True)
     return {
         "benchmarks": REPEATS, "removed": round(removed_, 4), "planted_removed": round(planted_, 4),
-        "false_share": round(false, 4), "latent_half_width": round(half, 4), "audits": dict(sorted(audits.items())),
+        "false_share": round(false, 4), "latent_half_width": round(half, 4), "outside_below": outside,
+        "audits": dict(sorted(audits.items())),
     }  # fmt: skip
+
+
+def _below(audit: Auditor) -> bool:
+    """Whether an auditor's upper bound is below chance plus the margin, as `judge.audit.residual` decides it."""
+    limit = CHANCE if audit.chance is None else min(CHANCE, audit.chance)
+    return clopper_pearson((audit.value or 0.0) * audit.n, audit.n)[1] < limit + MARGIN
 
 
 def main() -> None:

@@ -240,14 +240,14 @@ def plan_simulated() -> str:
             row["set"], _percent(row["shortcut_rate"], 0), _percent(row["sight"], 0),
             {"fdr": "the filter", "unanimous": "all voters right"}[row["criterion"]],
             _percent(row["removed"], 0), _percent(row["planted_removed"], 0), _percent(row["false_share"], 0),
-            f"{100 * row['latent_half_width']:.1f}",
+            f"{100 * row['latent_half_width']:.1f}", str(row["outside_below"]),
             *(str(row["audits"].get(v, 0)) for v in ("below_margin", "not_below_margin", "above_chance")),
         ]
         for row in plan["simulated"]
     ]  # fmt: skip
     head = (
         "set | shortcuts | each seen by a voter in | rule | removed | shortcuts removed | of the removed, clean | latent "
-        "rate, ± points | all auditors below the margin | one not below | one above chance"
+        "rate, ± points | outside model below the margin | all auditors below | one not below | one above chance"
     )
     n = plan["simulated"][0]["benchmarks"]
     return (
