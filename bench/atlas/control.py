@@ -14,7 +14,7 @@ import numpy as np
 from bench.atlas.fitted import Entry
 from robustify.config import parse
 from robustify.item import Item
-from robustify.judge.people import agree
+from robustify.judge.audit.people import agree
 from robustify.pipeline import robustify
 from robustify.report.comparing import compared
 from robustify.report.explaining import evidence_of

@@ -258,8 +258,8 @@ def agree(folder: Path, labels: Path, json_: bool) -> int:
     Example:
         robustify agree results/demo labels.csv
     """
-    from robustify.judge.people import agree as agreed
-    from robustify.judge.people import read_labels
+    from robustify.judge.audit.people import agree as agreed
+    from robustify.judge.audit.people import read_labels
     from robustify.report.explaining import agreement_lines, evidence_of
     from robustify.run import open_run
 

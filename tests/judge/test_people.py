@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from robustify.errors import DataError, UsageError
-from robustify.judge.people import agree, auroc, read_labels
+from robustify.judge.audit.people import agree, auroc, read_labels
 from tests.support.command import invoked
 from tools.planted import CLEAN, kinds
 
