@@ -44,6 +44,7 @@ def restricted(world: World, *, short: bool) -> list[Step]:
         step("report", "report", run),
         step("judge", "judge", run, codes=4),
         step("explain", "explain", run, "mock-1", codes=4),
+        step("agree", "agree", run, f"{run}/run.json", codes=4),
         *(step(f"export {name}", "export", name, run, "-o", f"out/{name}", codes=frozenset({0, 4, 7}))
           for name in ("lm-eval", "inspect", "hf", "instruct", "every-eval-ever")),
         step("export ids", "export", "lm-eval", run, "-o", "out/ids", "--upstream", "mock", codes=4),
