@@ -290,9 +290,10 @@ def compare(folders: tuple[Path, ...], html: Path | None, csv_: Path | None, jso
     if len(folders) < 2:
         raise UsageError(f"compare: {len(folders)} run; expected two or more folders")
     found = compared(folders)
-    for path, text in ((html, comparison_html), (csv_, type(found).csv)):
-        if path is not None:
-            _write(path, text(found))
+    if html is not None:
+        _write(html, comparison_html(found, html.absolute().parent))
+    if csv_ is not None:
+        _write(csv_, found.csv())
     return print_result(found.tree(), found.lines(), json_)
 
 

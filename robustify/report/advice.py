@@ -269,7 +269,7 @@ def _audit(summary: Summary) -> Iterator[Recommendation]:
     certificate = summary.certificate or Certificate()
     codes = {x.code for x in certificate.reasons or ()}
     if codes & {"no_independent_auditor", "no_auditor", "nothing_to_see", "no_kind_seen", "could_not_see"}:
-        action = "Audit with a model that did not vote"
+        action = "Check with a model that chose none of them"
         why = "nobody independent could vouch for what was kept (role: under_test makes an auditor)"
         yield Recommendation("audit", action, why, "certificate.reasons", "residual")
     elif certificate.verdict == "not certified":
@@ -291,7 +291,7 @@ def _more(summary: Summary) -> Iterator[Recommendation]:
         more = _about(needed * asked / kept - asked)
         settled = f"{counted(kept, 'robust item')} settle {100 * least:.0f} points above chance"
         why = f"{settled}, and {100 * margin:.0f} are asked for"
-        action = f"Write about {count(more)} more items to certify"
+        action = f"Write about {count(more)} more items to settle it"
         yield Recommendation("ask_more", action, why, "residual.margin", "residual", more)
 
 
@@ -311,7 +311,7 @@ def _cloze(summary: Summary) -> Iterator[Recommendation]:
     known = [(full.ci, cloze.ci) for full, cloze in pairs if full and cloze and full.ci and cloze.ci]
     left = any(cloze[0] > 0 for _, cloze in known)
     if isinstance(fit, int) and fit and any(full[0] > 0 for full, _ in known) and not left:
-        action = f"Ask as cloze: {counted(fit, 'item')} {'allows' if fit == 1 else 'allow'} it"
+        action = f"Ask {counted(fit, 'item')} without their options (cloze)"
         why = "models gain from the longest option where they see it, and not in cloze"
         yield Recommendation("cloze", action, why, "splits.cloze", "scores", fit)
 

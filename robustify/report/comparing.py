@@ -19,7 +19,17 @@ import numpy as np
 
 from robustify.files import neutral
 from robustify.report.changes import VIEWS, Change, Side, changes
-from robustify.report.format import as_released, count, counted, in_points, percent, plain, points, rate
+from robustify.report.format import (
+    as_released,
+    count,
+    counted,
+    in_points,
+    missing,
+    percent,
+    plain,
+    points,
+    rate,
+)
 from robustify.run import SPLIT_FILES, VERDICTS, Run, open_run
 from robustify.stats import intervals
 from robustify.stats.tests import holm
@@ -101,7 +111,9 @@ class Comparison:
         with as_released(self.released):
             both = enumerate(zip(self.runs, self.summaries, strict=True), start=1)
             lines = [line for place, (run, summary) in both for line in _run_lines(place, run, summary)]
-            return lines + [line for pair in self.pairs for line in _pair_lines(pair)]
+            return lines + [
+                line for pair in self.pairs for line in (*_pair_lines(pair), f"  {chance_of(self, pair)}")
+            ]
 
 
 def compared(folders: Sequence[Path]) -> Comparison:
@@ -218,6 +230,13 @@ def _pair_lines(pair: Pair) -> Iterator[str]:
     for change in pair.changes:
         both = f"{rate(change.first)} -> {rate(change.second)}"
         yield f"  {change.label}: {both}, {points(change.difference)}: {said(change)}"
+
+
+def chance_of(found: Comparison, pair: Pair) -> str:
+    """What guessing scores in both runs, to be read beside every accuracy of theirs."""
+    values = [(found.summaries[place].benchmark or Benchmark()).chance_accuracy for place in pair.runs]
+    words = [missing() if value is None else percent(value) for value in values]
+    return f"Chance: {' and '.join(dict.fromkeys(words))}."
 
 
 def said(change: Change) -> str:

@@ -3,9 +3,12 @@
 It is printed as a report is, without a script and without a request, and holds ids of items of public runs, never a text.
 """
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
+from pathlib import Path
+from urllib.parse import quote
 
 from robustify.report.blocks import (
     BarPart,
@@ -27,7 +30,7 @@ from robustify.report.blocks import (
     quiet,
 )
 from robustify.report.changes import VIEWS, Change, shown
-from robustify.report.comparing import Comparison, Pair, rule_of, said
+from robustify.report.comparing import Comparison, Pair, chance_of, rule_of, said
 from robustify.report.format import (
     absent,
     as_released,
@@ -48,6 +51,7 @@ from robustify.report.format import (
     signed,
 )
 from robustify.report.printing import html
+from robustify.run import EXPLORER, Run
 from robustify.summary.result import Certificate
 from robustify.summary.screened import Benchmark, Screen, Splits
 
@@ -62,13 +66,13 @@ UNPAIRED = "Rows that are not paired rest on what each run shows; where the item
 PAIRED = "Paired rows are of the items that both runs answered."
 
 
-def comparison_html(found: Comparison) -> str:
-    """The text of the page."""
+def comparison_html(found: Comparison, beside: Path | None = None) -> str:
+    """The text of the page; where it lies in the folder `beside`, items that moved lead to the runs' explorers."""
     with as_released(found.released):
-        return html(_page(found))
+        return html(_page(found, beside))
 
 
-def _page(found: Comparison) -> Page:
+def _page(found: Comparison, beside: Path | None) -> Page:
     names = _names(found)
     signatures = "; ".join(
         f"[{i}] {plain(run.manifest['signature'], 500)}" for i, run in enumerate(found.runs, start=1)
@@ -78,9 +82,9 @@ def _page(found: Comparison) -> Page:
         first=_first(found),
         groups=(
             Group("changed", "What changed", "Each difference with its 95 % interval, and whether it is more than noise.",
-                  (*_matrices(found), *(_numbers(pair) for pair in found.pairs))),
+                  (*_matrices(found), *(_numbers(found, pair) for pair in found.pairs))),
             Group("moved", "Which items moved", "Items that two runs judge otherwise; of a restricted run none is known.",
-                  tuple(_moves(found, pair) for pair in found.pairs)),
+                  tuple(_moves(found, pair, beside) for pair in found.pairs)),
             Group("runs", "The runs", "What was audited, by which rule, and the verdict.", (_runs(found, names),)),
         ),
         signature=signatures,
@@ -216,7 +220,7 @@ def _anchor(part: str, runs: tuple[int, int]) -> str:
     return f"#{part}-{runs[0]}-{runs[1]}"
 
 
-def _numbers(pair: Pair) -> Section:
+def _numbers(found: Comparison, pair: Pair) -> Section:
     rows = tuple(
         (
             Cell(change.label),
@@ -232,7 +236,12 @@ def _numbers(pair: Pair) -> Section:
     note = joined(PAIRED if True in paired else "", UNPAIRED if False in paired else "").replace("., ", ". ")
     voter = " * A voter: Robust is biased by selection." if any(c.voter for c in pair.changes) else ""
     blocks: Block = (
-        Table(f"{between_runs(pair)}: every number", heads, rows, note + voter)
+        Table(
+            f"{between_runs(pair)}: every number",
+            heads,
+            rows,
+            " ".join(filter(None, (note + voter, chance_of(found, pair)))),
+        )
         if rows
         else quiet("No number is in both.")
     )
@@ -286,7 +295,7 @@ def _entry(by_runs: dict[tuple[int, int], Change], i: int, j: int) -> Cell:
     )
 
 
-def _moves(found: Comparison, pair: Pair) -> Section:
+def _moves(found: Comparison, pair: Pair, beside: Path | None) -> Section:
     title, at = f"{between_runs(pair)}: verdicts", _anchor("moves", pair.runs)[1:]
     if pair.why_not is not None:
         return Section.of(at, title, quiet(f"Items are not compared: {pair.why_not}."))
@@ -294,9 +303,17 @@ def _moves(found: Comparison, pair: Pair) -> Section:
     counts = Table("Items by both verdicts", heads_of("", "", "Items", words=2),
                    tuple((Cell(a), Cell(b), Cell(count(n))) for (a, b), n in sorted(kinds.items())))  # fmt: skip
     topics = found.runs[pair.runs[0]].topics
+    pages = [_explorer(found.runs[place], beside) for place in pair.runs]
     rows = tuple(
-        (Cell(plain(item)), Cell(plain(topics[item]) if topics.get(item) else ""), Cell(a), Cell(b))
-        for item, (a, b) in islice(pair.moved.items(), MOST_ITEMS)
+        (
+            Cell(plain(item)),
+            Cell(plain(topics[item]) if topics.get(item) else ""),
+            *(
+                Cell(verdict, link=page and f"{page}#item={quote(item, safe='')}")
+                for verdict, page in zip(both, pages, strict=True)
+            ),
+        )
+        for item, both in islice(pair.moved.items(), MOST_ITEMS)
     )
     heads = heads_of("Item", "Topic", *(f"[{place + 1}]" for place in pair.runs), words=4)
     alone = f"{counted(sum(pair.n_only), 'item')} in one of them only. " if sum(pair.n_only) else ""
@@ -309,6 +326,13 @@ def _moves(found: Comparison, pair: Pair) -> Section:
         else quiet(f"{alone}None moved.")
     )
     return Section.of(at, title, counts, listed)
+
+
+def _explorer(run: Run, beside: Path | None) -> str:
+    """Where a run's explorer is from there; empty where it has none."""
+    if beside is None or run.restricted or EXPLORER not in run.manifest["files"]:
+        return ""
+    return quote(Path(os.path.relpath(run.folder / EXPLORER, beside)).as_posix())
 
 
 def _runs(found: Comparison, names: list[str]) -> Section:

@@ -17,7 +17,7 @@ from robustify.errors import AuthorisationError, DataError, UsageError
 from robustify.item import Item
 from robustify.judge.evidence import Evidence
 from robustify.report.cue_sentences import LABELS, cue_sentence, mends
-from robustify.report.format import count, percent, plain, signed, spaced
+from robustify.report.format import AT_LIMIT, WHY_LIMIT, count, likely, percent, plain, signed, spaced
 from robustify.run import EVIDENCE, VERDICTS, Run, split_items
 from robustify.screen.consensus import Verdict
 from robustify.summary.screened import CueCode
@@ -33,6 +33,8 @@ TEMPLATES = {
     "not_key": "Picked without the question: {option}, not the key.",
     "by_place": "Picked without the question: {option}, which its place alone gives away.",
     "p_shortcut": "Probability that a shortcut gave it away: {p}.",
+    "limit": AT_LIMIT,
+    "at_limit": f"{AT_LIMIT}, {WHY_LIMIT}",
     "scorer": "The scorer, which sees options alone, gives its pick {weight}; of items with such a pick {posterior} "
     "are hits, without any shortcut {chance}.",
     "silent": "No single pick: {voters}.",
@@ -272,7 +274,8 @@ def _of_pick(row: Row) -> Iterator[str]:
     if pick is None:
         return
     if row["p_shortcut"] is not None:
-        yield _filled("p_shortcut", p=percent(row["p_shortcut"]))
+        p = likely(row["p_shortcut"])
+        yield _filled("p_shortcut", p=TEMPLATES["at_limit"] if p == AT_LIMIT else p)
     if row["posterior"] is not None:
         yield _filled("scorer", **{n: percent(row[n]) for n in ("weight", "posterior", "chance")})
     if "votes" not in row:

@@ -18,6 +18,10 @@ from robustify.summary.scored import AgainstChance
 
 ABSENT = "not measured"
 NOT_SHOWN = "not shown"
+LIMIT = 0.9995
+"""A probability of a shortcut from here on would be written as 100.0 %."""
+AT_LIMIT = "\u2248 100 %"
+WHY_LIMIT = "the most that can be measured: all items with so sure a pick are hits"
 JOINERS = "\u200c\u200d"
 LONGEST_NAME = 120
 _RELEASED: ContextVar[bool] = ContextVar("released", default=False)
@@ -62,6 +66,11 @@ def missing() -> str:
 def percent(x: float) -> str:
     """A share as percent with one decimal, or as whole percent."""
     return f"{signed(100 * x, decimals())} %"
+
+
+def likely(p: float) -> str:
+    """A probability of a shortcut; where all items alike are hits it can be measured no higher."""
+    return AT_LIMIT if p >= LIMIT else percent(p)
 
 
 def signed(x: float, decimals: int) -> str:

@@ -1,10 +1,10 @@
 """The first screen: what is read in five seconds. Nothing stands here that a later section does not show."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from robustify.report.advice import bad_items, by_chance, recommendations, verdict_in_short
 from robustify.report.blocks import BarPart, FirstScreen, Kind, Mark, Plot, PlotRow, Tile, Todo
-from robustify.report.format import ABSENT, between, count, counted, decimals, joined, missing, percent, plain
+from robustify.report.format import between, count, counted, decimals, joined, missing, percent, plain
 from robustify.report.sections.headline import above
 from robustify.report.sections.scores import chance_line
 from robustify.summary.quantity import Quantity
@@ -16,8 +16,14 @@ MOST_MODELS = 4
 SERIES: tuple[tuple[Kind, str], ...] = (
     ("before", "all items"),
     ("main", "robust items"),
-    ("chance", "cloze"),
+    ("chance", "asked without options (cloze)"),
 )
+CHECKED: Mapping[str | None, str] = {
+    "certified": "an outside check agrees",
+    "not certified": "a check still finds shortcuts",
+    "inconclusive": "no outside check has cleared them",
+}
+"""What the audit came to, beside what was kept."""
 
 
 def opening(summary: Summary, explorer: bool) -> FirstScreen:
@@ -47,7 +53,7 @@ def _tiles(summary: Summary) -> tuple[Tile, ...]:
     return (
         Tile(f"of {count(of)} items need no question" if of else "items need no question", shown(n), rests),
         _chance(summary, n),
-        Tile("kept as robust", shown(splits.robust), f"audit: {verdict or ABSENT}"),
+        Tile("kept as robust", shown(splits.robust), CHECKED.get(verdict, verdict or "not checked")),
     )
 
 
@@ -97,7 +103,7 @@ def scores_plot(summary: Summary) -> Plot | None:
         tuple(rows[:MOST_MODELS]),
         tuple((kind, words) for kind, words in SERIES if kind in drawn),
         chance_line(summary),
-        f"{'* voted, so robust is low by selection. ' if voted else ''}{more}".strip(),
+        f"{'* helped to choose the robust items, so is low on them. ' if voted else ''}{more}".strip(),
     )
 
 

@@ -118,3 +118,5 @@ const signed = (hundredths) => `${hundredths > 0 ? "+" : ""}${minus((hundredths 
 const letter = (place) => String.fromCharCode(65 + place);
 const whole = (n) => n.toLocaleString("en");
 const filled = (name, words = {}) => data.templates[name].replace(/\{(\w+)\}/g, (_, word) => words[word]);
+// At the limit all items of such a confidence are hits, and more cannot be measured.
+const likely = (tenths, limit) => (tenths >= 1000 ? filled(limit) : percent(tenths));

@@ -153,7 +153,7 @@ function drawnRow(item, place, height) {
   el("span", {class: "stem"}, item.stem),
   el("span", {class: "cue"}, item.cue && item.cue !== "none" ? data.labels.cue[item.cue] : ""),
   item.shortcut === null ? el("span", {class: "p"})
-    : sized(el("span", {class: "p", title: SORTS.shortcut[0]}, el("span", null, percent(item.shortcut))), item.shortcut / 1000),
+    : sized(el("span", {class: "p", title: SORTS.shortcut[0]}, el("span", null, likely(item.shortcut, "limit"))), item.shortcut / 1000),
   el("span", {class: "votes", title: voterWords(item.pattern)}, dots(item)));
   row.style.transform = `translateY(${place * height}px)`;
   return row;
@@ -234,7 +234,7 @@ function drawnPick(item) {
     el("h3", null, "What gives it away"),
     el("p", null, filled(item.said, {option: item.pick === null ? "" : letter(item.pick)})),
     item.shortcut === null ? null
-      : sized(el("p", {class: "sure"}, filled("p_shortcut", {p: numbers.shortcut})), item.shortcut / 1000),
+      : sized(el("p", {class: "sure"}, filled("p_shortcut", {p: likely(item.shortcut, "at_limit")})), item.shortcut / 1000),
     item.pick === null ? null : el("p", {class: "quiet"}, filled(item.cues.length ? "cues" : "no_cue")),
     drawnAdds(item.cues.map(({cue, adds, says}) => [adds, data.labels.cue[cue], says])),
     item.features.length ? el("details", null, el("summary", null, filled("features").replace(/:$/, "")),

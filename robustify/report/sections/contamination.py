@@ -20,14 +20,16 @@ from robustify.report.blocks import (
 )
 from robustify.report.cue_sentences import LABELS
 from robustify.report.format import (
+    AT_LIMIT,
+    WHY_LIMIT,
     absent,
     count,
     count_cell,
     counted,
+    likely,
     missing,
     p_before,
     p_cell,
-    percent,
     plain,
     points_cell,
     power,
@@ -216,7 +218,8 @@ def _likeliest(found: CueCounts) -> Block | None:
 
 
 def _probability(row: LikelyItem) -> Cell:
-    return absent() if row.p_shortcut is None else Cell(percent(row.p_shortcut))
+    p = None if row.p_shortcut is None else likely(row.p_shortcut)
+    return absent() if p is None else Cell(p, WHY_LIMIT if p == AT_LIMIT else "")
 
 
 def _cue_cell(cue: CueCode | str | None) -> Cell:
