@@ -103,7 +103,7 @@ def scores_plot(summary: Summary) -> Plot | None:
         tuple(rows[:MOST_MODELS]),
         tuple((kind, words) for kind, words in SERIES if kind in drawn),
         chance_line(summary),
-        f"{'* helped to choose the robust items, so is low on them. ' if voted else ''}{more}".strip(),
+        f"{'* chose what is kept: low on robust. ' if voted else ''}{more}".strip(),
     )
 
 
