@@ -269,7 +269,7 @@ def _audit(summary: Summary) -> Iterator[Recommendation]:
     certificate = summary.certificate or Certificate()
     codes = {x.code for x in certificate.reasons or ()}
     if codes & {"no_independent_auditor", "no_auditor", "nothing_to_see", "no_kind_seen", "could_not_see"}:
-        action = "Check with a model that chose none of them"
+        action = "Check with a model outside this screen"
         why = "nobody independent could vouch for what was kept (role: under_test makes an auditor)"
         yield Recommendation("audit", action, why, "certificate.reasons", "residual")
     elif certificate.verdict == "not certified":
