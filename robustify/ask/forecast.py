@@ -14,10 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from typing_extensions import assert_never
 
 from robustify.ask import Asking, plan
+from robustify.engines import Runnable
 from robustify.engines.settings import HFModel, OpenAIModel, RayModel, VLLMModel
 from robustify.item import Item
+from robustify.logs.replay import ReplayModel
 from robustify.models.folder import RECORD, models_folder
 from robustify.models.names import KNOWN
 
@@ -95,7 +98,7 @@ def forecast(
     name: str,
     items: Sequence[Item],
     asking: Asking,
-    models: Iterable[object],
+    models: Iterable[Runnable | ReplayModel],
     heads: Sequence[str],
     cache: Path,
     *,
@@ -119,6 +122,10 @@ def forecast(
                 seconds = None if size is None else 2 * size * tokens / (SHARE * rate)
                 fetch = megabytes(model.reference, cache)
                 needs.append(Need(model.name, work.requests, tokens, seconds, None, fetch))
+            case ReplayModel():
+                pass
+            case _:
+                assert_never(model)
     if restricted:
         needs = [Need(n.model, n.requests, None, n.seconds, n.cost, n.megabytes) for n in needs]
     return Forecast(name, len(items), tuple(needs))
