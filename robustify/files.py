@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from robustify.errors import UsageError
+from robustify.errors import DataError, UsageError
 
 _CHUNK = 1 << 20
 _FORMULA = re.compile("'*[=+\\-@\t\r\n\0\uff1d\uff0b\uff0d\uff20]")
@@ -190,6 +190,21 @@ def read_expected(path: Path, what: str, most: int) -> bytes:
                 raise UsageError(f"{name}: {size:,} bytes; expected {what}, at most {most:,}") from None
         why = "is a symbolic link" if path.is_symlink() else f"cannot be opened ({error.strerror})"
         raise UsageError(f"{name}: {why}; expected {what}") from None
+
+
+def text_lines(path: Path, what: str) -> list[str]:
+    """The lines of a UTF-8 file that a user named, without a byte-order mark; `what` says what was expected.
+
+    Raises:
+        UsageError: there is no such file.
+        DataError: it cannot be read as UTF-8 text.
+    """
+    try:
+        return path.read_text(encoding="utf-8-sig").split("\n")
+    except FileNotFoundError:
+        raise UsageError(f"{path}: no such file; expected {what}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: cannot be read as UTF-8 text ({type(error).__name__})") from None
 
 
 def sha256(path: Path) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from bench.atlas.fitted import Entry
 from robustify.config import parse
 from robustify.item import Item
-from robustify.judge.audit.people import agree
+from robustify.judge.audit.people import agreement_with_people
 from robustify.pipeline import robustify
 from robustify.report.comparing import compared
 from robustify.report.explaining import evidence_of
@@ -52,4 +52,4 @@ def negation(items: Sequence[Item]) -> Entry:
 def planted_labels() -> Entry:
     """The demo's planted items as if people had labelled them: nobody has labelled the items of a public set here."""
     labels = {item: kind != CLEAN for item, kind in kinds().items()}
-    return agree(evidence_of(open_run(ROOT / "results" / "benign_demo")), labels)
+    return agreement_with_people(evidence_of(open_run(ROOT / "results" / "benign_demo")), labels)

@@ -258,12 +258,11 @@ def agree(folder: Path, labels: Path, json_: bool) -> int:
     Example:
         robustify agree results/demo labels.csv
     """
-    from robustify.judge.audit.people import agree as agreed
-    from robustify.judge.audit.people import read_labels
+    from robustify.judge.audit.people import agreement_with_people, labels_of_people
     from robustify.report.explaining import agreement_lines, evidence_of
     from robustify.run import open_run
 
-    found = agreed(evidence_of(open_run(folder)), read_labels(labels))
+    found = agreement_with_people(evidence_of(open_run(folder)), labels_of_people(labels))
     return print_result(found, agreement_lines(found), json_)
 
 

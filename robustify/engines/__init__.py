@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from typing_extensions import assert_never
+
 from robustify.engines.protocols import Scorer
 from robustify.engines.settings import HFModel, OpenAIModel, RayModel, VLLMModel, host_of
 
@@ -41,6 +43,10 @@ def check_model(model: Runnable, cache: Path, templates: "Sequence[Template]" = 
             from robustify.engines.ray.engine import require_ray
 
             require_ray(model.name)
+        case HFModel():
+            pass
+        case _:
+            assert_never(model)
     from robustify.engines.recipe import file_digests
     from robustify.models import locate
 
@@ -83,6 +89,8 @@ def open_scorer(model: Runnable, cache: Path, seal: bytes | None = None) -> Iter
 
                 with OpenAIServer(model, cache, scores) as server:
                     yield server
+            case _:
+                assert_never(model)
 
 
 def remote_host(model: Runnable) -> str | None:

@@ -12,7 +12,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from robustify.baselines.wording import points_elsewhere
-from robustify.errors import DataError, UsageError
+from robustify.errors import DataError
+from robustify.files import text_lines
 from robustify.item import Item
 
 Profile = Literal["cross-ref", "seed", "strict", "labels"]
@@ -157,15 +158,9 @@ def read_labels(path: Path) -> Mapping[str, bool]:
         UsageError: there is no such file.
         DataError: lines that are no such decisions, all of them named.
     """
-    try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
-    except FileNotFoundError:
-        raise UsageError(f"{path}: no such file; expected the labels of cloze.labels") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: cannot be read as UTF-8 text ({type(error).__name__})") from None
     labels: dict[str, bool] = {}
     faults: list[str] = []
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(text_lines(path, "the labels of cloze.labels"), start=1):
         if not line.strip():
             continue
         match _decision(line):

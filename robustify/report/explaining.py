@@ -102,7 +102,7 @@ def evidence_rows(found: Evidence, verdicts: Sequence[Verdict], items: Sequence[
 
 
 def agreement_lines(found: Mapping[str, Any]) -> list[str]:
-    """What `robustify.judge.audit.people.agree` found, for a terminal."""
+    """What `robustify.judge.audit.people.agreement_with_people` found, for a terminal."""
 
     def written(q: Mapping[str, Any], n: str = "n") -> str:
         ends = "" if q["ci"] is None else f", {q['ci'][0]:.2f} to {q['ci'][1]:.2f}"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from robustify.errors import DataError, UsageError
-from robustify.judge.audit.people import agree, auroc, read_labels
+from robustify.judge.audit.people import agreement_with_people, auroc, labels_of_people
 from tests.support.command import invoked
 from tools.planted import CLEAN, kinds
 
@@ -28,7 +28,7 @@ LABELS = {"a": True, "b": False, "c": True, "d": False, "e": None, "x": True}
 
 
 def test_a_confident_miss_is_no_shortcut_and_what_is_left_out_is_counted() -> None:
-    found = agree(ROWS, LABELS)
+    found = agreement_with_people(ROWS, LABELS)
     assert found["n"] == 4
     assert found["people"]["value"] == 0.5
     assert found["left_out"] == {"not_in_run": 1, "people_even": 1, "undecided": 1}
@@ -40,7 +40,7 @@ def test_a_confident_miss_is_no_shortcut_and_what_is_left_out_is_counted() -> No
 
 
 def test_surface_and_what_models_make_of_the_options_are_counted_apart() -> None:
-    found = agree(ROWS, LABELS)["rankings"]
+    found = agreement_with_people(ROWS, LABELS)["rankings"]
     assert found["surface"] == found["length"]
     assert found["models"] == found["vectors"]
     assert found["surface"] != found["models"]
@@ -48,7 +48,7 @@ def test_surface_and_what_models_make_of_the_options_are_counted_apart() -> None
 
 def test_ties_at_the_last_place_share_it() -> None:
     rows = [{"item": i, "verdict": "robust", "pick": None} for i in "abcd"]
-    found = agree(rows, {"a": True, "b": False, "c": False, "d": False})["rankings"]
+    found = agreement_with_people(rows, {"a": True, "b": False, "c": False, "d": False})["rankings"]
     assert found["W"]["auroc"]["value"] == 0.5
     assert found["W"]["precision_at_k"]["value"] == 0.25
     assert list(found) == ["W"]
@@ -66,20 +66,20 @@ def test_the_interval_of_a_perfect_ranking_is_no_point() -> None:
 
 def test_labels_of_one_kind_or_of_other_items_are_refused() -> None:
     with pytest.raises(DataError, match="1 of 2 are of items of this run, with 1 kinds of label"):
-        agree(ROWS, {"a": True, "x": False})
+        agreement_with_people(ROWS, {"a": True, "x": False})
 
 
 def test_every_line_that_is_no_label_is_named_and_several_people_outvote_one(tmp_path: Path) -> None:
     path = tmp_path / "labels.csv"
     path.write_text('item,label\na,shortcut\na,not\na,shortcut\nb,not\nb,shortcut\n"c,1",not\n\n')
-    assert read_labels(path) == {"a": True, "b": None, "c,1": False}
+    assert labels_of_people(path) == {"a": True, "b": None, "c,1": False}
     path.write_text("a,yes\nb,not\nshortcut\n")
     with pytest.raises(DataError) as caught:
-        read_labels(path)
+        labels_of_people(path)
     assert [line.split(": ")[0].rpartition(":")[2] for line in caught.value.lines] == ["1", "3"]
     assert "yes" not in " ".join(caught.value.lines)
     with pytest.raises(UsageError, match="no such file"):
-        read_labels(tmp_path / "none.csv")
+        labels_of_people(tmp_path / "none.csv")
 
 
 def test_the_demo_agrees_with_its_planted_labels(tmp_path: Path) -> None:

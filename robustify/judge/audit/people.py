@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from robustify.arrays import Bools, Floats
-from robustify.errors import DataError, UsageError
+from robustify.errors import DataError
+from robustify.files import text_lines
 from robustify.judge.evidence import TEXTUAL
 from robustify.stats.agreement import agreement
 from robustify.stats.intervals import Interval, rate
@@ -24,7 +25,7 @@ _Z = 1.959963984540054
 Row = Mapping[str, Any]
 
 
-def read_labels(path: Path) -> dict[str, bool | None]:
+def labels_of_people(path: Path) -> dict[str, bool | None]:
     """By item whether most people call it a shortcut, None where they are even: lines `ITEM,shortcut` or `ITEM,not`.
 
     One line for each person's word; a first line `item,label` is a heading.
@@ -33,17 +34,9 @@ def read_labels(path: Path) -> dict[str, bool | None]:
         UsageError: there is no such file.
         DataError: lines that are no such labels, all of them named.
     """
-    try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
-    except FileNotFoundError:
-        raise UsageError(
-            f"{path}: no such file; expected labels, a line ITEM,shortcut or ITEM,not each"
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: cannot be read as UTF-8 text ({type(error).__name__})") from None
     said: dict[str, Counter[bool]] = {}
     faults = []
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(text_lines(path, "labels, a line ITEM,shortcut or ITEM,not each"), start=1):
         item, _, label = (part.strip().strip('"') for part in line.rpartition(","))
         if not line.strip() or (number == 1 and (item, label) == ("item", "label")):
             continue
@@ -56,7 +49,7 @@ def read_labels(path: Path) -> dict[str, bool | None]:
     return {item: None if n[True] == n[False] else n[True] > n[False] for item, n in said.items()}
 
 
-def agree(rows: Iterable[Row], labels: Mapping[str, bool | None]) -> dict[str, Any]:
+def agreement_with_people(rows: Iterable[Row], labels: Mapping[str, bool | None]) -> dict[str, Any]:
     """The rows of evidence.jsonl against labels of people: `n` labelled items, `people` their share of shortcuts,
     `left_out` and why, `verdict` (kappa of the filter's word, and both confusions), and `rankings`.
 
