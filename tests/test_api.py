@@ -73,7 +73,6 @@ def test_the_tables_are_those_of_the_files(run: Run) -> None:
 
 def test_the_summary_is_a_table_with_n_interval_and_unit(run: Run) -> None:
     found, flagged = rb.open(run.folder).summary, run.summary.screen.flagged  # type: ignore[union-attr]
-    assert flagged is not None
     assert flagged.ci is not None
     row = found.loc["screen.flagged"]
     assert (row["value"], row["n"]) == (flagged.value, flagged.n)

@@ -29,6 +29,12 @@ def test_generated_blocks_are_fresh(page: Path) -> None:
     assert docs.renewed(text) == text, "run `make fix`"
 
 
+def test_every_block_that_is_made_stands_on_a_page() -> None:
+    assert {name for p in docs.pages() for _, name, *_ in docs.BLOCK.findall(p.read_text("utf-8"))} == set(
+        docs.GENERATED
+    )
+
+
 def test_the_schema_of_the_summary_is_fresh() -> None:
     assert docs.SCHEMA.read_text(encoding="utf-8") == docs.schema(), "run `make fix`"
 

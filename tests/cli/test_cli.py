@@ -368,7 +368,6 @@ def test_the_readme_s_commands_run(
     seen = [lm_eval_row(item, at, scores_for([at % 4])[0], hidden=True) for at, item in enumerate(toys)]
     jsonl(Path("samples.jsonl"), seen)
     yaml = re.search(r"```yaml\n(.*?)```", text, re.S)
-    assert yaml is not None
     Path("short.yaml").write_text(yaml[1].replace("items.jsonl", "items.csv"))
     monkeypatch.setattr("robustify.models.pull", lambda name, *_: Path(name))
     for lines in [*starts, ["robustify short.yaml -o short --limit 20"]]:

@@ -219,7 +219,6 @@ def test_bytes_of_another_encoding_are_one_line_with_the_mend(robustify, tmp_pat
     assert (ended.code, ended.err.count("\n")) == (3, 1)
     assert f"{N} lines (2 to {N + 1}): not valid UTF-8" in ended.err
     command = re.search("`iconv (.*?)`", ended.err)
-    assert command is not None
     subprocess.run(["bash", "-c", f"iconv {command[1]}"], check=True)
     assert robustify("validate", "utf8-cooking.csv").code == 0
 

@@ -27,7 +27,6 @@ def test_the_text_is_mistral_s_and_an_empty_input_leaves_no_blank_line() -> None
 @given(*(st.text(st.characters(exclude_characters="[]"), min_size=1) for _ in range(3)))
 def test_fields_can_be_read_back_from_the_text(said: str, given_: str, out: str) -> None:
     found = re.fullmatch(r"(?s)\[INST\] (.*) \[/INST\] (.*)", mistral(said, given_, out))
-    assert found is not None
     assert found.groups() == (f"{said}\n\n{given_}", out)
 
 

@@ -15,17 +15,6 @@ from tests.freeform.stub_server import serving
 from tools.docs import freeform as docs_freeform
 
 PAGE = Path(__file__).parents[2] / "docs" / "freeform.md"
-BLOCK = re.compile(r"<!-- generated: ([a-z-]+) -->\n(.*?)<!-- end -->", re.S)
-
-
-def test_every_block_is_made_and_stands_on_the_page() -> None:
-    assert {name for name, _ in BLOCK.findall(PAGE.read_text(encoding="utf-8"))} == set(docs_freeform.BLOCKS)
-
-
-@pytest.mark.parametrize("name", docs_freeform.BLOCKS)
-def test_generated_blocks_are_fresh(name: str) -> None:
-    held = dict(BLOCK.findall(PAGE.read_text(encoding="utf-8")))
-    assert held[name] == docs_freeform.BLOCKS[name](), "run `make fix`"
 
 
 def test_the_appendix_holds_every_prompt() -> None:

@@ -55,7 +55,6 @@ def test_a_judge_that_cannot_be_read_leaves_no_score(
 ) -> None:
     found = graded(ScriptedJudge(replies))
     assert (found.status, found.score, found.verdict, found.method) == (status, score, verdict, "judge")
-    assert found.judge is not None
     assert len(found.judge.attempts) == len(replies)
     assert (found.error_type is None) == (score is not None)
 
@@ -226,7 +225,6 @@ def test_every_attempt_is_found_in_the_record(tmp_path: Path) -> None:
     with recording(ScriptedJudge(["hm", RIGHT]), record) as judge:
         found = graded(judge)
     rows = {row["key"]: row for row in map(json.loads, record.read_text().splitlines())}
-    assert found.judge is not None
     assert [a.key for a in found.judge.attempts] == list(rows)
     for attempt, text in zip(found.judge.attempts, ("hm", RIGHT), strict=True):
         row = rows[attempt.key]

@@ -80,7 +80,6 @@ def test_the_corrected_rate_s_interval_holds_the_truth() -> None:
         table = np.zeros((2, 2), dtype=int)
         np.add.at(table, (truth[:150].astype(int), judged[:150].astype(int)), 1)
         found = corrected(judged.astype(float).tolist(), table.tolist(), seed=1)
-        assert found is not None
         held += found["ci"][0] <= 0.4 <= found["ci"][1]
     assert held >= 180
 
@@ -92,7 +91,6 @@ def test_few_labels_leave_the_corrected_rate_uncertain() -> None:
     # Three right labels of three are little: no interval, or one far wider than that of three hundred.
     assert few["ci"] is None or np.ptp(few["ci"]) > 1.3 * np.ptp(many["ci"])
     unsure = corrected([1.0, 0.0], [[1, 1], [1, 2]], seed=1)
-    assert unsure is not None
     assert unsure["ci"] is None
     assert corrected([], [[1, 1], [1, 1]]) is None
     assert corrected([1.0], [[0, 0], [1, 1]]) is None

@@ -13,8 +13,9 @@ import pytest
 from robustify.gate.policy import RULES
 from tests.gate.repo import ROOT
 from tools.docs import gate as docs_gate
+from tools.docs import measured as docs_measured
 
-MEASURED = docs_gate.MEASURED
+MEASURED = ROOT / "results" / "bench" / "gate.json"
 
 
 @pytest.fixture(scope="module")
@@ -25,9 +26,8 @@ def measured() -> dict[str, Any]:
     return found
 
 
-def printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: dict[str, Any]) -> str:
-    (tmp_path / "gate.json").write_text(json.dumps(held))
-    monkeypatch.setattr(docs_gate, "MEASURED", tmp_path / "gate.json")
+def printed(monkeypatch: pytest.MonkeyPatch, held: dict[str, Any] | None) -> str:
+    monkeypatch.setattr(docs_measured, "read", lambda _: held)
     return docs_gate.bench_gate()
 
 
@@ -35,21 +35,20 @@ def test_every_rule_has_a_row() -> None:
     assert docs_gate.gate_rules().count("\n") == len(RULES) + 2
 
 
-def test_an_absent_measurement_is_said_to_be_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(docs_gate, "MEASURED", tmp_path / "gate.json")
-    assert "Not measured" in docs_gate.bench_gate()
+def test_an_absent_measurement_is_said_to_be_absent(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "Not measured" in printed(monkeypatch, None)
 
 
 def test_a_goal_that_is_missed_is_printed_as_missed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, measured: dict[str, Any]
+    monkeypatch: pytest.MonkeyPatch, measured: dict[str, Any]
 ) -> None:
     worse = copy.deepcopy(measured)
     worse["recall"]["edits"]["substituted_20"]["stem"]["value"] = 0.5
     worse["recall"]["disguises"]["hex"]["item"]["value"] = 0.9
     worse["speed"]["ours"] |= {"median": 1.4, "processor_median": 1.3}
-    told = printed(tmp_path, monkeypatch, worse)
+    told = printed(monkeypatch, worse)
     assert "| 20 % of words changed |" in told
-    assert told.count("**no**") == 1 + printed(tmp_path, monkeypatch, measured).count("**no**")
+    assert told.count("**no**") == 1 + printed(monkeypatch, measured).count("**no**")
     assert "not all are refused: hex" in told
     assert "**not met**" in told
 

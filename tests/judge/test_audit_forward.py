@@ -137,11 +137,9 @@ def test_copies_of_an_item_count_once_and_a_passage_stays_in_one_block() -> None
     items = items_of(bench(80, 1, seed=3))
     copies = [replace(i, id=f"{i.id}-{n}") for n in range(3) for i in items]
     once = FreshProbe(copies, ProbeSettings()).fitted(kept(copies))
-    assert once is not None
     assert len(once.at) == 80
     passages = [replace(i, group=f"p{n % 20}") for n, i in enumerate(items)]
     found = FreshProbe(passages, ProbeSettings()).fitted(kept(passages))
-    assert found is not None
     assert len(found.at) == 80
     block = dict(zip(found.at.tolist(), found.design.block.tolist(), strict=True))
     assert all(len({block[i] for i in range(g, 80, 20)}) == 1 for g in range(20))
@@ -153,12 +151,10 @@ def test_options_that_selection_closed_are_neither_fitted_nor_picked() -> None:
     would = np.zeros_like(whole.would)
     would[np.arange(90), (whole.key + 1) % 4] = True
     found = FreshProbe(items, ProbeSettings()).fitted(replace(whole, would=would))
-    assert found is not None
     assert set(found.design.size.tolist()) == {3}
     assert (found.key < 3).all()
     np.testing.assert_allclose(np.add.reduceat(found.design.x, found.design.starts), 0, atol=1e-9)
     audit = FreshProbe(items, ProbeSettings()).of(replace(whole, would=would))
-    assert audit is not None
     assert audit.chance == pytest.approx(1 / 3)
     only = np.ones_like(would)
     only[np.arange(90), whole.key] = False

@@ -138,7 +138,6 @@ def test_flagged_items_are_counted_by_their_first_cue(votes: Votes) -> None:
     flagged = np.arange(n) < 20
     summary = cue_counts(found, flagged)
     assert summary.n == 20
-    assert summary.cues is not None
     assert {cue: (q.value, q.n) for cue, q in summary.cues.items()} == {
         "length": (0.5, 20),
         "none": (0.5, 20),
@@ -156,11 +155,9 @@ def test_judging_gives_evidence_under_every_rule_and_without_text_no_cue_of_the_
     for criterion in ("unanimous", "majority"):
         rules = Rules(ScreenRules(criterion=criterion, voters=b.voters))
         whole = judge(answers, Facts("made-up"), rules, items)
-        assert whole.evidence is not None
         assert set(whole.evidence.features) == set(NAMES)
         assert whole.summary.evidence is not None
         bare = judge(answers, Facts("made-up"), rules, None)
-        assert bare.evidence is not None
         assert bare.evidence.cues == ("letter_votes",)
         assert bare.evidence.features == {}
 

@@ -158,7 +158,6 @@ def test_the_interval_of_a_paired_difference_covers(n: int, one: float, two: flo
         u = rng.random(n)
         a, b = ones(u < one), ones((u >= one) & (u < one + two))
         ci = paired_difference(a, b).ci
-        assert ci is not None
         hits.append(ci[0] <= one - two <= ci[1])
     assert 0.93 <= np.mean(hits) <= 0.99
 
@@ -175,7 +174,6 @@ def test_the_interval_covers_where_items_hang_together_and_would_not_without_say
         a, b = (ones(rng.random(400) < np.clip(0.5 + by * lean, 0, 1)) for by in (1, -1))
         for found, given_groups in ((together, groups), (alone, None)):
             ci = paired_difference(a, b, given_groups).ci
-            assert ci is not None
             found.append(ci[0] <= 0 <= ci[1])
         for p, given_groups in ((rejected, groups), (naive, None)):
             p.append((compare_pair(a, b, given_groups).p or 0.0) <= 0.05)
@@ -191,7 +189,6 @@ def test_ten_units_are_needed_for_an_interval() -> None:
     few = paired_difference(np.ones(90), np.zeros(90), np.repeat(np.arange(9), 10))
     assert few.ci is None
     alike = paired_difference(np.ones(20), np.ones(20))
-    assert alike.ci is not None
     assert alike.ci[0] < 0 < alike.ci[1], "nothing differs on 20 items: that is no proof of equality"
 
 
@@ -226,7 +223,6 @@ def test_the_interval_of_two_independent_rates_is_newcombes() -> None:
     assert found.significant
     assert independent_difference(3, 4, 1, 5).ci is None
     none = independent_difference(0, 20, 0, 20)
-    assert none.ci is not None
     assert none.ci[0] < 0 < none.ci[1]
     assert none.mde is not None
     assert none.mde > 0.05

@@ -40,7 +40,6 @@ def test_shares_and_recalls_are_those_of_a_plain_count(
     if not told:
         assert found is None
         return
-    assert found is not None
     assert (found["n"], found["asked"], found["tied"]) == (len(told), len(drawn), 0)
     for j, place in enumerate(found["places"]):  # type: ignore[arg-type, var-annotated]
         keyed = [p for k, p in told if k == j]
@@ -54,7 +53,6 @@ def test_shares_and_recalls_are_those_of_a_plain_count(
 
 def test_a_model_that_always_says_the_first_is_told() -> None:
     found = position_bias(block([(at % 4, 0) for at in range(80)]))
-    assert found is not None
     assert (
         position_bias_sentence(PositionBias(**found))
         == "Picks the first option in 100.0 % of the items; the key is there in 25.0 % (p < 0.001)."
@@ -67,23 +65,19 @@ def test_a_model_that_always_says_the_first_is_told() -> None:
 
 def test_a_model_that_is_always_right_leans_nowhere_wherever_the_keys_stand() -> None:
     found = position_bias(block([(0, 0)] * 70 + [(3, 3)] * 10))
-    assert found is not None
     assert position_bias_sentence(PositionBias(**found)) == ""
     assert [p["p_holm"] for p in found["places"]] == [1.0] * 4  # type: ignore[attr-defined]
 
 
 def test_a_model_that_is_always_right_is_not_known_to_lean_nowhere_exactly() -> None:
     found = position_bias(block([(at % 4, at % 4) for at in range(80)]))
-    assert found is not None
     unseen = 1 - 0.025 ** (1 / 80)
     for place in found["places"]:  # type: ignore[attr-defined]
         assert place["excess"]["value"] == 0
         assert place["excess"]["ci"] == pytest.approx([-unseen, unseen])
     grouped = position_bias(block([(at % 4, at % 4) for at in range(80)]), np.arange(80) // 4)
-    assert grouped is not None
     assert grouped["places"][0]["excess"]["ci"][1] == pytest.approx(1 - 0.025 ** (1 / 20))  # type: ignore[index]
     few = position_bias(block([(at % 4, at % 4) for at in range(80)]), np.arange(80) // 10)
-    assert few is not None
     assert few["places"][0]["excess"]["ci"] is None  # type: ignore[index]
 
 
@@ -93,8 +87,6 @@ def test_a_passage_counts_once() -> None:
     keys, picks = (np.repeat(rng.integers(0, 4, 10), 8) for _ in range(2))
     rows = block([(int(k), int(p)) for k, p in zip(keys, picks, strict=True)])
     alone, together = position_bias(rows), position_bias(rows, np.arange(80) // 8)
-    assert alone is not None
-    assert together is not None
     assert min(p["p_holm"] for p in alone["places"]) < 0.01  # type: ignore[attr-defined]
     assert min(p["p_holm"] for p in together["places"]) > 0.05  # type: ignore[attr-defined]
 
@@ -122,7 +114,6 @@ def test_a_clean_model_is_seldom_accused() -> None:
 def test_ties_share_their_place_and_do_not_test() -> None:
     rows = [answer(f"i{at}", "full", "m", (0, 1), "t", at % 2, [-1.0, -1.0]) for at in range(20)]
     found = position_bias(Answers.of(rows).block("full", "m"))
-    assert found is not None
     assert found["tied"] == 20
     assert [p["picked"]["value"] for p in found["places"]] == [0.5, 0.5]  # type: ignore[attr-defined]
     assert [p["p_holm"] for p in found["places"]] == [1.0, 1.0]  # type: ignore[attr-defined]
@@ -134,7 +125,6 @@ def test_items_of_fewer_options_count_only_where_they_have_a_place() -> None:
         Answer("b", "full", "m", (0, 1, 2), "t", 2, 2, 1.0, ()),
     ]
     found = position_bias(Answers.of(rows).block("full", "m"))
-    assert found is not None
     assert [p["picked"]["n"] for p in found["places"]] == [2, 2, 1]  # type: ignore[attr-defined]
 
 
@@ -147,5 +137,4 @@ def test_without_an_answer_there_is_nothing_to_tell() -> None:
 def test_only_the_first_row_of_an_item_counts() -> None:
     rows = [Answer("a", "full", "m", order, "t", 0, 0, 1.0, ()) for order in ((0, 1), (1, 0))]
     found = position_bias(Answers.of(rows).block("full", "m"))
-    assert found is not None
     assert (found["n"], found["asked"]) == (1, 1)

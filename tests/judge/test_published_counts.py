@@ -118,9 +118,7 @@ def test_truthfulqa_pairs_give_the_published_count_of_every_scorer(pairs: Run, d
 
 def test_truthfulqa_pairs_have_their_key_always_first_and_it_is_said(pairs: Run, data: Path) -> None:
     benchmark = pairs.summary.benchmark
-    assert benchmark is not None
     assert benchmark.key_positions == (1.0, 0.0)
-    assert benchmark.key_places is not None
     assert benchmark.key_places.shares == (1.0, 0.0)
     assert "first" in key_places_sentence(benchmark.key_places)
     with (data / "predictions" / "truthfulqa_pairs_answer_only" / "v9_scaled_data.csv").open() as file:

@@ -170,19 +170,15 @@ def test_a_release_is_advised_by_what_it_shows_alone(level: Any) -> None:
     assert all(one.link(explorer=False).startswith("#") for one in given)
     assert not any("." in word.rstrip(".") for one in given for word in one.action.split())
     tiny = released_summary(edited({"splits/shortcut": 2, "splits/robust": 358}), level, 10)
-    assert tiny.release is not None
     assert tiny.release.too_small
     assert "Nothing can be shown" in verdict_in_short(tiny)[1]
 
 
 def test_chance_is_what_the_cut_says_else_what_latent_shortcuts_leave() -> None:
     screen = edited().screen
-    assert screen is not None
     by_cut = by_chance(screen)
-    assert by_cut is not None
     assert by_cut.value == DEMO["screen"]["cut"]["false_share"]["value"]
     latent = by_chance(screen.model_copy(update={"cut": None, "false_share": None}))
-    assert latent is not None
     assert latent.value == pytest.approx(1 - DEMO["screen"]["latent_shortcut_rate"]["value"] * 360 / 118)
 
 

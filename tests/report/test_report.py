@@ -593,7 +593,6 @@ def test_a_model_at_chance_is_said_once_above_the_table_with_the_mode_in_which_i
     tree = {**e.tree(), "full_other": other, "cloze_chars": e.tree()["cloze_chars"] if cloze else None}
     models = [(name, Accuracy.model_validate(tree)), *list((whole.accuracy or {}).items())[2:]]
     found = at_chance(whole.model_copy(update={"full_mode": mode}), models)
-    assert found is not None
     assert f"on All by {mode}: 27.0 % (n = 360, 22.7 to 31.8), chance 24.8 %; {said}" in found.text
     assert found.text.count(name) == 1
     assert at_chance(whole, models[1:]) is None
@@ -613,7 +612,6 @@ def test_of_many_pairs_those_with_the_smallest_p_are_shown() -> None:
 
 def test_the_control_of_a_linear_probe_is_drawn_as_no_auditor() -> None:
     plot = residual_plot(read(full()).residual or Residual())
-    assert plot is not None
     kinds = {row.label: row.marks[0].kind for row in plot.rows}
     assert kinds["smollm2-135m, random weights"] == "chance"
     assert {kind for label, kind in kinds.items() if "random weights" not in label} == {"main"}

@@ -47,7 +47,6 @@ def edit(mock: Path, **changes: object) -> None:
 
 def test_with_all_facts_there_is_leave_and_nothing_is_written(mock: Path) -> None:
     access = ask(mock)
-    assert access is not None
     assert access.key == evaluator_key()
     assert access.manifest.id == ADAPTER
     assert [Path(s.path) for s in access.sources] == [items_of(mock).resolve()]

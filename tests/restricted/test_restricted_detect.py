@@ -347,7 +347,6 @@ REMOTE = (
 @pytest.fixture
 def manifest(mock: Path) -> Manifest:
     access = authorised(configs.load(mock / "mock.yaml"), None)
-    assert access is not None
     return access.manifest
 
 

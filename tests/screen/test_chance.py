@@ -225,7 +225,6 @@ def test_the_numbers_agree(rows: list[tuple[int, int, int]]) -> None:
 def test_where_no_item_could_be_flagged_ignorance_is_admitted() -> None:
     measured = chance(np.zeros(40, dtype=bool), np.zeros((40, 4), dtype=bool), np.full(40, 4))
     assert (measured.expected, measured.p, measured.excess, measured.latent) == (0.0, 1.0, 0.0, 0.0)
-    assert measured.latent_ci is not None
     assert 0.05 < measured.latent_ci[1] < 0.15
 
 
@@ -255,8 +254,6 @@ def test_items_that_share_a_passage_widen_the_interval() -> None:
     alone = measure(ten)
     together = measure(ten, groups=np.repeat(np.arange(40), 10))
     assert alone.excess == together.excess
-    assert alone.excess_ci is not None
-    assert together.excess_ci is not None
     ratio = (together.excess_ci[1] - together.excess_ci[0]) / (alone.excess_ci[1] - alone.excess_ci[0])
     assert ratio == pytest.approx(math.sqrt(10), rel=0.2)
 
@@ -285,7 +282,6 @@ def test_agreement_has_its_items_and_intervals_that_hold_it() -> None:
     for name in ("observed", "ratio", "fleiss_kappa", "all_right", "all_right_ratio"):
         value, ci = found[name], ends[f"{name}_ci"]
         assert value is not None
-        assert ci is not None
         assert ci[0] < value < ci[1]
     each = np.repeat(picks, 5, axis=0), np.repeat(b.key, 5), np.repeat(b.k, 5)
     alone, together = agreement_intervals(*each), agreement_intervals(*each, np.repeat(np.arange(300), 5))
@@ -313,7 +309,6 @@ def test_agreement_that_does_not_vary_is_not_known_exactly() -> None:
 
 
 def _wide(ci: list[float] | None) -> float:
-    assert ci is not None
     return ci[1] - ci[0]
 
 
@@ -368,15 +363,11 @@ def test_a_voter_that_always_answers_first_earns_flags_by_place_and_no_more() ->
     measured = seen(b)
     assert measured.p is not None
     assert measured.p < 1e-6, "keys anywhere: a finding"
-    assert measured.by_place is not None
     assert measured.by_place.expected == pytest.approx(measured.flagged)
     assert measured.by_place.excess == pytest.approx(0)
     assert not significant(measured)
-    assert measured.places is not None
-    assert measured.places.off is not None
     assert measured.places.off[0] == 0
     # Of the 40 or so in 1000 that the interval leaves open: nothing varied, so ignorance is admitted.
-    assert measured.by_place.excess_ci is not None
     assert 0 < measured.by_place.excess_ci[1] < 0.01
 
 
@@ -425,7 +416,6 @@ def test_shortcuts_beside_places_are_found_and_their_rate_is_unbiased(s: float) 
 def test_the_expected_number_by_place_is_that_of_the_keys_dealt_anew() -> None:
     b = placed_bench(200, 3, keys=FIRST, liking=LIKED, s=0.1, agree=0.6, options=(3, 4), seed=4)
     measured = seen(b, MAJORITY).by_place
-    assert measured is not None
     would = would_flag(votes_of(b), MAJORITY)
     rng, drawn = np.random.default_rng(0), []
     for _ in range(4000):
@@ -448,7 +438,6 @@ def test_where_all_keys_stand_at_one_place_nothing_is_known() -> None:
     first = Bench(np.where(b.key[:, None] == 0, b.picks, 1 - b.picks), np.zeros_like(b.key), b.k, b.shortcut)
     measured = seen(first)
     by = measured.by_place
-    assert by is not None
     assert (by.expected, by.p) == (measured.flagged, 1.0)
     assert (by.excess, by.excess_ci, by.latent, by.latent_ci) == (0.0, None, None, None)
     assert not significant(measured)
@@ -501,7 +490,6 @@ def test_even_keys_are_called_uneven_as_often_as_the_level_says() -> None:
             rng = np.random.default_rng(seed)
             k = rng.choice(options, size=n)
             found = where_keys_stand(rng.integers(0, k), k)
-            assert found is not None
             p.append(found.p)
         share = np.mean(np.array(p) < 0.05)
         assert share <= 0.05 + 2.6 * math.sqrt(0.05 * 0.95 / 120), (n, options)
@@ -511,7 +499,6 @@ def test_even_keys_are_called_uneven_as_often_as_the_level_says() -> None:
 def test_drawn_and_limit_agree_where_both_hold() -> None:
     key = np.repeat([0, 1, 2, 3], [9, 4, 4, 2])
     found = where_keys_stand(key, np.full(19, 4))
-    assert found is not None
     assert found.exact
     # Chi-square of 5.63 on 3 degrees of freedom: 0.131 by the limit.
     assert found.p == pytest.approx(0.131, abs=0.02)
@@ -527,7 +514,6 @@ def test_truthfulqa_pairs_have_the_key_first_and_the_statistics_say_exactly_this
     b = Bench(picks, zeros, np.full(len(votes), 2), zeros.astype(bool))
     assert picks.shape == (206, 9)
     places = where_keys_stand(b.key, b.k)
-    assert places is not None
     assert (places.shares, places.off) == ((1.0, 0.0), (0, 1.0, 0.5))
     measured = screen_chance(collect_votes(Answers.of(own_rows(b, bare=True)), MAJORITY, b.ids), MAJORITY)
     assert measured.flagged > 0

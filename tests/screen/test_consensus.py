@@ -231,7 +231,6 @@ def test_the_confidence_of_a_probe_counts_for_any_number_of_options(p: Sequence[
     probed = answer("i", "probe", "probe", own, "probe-v1", 0, np.log(p).tolist())
     voted_too = answer("i", "choices_only", "v1", own, "choices-only-v1", 0, np.log(p).tolist())
     found = collect_votes(Answers.of([voted_too, probed]), unanimous(probe_vote="with"), ["i"]).probe
-    assert found is not None
     assert found.tolist() == [0 if votes else TIED]
 
 
@@ -248,10 +247,8 @@ def test_a_probe_below_its_confidence_casts_no_vote() -> None:
         ]
     )
     votes = collect_votes(table, unanimous(probe_vote="with"), ["sure", "unsure", "absent"])
-    assert votes.probe is not None
     assert votes.probe.tolist() == [0, TIED, UNANSWERED]
     lower = collect_votes(table, unanimous(probe_vote="with", probe_confidence=0.3), ["sure", "unsure"])
-    assert lower.probe is not None
     assert lower.probe.tolist() == [0, 0]
 
 
@@ -272,7 +269,6 @@ def test_d4_counts_the_first_order_only() -> None:
     assert template == "d4-like-v1"
     assert chance.flagged == int((b.picks == b.key[:, None]).all(axis=1).sum())
     liked = of_d4(Answers.of(rows(b, bias=50.0)), b)
-    assert liked is not None
     first = np.array([orders.base(i, 4)[0] for i in b.ids])
     assert liked[0].flagged == int((first == b.key).sum()), "one order is all letter bias"
 

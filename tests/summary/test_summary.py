@@ -59,7 +59,6 @@ def test_a_file_of_format_1_loses_nothing_and_reads_like_its_twin() -> None:
     assert read(twin) == summary
     assert not list(_lost(from_format_1(FULL), twin))
     assert summary.accuracy is not None
-    assert summary.topics is not None
     assert set(summary.accuracy) == set(FULL["accuracy"])
     assert summary.topics.kl_nats == FULL["topics"]["kl_nats"]
     assert list(summary.topics.by_topic or {}) == [
@@ -82,7 +81,6 @@ def _lost(old: Any, new: Any, at: str = "") -> Any:
 @pytest.mark.parametrize("level", ["evaluator", "published"])
 def test_a_released_summary_reads_back(level: Any) -> None:
     summary = released_summary(read(FULL), level)
-    assert summary.release is not None
     assert summary.release.level == level
     assert read(summary.tree()) == summary
 
@@ -90,7 +88,6 @@ def test_a_released_summary_reads_back(level: Any) -> None:
 def test_what_only_an_older_file_holds_is_left_out_and_what_it_lacks_is_null() -> None:
     old = {"format": 1, "splits": {"all": 3, "gone": 1}, "topics": None, "screen": {"flagged": None}}
     summary = read(old)
-    assert summary.splits is not None
     assert (summary.splits.all, summary.splits.robust, summary.topics) == (3, None, None)
     with pytest.raises(ValidationError):
         Summary.model_validate({"splits": {"all": 3, "gone": 1}})
@@ -102,10 +99,7 @@ def test_a_former_name_reads_alike_in_both_formats() -> None:
     for version in (1, 2):
         tree = {"format": version, "screen": {**rule, "d4_rule": rule}}
         screen = read(tree).screen
-        assert screen is not None
         for one in (screen, screen.d4_rule):
-            assert one is not None
-            assert one.by_place is not None
             assert one.expected_flags == one.by_place.expected_flags == Quantity(value=12.0, ci=(7.0, 18.0))
         assert "expected_false_flags" in tree["screen"], "the caller's tree is left as it was"
 

@@ -50,8 +50,6 @@ def mock(says: list[Any]) -> Any:
 
 def tasks_of(path: str) -> Any:
     spec = importlib.util.spec_from_file_location(Path(path).stem, path)
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

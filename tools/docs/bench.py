@@ -3,11 +3,10 @@
 A file that is absent is said to be absent; nothing is filled in.
 """
 
-import json
-from pathlib import Path
 from typing import Any
 
-BENCH = Path(__file__).parents[2] / "results" / "bench"
+from tools.docs.measured import RESULTS, ends, measured, named, percent, table
+
 WORK = ("zero_shot", "long_stems", "five_shot", "audit", "audit_five_shot", "warm")
 NEAR = 1e-3
 """Nats that a log-likelihood may differ from lm-eval's (design, section 6)."""
@@ -22,29 +21,10 @@ _GROWTH = (
 _GROWS = {"items": "items", "options": "options an item", "stem": "tokens a stem"}
 
 
-def _read(name: str) -> dict[str, Any] | None:
-    path = BENCH / name
-    if not path.is_file():
-        return None
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found
-
-
-def _absent(name: str) -> str:
-    return f"Not measured: `results/bench/{name}` is absent.\n"
-
-
-def _table(head: str, rows: list[list[str]], left: int = 1) -> str:
-    rule = "|".join(["---"] * left + ["---:"] * (head.count("|") + 1 - left))
-    return f"| {head} |\n|{rule}|\n" + "".join(f"| {' | '.join(row)} |\n" for row in rows)
-
-
-def bench_scoring() -> str:
-    found = _read("scoring.json")
-    if found is None:
-        return _absent("scoring.json")
-    table = _table(_SCORING, [_work(name, found.get(name)) for name in WORK])
-    return f"{table}\n{_rate(found.get('matrix_rate'))}\n\n{_machine(found)}\n"
+@measured("bench/scoring.json")
+def bench_scoring(found: Any) -> str:
+    works = table(_SCORING, [_work(name, found.get(name)) for name in WORK])
+    return f"{works}\n{_rate(found.get('matrix_rate'))}\n\n{_machine(found)}\n"
 
 
 def _work(name: str, case: dict[str, Any] | None) -> list[str]:
@@ -70,10 +50,6 @@ def _ratio(value: float) -> str:
     return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:.0f}"
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
-
-
 def met(case: dict[str, Any]) -> bool:
     """Whether a case is as fast as its goal, with the same numbers and the same picks."""
     return bool(
@@ -90,9 +66,9 @@ def _rate(rate: dict[str, Any] | None) -> str:
     lo, hi = rate["share_range"]
     return (
         f"Share of the machine's own float32 matrix rate, each distinct prefix token counted once: "
-        f"{_percent(rate['share'])} ({_percent(lo)} to {_percent(hi)}), "
+        f"{percent(rate['share'])} ({percent(lo)} to {percent(hi)}), "
         f"{rate['gflops_used']:,.0f} of {rate['gflops_measured']:,.0f} GFLOP/s"
-        f" measured in the same run; goal {_percent(rate['goal'])}, "
+        f" measured in the same run; goal {percent(rate['goal'])}, "
         + ("met." if rate["share"] >= rate["goal"] else "**not met**.")
     )
 
@@ -106,10 +82,8 @@ def _machine(found: dict[str, Any]) -> str:
     return f"Machine: {', '.join(words)}. Measured on {machine.get('date', 'a day not recorded')}."
 
 
-def bench_growth() -> str:
-    found = _read("growth.json")
-    if found is None:
-        return _absent("growth.json")
+@measured("bench/growth.json")
+def bench_growth(found: Any) -> str:
     rows = [
         [
             _GROWS[p["series"]],
@@ -123,11 +97,11 @@ def bench_growth() -> str:
     ]
     machine = found["machine"]
     says = f"Machine: {machine['cores']} cores, load before {machine['load_before']:g}."
-    return f"{_plot()}{_table(_GROWTH, rows)}\n{says}\n"
+    return f"{_plot()}{table(_GROWTH, rows)}\n{says}\n"
 
 
 def _plot() -> str:
-    if not (BENCH / "growth.svg").is_file():
+    if not (RESULTS / "bench" / "growth.svg").is_file():
         return "The plot is not drawn: `python -m bench.growth --plot` draws it.\n\n"
     return (
         "![Tokens planned and naive, and seconds, as items, options and stem length grow]"
@@ -135,14 +109,12 @@ def _plot() -> str:
     )
 
 
-def bench_profile() -> str:
-    found = _read("profile.json")
-    if found is None:
-        return _absent("profile.json")
+@measured("bench/profile.json")
+def bench_profile(found: Any) -> str:
     parts = sorted(found["parts"], key=lambda part: -part["share"])
     total = found["total_seconds"]
-    rows = [[part["name"], _percent(part["share"]), f"{part['share'] * total:.2f}"] for part in parts]
-    return f"{_table('part | share | s', rows)}\nIn all {total:.1f} s: {found['says']}.{_before(found.get('before'))}\n"
+    rows = [[part["name"], percent(part["share"]), f"{part['share'] * total:.2f}"] for part in parts]
+    return f"{table('part | share | s', rows)}\nIn all {total:.1f} s: {found['says']}.{_before(found.get('before'))}\n"
 
 
 def _before(turns: dict[str, Any] | None) -> str:
@@ -155,10 +127,8 @@ def _before(turns: dict[str, Any] | None) -> str:
     )
 
 
-def bench_judging() -> str:
-    found = _read("judging.json")
-    if found is None:
-        return _absent("judging.json")
+@measured("bench/judging.json")
+def bench_judging(found: Any) -> str:
     rows = [
         [
             _JUDGED[row["case"]],
@@ -176,17 +146,15 @@ def bench_judging() -> str:
         f"{found['voters']} voters, {found['says']}. Goal: {goal}, {'met' if found['met'] else '**not met**'}."
         f" Machine: {found['machine']['cores']} cores, load afterwards {found['machine']['load_after']:g}."
     )
-    return f"{_table('what each voter answered | items | s | s a million items | peak, GiB', rows)}\n{says}\n"
+    return f"{table('what each voter answered | items | s | s a million items | peak, GiB', rows)}\n{says}\n"
 
 
 _JUDGED = {"screen": "the choices alone", "whole": "the choices alone, the full question, cloze"}
 
 
-def filter_power() -> str:
+@measured("bench/cues.json")
+def filter_power(found: Any) -> str:
     """What the filter removes of planted and clean items, and its false share, by set of items."""
-    found = _read("cues.json")
-    if found is None:
-        return _absent("cues.json")
     sets = {
         "demo, 126 of 360 planted": found["demo"]["fdr"],
         "the same, exact rule": found["demo"]["fdr_exact"],
@@ -197,15 +165,13 @@ def filter_power() -> str:
         "the same eight, by the listed features alone": found["unlisted_by_listed_features_alone"]["all"],
     }
     columns = ("removed", "clean_removed", "false_share")
-    rows = [[name, *(_with_ends(one[column]) for column in columns)] for name, one in sets.items()]
-    return _table("items | planted removed | clean removed | of the removed, clean", rows)
+    rows = [[name, *(ends(one[column]) for column in columns)] for name, one in sets.items()]
+    return table("items | planted removed | clean removed | of the removed, clean", rows)
 
 
-def filter_redrawn() -> str:
+@measured("bench/cues.json")
+def filter_redrawn(found: Any) -> str:
     """The same demo with the keys of all items drawn anew but those of some planted ones."""
-    found = _read("cues.json")
-    if found is None:
-        return _absent("cues.json")
     rows = [
         [
             planted,
@@ -219,19 +185,12 @@ def filter_redrawn() -> str:
         for kind, rule in (("fdr", "pooled"), ("fdr_exact", "exact"))
     ]
     heads = "planted items that keep their key | draws | rule | mean false share (standard error)"
-    return _table(f"{heads} | any flag | planted removed", rows)
+    return table(f"{heads} | any flag | planted removed", rows)
 
 
-def _with_ends(rate: dict[str, Any]) -> str:
-    low, high = rate["ci"]
-    return f"{100 * rate['value']:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
-
-
-def bench_torture() -> str:
+@measured("bench/torture.json")
+def bench_torture(found: Any) -> str:
     """What `make torture` tried and what broke."""
-    found = _read("torture.json")
-    if found is None:
-        return _absent("torture.json")
     n_tried, kills, around = found["tried"], found["kills"], found["surroundings"]
     by_kind = found["faults_by_kind"]
     rows = [
@@ -246,8 +205,19 @@ def bench_torture() -> str:
     ]
     limits = found["limits"]
     return (
-        _table("what was tried | times | promises broken", rows)
+        table("what was tried | times | promises broken", rows)
         + f"\nOver {len(found['seeds'])} pairs of a command and a file it reads. Limits for each changed file: "
         f"{limits['processor_seconds']:g} processor seconds, {limits['more_memory_mib']:,} MiB more memory. "
         f"It took {found['minutes']:g} minutes; load at its end {found['load_after']:g}.\n"
     )
+
+
+BLOCKS = named(
+    bench_scoring,
+    bench_growth,
+    bench_profile,
+    bench_judging,
+    filter_power,
+    filter_redrawn,
+    bench_torture,
+)

@@ -12,25 +12,20 @@ from pathlib import Path
 
 import click
 
-from tools.docs import adapters as docs_adapters
-from tools.docs import findings as docs_findings
-from tools.docs import freeform as docs_freeform
-from tools.docs import gate as docs_gate
-from tools.docs import leak as docs_leak
-from tools.docs import papers as docs_papers
-from tools.docs import release as docs_release
-from tools.docs import sources as docs_sources
-from tools.docs import tutorial as docs_tutorial
-from tools.docs import validity as docs_validity
-from tools.docs.bench import (
-    bench_growth,
-    bench_judging,
-    bench_profile,
-    bench_scoring,
-    bench_torture,
-    filter_power,
-    filter_redrawn,
+from tools.docs import (
+    adapters,
+    bench,
+    findings,
+    freeform,
+    gate,
+    leak,
+    papers,
+    release,
+    sources,
+    tutorial,
+    validity,
 )
+from tools.docs.measured import table
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"(<!-- generated: ([a-z-]+) -->\n)(.*?)(<!-- end -->)", re.S)
@@ -100,9 +95,7 @@ def _default(field: object) -> str:
 def heuristics() -> str:
     from robustify.baselines.heuristics import HEURISTICS
 
-    return (
-        "| name | picks |\n|---|---|\n" + "\n".join(f"| `{h.name}` | {h.says} |" for h in HEURISTICS) + "\n"
-    )
+    return table("name | picks", [[f"`{h.name}`", h.says] for h in HEURISTICS], 2)
 
 
 def templates() -> str:
@@ -110,10 +103,10 @@ def templates() -> str:
 
     all_ = [template(view, name) for view in VIEWS for name in names(view)]
     rows = [
-        f"| `{t.view}` | `{t.name}` | {'letter' if t.by_letter else 'text'} | `{t.digest[:16]}` |"
+        [f"`{t.view}`", f"`{t.name}`", "letter" if t.by_letter else "text", f"`{t.digest[:16]}`"]
         for t in all_
     ]
-    return "| view | template | scored | sha256 (first 16) |\n|---|---|---|---|\n" + "\n".join(rows) + "\n"
+    return table("view | template | scored | sha256 (first 16)", rows, 4)
 
 
 def exit_codes() -> str:
@@ -147,36 +140,14 @@ GENERATED: dict[str, Callable[[], str]] = {
     "templates": templates,
     "exit-codes": exit_codes,
     "demo": demo,
-    "bench-scoring": bench_scoring,
-    "bench-growth": bench_growth,
-    "bench-profile": bench_profile,
-    "bench-judging": bench_judging,
-    "bench-torture": bench_torture,
-    "filter-power": filter_power,
-    "filter-redrawn": filter_redrawn,
-    "validity-made": docs_validity.validity_made,
-    "validity-coverage": docs_validity.validity_coverage,
-    "validity-alarms": docs_validity.validity_alarms,
-    "validity-latent": docs_validity.validity_latent,
-    "validity-power": docs_validity.validity_power,
-    "validity-audit": docs_validity.validity_audit,
-    "validity-stress": docs_validity.validity_stress,
-    "validity-places": docs_validity.validity_places,
-    "validity-not-holding": docs_validity.validity_not_holding,
-    "validity-lost": docs_validity.validity_lost,
-    "validity-fdr": docs_validity.validity_fdr,
-    "validity-by-chance": docs_validity.validity_by_chance,
-    **docs_findings.BLOCKS,
-    **docs_freeform.BLOCKS,
-    **docs_sources.BLOCKS,
-    **docs_adapters.BLOCKS,
-    **docs_release.BLOCKS,
-    **docs_leak.BLOCKS,
-    **docs_papers.BLOCKS,
-    **docs_tutorial.BLOCKS,
-    "gate-rules": docs_gate.gate_rules,
-    "bench-gate": docs_gate.bench_gate,
-}
+    **{
+        name: block
+        for module in (
+            adapters, bench, findings, freeform, gate, leak, papers, release, sources, tutorial, validity,
+        )
+        for name, block in module.BLOCKS.items()
+    },
+}  # fmt: skip
 
 
 SCHEMA = ROOT / "docs" / "summary.schema.json"

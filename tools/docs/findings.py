@@ -1,17 +1,14 @@
 """The generated blocks of docs/findings.md, from results/atlas; no number in them is typed by hand but those of others."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from tools.docs.bench import _table
+from tools.docs.measured import read, table
 
 ROOT = Path(__file__).parents[2]
-RESULTS = ROOT / "results" / "atlas"
 PUBLISHED = ROOT / "bench" / "atlas" / "published.yaml"
 WORST = 3
 NEGLIGIBLE = 0.05
@@ -37,10 +34,8 @@ SAYS = {
 LIMITS: dict[str, str] = yaml.safe_load(PUBLISHED.with_name("limits.yaml").read_text(encoding="utf-8"))
 
 
-@cache
 def _read(name: str) -> Any:
-    path = RESULTS / f"{name}.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+    return read(f"atlas/{name}.json")
 
 
 def _rule(name: str) -> str:
@@ -79,7 +74,7 @@ def worst() -> str:
     return "\n".join(lines) + f"\n\nNothing above chance was found in {', '.join(clean)}.\n"
 
 
-def table() -> str:
+def every_set() -> str:
     rows = [
         [
             f"`{name}`", f"{row['n']:,}", _pct(row["chance"]),
@@ -92,7 +87,7 @@ def table() -> str:
         for name, row in _sets().items()
     ]  # fmt: skip
     head = "set | items | chance | best rule without a model | p | probe | p | latent rate | flagged | residual, points"
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def models() -> str:
@@ -113,7 +108,7 @@ def models() -> str:
         "set | items | SmolLM2 135M, options | Gemma 3 270M, options | SmolLM2, question | Gemma, question | "
         "both right / expected | p"
     )
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def by_set() -> str:
@@ -160,7 +155,7 @@ def biases() -> str:
     head = "set | cue: the key is | right, % | chance | p | models that gain, points | pairs: overtake / surely moved"
     return (
         f"{len(rows)} of {found['hypotheses']} rules on all sets are above chance ({found['correction']}).\n\n"
-        + _table(head, rows, 2)
+        + table(head, rows, 2)
     )
 
 
@@ -186,7 +181,7 @@ def published() -> str:
         [f"`{one['set']}`", one["what"], f"{one['theirs']} ({one['source']})", _ours(one["ours"]), one["why"]]
         for one in yaml.safe_load(PUBLISHED.read_text(encoding="utf-8"))
     ]
-    return _table("set | what | theirs | ours, % | why they differ", rows, 5)
+    return table("set | what | theirs | ours, % | why they differ", rows, 5)
 
 
 def _ours(path: Sequence[str]) -> str:
@@ -236,7 +231,7 @@ def criteria() -> str:
          f"{len(cue['moved'])} of them beyond chance",
          "few" if any(changed.values()) else "hardly"],
     ]  # fmt: skip
-    return _table("criterion | what was found | met", rows, 3)
+    return table("criterion | what was found | met", rows, 3)
 
 
 def labels() -> str:
@@ -257,7 +252,7 @@ def labels() -> str:
         for n in names
     ]
     k = found["rankings"]["W"]["precision_at_k"]["k"]
-    return _table(f"ranking | AUROC, {found['n']} items | precision among the {k} highest", rows)
+    return table(f"ranking | AUROC, {found['n']} items | precision among the {k} highest", rows)
 
 
 def control() -> str:
@@ -269,7 +264,7 @@ def control() -> str:
             f"`{name}`", str(pair["n_common"]), str(alone), str(both), _with_ci(pair["jaccard"], ""),
             str(moved.get("robust -> shortcut", 0) + moved.get("undecided -> shortcut", 0)),
         ])  # fmt: skip
-    return _table(
+    return table(
         "set | items | flagged without voters | with two voters | Jaccard, % | flagged with voters alone",
         rows,
     )
@@ -283,7 +278,7 @@ def _from(block: Callable[[], str], *files: str) -> Callable[[], str]:
 
 BLOCKS: dict[str, Callable[[], str]] = {
     "findings-worst": _from(worst, "index"),
-    "findings-table": _from(table, "index"),
+    "findings-table": _from(every_set, "index"),
     "findings-models": _from(models, "index"),
     "findings-sets": _from(by_set, "index"),
     "findings-biases": _from(biases, "biases"),

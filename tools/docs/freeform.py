@@ -3,11 +3,11 @@
 Everything is read from the package and from results/bench; nothing of it is typed into the page.
 """
 
-import json
-from pathlib import Path
-from typing import get_args
+from collections.abc import Sequence
+from typing import Any, get_args
 
-BENCH = Path(__file__).parents[2] / "results" / "bench" / "freeform.json"
+from tools.docs import measured
+
 _ERRORS = {
     "empty": "nothing, or nothing but reasoning and fences",
     "unterminated_reasoning": "reasoning was open at the end",
@@ -38,9 +38,8 @@ _STATUSES = {
 }
 
 
-def _table(head: str, rows: list[list[str]]) -> str:
-    rule = "|".join(["---"] * (head.count("|") + 1))
-    return f"| {head} |\n|{rule}|\n" + "".join(f"| {' | '.join(row)} |\n" for row in rows)
+def _table(head: str, rows: Sequence[Sequence[str]]) -> str:
+    return measured.table(head, rows, head.count("|") + 1)
 
 
 def statuses() -> str:
@@ -101,10 +100,8 @@ def checks() -> str:
     return f"Checks: {', '.join(f'`{c}`' for c in CHECKS)}.\nPayloads of `injection`: {payloads}.\n"
 
 
-def bench() -> str:
-    if not BENCH.is_file():
-        return "Not measured: `results/bench/freeform.json` is absent.\n"
-    found = json.loads(BENCH.read_text(encoding="utf-8"))
+@measured.measured("bench/freeform.json")
+def bench(found: Any) -> str:
     rows = [
         [
             f"`{name}`",

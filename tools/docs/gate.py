@@ -3,14 +3,12 @@
 A file that is absent is said to be absent; nothing is filled in.
 """
 
-import json
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 from robustify.gate.policy import RULES
+from tools.docs.measured import measured, named, table
 
-MEASURED = Path(__file__).parents[2] / "results" / "bench" / "gate.json"
 _NAMES = {
     "verbatim": "verbatim",
     "one_word": "one word changed",
@@ -26,18 +24,17 @@ _NAMES = {
 
 def gate_rules() -> str:
     rows = [
-        f"| `{rule.id}` {rule.name} | {rule.says} | {'refuses' if rule.refuses else 'warns'} "
-        f"| {'yes' if rule.lifted_by_demo else 'no'} | {'yes' if rule.allowable else '**no**'} |"
+        [
+            f"`{rule.id}` {rule.name}", rule.says, "refuses" if rule.refuses else "warns",
+            "yes" if rule.lifted_by_demo else "no", "yes" if rule.allowable else "**no**",
+        ]
         for rule in RULES
-    ]
-    head = "| rule | finds | effect | lifted by SAFE_DEMO | by an allow-list entry |\n|---|---|---|---|---|\n"
-    return head + "\n".join(rows) + "\n"
+    ]  # fmt: skip
+    return table("rule | finds | effect | lifted by SAFE_DEMO | by an allow-list entry", rows, 5)
 
 
-def bench_gate() -> str:
-    if not MEASURED.is_file():
-        return "Not measured: `results/bench/gate.json` is absent.\n"
-    found: dict[str, Any] = json.loads(MEASURED.read_text(encoding="utf-8"))
+@measured("bench/gate.json")
+def bench_gate(found: Any) -> str:
     printed: dict[str, Callable[[], str]] = {
         "recall": lambda: f"{_edits(found)}\n{_disguises(found)}",
         "arranged": lambda: _arranged(found["arranged"]),
@@ -54,13 +51,13 @@ def _edits(found: Mapping[str, Any]) -> str:
     head = ["edit", "whole item", "stem alone", "asked for", "met"]
     if stand:
         head += [f"{stand['set']}: whole", "stem alone"]
-    lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+    rows = []
     for name in _NAMES:
         case = found["recall"]["edits"][name]
         row = [_NAMES[name], _rate(case["item"]), _rate(case["stem"]), *_goal(case)]
         if stand:
             row += [_rate(stand["recall"][name]["item"]), _rate(stand["recall"][name]["stem"])]
-        lines.append(f"| {' | '.join(row)} |")
+        rows.append(row)
     says = (
         f"{found['items']} made-up items, each edited anew for five kinds of files; n counts files, so that the intervals"
         " (Wilson, exact at 0 and 100 %) are a little too narrow."
@@ -73,7 +70,7 @@ def _edits(found: Mapping[str, Any]) -> str:
             f" {stand['set']} stands in for a real set: {stand['items']:,} items, many with stems of fewer than ten"
             f" words. Items of other sets of the same school subjects that are refused by mistake: {others}."
         )
-    return "\n".join(lines) + f"\n\n{says}\n"
+    return f"{table(' | '.join(head), rows, len(head))}\n{says}\n"
 
 
 def _goal(case: Mapping[str, Any]) -> tuple[str, str]:
@@ -114,20 +111,14 @@ def _layouts(found: Mapping[str, Any]) -> str:
 
 
 def _false(found: Mapping[str, Any]) -> str:
-    lines = [
-        "| harmless files | n | fingerprints | structure | warned | cannot be read |",
-        "|---|---|---|---|---|---|",
-    ]
-    named: list[str] = []
+    rows, refused = [], list[str]()
     for name, case in found.items():
         if isinstance(case, dict):
             cells = [_rate(case[layer]) for layer in ("fingerprints", "structure", "warned", "inspection")]
-            lines.append(f"| {name.replace('_', ' ')} | {case['files']:,} | {' | '.join(cells)} |")
-            named += [f"`{path}`{_known(path, case['known'])}" for path in case["structure"]["files"]]
-    says = (
-        f"Registered: {found['registered']}. Refused by structure: {', '.join(named) if named else 'none'}."
-    )
-    return "\n".join(lines) + f"\n\n{says}\n"
+            rows.append([name.replace("_", " "), f"{case['files']:,}", *cells])
+            refused += [f"`{path}`{_known(path, case['known'])}" for path in case["structure"]["files"]]
+    says = f"Registered: {found['registered']}. Refused by structure: {', '.join(refused) or 'none'}."
+    return f"{table('harmless files | n | fingerprints | structure | warned | cannot be read', rows, 6)}\n{says}\n"
 
 
 def _known(path: str, known: Mapping[str, str]) -> str:
@@ -141,18 +132,18 @@ def _speed(found: Mapping[str, Any]) -> str:
         "start_up": "its start-up alone",
         "detect_secrets": f"detect-secrets {found['detect_secrets_version']}",
     }
-    lines = ["| whole process | seconds: median (range) | of the processor |", "|---|---:|---:|"]
+    rows = []
     for name, says in names.items():
         if name in found:
             case = found[name]
             lo, hi = case["range"]
             clock = f"{case['median']:.2f} ({lo:.2f} to {hi:.2f})"
-            lines.append(f"| {says}, {case['runs']} runs | {clock} | {case['processor_median']:.2f} |")
-    lines.append("")
+            rows.append([f"{says}, {case['runs']} runs", clock, f"{case['processor_median']:.2f}"])
     before, after = found["load"]
-    lines.append(
-        f"{found['files']} files, {found['megabytes']:g} MB, in turns, on {found['cores']} cores under a load of {before:g}"
-        f" before and {after:g} after; goal {found['goal_seconds']:g} s with start-up:"
+    return (
+        table("whole process | seconds: median (range) | of the processor", rows)
+        + f"\n{found['files']} files, {found['megabytes']:g} MB, in turns, on {found['cores']} cores"
+        f" under a load of {before:g} before and {after:g} after; goal {found['goal_seconds']:g} s with start-up:"
         f" {_met(found['ours'], found['goal_seconds'])}. Loading the gate's modules takes"
         f" {found['import']['median']:.2f} s ({found['import']['processor_median']:.2f} of the processor; goal"
         f" {found['goal_import_seconds']:g} s: {_met(found['import'], found['goal_import_seconds'])})."
@@ -162,8 +153,8 @@ def _speed(found: Mapping[str, Any]) -> str:
             else ""
         )
         + ("" if "detect_secrets" in found else " detect-secrets was not installed.")
+        + "\n"
     )
-    return "\n".join(lines) + "\n"
 
 
 def _met(case: Mapping[str, Any], goal: float) -> str:
@@ -188,3 +179,6 @@ def _rate(rate: Mapping[str, Any]) -> str:
 def _percent(share: float) -> str:
     text = f"{100 * share:.2f}" if 0 < share < 0.01 or 0.99 < share < 1 else f"{100 * share:.1f}"
     return text.removesuffix(".0") + " %"
+
+
+BLOCKS = named(gate_rules, bench_gate)

@@ -1,17 +1,13 @@
 """The generated block of the leak test's page: what the last full run counted and found."""
 
-import json
-from pathlib import Path
 from typing import Any
 
-MEASURED = Path(__file__).parents[2] / "results" / "bench" / "leak.json"
+from tools.docs.measured import measured, named
 
 
-def leak_test() -> str:
+@measured("bench/leak.json", by="make leak-test")
+def leak_test(record: Any) -> str:
     """The figures of results/bench/leak.json."""
-    if not MEASURED.is_file():
-        return "Not measured: `make leak-test` writes `results/bench/leak.json`.\n"
-    record: dict[str, Any] = json.loads(MEASURED.read_text(encoding="utf-8"))
     planted, controls = record["planted_leaks"], record["controls"]
     rows = {
         "items of each set": record["items"],
@@ -37,4 +33,4 @@ def leak_test() -> str:
     return f"| the last full run ({verdict}) | |\n|---|--:|\n{rows}\n"
 
 
-BLOCKS = {"leak-test": leak_test}
+BLOCKS = named(leak_test)

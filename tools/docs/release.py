@@ -1,7 +1,6 @@
 """The generated blocks of docs/responsible_release.md: the levels, the budget, and what it leaves of the demo."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from robustify.disclosure.remade import FEATURE_CLASSES, REMADE
 from robustify.summary.format_1 import read
 from robustify.summary.quantity import GROUPS
 from robustify.summary.result import PLACES
+from tools.docs.measured import named
 
 DEMO = Path(__file__).parents[2] / "results" / "benign_demo" / "summary.json"
 
@@ -57,8 +57,4 @@ def release_list() -> str:
     )
 
 
-BLOCKS: dict[str, Callable[[], str]] = {
-    "release-levels": release_levels,
-    "release-budget": release_budget,
-    "release-list": release_list,
-}
+BLOCKS = named(release_levels, release_budget, release_list)
