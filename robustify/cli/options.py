@@ -9,17 +9,28 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from robustify.errors import counted
 
+if TYPE_CHECKING:
+    from robustify.run import Run
+
 F = TypeVar("F", bound=Callable[..., object])
 PATH = click.Path(path_type=Path)
-RUN = click.argument("folder", metavar="RUN", type=PATH)
+FILE = click.Path(path_type=Path, dir_okay=False)
+DIR = click.Path(path_type=Path, file_okay=False)
 
 
+def _opened(_context: click.Context, _argument: click.Parameter, folder: Path) -> "Run":
+    from robustify.run import open_run
+
+    return open_run(folder)
+
+
+RUN = click.argument("run", metavar="RUN", type=PATH, callback=_opened)
 DESPITE = click.option(
     "--despite", default="", metavar="WHY", help="Publish what the ledger refuses; the reason is recorded."
 )
@@ -37,11 +48,19 @@ def as_json(command: F) -> F:
     )
 
 
+def _cache_folder(_context: click.Context, _option: click.Parameter, given: Path | None) -> Path:
+    from robustify.models import cache_folder
+
+    return cache_folder(given)
+
+
 def cache_dir(command: F) -> F:
-    """`--cache-dir`: where models and scores are kept."""
+    """`--cache-dir`: where models and scores are kept; the command gets the folder in force as `cache`."""
     return click.option(
         "--cache-dir",
-        type=click.Path(path_type=Path, file_okay=False),
+        "cache",
+        type=DIR,
+        callback=_cache_folder,
         help="Where models are kept [default: $ROBUSTIFY_CACHE or ~/.cache/robustify].",
     )(command)
 
@@ -77,13 +96,6 @@ def screening(command: Callable[..., object]) -> Callable[..., object]:
 def given_options(**options: object) -> dict[str, object]:
     """The options that were given, under their dotted config names (`screen__mode` is `screen.mode`)."""
     return {name.replace("__", "."): value for name, value in options.items() if value is not None}
-
-
-def default_cache(given: Path | None) -> Path:
-    """The cache folder in force."""
-    from robustify.models import cache_folder
-
-    return cache_folder(given)
 
 
 def printable(text: str) -> str:

@@ -14,7 +14,6 @@ from robustify.cli.options import (
     RUN,
     as_json,
     cache_dir,
-    default_cache,
     given_options,
     is_quiet,
     out_option,
@@ -25,6 +24,7 @@ from robustify.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from robustify.run import Run
     from robustify.summary.result import Summary
 
 _COLOURS = {"good": "green", "bad": "red", "unsure": "yellow"}
@@ -63,7 +63,7 @@ def run(
     limit: int | None,
     safe_demo: bool,
     device: str | None,
-    cache_dir: Path | None,
+    cache: Path,
     dry_run: bool,
     progress: bool | None,
     json_: bool,
@@ -93,7 +93,7 @@ def run(
         settings = configs.skipping_bad(settings)
     if safe_demo:
         configs.require_public(settings)
-    folder, cache = out or Path("results") / settings.name, default_cache(cache_dir)
+    folder = out or Path("results") / settings.name
     if dry_run:
         found = pipeline.foretold(settings, folder, cache)
         click.echo(json.dumps(found.tree()) if json_ else "\n".join(forecast_lines(found)))
@@ -119,11 +119,10 @@ def _closed(summary: "Summary", folder: Path, json_: bool) -> int:
     """Print the closing summary, or only why exports were stopped; the exit code."""
     from robustify.errors import GuardrailError
     from robustify.report.closing import closing
+    from robustify.report.reasons import guardrail_sentence
 
     def painted(tone: str, line: str) -> str:
         return click.style(line, fg=_COLOURS.get(tone), bold=True)
-
-    from robustify.report.reasons import guardrail_sentence
 
     if not json_:
         click.echo("\n".join(closing(summary, str(folder), painted)))
@@ -148,7 +147,7 @@ def _closed(summary: "Summary", folder: Path, json_: bool) -> int:
 )
 @as_json
 def judge_again(
-    folder: Path, out: Path | None, replace: bool, rule: dict[str, object], rotation: str | None, json_: bool
+    run: "Run", out: Path | None, replace: bool, rule: dict[str, object], rotation: str | None, json_: bool
 ) -> int:
     """Judge the answers of RUN again, under other rules; seconds, no model.
 
@@ -161,15 +160,14 @@ def judge_again(
     """
     from robustify.errors import UsageError
     from robustify.pipeline import rejudge
-    from robustify.run import open_run
 
     if out is not None and replace:
         raise UsageError("judge: both --out and --replace; expected one of them")
     overrides = {**rule, **given_options(screen__rotation=rotation)}
     if out is None and not replace and overrides:
         rules = "-".join(str(value) for value in overrides.values())
-        out = folder.with_name(f"{folder.resolve().name}-{rules}")
-    done = rejudge(open_run(folder), overrides, out or folder)
+        out = run.folder.with_name(f"{run.folder.resolve().name}-{rules}")
+    done = rejudge(run, overrides, out or run.folder)
     if json_:
         click.echo(json.dumps(done.summary.tree()))
     return _closed(done.summary, done.folder, json_)
@@ -178,7 +176,7 @@ def judge_again(
 @click.command()
 @RUN
 @as_json
-def check(folder: Path, json_: bool) -> int:
+def check(run: "Run", json_: bool) -> int:
     """Hold RUN against the guardrails; exit 7 when one says no (not of a trial run), 3 when a file was changed since.
 
     \b
@@ -188,17 +186,18 @@ def check(folder: Path, json_: bool) -> int:
     from robustify.errors import DataError
     from robustify.report.reasons import guardrail_sentence
     from robustify.report.sections.headline import verdict
-    from robustify.run import open_run
 
-    done = open_run(folder)
-    changed = done.changed()
+    changed = run.changed()
     if changed:
         raise DataError(
-            *(f"{folder / name}: is not as the run left it; judge again or restore it" for name in changed)
+            *(
+                f"{run.folder / name}: is not as the run left it; judge again or restore it"
+                for name in changed
+            )
         )
-    summary = done.summary
+    summary = run.summary
     passed = all(c.passed for c in summary.guardrails)
-    head = {"run": str(folder), "passed": passed, "trial": summary.trial}
+    head = {"run": str(run.folder), "passed": passed, "trial": summary.trial}
     lines = [
         f"{'pass' if c.passed else 'FAIL'}  {c.name:24} {guardrail_sentence(c)}" for c in summary.guardrails
     ]
@@ -209,7 +208,7 @@ def check(folder: Path, json_: bool) -> int:
 
 @click.command()
 @RUN
-def report(folder: Path) -> int:
+def report(run: "Run") -> int:
     """Print report.html, report.md and the figures of RUN again from its summary.
 
     \b
@@ -217,10 +216,8 @@ def report(folder: Path) -> int:
         robustify report results/demo
     """
     from robustify.pipeline import reprint
-    from robustify.run import open_run
 
-    done = reprint(open_run(folder))
-    click.echo(str(done.folder / "report.html"))
+    click.echo(str(reprint(run).folder / "report.html"))
     return 0
 
 
@@ -228,7 +225,7 @@ def report(folder: Path) -> int:
 @RUN
 @click.argument("item", metavar="ITEM")
 @as_json
-def explain(folder: Path, item: str, json_: bool) -> int:
+def explain(run: "Run", item: str, json_: bool) -> int:
     """Say why ITEM of RUN is flagged or is not: what was picked without the question, and what carried it.
 
     ITEM is an id, or the beginning of exactly one. Prints the item's text, so a restricted run is refused.
@@ -238,17 +235,15 @@ def explain(folder: Path, item: str, json_: bool) -> int:
         robustify explain results/demo history-01
     """
     from robustify.report.explaining import explained
-    from robustify.run import open_run
 
-    tree, lines = explained(open_run(folder), item)
-    return print_result(tree, lines, json_)
+    return print_result(*explained(run, item), json_)
 
 
 @click.command()
 @RUN
 @click.argument("labels", metavar="LABELS", type=PATH)
 @as_json
-def agree(folder: Path, labels: Path, json_: bool) -> int:
+def agree(run: "Run", labels: Path, json_: bool) -> int:
     """Say how far the filter of RUN sees what people see in its items.
 
     LABELS has a line ITEM,shortcut or ITEM,not for each person's word. Kappa is of the verdicts; AUROC and precision are of
@@ -260,14 +255,13 @@ def agree(folder: Path, labels: Path, json_: bool) -> int:
     """
     from robustify.judge.audit.people import agreement_with_people, labels_of_people
     from robustify.report.explaining import agreement_lines, evidence_of
-    from robustify.run import open_run
 
-    found = agreement_with_people(evidence_of(open_run(folder)), labels_of_people(labels))
+    found = agreement_with_people(evidence_of(run), labels_of_people(labels))
     return print_result(found, agreement_lines(found), json_)
 
 
 @click.command()
-@click.argument("folders", metavar="RUN RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("folders", metavar="RUN RUN...", nargs=-1, required=True, type=PATH)
 @click.option("--html", type=PATH, metavar="FILE", help="Also write a page that needs no other file.")
 @click.option("--csv", "csv_", type=PATH, metavar="FILE", help="Also write every difference as a table.")
 @as_json

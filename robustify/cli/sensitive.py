@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from robustify.cli.options import PATH, as_json, print_result, printable
+from robustify.cli.options import DIR, FILE, PATH, as_json, print_result, printable
 
 if TYPE_CHECKING:
     from robustify.restricted.adapters import Adapter
 
-FILE = click.Path(path_type=Path, dir_okay=False)
+KEY_FILE = click.argument("file", required=False, type=FILE)
 
 
 @click.group()
@@ -39,7 +39,7 @@ def list_adapters(json_: bool) -> int:
 
 
 @adapter.command("new")
-@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("folder", type=DIR)
 @click.option("--title", required=True, help="What the set is, in one line.")
 @click.option(
     "--sensitivity", required=True, type=click.Choice(["public", "restricted"]), help="There is no default."
@@ -138,7 +138,7 @@ def make_key(out: Path, json_: bool) -> int:
 
 
 @key.command("id")
-@click.argument("file", required=False, type=FILE)
+@KEY_FILE
 @as_json
 def key_id(file: Path | None, json_: bool) -> int:
     """Print the public id of the key in FILE, or of the one in force."""
@@ -149,7 +149,7 @@ def key_id(file: Path | None, json_: bool) -> int:
 
 
 @key.command("check")
-@click.argument("file", required=False, type=FILE)
+@KEY_FILE
 @as_json
 def check_key(file: Path | None, json_: bool) -> int:
     """Say whether the key in FILE, or the one in force, can be used; every fault is exit 4."""
@@ -162,7 +162,7 @@ def check_key(file: Path | None, json_: bool) -> int:
 
 
 @key.command()
-@click.argument("file", required=False, type=FILE)
+@KEY_FILE
 @click.option("--begin", "begins", is_flag=True, help="Make it: nothing was published under this key yet.")
 @as_json
 def ledger(file: Path | None, begins: bool, json_: bool) -> int:

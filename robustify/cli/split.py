@@ -10,6 +10,7 @@ from robustify.cli.options import DESPITE, PATH, RUN, as_json, out_option, print
 
 if TYPE_CHECKING:
     from robustify.restricted.ids import Split
+    from robustify.run import Run
 
 NEW_KEY = "ROBUSTIFY_NEW_KEY_FILE"
 FILE = click.argument("file", metavar="SPLIT", type=PATH)
@@ -50,7 +51,7 @@ def split() -> None:
     help="A split that others published under this key; refused if together they describe single items. Repeatable.",
 )
 @DESPITE
-def emit(folder: Path, name: str, out: Path, level: str, previous: tuple[Path, ...], despite: str) -> int:
+def emit(run: "Run", name: str, out: Path, level: str, previous: tuple[Path, ...], despite: str) -> int:
     """Write one split of RUN, to be published; the ledger of releases records it first.
 
     It is refused (exit 4) where with earlier releases under this key it describes few items. The same split again
@@ -61,10 +62,9 @@ def emit(folder: Path, name: str, out: Path, level: str, previous: tuple[Path, .
         robustify split emit results/mock --split robust -o robust.json
     """
     from robustify.restricted.loader import write_private_text
-    from robustify.run import open_run
     from robustify.writers.releases import emitted
 
-    made = emitted(open_run(folder), name, level, previous, despite)
+    made = emitted(run, name, level, previous, despite)
     write_private_text(out, made.text)
     click.echo(f"{_named(made)}: {len(made.ids):,} ids under key {made.key_id}: {printable(str(out))}")
     return 0
