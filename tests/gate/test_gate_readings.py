@@ -12,6 +12,7 @@ import tarfile
 import threading
 import time
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -47,21 +48,23 @@ def nested(data: bytes, depth: int) -> bytes:
 # Bounds.
 
 
-@pytest.mark.parametrize(
-    "bomb",
-    [
-        gzip.compress(bytes(200 << 20), mtime=0),
-        bz2.compress(bytes(200 << 20)),
-        lzma.compress(bytes(100 << 20)),
-        zlib.compress(bytes(200 << 20)),
-        zipped({"a": bytes(100 << 20)}),
-        zipped({f"{i}.gz": gzip.compress(bytes(12 << 20), mtime=0) for i in range(8)}),
-        zipped({f"{i}": b"x" for i in range(3000)}),
-        gzip.compress(gzip.compress(bytes(100 << 20), mtime=0), mtime=0),
-    ],
-    ids=["gzip", "bzip2", "xz", "zlib", "zip", "zip_of_gzip", "many_members", "gzip_twice"],
-)
-def test_a_bomb_costs_little_and_is_refused(bomb: bytes) -> None:
+ZEROS = bytes(64 << 20)
+BOMBS: dict[str, Callable[[], bytes]] = {
+    "gzip": lambda: gzip.compress(ZEROS, mtime=0),
+    "bzip2": lambda: bz2.compress(ZEROS),
+    "xz": lambda: lzma.compress(ZEROS),
+    "zlib": lambda: zlib.compress(ZEROS),
+    "zip": lambda: zipped({"a": ZEROS}),
+    "zip_of_gzip": lambda: zipped({f"{i}.gz": gzip.compress(bytes(12 << 20), mtime=0) for i in range(8)}),
+    "many_members": lambda: zipped({f"{i}": b"x" for i in range(3000)}),
+    "gzip_twice": lambda: gzip.compress(gzip.compress(ZEROS, mtime=0), mtime=0),
+}
+"""How each is made, which a run of other tests need not pay for."""
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_bomb_costs_little_and_is_refused(name: str) -> None:
+    bomb = BOMBS[name]()
     assert "RBG503" in costs_at_most(400, lambda: rules_of(bomb))
 
 
