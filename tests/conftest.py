@@ -1,5 +1,6 @@
 """Made-up items that every test may use, and the paths of real data where there are any."""
 
+import gc
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +17,12 @@ from tests.support import shared_data
 # A machine shared with others is slow at times, which is no failure of a property.
 settings.register_profile("shared machine", deadline=None, max_examples=50)
 settings.load_profile("shared machine")
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays: the collections of garbage that the tests bring about need not look through it again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

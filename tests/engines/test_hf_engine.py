@@ -557,7 +557,7 @@ def test_a_prompt_without_room_for_a_reply_is_refused(engine: HF) -> None:
         engine.write(["the", "the cat sat on the mat"], max_tokens=251)
 
 
-@pytest.mark.parametrize("given", [None, "ACTIVE"])
+@pytest.mark.parametrize("given", [None, pytest.param("ACTIVE", marks=pytest.mark.slow)])
 def test_threads_do_not_spin_while_they_wait(given: str | None) -> None:
     """Torch's threads sleep while they wait for one another, unless the user says otherwise."""
     env = {k: v for k, v in os.environ.items() if k != "OMP_WAIT_POLICY"}
