@@ -25,7 +25,7 @@ from typing import TypeVar
 from robustify.engines import score_file
 from robustify.engines.plan import Encoded
 from robustify.engines.protocols import Closing, Logprob
-from robustify.engines.recipe import near
+from robustify.engines.recipe import drift, near
 from robustify.engines.score_file import DAMAGE, looked_up, row_counts, write
 from robustify.errors import ModelError, ResourceError
 from robustify.views import Request
@@ -77,7 +77,7 @@ class Cache(Closing):
     def put(self, rows: Mapping[bytes, Logprob], model: str, near: float) -> dict[bytes, Logprob]:
         """Keep these values in one transaction and return what is there now; a value that was there stays.
 
-        `near`: how far the new value of such a key may be from it, in nats. The last bits of a value depend on
+        `near`: how far the new value of such a key may be from it, in nats, times `drift`. The last bits depend on
         the batch that it was computed in; the first one that is kept is the one that all runs use.
 
         Raises:
@@ -291,7 +291,7 @@ def _alike(kept: Logprob, fresh: Logprob, near: float) -> bool:
     return (
         kept == fresh
         or near == math.inf
-        or (kept.n_tokens == fresh.n_tokens and abs(kept.total - fresh.total) <= near)
+        or (kept.n_tokens == fresh.n_tokens and abs(kept.total - fresh.total) <= near * drift(kept.n_tokens))
     )
 
 

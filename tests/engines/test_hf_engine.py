@@ -191,6 +191,22 @@ def test_a_path_that_is_wrong_for_prefixes_too_ends_in_rows(
         assert engine.path == "rows"
 
 
+@pytest.mark.parametrize(("n", "path"), [(80, "trees"), (1, "prefixes")])
+def test_what_may_be_off_grows_with_the_tokens_that_are_summed(
+    llama: Path, monkeypatch: pytest.MonkeyPatch, n: int, path: str
+) -> None:
+    alone = in_memory.score_alone
+    monkeypatch.setattr(in_memory, "score_alone", lambda *a: alone(*a) + (0.004 if path == "trees" else 0))
+    trees = tree.Trees._scored
+    if path != "trees":
+        monkeypatch.setattr(
+            tree.Trees, "_scored", lambda *a: [(request, value - 0.002) for request, value in trees(*a)]
+        )
+    with HF("tiny", llama) as engine:
+        totals(engine, [Request("the cat sat", " on the mat" * n)])
+        assert engine.path == path
+
+
 @pytest.mark.slow
 def test_rows_longer_than_the_window_are_tried_by_themselves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

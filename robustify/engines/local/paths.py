@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import Any, Protocol, TypeVar
 
 from robustify.engines.plan import SECTION, Encoded, Plan, Tokens, plan_batches
-from robustify.engines.recipe import near
+from robustify.engines.recipe import drift, near
 
 _LOG = logging.getLogger(__name__)
 _NAMES = {
@@ -157,8 +157,9 @@ class Paths:
         checked = list(fresh)[:: max(1, len(fresh) // _CHECKED)][:_CHECKED]
         alone = self._work.alone(checked)
         # NaN is near nothing, and then the fault is the model's, not the path's.
+        most = near(self._work.traits.dtype)
         return all(
-            not (abs(a - fresh[r]) > near(self._work.traits.dtype))
+            not (abs(a - fresh[r]) > most * drift(len(r.continuation)))
             for a, r in zip(alone, checked, strict=True)
         )
 

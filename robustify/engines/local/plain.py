@@ -84,9 +84,12 @@ def score_rows(model: Any, batch: Together, device: torch.device) -> Scored:
 def score_alone(model: Any, request: Encoded, device: torch.device) -> float:
     """The summed log-probability of one request, all by itself, without any shortcut of ours."""
     ids = torch.tensor([request.row], device=device)
-    logprobs = torch.log_softmax(model(ids, use_cache=False).logits[0].float(), dim=-1)
     first = len(request.context) - 1
-    return float(sum(logprobs[first + i, token].item() for i, token in enumerate(request.continuation)))
+    # Only where a token is scored: logits of a long row over a large vocabulary take gigabytes.
+    places = [(0, first + i) for i in range(len(request.continuation))]
+    logits, _ = _logits_at(model, places, input_ids=ids, use_cache=False)
+    logprobs = torch.log_softmax(logits, dim=-1)
+    return float(sum(logprobs[i, token].item() for i, token in enumerate(request.continuation)))
 
 
 def _logits_at(model: Any, places: Sequence[tuple[int, int]], **inputs: Any) -> tuple[torch.Tensor, Any]:
