@@ -162,9 +162,12 @@ class Section:
     open: bool = False
 
     @classmethod
-    def of(cls, id_: str, title: str, *blocks: Block | None, words: str = "") -> "Section":
-        """The section of those blocks that are there; `words` with spaces between them."""
-        return cls(id_, title, tuple(b for b in blocks if b is not None), tuple(words.split()))
+    def of(
+        cls, id_: str, title: str, *blocks: Block | str | None, words: str = "", open: bool = False
+    ) -> "Section":
+        """The section of those blocks that are there, a text as a quiet paragraph; `words` with spaces between them."""
+        there = (Paragraph(b, quiet=True) if isinstance(b, str) else b for b in blocks if b is not None)
+        return cls(id_, title, tuple(there), tuple(words.split()), open)
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,22 +270,32 @@ def _field(text: str) -> str:
     return f'"{guarded.replace(chr(34), 2 * chr(34))}"'
 
 
-def heads_of(*labels: str, words: int = 1) -> tuple[Column, ...]:
-    """The head of a table whose first `words` columns hold words and the others figures."""
-    return tuple(Column(label, figures=i >= words) for i, label in enumerate(labels))
+Row = tuple[Cell | str, ...]
+"""A row of a table; a text is an entry as it is."""
 
 
-def labelled(caption: str, rows: Iterable[tuple[str, Cell]], note: str = "", *, words: int = 1) -> Table:
+def table(
+    caption: str,
+    heads: Iterable[Column | str],
+    rows: Iterable[Row],
+    note: str = "",
+    *,
+    words: int = 1,
+    tags: Iterable[str] = (),
+) -> Table:
+    """A table whose first `words` columns hold words and the others figures, but for heads that say it themselves."""
+    columns = (h if isinstance(h, Column) else Column(h, figures=i >= words) for i, h in enumerate(heads))
+    cells = (tuple(Cell(one) if isinstance(one, str) else one for one in row) for row in rows)
+    return Table(caption, tuple(columns), tuple(cells), note, tuple(tags))
+
+
+def labelled(caption: str, rows: Iterable[Row], note: str = "", *, words: int = 1) -> Table:
     """A table of labelled values."""
-    return Table(caption, heads_of("", "Value", words=words), tuple((Cell(a), b) for a, b in rows), note)
+    return table(caption, ("", "Value"), rows, note, words=words)
 
 
-def under(name: Cell, rows: Iterable[tuple[Cell, ...]]) -> Iterator[tuple[Cell, ...]]:
-    """Rows of a table below one name, which the first of them shows and the others repeat."""
-    for i, row in enumerate(rows):
-        yield (replace(name, tone="again") if i else name, *row)
-
-
-def quiet(text: str) -> Paragraph:
-    """A paragraph that explains, or says that something is absent."""
-    return Paragraph(text, quiet=True)
+def under(groups: Iterable[tuple[Cell, Iterable[Row]]]) -> Iterator[Row]:
+    """The rows of groups below their names, which the first row of each shows and the others repeat."""
+    for name, rows in groups:
+        for i, row in enumerate(rows):
+            yield (replace(name, tone="again") if i else name, *row)

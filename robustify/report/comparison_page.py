@@ -5,14 +5,13 @@ It is printed as a report is, without a script and without a request, and holds 
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from urllib.parse import quote
 
 from robustify.report.blocks import (
     BarPart,
-    Block,
     Cell,
     FirstScreen,
     Group,
@@ -22,12 +21,11 @@ from robustify.report.blocks import (
     Page,
     Plot,
     PlotRow,
+    Row,
     Section,
-    Table,
     Tile,
     Todo,
-    heads_of,
-    quiet,
+    table,
 )
 from robustify.report.changes import VIEWS, Change, shown
 from robustify.report.comparing import Comparison, Pair, chance_of, rule_of, said
@@ -221,31 +219,21 @@ def _anchor(part: str, runs: tuple[int, int]) -> str:
 
 
 def _numbers(found: Comparison, pair: Pair) -> Section:
-    rows = tuple(
-        (
-            Cell(change.label),
-            rate_cell(change.first),
-            rate_cell(change.second),
-            _difference(change),
-            _verdict(change),
-        )
-        for change in pair.changes
+    title = f"{between_runs(pair)}: every number"
+    rows = (
+        (c.label, rate_cell(c.first), rate_cell(c.second), _difference(c), _verdict(c)) for c in pair.changes
     )
-    heads = heads_of("", *(f"[{place + 1}]" for place in pair.runs), "Difference", "Noise?")
+    heads = ("", *_heads(pair.runs), "Difference", "Noise?")
     paired = {change.paired for change in pair.changes}
     note = joined(PAIRED if True in paired else "", UNPAIRED if False in paired else "").replace("., ", ". ")
     voter = " * A voter: Robust is biased by selection." if any(c.voter for c in pair.changes) else ""
-    blocks: Block = (
-        Table(
-            f"{between_runs(pair)}: every number",
-            heads,
-            rows,
-            " ".join(filter(None, (note + voter, chance_of(found, pair)))),
-        )
-        if rows
-        else quiet("No number is in both.")
-    )
-    return Section(_anchor("numbers", pair.runs)[1:], f"{between_runs(pair)}: every number", (blocks,))
+    note = " ".join(filter(None, (note + voter, chance_of(found, pair))))
+    numbers = table(title, heads, rows, note) if pair.changes else "No number is in both."
+    return Section.of(_anchor("numbers", pair.runs)[1:], title, numbers)
+
+
+def _heads(runs: Iterable[int]) -> Iterator[str]:
+    return (f"[{place + 1}]" for place in runs)
 
 
 def _difference(change: Change) -> Cell:
@@ -265,19 +253,16 @@ def _verdict(change: Change) -> Cell:
 def _matrices(found: Comparison) -> Iterator[Section]:
     """Of three runs and more each number as a matrix: the run of the column less that of the row."""
     labels = dict.fromkeys(c.label for c in found.changes) if len(found.runs) > 2 else {}
-    tables = []
+    tables, places = [], range(len(found.runs))
     for label in labels:
         by_runs = {c.runs: c for c in found.changes if c.label == label}
-        rows = tuple(
-            (Cell(f"[{i + 1}]"), *(_entry(by_runs, i, j) for j in range(len(found.runs))))
-            for i in range(len(found.runs))
-        )
-        tables.append(Table(label, heads_of("", *(f"[{j + 1}]" for j in range(len(found.runs)))), rows))
+        rows: list[Row] = [(f"[{i + 1}]", *(_entry(by_runs, i, j) for j in places)) for i in places]
+        tables.append(table(label, ("", *_heads(places)), rows))
     if tables:
-        said_of = quiet(
+        said_of = (
             "The run of the column less that of the row, in points; a badge where it is more than noise."
         )
-        yield Section("matrix", "Every run against every other", (said_of, *tables))
+        yield Section.of("matrix", "Every run against every other", said_of, *tables)
 
 
 def _entry(by_runs: dict[tuple[int, int], Change], i: int, j: int) -> Cell:
@@ -298,33 +283,24 @@ def _entry(by_runs: dict[tuple[int, int], Change], i: int, j: int) -> Cell:
 def _moves(found: Comparison, pair: Pair, beside: Path | None) -> Section:
     title, at = f"{between_runs(pair)}: verdicts", _anchor("moves", pair.runs)[1:]
     if pair.why_not is not None:
-        return Section.of(at, title, quiet(f"Items are not compared: {pair.why_not}."))
-    kinds = Counter(pair.items.values())
-    counts = Table("Items by both verdicts", heads_of("", "", "Items", words=2),
-                   tuple((Cell(a), Cell(b), Cell(count(n))) for (a, b), n in sorted(kinds.items())))  # fmt: skip
+        return Section.of(at, title, f"Items are not compared: {pair.why_not}.")
+    kinds = ((a, b, count(n)) for (a, b), n in sorted(Counter(pair.items.values()).items()))
+    counts = table("Items by both verdicts", ("", "", "Items"), kinds, words=2)
     topics = found.runs[pair.runs[0]].topics
     pages = [_explorer(found.runs[place], beside) for place in pair.runs]
-    rows = tuple(
-        (
-            Cell(plain(item)),
-            Cell(plain(topics[item]) if topics.get(item) else ""),
-            *(
-                Cell(verdict, link=page and f"{page}#item={quote(item, safe='')}")
-                for verdict, page in zip(both, pages, strict=True)
-            ),
-        )
-        for item, both in islice(pair.moved.items(), MOST_ITEMS)
-    )
-    heads = heads_of("Item", "Topic", *(f"[{place + 1}]" for place in pair.runs), words=4)
+    rows: list[Row] = []
+    for item, both in islice(pair.moved.items(), MOST_ITEMS):
+        at_item = [page and f"{page}#item={quote(item, safe='')}" for page in pages]
+        verdicts = (Cell(verdict, link=link) for verdict, link in zip(both, at_item, strict=True))
+        rows.append((plain(item), plain(topics[item]) if topics.get(item) else "", *verdicts))
+    heads = ("Item", "Topic", *_heads(pair.runs))
     alone = f"{counted(sum(pair.n_only), 'item')} in one of them only. " if sum(pair.n_only) else ""
     more = (
         f"The first {count(MOST_ITEMS)} of {count(len(pair.moved))}." if len(pair.moved) > MOST_ITEMS else ""
     )
-    listed = (
-        Table("Items with another verdict", heads, rows, f"{alone}{more}".strip())
-        if rows
-        else quiet(f"{alone}None moved.")
-    )
+    if not rows:
+        return Section.of(at, title, counts, f"{alone}None moved.")
+    listed = table("Items with another verdict", heads, rows, f"{alone}{more}".strip(), words=4)
     return Section.of(at, title, counts, listed)
 
 
@@ -336,14 +312,14 @@ def _explorer(run: Run, beside: Path | None) -> str:
 
 
 def _runs(found: Comparison, names: list[str]) -> Section:
-    rows = []
+    rows: list[Row] = []
     for i, (name, summary) in enumerate(zip(names, found.summaries, strict=True), start=1):
         screen, splits = summary.screen or Screen(), summary.splits or Splits()
         verdict = (summary.certificate or Certificate()).verdict
         rows.append((
-            Cell(f"[{i}] {name}"), Cell(plain((summary.benchmark or Benchmark()).name or "unnamed")), Cell(rule_of(screen)),
+            f"[{i}] {name}", plain((summary.benchmark or Benchmark()).name or "unnamed"), rule_of(screen),
             count_cell(splits.all), rate_cell(screen.flagged), count_cell(splits.robust),
-            Cell(verdict or "no verdict"),
+            verdict or "no verdict",
         ))  # fmt: skip
-    heads = heads_of("", "Benchmark", "Rule", "Items", "Removed", "Robust", "Verdict", words=3)
-    return Section.of("run-list", "What each run came to", Table("The runs", heads, tuple(rows)))
+    heads = ("", "Benchmark", "Rule", "Items", "Removed", "Robust", "Verdict")
+    return Section.of("run-list", "What each run came to", table("The runs", heads, rows, words=3))

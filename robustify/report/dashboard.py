@@ -22,18 +22,19 @@ from robustify.report.advice import verdict_in_short
 from robustify.report.blocks import (
     Block,
     Cell,
+    Column,
     Filter,
     FirstScreen,
     Group,
     Page,
+    Row,
     Section,
     Step,
     Table,
     Tile,
     Todo,
     Trend,
-    heads_of,
-    quiet,
+    table,
 )
 from robustify.report.comparing import rule_of
 from robustify.report.format import (
@@ -183,15 +184,15 @@ def _page(root: Path, entries: Sequence[Entry], left_out: Mapping[str, str]) -> 
     runs = [(entry, entry.summary) for entry in entries if isinstance(entry.summary, Summary)]
     free = [entry for entry in entries if not isinstance(entry.summary, Summary)]
     trends = tuple(_trends(runs, facets))
-    unread = tuple((Cell(plain(folder)), Cell(why)) for folder, why in left_out.items())
+    unread = tuple((plain(folder), why) for folder, why in left_out.items())
     groups = (
         _group("change", "Over time", "The share of items that can be answered without the question, with 95 % intervals.",
-               *trends, *([quiet(JOINED)] if trends else [])),
+               *trends, *([JOINED] if trends else [])),
         _group("runs", "All runs", "The latest first; a name leads to its report.", *_audited(runs[::-1], facets)),
         _group("free", "Answers in words", "Bounds count every answer without a score as wrong, and as right.",
                *([_graded(free[::-1], facets.model)] if free else [])),
         _group("left", "Left out", "Folders of runs that cannot be shown.",
-               *([Table("Left out", heads_of("Folder", "Why", words=2), unread)] if unread else [])),
+               *([table("Left out", ("Folder", "Why"), unread, words=2)] if unread else [])),
     )  # fmt: skip
     return Page(
         name=plain(root.absolute().name),
@@ -202,8 +203,8 @@ def _page(root: Path, entries: Sequence[Entry], left_out: Mapping[str, str]) -> 
     )
 
 
-def _group(id_: str, title: str, sentence: str, *blocks: Block) -> Group:
-    return Group(id_, title, sentence, (Section(f"{id_}-all", title, blocks, open=True),))
+def _group(id_: str, title: str, sentence: str, *blocks: Block | str) -> Group:
+    return Group(id_, title, sentence, (Section.of(f"{id_}-all", title, *blocks, open=True),))
 
 
 def _first(runs: Runs, free: int, left_out: int) -> FirstScreen:
@@ -271,7 +272,8 @@ def _scored(summary: Summary) -> Mapping[str, Accuracy]:
 
 
 def _audited(runs: Runs, facets: _Facets) -> Iterator[Table]:
-    rows, tags = [], []
+    rows: list[Row] = []
+    tags = []
     for entry, summary in runs:
         screen = summary.screen or Screen()
         with as_released(summary.release is not None):
@@ -286,33 +288,25 @@ def _audited(runs: Runs, facets: _Facets) -> Iterator[Table]:
                 scores = map(against_chance_cell, (full.all, full.robust, cloze.all))
                 rows.append((*cells, model_cell(model, scored.is_voter), *scores))
                 tags.append(f"{facets.of(summary)} {facets.model.of(model)}")
-    heads = (
-        *heads_of("Run", "Date", "Benchmark", "Verdict", "Shortcut", "Chance", words=4),
-        *heads_of("Model", "All", "Robust", "Cloze"),
-    )
+    of_runs = ("Run", "Date", "Benchmark", "Verdict", Column("Shortcut"), Column("Chance"))
+    heads = (*of_runs, "Model", "All", "Robust", "Cloze")
+    note = "Shortcut: items that need no question; point at it for the rule."
     if rows:
-        yield Table(
-            "All runs",
-            heads,
-            tuple(rows),
-            "Shortcut: items that need no question; point at it for the rule.",
-            tuple(tags),
-        )
+        yield table("All runs", heads, rows, note, words=len(of_runs) + 1, tags=tags)
 
 
 def _graded(entries: Sequence[Entry], models: _Tags) -> Table:
-    rows, tags = [], []
+    rows: list[Row] = []
+    tags = []
     for entry in entries:
         assert not isinstance(entry.summary, Summary)
         status = str(entry.summary["calibration"]["status"])
         with as_released(bool(entry.summary["restricted"])):
             for model, kind, part in parts_of(entry.summary):
-                rows.append(
-                    (_linked(entry), Cell(entry.date), Cell(model), Cell(kind), Cell(status), *measures(part))
-                )
+                rows.append((_linked(entry), entry.date, model, kind, status, *measures(part)))
                 tags.append(models.of(model))
-    heads = heads_of("Folder", "Date", "Model", "Kind", "Judge", *MEASURES, words=5)
-    return Table("Answers in words", heads, tuple(rows), tags=tuple(tags))
+    heads = ("Folder", "Date", "Model", "Kind", "Judge", *MEASURES)
+    return table("Answers in words", heads, rows, words=5, tags=tags)
 
 
 def _linked(entry: Entry) -> Cell:

@@ -19,12 +19,12 @@ from robustify.report.blocks import (
     Paragraph,
     Plot,
     PlotRow,
+    Row,
     Section,
-    Table,
     Tile,
     Todo,
     Tone,
-    heads_of,
+    table,
     under,
 )
 from robustify.report.format import (
@@ -189,43 +189,40 @@ def bounds(part: Node) -> str:
 MEASURES = ("Answers", "Right: unscored wrong to right", "Accuracy of the scored", "Coverage", "By judge")
 
 
-def measures(part: Node) -> tuple[Cell, ...]:
+def measures(part: Node) -> Row:
     """The numbers of a part as cells: how many answers, bounds, then the accuracy of those with a score."""
     n = part["n"]
     rates = (rate_cell(_quantity(part[name])) for name in ("accuracy", "coverage", "by_judge"))
-    return Cell(count(n) if isinstance(n, int) else n), Cell(bounds(part)), *rates
+    return count(n) if isinstance(n, int) else n, bounds(part), *rates
 
 
 def _scores(summary: Node) -> Section:
     status = summary["calibration"]["status"]
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[Row] = []
     for model, entry in summary["models"].items():
         judge = f"{joined(*map(plain, entry['judges']))} ({status})" if entry["judges"] else "none"
         judge += f", {entry['self_judging']} of its own answers" if entry["self_judging"] else ""
         kinds = entry["kinds"] or {"all": entry["all"]}
         kinds = {**kinds, "all kinds": entry["all"]} if len(kinds) > 1 else kinds
-        rows += under(
-            Cell(plain(model)),
-            ((Cell(spaced(kind)), Cell(judge), *measures(part)) for kind, part in kinds.items()),
-        )
+        parts = [(spaced(kind), judge, *measures(part)) for kind, part in kinds.items()]
+        rows += under([(Cell(plain(model)), parts)])
     left_out = ", ".join(f"{spaced(name)} {n}" for name, n in summary.get("left_out", {}).items())
-    heads = heads_of("Model", "Kind", "Judge", *MEASURES, words=3)
-    note = f"Rows left out: {left_out}." if left_out else ""
-    table = Table("By kind of answer", heads, tuple(rows), note)
-    return Section("scores", table.caption, (table,), ("free",), open=True)
+    title, note = "By kind of answer", f"Rows left out: {left_out}." if left_out else ""
+    scores = table(title, ("Model", "Kind", "Judge", *MEASURES), rows, note, words=3)
+    return Section.of("scores", title, scores, words="free", open=True)
 
 
 def _topics(summary: Node) -> Iterator[Section]:
-    rows = [
-        (plain(topic), spaced(kind), plain(model), part)
+    parts = {
+        (plain(topic), spaced(kind), plain(model)): part
         for model, entry in summary["models"].items()
         for topic, kinds in entry["topics"].items()
         for kind, part in kinds.items()
-    ]
-    heads = heads_of("Topic", "Kind", "Model", *MEASURES, words=3)
-    cells = tuple((*map(Cell, row[:3]), *measures(row[3])) for row in sorted(rows, key=lambda row: row[:3]))
-    if rows:
-        yield Section.of("topics", "By topic", Table("By topic", heads, cells))
+    }
+    rows = ((*names, *measures(parts[names])) for names in sorted(parts))
+    if parts:
+        found = table("By topic", ("Topic", "Kind", "Model", *MEASURES), rows, words=3)
+        yield Section.of("topics", "By topic", found)
 
 
 def _nuggets(summary: Node) -> Iterator[Section]:
@@ -234,25 +231,16 @@ def _nuggets(summary: Node) -> Iterator[Section]:
     for model, entry in summary["models"].items():
         part = entry["kinds"].get("nuggets") or {}
         for name, score in (part.get("nugget_scores") or {}).items():
-            rows.append(
-                (
-                    Cell(plain(model)),
-                    Cell(spaced(name)),
-                    Cell(str(score["asked"])),
-                    Cell(bounds(score)),
-                    rate_cell(_quantity(score)),
-                )
-            )
+            names = plain(model), spaced(name), str(score["asked"])
+            rows.append((*names, bounds(score), rate_cell(_quantity(score))))
         if counts := part.get("labels") or {}:
             given = ", ".join(f"{spaced(label)} {n}" for label, n in counts.items())
             said.append(
                 f"{plain(model)}: {sum(counts.values())} nuggets: {given}; unreviewed {part['nuggets_unreviewed']}."
             )
-    heads = heads_of(
-        "Model", "Score", "Answers", "If unread: not stated to stated", "Mean of the read", words=2
-    )
+    heads = "Model", "Score", "Answers", "If unread: not stated to stated", "Mean of the read"
     if rows:
-        yield Section.of("nuggets", "Nuggets", Table("Nuggets", heads, tuple(rows)), *map(Paragraph, said))
+        yield Section.of("nuggets", "Nuggets", table("Nuggets", heads, rows, words=2), *map(Paragraph, said))
 
 
 def _calibration(summary: Node) -> Section:
@@ -313,21 +301,21 @@ def _against(summary: Node) -> Iterator[Section]:
             for kind, pair in pairs.items():
                 both = [summary["models"][name] for name in (base, model)]
                 kinds = [entry["topics"].get(topic, {}) if topic else entry["kinds"] for entry in both]
-                ends = (Cell(bounds(parts[kind]) if kind in parts else "-") for parts in kinds)
+                ends = (bounds(parts[kind]) if kind in parts else "-" for parts in kinds)
                 names = (plain(topic) if topic else "all topics", spaced(kind), plain(model))
-                rows.append((*map(Cell, names), *ends, *_pair(pair)))
-    heads = heads_of(
+                rows.append((*names, *ends, *_pair(pair)))
+    heads = (
         "Topic", "Kind", "Model", plain(base), "Model's", "Decided of both", "Difference", "Unscored against to for",
-        "Gained, lost", "p (Holm)", words=3,
+        "Gained, lost", "p (Holm)",
     )  # fmt: skip
     title = f"Against {plain(base)}"
-    yield Section.of("against", title, Table(title, heads, tuple(rows)))
+    yield Section.of("against", title, table(title, heads, rows, words=3))
 
 
-def _pair(pair: Node) -> tuple[Cell, ...]:
+def _pair(pair: Node) -> Row:
     moved = ("-" if pair[name] is None else str(pair[name]) for name in ("gained", "lost"))
     difference = _quantity(pair["difference"])
     decided = f"{'-' if difference.n is None else difference.n} of {pair['n_both']}"
     ends = "-" if pair["upper"] is None else f"{between((pair['lower'], pair['upper']))} points"
     p = absent("not tested") if pair["p_holm"] is None else p_cell(pair["p_holm"])
-    return Cell(decided), points_cell(difference), Cell(ends), Cell(", ".join(moved)), p
+    return decided, points_cell(difference), ends, ", ".join(moved), p

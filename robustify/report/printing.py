@@ -17,7 +17,7 @@ from urllib.parse import quote
 import jinja2
 from markupsafe import Markup
 
-from robustify.report.blocks import Cell, Kind, Mark, Page, Plot, PlotRow, Section, Table, Trend, heads_of
+from robustify.report.blocks import Cell, Kind, Mark, Page, Plot, PlotRow, Row, Section, Table, Trend, table
 from robustify.report.format import absent, between, half, percent
 
 STEPS = (0.02, 0.05, 0.1, 0.2, 0.25, 0.5)
@@ -262,14 +262,15 @@ def data_link(table: Table) -> str:
 def drawn_data(plot: Plot) -> Table:
     """The numbers of a plot as a table: a row for each of its lines, a column for each kind of mark."""
     kinds = plot.legend or (("main", "value"),)
-    heading, rows = "", []
+    rows: list[Row] = []
+    heading = ""
     for row in plot.rows:
         if not row.marks:
             heading = f"{row.label}, "
             continue
         by_kind = {mark.kind: mark for mark in row.marks}
-        rows.append((Cell(heading + row.label), *(_marked(by_kind.get(kind)) for kind, _ in kinds)))
-    return Table(plot.title, heads_of("", *(words for _, words in kinds)), tuple(rows))
+        rows.append((heading + row.label, *(_marked(by_kind.get(kind)) for kind, _ in kinds)))
+    return table(plot.title, ("", *(words for _, words in kinds)), rows)
 
 
 def _marked(mark: Mark | None) -> Cell:

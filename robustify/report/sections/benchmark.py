@@ -5,17 +5,18 @@ from collections.abc import Sequence
 from robustify.report.blocks import (
     Block,
     Cell,
+    Column,
     Kind,
     Line,
     Mark,
     Paragraph,
     Plot,
     PlotRow,
+    Row,
     Section,
     Table,
-    heads_of,
     labelled,
-    quiet,
+    table,
 )
 from robustify.report.format import (
     absent,
@@ -68,7 +69,7 @@ def findings(summary: Summary) -> Section:
     """What the benchmark is made of, its defects, and which items are no cloze."""
     bench = summary.benchmark or Benchmark()
     blocks = (_make(bench), _defects(bench), _exclusions(summary.splits or Splits()))
-    return Section("findings", "Findings about the benchmark", blocks, ("defects", "cloze", "chance"))
+    return Section.of("findings", "Findings about the benchmark", *blocks, words="defects cloze chance")
 
 
 def _make(bench: Benchmark) -> Table:
@@ -85,15 +86,15 @@ def _make(bench: Benchmark) -> Table:
     return labelled("At a glance", rows, words=2)
 
 
-def _defects(bench: Benchmark) -> Block:
+def _defects(bench: Benchmark) -> Block | str:
     if bench.defects is None:
-        return quiet("Defects of items: not looked for.")
+        return "Defects of items: not looked for."
     if not bench.defects:
-        return quiet("No defective items were found (equal or empty options, repeated questions).")
-    return Table(
+        return "No defective items were found (equal or empty options, repeated questions)."
+    return table(
         "Defects, by kind",
-        (*heads_of("Kind", "Items"), *heads_of("Which")),
-        tuple(
+        ("Kind", "Items", Column("Which", figures=False)),
+        (
             (Cell(spaced(kind), DEFECTS.get(kind, "")), count_cell(e.n), _ids(e))
             for kind, e in bench.defects.items()
         ),
@@ -108,25 +109,25 @@ def _ids(defect: DefectCount) -> Cell:
     return Cell(", ".join(plain(i, 60) for i in ids), more)
 
 
-def _exclusions(splits: Splits) -> Block:
+def _exclusions(splits: Splits) -> Block | str:
     if splits.cloze_excluded is None:
-        return quiet("Exclusions from cloze: not recorded.")
+        return "Exclusions from cloze: not recorded."
     if not splits.cloze_excluded:
-        return quiet("Every item can be asked as cloze.")
-    return Table(
+        return "Every item can be asked as cloze."
+    return table(
         "Items that cannot be asked as cloze, by reason",
-        heads_of("Reason", "Items"),
-        tuple((Cell(spaced(reason)), count_cell(n)) for reason, n in splits.cloze_excluded.items()),
+        ("Reason", "Items"),
+        ((spaced(reason), count_cell(n)) for reason, n in splits.cloze_excluded.items()),
     )
 
 
-def key_place_blocks(summary: Summary) -> tuple[Block, ...]:
+def key_place_blocks(summary: Summary) -> tuple[Block | str, ...]:
     """At which places keys are, and whether they are spread evenly."""
     entry = (summary.benchmark or Benchmark()).key_places
     if entry is None:
-        return (quiet("Whether keys are spread evenly over the places was not tested."),)
+        return ("Whether keys are spread evenly over the places was not tested.",)
     uneven = key_places_sentence(entry)
-    finding = Paragraph(plain(uneven, 1000)) if uneven else quiet(_even(entry))
+    finding = Paragraph(plain(uneven, 1000)) if uneven else _even(entry)
     return (finding, _key_shares(entry)) if entry.shares else (finding,)
 
 
@@ -140,13 +141,11 @@ def _even(entry: KeyPlaces) -> str:
 
 def _key_shares(entry: KeyPlaces) -> Table:
     sizes = list((entry.by_options or {}).items())
-    rows = [(Cell("All items"), count_cell(entry.n), shares_cell(entry.shares))]
+    rows: list[Row] = [("All items", count_cell(entry.n), shares_cell(entry.shares))]
     if len(sizes) > 1:
-        rows += [
-            (Cell(f"Items with {plain(k)} options"), count_cell(e.n), shares_cell(e.shares)) for k, e in sizes
-        ]
-    heads = heads_of("Items", "Count", "Keys at each place")
-    return Table("Where the keys are, in the benchmark's own order", heads, tuple(rows))
+        rows += [(f"Items with {plain(k)} options", count_cell(e.n), shares_cell(e.shares)) for k, e in sizes]
+    heads = ("Items", "Count", "Keys at each place")
+    return table("Where the keys are, in the benchmark's own order", heads, rows)
 
 
 def topics(summary: Summary) -> Section:
@@ -155,7 +154,7 @@ def topics(summary: Summary) -> Section:
     rows = sorted((entry.by_topic or {}).items(), key=lambda row: (_kept(row[1]), row[0]))
     title = "What is left of each topic"
     if not rows:
-        return Section("topics", title, (quiet("Not measured: the benchmark names no topics."),))
+        return Section.of("topics", title, "Not measured: the benchmark names no topics.")
     plot = topics_plot(rows, summary.splits or Splits())
     return Section.of("topics", title, Paragraph(_drift(entry)), plot, _retention(rows), words="retention")
 
@@ -199,12 +198,12 @@ def _topic(name: str) -> str:
 
 def _retention(rows: list[tuple[str, TopicRow]]) -> Table:
     tested = any("p_bh" in e.model_fields_set for _, e in rows)
-    return Table(
+    return table(
         "Topics before and after",
-        heads_of("Topic", "Before", "After", "Kept", *(["p, BH"] if tested else [])),
-        tuple(
+        ("Topic", "Before", "After", "Kept", *(["p, BH"] if tested else [])),
+        (
             (
-                Cell(_topic(name)),
+                _topic(name),
                 count_cell(e.before),
                 count_cell(e.after),
                 rate_cell(e.retention),
@@ -226,7 +225,7 @@ def heuristics(summary: Summary) -> Section:
     names = list(dict.fromkeys(name for rows in by_split.values() for name in rows))
     title = "Heuristics without a model"
     if not names:
-        return Section("heuristics", title, (quiet("Not measured: the heuristics need the items' text."),))
+        return Section.of("heuristics", title, "Not measured: the heuristics need the items' text.")
     plot = heuristics_plot(summary, by_split, names)
     return Section.of(
         "heuristics", title, plot, _heuristics_table(by_split, names), words="heuristic chance rate"
@@ -264,12 +263,12 @@ def _heuristics_table(by_split: dict[str, Rows], names: Sequence[str]) -> Table:
     heads = [s.capitalize() if n is None else f"{s.capitalize()}, n = {count(n)}" for s, n in shared.items()]
     everywhere, kept = by_split["all"], by_split["robust"]
     blind = not any(row.expected is not None for row in kept.values())
-    return Table(
+    return table(
         "Accuracy of each heuristic by split",
-        heads_of("Heuristic", *heads, "Ties", "p on All", "p on Robust"),
-        tuple(
+        ("Heuristic", *heads, "Ties", "p on All", "p on Robust"),
+        (
             (
-                Cell(spaced(name)),
+                spaced(name),
                 *(_heuristic_rate(rows.get(name), shared[split]) for split, rows in by_split.items()),
                 count_cell(everywhere[name].ties if name in everywhere else None),
                 p_cell(everywhere[name].p_holm if name in everywhere else None),

@@ -11,11 +11,11 @@ from robustify.report.blocks import (
     Column,
     Folded,
     Paragraph,
+    Row,
     Section,
     Table,
-    heads_of,
     labelled,
-    quiet,
+    table,
     under,
 )
 from robustify.report.cue_sentences import LABELS
@@ -55,11 +55,14 @@ def contamination(summary: Summary) -> Section:
     entry = present(summary.contamination)
     title = "Signs that a model has seen it"
     if entry is None:
-        none = quiet(
-            "Not looked for: no text files were given, and no model was asked for the place of a key without its "
-            "options."
+        return Section.of(
+            "contamination",
+            title,
+            (
+                "Not looked for: no text files were given, and no model was asked for the place of a key without its "
+                "options."
+            ),
         )
-        return Section("contamination", title, (none,))
     found = "" if summary.release is not None else contamination_sentence(entry)
     return Section.of(
         "contamination",
@@ -71,9 +74,9 @@ def contamination(summary: Summary) -> Section:
     )
 
 
-def _overlap(entry: TextOverlap | None) -> tuple[Block, ...]:
+def _overlap(entry: TextOverlap | None) -> tuple[Block | str, ...]:
     if entry is None:
-        return (quiet("Overlap with texts: not looked for, no text files were given."),)
+        return ("Overlap with texts: not looked for, no text files were given.",)
     words = "words" if entry.ngram is None else f"{entry.ngram} words"
     parts, short = entry.parts or {}, entry.short_mode or ShortMode()
     rows = [
@@ -94,37 +97,38 @@ def _overlap(entry: TextOverlap | None) -> tuple[Block, ...]:
     )
 
 
-def _files(entry: TextOverlap) -> Block:
+def _files(entry: TextOverlap) -> Block | str:
     if not entry.files:
-        return quiet(f"The files that were read: {missing()}.")
-    return Table(
+        return f"The files that were read: {missing()}."
+    return table(
         "The texts that were looked through",
-        (*heads_of("File", "Words", "Bytes"), *heads_of("SHA-256")),
-        tuple(
+        ("File", "Words", "Bytes", Column("SHA-256", figures=False)),
+        (
             (
-                Cell(plain(f.name or "unnamed")),
+                plain(f.name or "unnamed"),
                 count_cell(f.words),
                 count_cell(f.bytes),
-                Cell(plain(f.sha256)) if f.sha256 else absent("not recorded"),
+                plain(f.sha256) if f.sha256 else absent("not recorded"),
             )
             for f in entry.files
         ),
     )
 
 
-def _memorisation(summary: Summary, models: dict[str, Memorisation]) -> Block:
+def _memorisation(summary: Summary, models: dict[str, Memorisation]) -> Block | str:
     if not models:
-        return quiet("Memorised places: not looked for, no model was asked without the options.")
-    return Table(
+        return "Memorised places: not looked for, no model was asked without the options."
+    return table(
         "The place of the key, with no options to choose from",
-        heads_of("Model", "Asked with", *RECALL_HEADS, words=2),
-        tuple(row for name, e in models.items() for row in under(voter_cell(summary, name), _recalled(e))),
+        ("Model", "Asked with", *RECALL_HEADS),
+        under((voter_cell(summary, name), _recalled(e)) for name, e in models.items()),
+        words=2,
     )
 
 
-def _recalled(e: Memorisation) -> list[tuple[Cell, ...]]:
-    rows: list[tuple[Cell, ...]] = [
-        (Cell(label), rate_cell(q), rate_cell(q.chance), _p(q), count_cell(q.unanswered))
+def _recalled(e: Memorisation) -> list[Row]:
+    rows: list[Row] = [
+        (label, rate_cell(q), rate_cell(q.chance), _p(q), count_cell(q.unanswered))
         for label, q in (
             ("no options shown", e.no_choices),
             ("the key's text at every place", e.gold_repeated),
@@ -145,17 +149,15 @@ def label_noise(summary: Summary) -> Section:
     entry = present(summary.label_noise)
     title = "Keys that deserve a second look"
     if entry is None:
-        none = quiet("Not measured: no model was asked the full question.")
-        return Section("noise", title, (none,))
+        return Section.of("noise", title, "Not measured: no model was asked the full question.")
     if entry.reason is not None:
-        why = quiet(f"Not judged: {plain(sentence(entry.reason), 600)}.")
-        return Section("noise", title, (why,))
+        return Section.of("noise", title, f"Not judged: {plain(sentence(entry.reason), 600)}.")
     strong = ", ".join(plain(name) for name in entry.strong or ()) or "not named"
     found = (
         f"All strong models pick one and the same option that is not the key: {rate(entry.flagged)}. "
         f"Strong models, above chance on the full question: {strong}."
     )
-    blocks = (Paragraph(found), _wrong_alike(entry), *_listed(entry.items, entry.flagged), quiet(CAUTION))
+    blocks = (Paragraph(found), _wrong_alike(entry), *_listed(entry.items, entry.flagged), CAUTION)
     return Section.of("noise", title, *blocks, words="review")
 
 
@@ -170,7 +172,7 @@ def _wrong_alike(entry: LabelNoise) -> Table:
     return labelled("Wrong alike, and what independence would give", rows)
 
 
-def _listed(ids: Sequence[str] | None, found: Quantity | None) -> Iterator[Block]:
+def _listed(ids: Sequence[str] | None, found: Quantity | None) -> Iterator[Block | str]:
     """The first ids, folded; where none are listed, that this run only counts."""
     if ids:
         share = None if found is None or found.value is None or found.n is None else found.value * found.n
@@ -179,7 +181,7 @@ def _listed(ids: Sequence[str] | None, found: Quantity | None) -> Iterator[Block
         title = counted(n, "item") if n == len(first) else f"The first {len(first)} of {count(n)} items"
         yield Folded(f"{title} found, by id", "\n".join(plain(i) for i in first))
     elif ids is None and (found is None or found.value != 0):
-        yield quiet("The items are counted and not listed in this run.")
+        yield "The items are counted and not listed in this run."
 
 
 def items(summary: Summary) -> Section:
@@ -187,17 +189,17 @@ def items(summary: Summary) -> Section:
     title = "Which items, and why"
     found = summary.evidence
     if found is None:
-        return Section.of("items", title, quiet("Not measured: no question-free scorer ranked the items."))
+        return Section.of("items", title, "Not measured: no question-free scorer ranked the items.")
     return Section.of("items", title, _cues(found), _likeliest(found), words="cue p_shortcut")
 
 
-def _cues(found: CueCounts) -> Block:
+def _cues(found: CueCounts) -> Block | str:
     if not found.cues:
-        return quiet("No flagged item was picked by the question-free scorer, so no cue is counted.")
-    return Table(
+        return "No flagged item was picked by the question-free scorer, so no cue is counted."
+    return table(
         "Flagged items by the cue that carries them",
-        heads_of("First cue", "Items", "Share of the flagged"),
-        tuple((_cue_cell(cue), _n_items(q), rate_cell(q)) for cue, q in found.cues.items()),
+        ("First cue", "Items", "Share of the flagged"),
+        ((_cue_cell(cue), _n_items(q), rate_cell(q)) for cue, q in found.cues.items()),
         "robustify explain RUN ITEM shows all cues of an item.",
     )
 
@@ -210,10 +212,10 @@ def _likeliest(found: CueCounts) -> Block | None:
     rows = [row for row in found.likeliest or () if row.item is not None]
     if not rows:
         return None
-    return Table(
+    return table(
         "Items that most likely hold a shortcut",
         (Column("Item", figures=False), Column("P(shortcut | hit)"), Column("First cue", figures=False)),
-        tuple((Cell(plain(row.item or "", 60)), _probability(row), _cue_cell(row.cue)) for row in rows),
+        ((plain(row.item or "", 60), _probability(row), _cue_cell(row.cue)) for row in rows),
     )
 
 

@@ -2,7 +2,7 @@
 
 from robustify.answers import Answers
 from robustify.report.advice import recommendations
-from robustify.report.blocks import Bullets, Cell, Paragraph, Section, Table, Tone, heads_of, quiet
+from robustify.report.blocks import Bullets, Cell, Paragraph, Row, Section, Tone, table
 from robustify.report.format import absent, count, counted, missing, percent, plain, rate, spaced
 from robustify.report.reasons import certificate_sentence, sentence
 from robustify.screen.votes import PROBE
@@ -75,9 +75,7 @@ def advised(summary: Summary) -> Section:
     said = tuple(
         f"{one.action}: {one.why}. From {plain(one.place)}; {one.source}." for one in recommendations(summary)
     )
-    return Section(
-        "advice", "What to do, and why", (Bullets(said) if said else quiet("Nothing is advised."),)
-    )
+    return Section.of("advice", "What to do, and why", Bullets(said) if said else "Nothing is advised.")
 
 
 def level(summary: Summary) -> tuple[Section, ...]:
@@ -91,7 +89,7 @@ def level(summary: Summary) -> tuple[Section, ...]:
         f"A restricted set, shown under release level {plain(name)}: {use}. "
         "This report holds no text, row or id of an item."
     )
-    return (Section("level", "What this report may show", (opening, Bullets(tuple(_rules(release))))),)
+    return (Section.of("level", "What this report may show", opening, Bullets(tuple(_rules(release)))),)
 
 
 def _rules(release: Released) -> list[str]:
@@ -122,20 +120,20 @@ def _rules(release: Released) -> list[str]:
 
 def guardrails(summary: Summary) -> Section:
     """Which limits this run keeps, and why it fails the others."""
-    rows = tuple(
-        (Cell(spaced(g.name or "unnamed")), _outcome(g), _value(g.value), _value(g.limit))
+    rows: list[Row] = [
+        (spaced(g.name or "unnamed"), _outcome(g), _value(g.value), _value(g.limit))
         for g in summary.guardrails
-    )
+    ]
     failed = tuple(
         f"{spaced(g.name or 'unnamed')}: {plain(_reason(g) or 'no reason given', 600)}"
         for g in summary.guardrails
         if g.passed is False
     )
-    heads = heads_of("Guardrail", "Outcome", "Value", "Limit", words=2)
+    heads = ("Guardrail", "Outcome", "Value", "Limit")
     return Section.of(
         "guardrails",
         "Guardrails",
-        Table("Limits of this run", heads, rows) if rows else quiet("No guardrails were applied."),
+        table("Limits of this run", heads, rows, words=2) if rows else "No guardrails were applied.",
         Bullets(failed) if failed else None,
         words="guardrail",
     )

@@ -1,7 +1,7 @@
 """How the numbers were made and how to read them: words, templates, models, versions, limits."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from robustify.report.blocks import (
     Block,
@@ -9,10 +9,10 @@ from robustify.report.blocks import (
     Cell,
     Folded,
     Paragraph,
+    Row,
     Section,
     Table,
-    heads_of,
-    quiet,
+    table,
     under,
 )
 from robustify.report.format import absent, count_cell, plain, present
@@ -76,7 +76,7 @@ def reading(provenance: Provenance) -> Section:
     notes = provenance.get("notes")
     own = [plain(n, 2000) for n in notes if isinstance(n, str)] if isinstance(notes, list | tuple) else []
     block = Bullets((*own, *READING))
-    return Section("reading", "How to read this, and its limits", (block,))
+    return Section.of("reading", "How to read this, and its limits", block)
 
 
 def _part(node: object, name: str) -> Mapping[str, object]:
@@ -84,29 +84,25 @@ def _part(node: object, name: str) -> Mapping[str, object]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _words(caption: str, heads: tuple[str, ...], rows: Sequence[tuple[Cell, ...]]) -> Table:
-    return Table(caption, heads_of(*heads, words=len(heads)), tuple(rows))
-
-
-def _templates(provenance: Provenance) -> Block:
+def _templates(provenance: Provenance) -> Block | str:
     templates = _part(provenance, "templates")
     if not templates:
-        return quiet("Templates: not recorded.")
-    rows = [(Cell(plain(str(name))), Cell(plain(str(digest)))) for name, digest in templates.items()]
-    return _words("Templates of the prompts", ("View and template", "SHA-256"), rows)
+        return "Templates: not recorded."
+    rows = ((plain(str(name)), plain(str(digest))) for name, digest in templates.items())
+    return table("Templates of the prompts", ("View and template", "SHA-256"), rows, words=2)
 
 
-def _models(provenance: Provenance) -> Block:
+def _models(provenance: Provenance) -> Block | str:
     models = _part(provenance, "models")
     if not models:
-        return quiet("Models: none is recorded.")
-    rows = [row for name in models for row in under(Cell(plain(str(name))), _model(_part(models, name)))]
-    return _words("Models", ("Model", "What", "Value"), rows)
+        return "Models: none is recorded."
+    rows = under((Cell(plain(str(name))), _model(_part(models, name))) for name in models)
+    return table("Models", ("Model", "What", "Value"), rows, words=3)
 
 
-def _model(facts: Mapping[str, object]) -> Iterator[tuple[Cell, ...]]:
+def _model(facts: Mapping[str, object]) -> Iterator[Row]:
     for key, value in facts.items() or [("fingerprint", "not recorded")]:
-        yield Cell(plain(str(key)).replace("_", " ")), Cell(plain(str(value), 200))
+        yield plain(str(key)).replace("_", " "), plain(str(value), 200)
 
 
 def _recipe(summary: Summary, provenance: Provenance) -> Table:
@@ -114,16 +110,13 @@ def _recipe(summary: Summary, provenance: Provenance) -> Table:
     seed = provenance.get("seed")
     seed = _part(_part(provenance, "config"), "probe").get("seed") if seed is None else seed
     digest = _part(provenance, "data").get("sha256")
-    rows = [
-        (
-            Cell("Signature"),
-            Cell(plain(str(signature), 1000)) if signature else absent("not signed"),
-        ),
-        *([(Cell("Data, SHA-256"), Cell(plain(str(digest))))] if digest else []),
-        (Cell("Seed"), count_cell(seed if isinstance(seed, int) else None)),
-        *((Cell(plain(k)), Cell(plain(str(v)))) for k, v in _part(provenance, "versions").items()),
+    rows: list[Row] = [
+        ("Signature", plain(str(signature), 1000) if signature else absent("not signed")),
+        *([("Data, SHA-256", plain(str(digest)))] if digest else []),
+        ("Seed", count_cell(seed if isinstance(seed, int) else None)),
+        *((plain(k), plain(str(v))) for k, v in _part(provenance, "versions").items()),
     ]
-    return _words("Signature and versions", ("What", "Value"), rows)
+    return table("Signature and versions", ("What", "Value"), rows, words=2)
 
 
 def _settings(provenance: Provenance) -> Block | None:

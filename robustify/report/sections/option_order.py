@@ -10,10 +10,10 @@ from robustify.report.blocks import (
     Paragraph,
     Plot,
     PlotRow,
+    Row,
     Section,
     Table,
-    heads_of,
-    quiet,
+    table,
     under,
 )
 from robustify.report.format import (
@@ -68,12 +68,12 @@ def order(summary: Summary) -> Section:
     entry = summary.permutation or Permutation()
     models = {name: e for name, e in (entry.by_model or {}).items() if e is not None}
     title = "Does the order of the options matter?"
-    blocks: tuple[Block | None, ...] = (order_plot(summary, models),)
+    found: tuple[Block | str | None, ...] = (
+        "Not measured: no model was asked the full question in several orders.",
+    )
     if models:
-        blocks = (*blocks, _orders(summary, models), _places(summary, models))
-    else:
-        blocks = (quiet("Not measured: no model was asked the full question in several orders."),)
-    blocks = (*blocks, *_position_bias(summary), _invariance(entry, models))
+        found = order_plot(summary, models), _orders(summary, models), _places(summary, models)
+    blocks = (*found, *_position_bias(summary), _invariance(entry, models))
     return Section.of("order", title, *blocks, words="orders prior bias places")
 
 
@@ -98,17 +98,15 @@ def _range(e: Orders) -> Interval | None:
 def _orders(summary: Summary, models: Models) -> Table:
     asked = [s for s in SETS if any(s[2](e).mean is not None for e in models.values())]
     lacking = "".join(f" No model was asked the full question in {s[0]}." for s in SETS if s not in asked)
-    return Table(
+    return table(
         "Order sensitivity",
-        heads_of("Model", "Asked in", *ORDER_HEADS, words=2),
-        tuple(
-            row
+        ("Model", "Asked in", *ORDER_HEADS),
+        under(
+            (_named(summary, name, e), [(label, *_row(of(e))) for label, _, of in asked or SETS[:1]])
             for name, e in models.items()
-            for row in under(
-                _named(summary, name, e), ((Cell(label), *_row(of(e))) for label, _, of in asked or SETS[:1])
-            )
         ),
         f"A model whose letters are drawn from a chat also flips by the draw alone.{lacking}",
+        words=2,
     )
 
 
@@ -116,7 +114,7 @@ def _named(summary: Summary, name: str, e: Stability) -> Cell:
     return model_cell(name, True) if e.is_voter else voter_cell(summary, name)
 
 
-def _row(e: Orders) -> tuple[Cell, ...]:
+def _row(e: Orders) -> Row:
     ends = _range(e)
     return (
         _mean(e),
@@ -139,22 +137,22 @@ def _mean(e: Orders) -> Cell:
     return Cell(percent(e.mean), rests, spread=half(e.mean_ci))
 
 
-def _places(summary: Summary, models: Models) -> Block:
+def _places(summary: Summary, models: Models) -> Block | str:
     if not any(e.position_prior or e.place_recall or e.debiased for e in models.values()):
-        return quiet(
+        return (
             "What places do to a model was not measured: no model was asked in all rotations of enough items."
         )
-    return Table(
+    return table(
         "What places do to a model, whatever option is there",
-        heads_of("Model", *PLACE_HEADS),
-        tuple(
+        ("Model", *PLACE_HEADS),
+        (
             (_named(summary, name, e), _prior(e), _recall(e.place_recall), *_freed(e.debiased or Debiased()))
             for name, e in models.items()
         ),
     )
 
 
-def _freed(e: Debiased) -> tuple[Cell, ...]:
+def _freed(e: Debiased) -> Row:
     return rate_cell(e.raw), rate_cell(e.accuracy), points_cell(e.difference)
 
 
@@ -180,34 +178,27 @@ def _recall(e: PlaceRecall | None) -> Cell:
     )
 
 
-def _position_bias(summary: Summary) -> tuple[Block, ...]:
+def _position_bias(summary: Summary) -> tuple[Block | str, ...]:
     """Picks and keys by place; empty where nothing was measured."""
     models = {name: e for name, e in (summary.position_bias or {}).items() if e is not None and e.places}
     if not models:
         return ()
-    table = Table(
-        "Picks and keys by place, in the benchmark's own order",
-        heads_of("Model", "Place", *BIAS_HEADS, words=2),
-        tuple(row for n, e in models.items() for row in under(voter_cell(summary, n), _by_place(e))),
-        _counted(models),
-    )
+    rows = under((voter_cell(summary, name), _by_place(e)) for name, e in models.items())
+    heads = ("Model", "Place", *BIAS_HEADS)
+    title = "Picks and keys by place, in the benchmark's own order"
+    shown = table(title, heads, rows, _counted(models), words=2)
     if summary.release is not None:
-        return table, Paragraph("Whether a model prefers a place is given by the p beside each difference.")
+        return shown, Paragraph("Whether a model prefers a place is given by the p beside each difference.")
     biased = {name: position_bias_sentence(e) for name, e in models.items()}
     found = " ".join(f"{plain(name)}: {plain(said, 500)}" for name, said in biased.items() if said)
     none = "No model picks a place more or less often than the key is there, by Holm over the places."
-    return table, Paragraph(found or none)
+    return shown, Paragraph(found or none)
 
 
-def _by_place(entry: PositionBias) -> Iterator[tuple[Cell, ...]]:
+def _by_place(entry: PositionBias) -> Iterator[Row]:
     for j, place in enumerate((entry.places or ())[:26]):
-        yield (
-            Cell(chr(65 + j)),
-            rate_cell(place.picked),
-            rate_cell(place.key),
-            points_cell(place.excess, place.p_holm),
-            rate_cell(place.recall),
-        )
+        ends = points_cell(place.excess, place.p_holm), rate_cell(place.recall)
+        yield chr(65 + j), rate_cell(place.picked), rate_cell(place.key), *ends
 
 
 def _counted(models: dict[str, PositionBias]) -> str:
@@ -220,23 +211,21 @@ def _counted(models: dict[str, PositionBias]) -> str:
     return "; ".join(parts) + "." if parts else ""
 
 
-def _invariance(entry: Permutation, models: Models) -> Paragraph:
+def _invariance(entry: Permutation, models: Models) -> str:
     # Until orders were counted by model, "inert" was also written where cloze was asked in one order only.
     older = any("is_voter" not in e.model_fields_set for e in models.values())
     match entry.cloze_invariance:
         case "inert" if older:
-            found = (
+            return (
                 "Cloze did not move with the order of the options, if it was asked in more than one at all."
             )
         case "inert":
-            found = (
+            return (
                 "Cloze was asked in several orders, and no pick and no score moved: as it must be, and no merit of "
                 "a model."
             )
         case Moved(n_changed=int(changed), n=int(n)):
-            found = f"Cloze was asked in several orders, and {count(changed)} of {counted(n, 'item')} moved: a fault."
+            return f"Cloze was asked in several orders, and {count(changed)} of {counted(n, 'item')} moved: a fault."
         case Moved(n_changed=int(changed)):
-            found = f"Cloze was asked in several orders, and {counted(changed, 'pick')} changed; any but 0 is a fault."
-        case _:
-            found = "Whether cloze depends on the order was not tested: it was not asked in two orders."
-    return quiet(found)
+            return f"Cloze was asked in several orders, and {counted(changed, 'pick')} changed; any but 0 is a fault."
+    return "Whether cloze depends on the order was not tested: it was not asked in two orders."

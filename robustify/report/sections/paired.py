@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from robustify.report.blocks import Cell, Mark, Plot, PlotRow, Section, Table, heads_of, quiet, under
+from robustify.report.blocks import Cell, Mark, Plot, PlotRow, Row, Section, Table, table, under
 from robustify.report.format import (
     absent,
     count,
@@ -46,19 +46,21 @@ def pairs(summary: Summary) -> Section:
     found = list((summary.pairs or {}).items())
     title = "Which models differ?"
     if not found:
-        none = quiet("Not measured: no two models were asked the full question or cloze.")
-        return Section("pairs", title, (none,))
+        return Section.of(
+            "pairs", title, "Not measured: no two models were asked the full question or cloze."
+        )
     return Section.of("pairs", title, _table(found), words="pairs")
 
 
 def _table(found: Pairs) -> Table:
     cut = len(found) > MOST_PAIRS
     shown = sorted(found, key=lambda named: _least_p(named[1]))[:MOST_PAIRS] if cut else found
-    return Table(
+    return table(
         "Pairs of models on the same items",
-        heads_of("Pair", "View and items", *HEADS, words=2),
-        tuple(row for name, pair in shown for row in _rows(name, pair)),
+        ("Pair", "View and items", *HEADS),
+        under(_rows(name, pair) for name, pair in shown),
         f"The {MOST_PAIRS} pairs with the smallest p of {count(len(found))} are shown." if cut else "",
+        words=2,
     )
 
 
@@ -74,10 +76,10 @@ def _leaves(pair: Pair) -> Iterator[tuple[str, Leaf]]:
                     yield f"{label}, {split}", leaf
 
 
-def _rows(name: str, pair: Pair) -> Iterator[tuple[Cell, ...]]:
+def _rows(name: str, pair: Pair) -> tuple[Cell, list[Row]]:
     models = pair.models or ()
     label = " vs ".join(plain(m) for m in models) if len(models) == 2 else plain(name)
-    rows = [
+    rows: list[Row] = [
         (
             Cell(label, _ties(leaf), badge="biased by selection" if _biased(leaf) else ""),
             count_cell(leaf.b),
@@ -87,8 +89,8 @@ def _rows(name: str, pair: Pair) -> Iterator[tuple[Cell, ...]]:
         )
         for label, leaf in _leaves(pair)
     ]
-    none = (absent("no view in common"), *(absent() for _ in HEADS))
-    return under(Cell(label, badge="voter" if pair.is_voter else ""), rows or [none])
+    none: Row = (absent("no view in common"), *(absent() for _ in HEADS))
+    return Cell(label, badge="voter" if pair.is_voter else ""), rows or [none]
 
 
 def _ties(leaf: Leaf) -> str:
@@ -101,22 +103,22 @@ def _biased(leaf: Leaf) -> bool:
 
 def random_removal(summary: Summary) -> Section:
     """Robust against random removals of the same size and topics."""
-    rows = tuple(
+    rows: list[Row] = [
         (
             voter_cell(summary, name),
-            Cell(spaced(e.view or "view unknown")),
+            spaced(e.view or "view unknown"),
             rate_cell(e.robust),
             rate_cell(Quantity(value=e.mean, ci=e.ci)),
-            absent() if e.percentile is None else Cell(f"{e.percentile:.1f}"),
+            absent() if e.percentile is None else f"{e.percentile:.1f}",
             p_cell(e.p, power(e.mde)),
             *_by_decoys(e.by_decoys),
         )
         for name, e in (summary.random_removal or {}).items()
-    )
-    table = Table("Robust against random removals", heads_of("Model", "View", *REMOVAL_HEADS, words=2), rows)
-    none = quiet("Not measured: no model was asked the full question or cloze.")
+    ]
+    found = table("Robust against random removals", ("Model", "View", *REMOVAL_HEADS), rows, words=2)
+    none = "Not measured: no model was asked the full question or cloze."
     title = "Would removing random items have done the same?"
-    return Section.of("random", title, table if rows else none, words="removal decoys voter")
+    return Section.of("random", title, found if rows else none, words="removal decoys voter")
 
 
 def _by_decoys(found: ByDecoys | None) -> tuple[Cell, Cell, Cell]:
@@ -142,29 +144,23 @@ CALIBRATION_HEADS = ("ECE", "If calibrated", "Brier", "Temperature", "ECE, scale
 
 def calibration(summary: Summary) -> Section:
     """Calibration by model and view."""
-    rows = tuple(
-        row
-        for name, views in (summary.calibration or {}).items()
-        for row in under(voter_cell(summary, name), _calibration_rows(views))
-    )
+    models = (summary.calibration or {}).items()
+    rows = list(under((voter_cell(summary, name), _calibration_rows(views)) for name, views in models))
     title = "Calibration"
     if not rows:
-        none = quiet("Not measured: it needs the probabilities of at least 10 answers.")
-        return Section("calibration", title, (none,))
-    table = Table(
-        "Calibration by model and view",
-        heads_of("Model", "View", *CALIBRATION_HEADS, words=2),
-        rows,
-    )
-    no_bins = quiet("A reliability plot was not drawn: this run holds no bins.")
-    return Section.of("calibration", title, table, reliability_plot(summary) or no_bins, words="calibration")
+        return Section.of(
+            "calibration", title, "Not measured: it needs the probabilities of at least 10 answers."
+        )
+    found = table("Calibration by model and view", ("Model", "View", *CALIBRATION_HEADS), rows, words=2)
+    no_bins = "A reliability plot was not drawn: this run holds no bins."
+    return Section.of("calibration", title, found, reliability_plot(summary) or no_bins, words="calibration")
 
 
-def _calibration_rows(views: CalibrationViews) -> Iterator[tuple[Cell, ...]]:
+def _calibration_rows(views: CalibrationViews) -> Iterator[Row]:
     for label, e in (("full question", views.full), ("cloze, by characters", views.cloze_chars)):
         if e is not None:
             yield (
-                Cell(label),
+                label,
                 number_cell(e.ece, ci=e.ece_ci),
                 number_cell(e.ece_if_calibrated, small="" if e.ece_p is None else p_value(e.ece_p)),
                 number_cell(e.brier, ci=e.brier_ci),

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from robustify.report.blocks import Cell, Paragraph, Plot, PlotRow, Section, Table, heads_of, labelled, quiet
+from robustify.report.blocks import Cell, Paragraph, Plot, PlotRow, Row, Section, Table, labelled, table
 from robustify.report.format import (
     absent,
     count_cell,
@@ -44,9 +44,7 @@ def removed(summary: Summary) -> Section:
     title = "Removed, and how much of it is due to chance"
     screen, places = present(summary.screen), key_place_blocks(summary)
     if screen is None:
-        return Section.of(
-            "chance", title, quiet("Not measured: this run holds no choices-only screen."), *places
-        )
+        return Section.of("chance", title, "Not measured: this run holds no choices-only screen.", *places)
     cut = None if screen.cut is None or screen.cut.hits is None else _cut(screen.cut)
     blocks = (flagged_plot(screen), cut, _flags(summary, screen), *places)
     return Section.of(
@@ -58,7 +56,7 @@ def voters(summary: Summary) -> Section:
     """What the voters pick without the question, and how alike."""
     screen, title = present(summary.screen), "Who decided, without the question"
     if screen is None:
-        return Section.of("voters", title, quiet("Not measured: this run holds no choices-only screen."))
+        return Section.of("voters", title, "Not measured: this run holds no choices-only screen.")
     return Section.of(
         "voters", title, _voters(screen), _independence(screen), words="voter places independence"
     )
@@ -105,14 +103,10 @@ def _over(q: Quantity | None, n: int) -> Quantity | None:
 
 def _flags(summary: Summary, screen: Screen) -> Table:
     rules: tuple[Rule | None, ...] = (screen, screen.d4_rule)
-    rows = [(Cell("Flagged"), *(NO_LETTERS if r is None else rate_cell(r.flagged) for r in rules))]
+    rows: list[Row] = [("Flagged", *(NO_LETTERS if r is None else rate_cell(r.flagged) for r in rules))]
     if screen.false_share is not None:
-        rows.append(
-            (
-                Cell("Of these by chance"),
-                *(NO_LETTERS if r is None else rate_cell(r.false_share) for r in rules),
-            )
-        )
+        shares = (NO_LETTERS if r is None else rate_cell(r.false_share) for r in rules)
+        rows.append(("Of these by chance", *shares))
     rows += _chance_rows([(rule, NO_LETTERS) for rule in rules])
     if any(rule is not None and rule.by_place is not None for rule in rules):
         known = [
@@ -122,10 +116,10 @@ def _flags(summary: Summary, screen: Screen) -> Table:
         rows += _chance_rows(known, ", places known")
     d4 = screen.d4_rule
     template = f" D.4's rule: template {plain(d4.template or missing())}." if d4 is not None else ""
-    return Table(
+    return table(
         "Flagged, and what chance explains",
-        heads_of("", "This run's rule", "D.4's rule"),
-        tuple(rows),
+        ("", "This run's rule", "D.4's rule"),
+        rows,
         f"This run: {rule_words(summary)}.{template}",
     )
 
@@ -143,9 +137,7 @@ def _cut(cut: DecoyCut) -> Table:
     return labelled(f"Where the ranking was cut{' (by e-values)' if cut.exact else ''}", rows)
 
 
-def _chance_rows(
-    rules: Sequence[tuple[Rule | ByPlace | None, Cell]], suffix: str = ""
-) -> list[tuple[Cell, ...]]:
+def _chance_rows(rules: Sequence[tuple[Rule | ByPlace | None, Cell]], suffix: str = "") -> list[Row]:
     """What chance explains, by rule; a rule that is absent comes with the cell to show instead."""
     rows: list[tuple[str, Callable[[Rule | ByPlace], Cell]]] = [
         ("Expected by chance", lambda rule: count_cell(rule.expected_flags)),
@@ -153,7 +145,7 @@ def _chance_rows(
         ("Real shortcuts (estimate)", lambda rule: rate_cell(rule.latent_shortcut_rate)),
     ]
     return [
-        (Cell(label + suffix), *(none if rule is None else cell(rule) for rule, none in rules))
+        (label + suffix, *(none if rule is None else cell(rule) for rule, none in rules))
         for label, cell in rows
     ]
 
@@ -215,24 +207,24 @@ def _independence(screen: Screen) -> Table:
     return labelled("If voters were independent (for reference)", rows)
 
 
-def _voters(screen: Screen) -> Table | Paragraph:
+def _voters(screen: Screen) -> Table | str:
     voters = screen.voters or {}
     if not voters:
-        return quiet("No voters are recorded.")
+        return "No voters are recorded."
     by_text = screen.mode == "text" and not any(v.position_share for v in voters.values())
     tied = any("ties" in v.model_fields_set for v in voters.values())
 
-    def row(name: str, v: Voter) -> tuple[Cell, ...]:
+    def row(name: str, v: Voter) -> Row:
         kind = "" if v.kind == "model" else spaced(v.kind or "kind unknown")
         shares = absent("no letters shown") if by_text else shares_cell(v.position_share)
         right, ties = rate_cell(v.choices_only_accuracy), [count_cell(v.ties)] if tied else []
         return (Cell(plain(name), badge=kind), right, shares, count_cell(v.unanswered), *ties)
 
     heads = ("Voter", "Right without the question", "Picks by place shown", "Unanswered")
-    return Table(
+    return table(
         "The voters, asked with the choices only",
-        heads_of(*heads, *(["Ties"] if tied else [])),
-        tuple(row(name, v) for name, v in voters.items()),
+        (*heads, *(["Ties"] if tied else [])),
+        (row(name, v) for name, v in voters.items()),
         "".join(_drawn_anew(name, v.sampled) for name, v in voters.items() if v.sampled is not None).strip(),
     )
 

@@ -12,8 +12,7 @@ from robustify.report.blocks import (
     Plot,
     Section,
     Table,
-    heads_of,
-    quiet,
+    table,
 )
 from robustify.report.format import (
     absent,
@@ -44,7 +43,7 @@ def residual(summary: Summary) -> Section:
     entry = present(summary.residual)
     title = "Are shortcuts left?"
     if entry is None:
-        return Section("residual", title, (quiet("Not measured: nothing audited the items kept."),))
+        return Section.of("residual", title, "Not measured: nothing audited the items kept.")
     said = " ".join(verdict(summary)[2:] + certificate_reasons(summary))
     reasons = tuple(x for r in entry.reasons or () if (x := plain(sentence(r), 600)) not in said)
     return Section.of(
@@ -123,11 +122,12 @@ def _auditors(entry: Residual) -> Table:
     if not entry.heads:
         note += " No linear probe was fitted to a frozen model's vectors."
     heads = ("Right on the items kept", "Chance under selection", "p", "Right on all items")
-    return Table(
+    return table(
         "The auditors",
-        heads_of("Auditor", "Kind", *heads, words=2),
-        tuple((Cell(a.name), Cell(a.kind), rate_cell(a.rate), *_beside(a)) for a in audits(entry)),
+        ("Auditor", "Kind", *heads),
+        ((a.name, a.kind, rate_cell(a.rate), *_beside(a)) for a in audits(entry)),
         note.strip(),
+        words=2,
     )
 
 
@@ -150,17 +150,14 @@ def _seen(entry: Residual) -> Table | None:
     if not rows:
         return None
     kinds = tuple(rows[0][1])
-    return Table(
+    return table(
         "From which share on each auditor would have seen a cue",
-        heads_of("Auditor", "Kind", *(CUES.get(kind, plain(kind)) for kind in kinds), words=2),
-        tuple(
-            (
-                Cell(a.name),
-                Cell("rules" if a.kind == "rule" else a.kind),
-                *(_share(seen.get(k)) for k in kinds),
-            )
+        ("Auditor", "Kind", *(CUES.get(kind, plain(kind)) for kind in kinds)),
+        (
+            (a.name, "rules" if a.kind == "rule" else a.kind, *(_share(seen.get(k)) for k in kinds))
             for a, seen in rows
         ),
+        words=2,
     )
 
 
@@ -188,27 +185,27 @@ def sensitivity(summary: Summary) -> Section:
     others = [r for r in rules if r.automatic]
     title = "Under other rules"
     if not rules:
-        return Section("rules", title, (quiet("Not measured: no other rule was asked for."),))
+        return Section.of("rules", title, "Not measured: no other rule was asked for.")
     tables = (_configured(configured) if configured else None, _automatic(others))
     return Section.of("rules", title, *tables, words="expected overlap chance")
 
 
 def _configured(rules: Sequence[RuleRow]) -> Table:
-    return Table(
+    return table(
         "What each rule would have removed",
-        heads_of("Rule", *HEADS, "Probe on what is left", OVERLAP),
-        tuple((_name(r), *_counts(r), _left(r), number_cell(r.jaccard, 2)) for r in rules),
+        ("Rule", *HEADS, "Probe on what is left", OVERLAP),
+        ((_name(r), *_counts(r), _left(r), number_cell(r.jaccard, 2)) for r in rules),
         "The first row is this run's rule.",
     )
 
 
-def _automatic(rules: Sequence[RuleRow]) -> Table | Paragraph:
+def _automatic(rules: Sequence[RuleRow]) -> Table | str:
     if not rules:
-        return quiet("Rules that nobody configured were not tried, or the answers support none that differs.")
-    return Table(
+        return "Rules that nobody configured were not tried, or the answers support none that differs."
+    return table(
         "Rules one change away, which nobody configured",
-        heads_of("Change", *HEADS, OVERLAP),
-        tuple((_name(r), *_counts(r), number_cell(r.jaccard, 2)) for r in rules),
+        ("Change", *HEADS, OVERLAP),
+        ((_name(r), *_counts(r), number_cell(r.jaccard, 2)) for r in rules),
         "Every rule that the answers support and that differs from this run's in one thing.",
     )
 

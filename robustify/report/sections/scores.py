@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Sequence
 
 from robustify.report.blocks import (
+    Block,
     Cell,
     Line,
     Paragraph,
+    Row,
     Section,
     Table,
-    heads_of,
-    quiet,
+    table,
     under,
 )
 from robustify.report.format import (
@@ -41,8 +42,7 @@ def accuracy(summary: Summary) -> Section:
     models = list((summary.accuracy or {}).items())
     title = "Scores on All, Shortcut, Robust and Cloze"
     if not models:
-        none = quiet("Not measured: no model was asked the full question or cloze.")
-        return Section("scores", title, (none,))
+        return Section.of("scores", title, "Not measured: no model was asked the full question or cloze.")
     free = [(name, e, e.free) for name, e in models if e.free is not None]
     return Section.of(
         "scores",
@@ -91,10 +91,10 @@ def _main(models: Models, mode: str | None) -> Table:
     free = any(e.free is not None for _, e in models)
     judged = any(q.significant is not None for _, e in models for _, q in _four(e) if q is not None)
     by_chance = "" if judged else " Whether scores differ from chance was not judged."
-    return Table(
+    return table(
         "Accuracy by model",
-        heads_of("Model", "All", "Shortcut", "Robust", "Cloze", *(["Free"] if free else [])),
-        tuple(
+        ("Model", "All", "Shortcut", "Robust", "Cloze", *(["Free"] if free else [])),
+        (
             (
                 model_cell(name, e.is_voter),
                 *(against_chance_cell(q) for _, q in _four(e)),
@@ -118,8 +118,8 @@ def chance_line(summary: Summary) -> tuple[Line, ...]:
     return () if chance is None else (Line(chance, f"chance {percent(chance)}"),)
 
 
-def _other_views(e: Accuracy) -> Iterator[tuple[str, ViewScores]]:
-    for label, view in (
+def _other_views(e: Accuracy) -> Iterator[Row]:
+    for label, v in (
         ("choices only, letters", e.choices_only),
         ("choices only, texts", e.choices_only_text),
         ("cloze, by characters", e.cloze_chars),
@@ -128,29 +128,16 @@ def _other_views(e: Accuracy) -> Iterator[tuple[str, ViewScores]]:
         ("cloze, sum", e.cloze_sum),
         ("cloze, PMI", e.cloze_pmi),
     ):
-        if view is not None:
-            yield label, view
+        if v is not None:
+            yield label, against_chance_cell(v.all), rate_cell(v.shortcut), rate_cell(v.robust)
 
 
-def _views(models: Models) -> Table | Paragraph:
-    rows = tuple(
-        row
-        for name, e in models
-        for row in under(
-            model_cell(name, e.is_voter),
-            (
-                (Cell(label), against_chance_cell(v.all), rate_cell(v.shortcut), rate_cell(v.robust))
-                for label, v in _other_views(e)
-            ),
-        )
-    )
-    if not rows:
-        return quiet("Choices-only and cloze accuracies: not measured.")
-    return Table(
-        "The other views",
-        heads_of("Model", "View", *(s.capitalize() for s in SPLITS), words=2),
-        rows,
-    )
+def _views(models: Models) -> Table | str:
+    rows = [(model_cell(name, e.is_voter), list(_other_views(e))) for name, e in models]
+    if not any(views for _, views in rows):
+        return "Choices-only and cloze accuracies: not measured."
+    heads = ("Model", "View", *(s.capitalize() for s in SPLITS))
+    return table("The other views", heads, under(rows), words=2)
 
 
 def _gaps(models: Models) -> Table:
@@ -159,10 +146,10 @@ def _gaps(models: Models) -> Table:
         "Longest option, cloze by characters",
         "Full question less cloze",
     )
-    return Table(
+    return table(
         "What models gain from the longest option, and from seeing the options",
-        heads_of("Model", *heads),
-        tuple(
+        ("Model", *heads),
+        (
             (
                 model_cell(name, e.is_voter),
                 points_cell((e.full or ViewScores()).heuristic_gap),
@@ -190,7 +177,7 @@ def _free_cell(free: FreeScores | None) -> Cell:
     )
 
 
-def _free_response(models: FreeModels) -> Iterator[Table | Paragraph]:
+def _free_response(models: FreeModels) -> Iterator[Block | str]:
     yield _free_splits(models)
     yield _free_gaps(models)
     yield from _trust(models)
@@ -198,25 +185,18 @@ def _free_response(models: FreeModels) -> Iterator[Table | Paragraph]:
 
 def _free_splits(models: FreeModels) -> Table:
     heads = ("Bounds", "Accuracy of the scored", "With a score", "Decided by a judge")
-    return Table(
+    return table(
         "Free response",
-        heads_of("Model", "Split", *heads, words=2),
-        tuple(
-            row
-            for name, e, free in models
-            for row in under(
-                model_cell(name, e.is_voter),
-                (
-                    (Cell(split.capitalize()), *_free_row(q or FreeRate()))
-                    for split, q in zip(SPLITS, (free.all, free.shortcut, free.robust), strict=True)
-                ),
-            )
-        ),
+        ("Model", "Split", *heads),
+        under((model_cell(name, e.is_voter), _free_rows(free)) for name, e, free in models),
+        words=2,
     )
 
 
-def _free_row(q: FreeRate) -> tuple[Cell, ...]:
-    return _bounds(q), rate_cell(q), rate_cell(q.coverage), rate_cell(q.by_judge)
+def _free_rows(free: FreeScores) -> Iterator[Row]:
+    for split, q in zip(SPLITS, (free.all, free.shortcut, free.robust), strict=True):
+        q = q or FreeRate()
+        yield split.capitalize(), _bounds(q), rate_cell(q), rate_cell(q.coverage), rate_cell(q.by_judge)
 
 
 def _bounds(q: FreeRate) -> Cell:
@@ -226,22 +206,22 @@ def _bounds(q: FreeRate) -> Cell:
 
 
 def _free_gaps(models: FreeModels) -> Table:
-    return Table(
+    return table(
         "What models gain from being shown the options",
-        heads_of("Model", "Full question less free response", "Longest option, free response"),
-        tuple(
+        ("Model", "Full question less free response", "Longest option, free response"),
+        (
             (model_cell(name, e.is_voter), points_cell(free.full_gap), points_cell(free.heuristic_gap))
             for name, e, free in models
         ),
     )
 
 
-def _trust(models: FreeModels) -> Iterator[Paragraph]:
+def _trust(models: FreeModels) -> Iterator[Block | str]:
     judged = [(name, free, free.judges) for name, _, free in models if free.judges]
     left_out = models[0][2].left_out or {}
     if left_out:
         reasons = ", ".join(f"{plain(name).replace('_', ' ')} {n}" for name, n in left_out.items())
-        yield quiet(f"Not asked in words: {reasons}.")
+        yield f"Not asked in words: {reasons}."
     if any(_status(free) == UNCALIBRATED for _, free, _ in judged):
         judges = ", ".join(sorted({plain(judge) for _, _, judges in judged for judge in judges}))
         yield Paragraph(
