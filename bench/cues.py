@@ -105,7 +105,6 @@ def main(quick: bool) -> int:
 def _run() -> tuple[Answers, tuple[Item, ...], ItemIndex, Mapping[str, str]]:
     run = open_run(ROOT / "results" / "benign_demo")
     answers, items = run.answers, run.items
-    assert items is not None
     return answers, items, item_index(answers, [item.id for item in items]), kinds()
 
 

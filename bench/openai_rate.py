@@ -76,11 +76,11 @@ def _recorded(engine: OpenAIServer, block: Sequence[Request]) -> list[Mapping[st
         bodies.append({"model": client.model.served, **body})
         return sent(body)
 
-    client.completions = recorded  # type: ignore[method-assign]
+    client.completions = recorded
     try:
         engine.loglikelihoods(block)
     finally:
-        client.completions = sent  # type: ignore[method-assign]
+        client.completions = sent
     return bodies
 
 

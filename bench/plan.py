@@ -188,7 +188,6 @@ def _judged(sim: Simulation, criterion: str) -> dict[str, Any]:
         width = (rate.ci[1] - rate.ci[0]) / 2 if rate is not None and rate.ci is not None else float("nan")
         share = float((removed & ~planted).sum() / max(1, removed.sum()))
         found.append((float(removed.mean()), float((removed & planted).sum() / planted.sum()), share, width))
-        assert residual is not None
         codes = {reason.code for reason in residual.reasons or ()}
         audits[
             next((code for code in ("above_chance", "not_below_margin") if code in codes), "below_margin")

@@ -105,7 +105,7 @@ def scored(side: str, items: int) -> None:
         # As many first requests as workers, so that all of them are ready.
         engine.loglikelihoods(requests[:4])
         if side == "ray":
-            engine.opened()._pool.ready(WORKERS)  # type: ignore[attr-defined]
+            engine.opened()._pool.ready(WORKERS)
         started, cpu_started = time.perf_counter(), _cpu()
         found = engine.loglikelihoods(requests)
         ended, cpu_ended = time.perf_counter(), _cpu()

@@ -43,7 +43,7 @@ def test_every_public_name_says_what_it_is() -> None:
     for name in set(rb.__all__) - {"__version__"}:
         assert len(str(getattr(rb, name).__doc__)) > 60, name
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
-        rb.nonsense  # type: ignore[attr-defined]  # noqa: B018
+        rb.nonsense  # noqa: B018
 
 
 def test_the_stub_names_what_is_there() -> None:
@@ -72,7 +72,7 @@ def test_the_tables_are_those_of_the_files(run: Run) -> None:
 
 
 def test_the_summary_is_a_table_with_n_interval_and_unit(run: Run) -> None:
-    found, flagged = rb.open(run.folder).summary, run.summary.screen.flagged  # type: ignore[union-attr]
+    found, flagged = rb.open(run.folder).summary, run.summary.screen.flagged
     assert flagged.ci is not None
     row = found.loc["screen.flagged"]
     assert (row["value"], row["n"]) == (flagged.value, flagged.n)
@@ -113,7 +113,7 @@ def test_heuristics_take_items_in_every_form(form: str, tmp_path: Path) -> None:
     rows = rows_of(items)
     (tmp_path / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     forms = {"rows": rows, "items": items, "frame": pd.DataFrame(rows), "file": tmp_path / "items.jsonl"}
-    found = rb.heuristics(forms[form])  # type: ignore[arg-type]
+    found = rb.heuristics(forms[form])
     expected: Any = table(items)["heuristics"]
     assert found["value"].to_dict() == {name: row["value"] for name, row in expected.items()}
     assert found.attrs["n"] == len(items)

@@ -31,7 +31,7 @@ LOCAL = HFModel(name="smollm2-135m")
 def need(
     *models: object, items: list[Item] = ITEMS, cache: Path = Path("nowhere"), **more: object
 ) -> forecasts.Need:
-    found = forecast("cups", items, Asking(), models, (), cache, **more)  # type: ignore[arg-type]
+    found = forecast("cups", items, Asking(), models, (), cache, **more)
     return found.needs[0]
 
 

@@ -17,8 +17,6 @@ def test_items_are_made_up_and_as_long_as_assumed() -> None:
 
 def test_a_certificate_takes_more_items_for_more_auditors_and_a_smaller_margin() -> None:
     one, three = plan.items_needed(1), plan.items_needed(3)
-    assert one is not None
-    assert three is not None
     assert one < three
     assert one == pytest.approx(items_to_detect(plan.CHANCE, plan.MARGIN), rel=0.15)
     assert (plan.items_needed(3, 0.1) or 0) < three < (plan.items_needed(3, 0.03) or 0)

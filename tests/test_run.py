@@ -1,11 +1,9 @@
 """The run's folder: whole or not there, byte-identical, locked, checked. No model: a fake scorer asks."""
 
-import contextlib
 import csv
 import json
 import multiprocessing
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,7 +15,7 @@ from robustify.files import sha256
 from robustify.item import Item
 from robustify.run import Run, open_run, run_lock, write_items
 from robustify.writers import public as printing
-from tests.support.fake_scorer import FakeScorer, finds, likes_the_letter
+from tests.support.fake_scorer import fake_models, finds, likes_the_letter
 
 FILES = {
     "answers.parquet", "verdicts.csv", "robust.jsonl", "shortcut.jsonl", "undecided.jsonl", "cloze.jsonl",
@@ -30,13 +28,7 @@ FILES = {
 def config(tmp_path: Path, toys: list[Item], monkeypatch: pytest.MonkeyPatch) -> Config:
     """Two fake voters that find the word which four of the eight keys hold."""
     write_items(tmp_path / "items.jsonl", toys)
-
-    @contextlib.contextmanager
-    def fake(model: object, _cache: Path, *, seal: bytes | None) -> Iterator[FakeScorer]:
-        yield FakeScorer(finds("right"), name=model.name)
-
-    monkeypatch.setattr(pipeline, "open_scorer", fake)
-    monkeypatch.setattr(pipeline, "check_model", lambda *_: None)
+    fake_models(monkeypatch, finds("right"))
     tree = {
         "name": "toys",
         "sensitivity": "public",
@@ -217,12 +209,7 @@ def test_a_limit_takes_the_first_items(config: Config, tmp_path: Path) -> None:
 def test_letter_lovers_flag_nothing_under_all_rotations(
     config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    @contextlib.contextmanager
-    def fake(model: object, _cache: Path, *, seal: bytes | None) -> Iterator[FakeScorer]:
-        yield FakeScorer(likes_the_letter("B"), name=model.name)
-
-    monkeypatch.setattr(pipeline, "open_scorer", fake)
-    monkeypatch.setattr(pipeline, "check_model", lambda *_: None)
+    fake_models(monkeypatch, likes_the_letter("B"))
     run = audit(config, tmp_path / "out")
     assert run.summary.tree()["screen"]["flagged"]["value"] == 0.0
     assert run.summary.tree()["screen"]["d4_rule"]["flagged"]["n"] == 8

@@ -207,7 +207,7 @@ def main(arguments: Sequence[str]) -> int:
     BILL.write_text(json.dumps(bill(text), indent=1) + "\n")
     RESULTS.write_text(json.dumps(result, indent=1) + "\n")
     print(json.dumps(result, indent=1))
-    codes = [p["exit_codes"] for p in result["pythons"].values() if isinstance(p, dict)]  # type: ignore[attr-defined]
+    codes = [p["exit_codes"] for p in result["pythons"].values() if isinstance(p, dict)]
     return int(digests[0] != digests[1] or any(c not in (0, 4, 7) for one in codes for c in one.values()))
 
 

@@ -154,7 +154,6 @@ def played(film: Film, folder: Path, work: Path) -> None:
     """The scenes. Every number that a caption names is the run's own."""
     run = open_run(folder)
     items, splits, cut = run.items, run.summary.tree()["splits"], run.summary.tree()["screen"]["cut"]
-    assert items is not None
     item = next(item for item in items if item.id == "computing-01")
     choices = [
         f"<li{' class=key' * (n == item.key)}><b>{LETTERS[n]}</b> {escape(text)}</li>"

@@ -74,7 +74,6 @@ def of_run(run: Run) -> Entry:
     the filter with their votes beside it, and linear probes on their vectors.
     """
     items, tree = run.items, run.summary.tree()
-    assert items is not None
     index = item_index(run.answers, [item.id for item in items])
     both = screen_chance(cast_votes(run.answers, TWO, index), TWO).deciding
     return {

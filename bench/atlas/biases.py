@@ -53,8 +53,6 @@ def _on_embedded(work: Path, name: str) -> Entry:
     if not (work / f"run-{name}" / MANIFEST).is_file():
         return {}
     free, asked = open_run(work / f"free-{name}"), open_run(work / f"run-{name}")
-    assert free.items is not None
-    assert asked.items is not None
     sampled = {item.id for item in asked.items}
     here = np.array([item.id in sampled for item in free.items])
     scores = {m: c[here] for m, c in scores_of(free, credits(asked.answers, "full_text")).items()}

@@ -103,7 +103,6 @@ def cues_of(run: Run) -> dict[str, Floats]:
     chance (Holm over the set's 17) and does not see places, and `scorer`: the option that the filter likes best.
     """
     items, rows = run.items, run.summary.tree()["heuristics"]["all"]
-    assert items is not None
     by_rule = credits(run.answers, "heuristic")
     names = [name for name, row in rows.items() if row["p_holm"] <= LEVEL and name not in BY_PLACE]
     picked = {row["item"]: row["pick"] for row in run.verdict_rows()}

@@ -69,7 +69,7 @@ def _imports() -> None:
     """What every forked command would import again; not torch, whose threads do not survive a fork."""
     import numpy
     import pyarrow.parquet
-    import scipy.stats  # type: ignore[import-untyped]
+    import scipy.stats
 
     import robustify.cli
 

@@ -207,7 +207,6 @@ def killed_at(bench: Undisturbed, moment: float, out: Path, cache: Path) -> bool
         process.kill()
         assert ended(process).code == -signal.SIGKILL
         return True
-    assert done is not None
     assert done.code in (0, 7), done.err
     return False
 

@@ -36,13 +36,13 @@ def guesses(known: Sequence[str]) -> Iterator[Callable[[Row], str]]:
         lambda row: f"{row[0]}|{'|'.join(sorted(row[1]))}",
     ]
     for word in known:
-        yield lambda row, w=word: item_id(w.encode(), "mock-restricted", "1", *row)  # type: ignore[misc]
+        yield lambda row, w=word: item_id(w.encode(), "mock-restricted", "1", *row)
         for text in texts:
-            yield lambda row, w=word, t=text: _written(hashlib.sha256(f"{w}|{t(row)}".encode()).digest())  # type: ignore[misc]
-            yield lambda row, w=word, t=text: _written(hashlib.sha256((w + t(row)).encode()).digest())  # type: ignore[misc]
+            yield lambda row, w=word, t=text: _written(hashlib.sha256(f"{w}|{t(row)}".encode()).digest())
+            yield lambda row, w=word, t=text: _written(hashlib.sha256((w + t(row)).encode()).digest())
             yield lambda row, w=word, t=text: _written(
                 hmac.digest(w.encode() or b"0", t(row).encode(), "sha256")
-            )  # type: ignore[misc]
+            )
 
 
 def made(data: Sequence[Row], known: Sequence[str]) -> list[list[str]]:

@@ -198,18 +198,18 @@ def test_random_keys_are_no_shortcut_and_planted_ones_are() -> None:
     rng = np.random.default_rng(11)
     clean = [_made_up(rng, n) for n in range(300)]
     planted = [
-        item(c.choices, max(range(4), key=lambda j, c=c: len(c.choices[j])) if n % 3 == 0 else c.key, c.id)  # type: ignore[misc]
+        item(c.choices, max(range(4), key=lambda j, c=c: len(c.choices[j])) if n % 3 == 0 else c.key, c.id)
         for n, c in enumerate(clean)
     ]
     everything = np.ones(300, dtype=bool)
-    assert all(row["p_holm"] > 0.05 for row in heuristic_scores(guess(clean), everything).values())  # type: ignore[operator]
+    assert all(row["p_holm"] > 0.05 for row in heuristic_scores(guess(clean), everything).values())
     answers = guess(planted)
     found = heuristic_scores(answers, everything)
-    assert found["longest_answer"]["p_holm"] < 1e-6  # type: ignore[operator]
+    assert found["longest_answer"]["p_holm"] < 1e-6
     assert found["longest_answer"]["chance"] == 0.25
     left = heuristic_scores(answers, np.arange(300) % 3 != 0)
     assert left["longest_answer"]["n"] == 200
-    assert left["longest_answer"]["p_holm"] > 0.05  # type: ignore[operator]
+    assert left["longest_answer"]["p_holm"] > 0.05
 
 
 def test_p_is_honest_under_the_null() -> None:
@@ -218,7 +218,7 @@ def test_p_is_honest_under_the_null() -> None:
     alarms = 0
     for _ in range(40):
         found = heuristic_scores(guess([_made_up(rng, n) for n in range(40)]), np.ones(40, dtype=bool))
-        alarms += min(row["p_holm"] for row in found.values()) < 0.05  # type: ignore[type-var, operator]
+        alarms += min(row["p_holm"] for row in found.values()) < 0.05
     assert alarms <= 6  # P(more | 5 %) = 0.3 %
 
 
@@ -239,13 +239,13 @@ def test_on_what_a_filter_kept_p_is_against_what_the_filter_left() -> None:
     for _ in range(40):
         answers, kept, could = _kept_by_voters(rng)
         found = heuristic_scores(answers, kept, could)
-        alarms += min(row["p_holm"] for row in found.values()) < 0.05  # type: ignore[type-var, operator]
-        without += min(row["p_holm"] for row in heuristic_scores(answers, kept).values()) < 0.05  # type: ignore[type-var, operator]
+        alarms += min(row["p_holm"] for row in found.values()) < 0.05
+        without += min(row["p_holm"] for row in heuristic_scores(answers, kept).values()) < 0.05
     assert alarms <= 6  # P(more | 5 %) = 0.3 %
     assert without >= 10, "the sets must be such that 1/k would not do"
     shortest, longest = found["shortest_answer"], found["longest_answer"]
     assert shortest["chance"] == 0.25
-    assert 0.32 < shortest["expected"] < 0.34  # type: ignore[operator]
+    assert 0.32 < shortest["expected"] < 0.34
     assert (longest["value"], longest["expected"]) == (0.0, 0.0)
     assert longest["p"] == pytest.approx(1.0)
 
@@ -267,7 +267,7 @@ def test_a_shortcut_left_in_what_was_kept_is_still_found() -> None:
     shortest = answers.block("heuristic", "shortest_answer")
     # Most items where it is wrong are gone: it is right far more often than the filter leaves to chance.
     found = heuristic_scores(answers, kept & ((shortest.correct == 1) | (np.arange(150) % 4 == 0)), could)
-    assert found["shortest_answer"]["p_holm"] < 1e-3  # type: ignore[operator]
+    assert found["shortest_answer"]["p_holm"] < 1e-3
 
 
 def test_a_rule_chosen_by_the_keys_pays_for_it() -> None:
@@ -275,7 +275,7 @@ def test_a_rule_chosen_by_the_keys_pays_for_it() -> None:
     found = heuristic_scores(guess(items), np.ones(40, dtype=bool))
     first, common = found["first_option"], found["most_common_position"]
     assert first["value"] == common["value"]
-    assert common["p"] == pytest.approx(min(1, 4 * first["p"]))  # type: ignore[operator]
+    assert common["p"] == pytest.approx(min(1, 4 * first["p"]))
 
 
 def test_no_items_have_no_number_and_no_p() -> None:

@@ -1,6 +1,5 @@
 """The face: exit codes, what goes to stdout and what to stderr, and that nothing leaks or crashes."""
 
-import contextlib
 import csv
 import json
 import os
@@ -10,18 +9,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from robustify import cli, pipeline
+from robustify import cli
 from robustify.config import shipped
 from robustify.item import Item
 from robustify.run import write_items
 from tests.support.fake_logs import jsonl, lm_eval_row, scores_for
-from tests.support.fake_scorer import FakeScorer, finds, likes_the_letter
+from tests.support.fake_scorer import fake_models, finds, likes_the_letter
 
 
 @pytest.fixture
@@ -32,12 +30,7 @@ def items(tmp_path: Path, toys: list[Item]) -> Path:
 
 @pytest.fixture
 def config(tmp_path: Path, items: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    @contextlib.contextmanager
-    def fake(model: object, _cache: Path, *, seal: bytes | None) -> Iterator[FakeScorer]:
-        yield FakeScorer(finds("right"), name=model.name)
-
-    monkeypatch.setattr(pipeline, "open_scorer", fake)
-    monkeypatch.setattr(pipeline, "check_model", lambda *_: None)
+    fake_models(monkeypatch, finds("right"))
     path = tmp_path / "toys.yaml"
     path.write_text(
         "name: toys\nsensitivity: public\ndata: items.jsonl\nmodels: [one, two]\n"
@@ -124,11 +117,7 @@ def test_voters_that_pick_one_letter_are_no_screen_unless_forced(
     code: int,
     verdict: str,
 ) -> None:
-    @contextlib.contextmanager
-    def first_letter(model: object, _cache: Path, *, seal: bytes | None) -> Iterator[FakeScorer]:
-        yield FakeScorer(likes_the_letter("A"), name=model.name)
-
-    monkeypatch.setattr(pipeline, "open_scorer", first_letter)
+    fake_models(monkeypatch, likes_the_letter("A"))
     write_items(
         config.parent / "items.jsonl", [replace(toys[i % 8], id=f"i{i}", stem=f"{i}?") for i in range(48)]
     )

@@ -6,8 +6,6 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,7 +13,7 @@ import pytest
 from robustify import cli, config, pipeline
 from robustify.cli import options
 from robustify.errors import ModelError
-from tests.support.fake_scorer import FakeScorer, finds
+from tests.support.fake_scorer import fake_models, finds
 
 HEAD = ("Question", "Option A", "Option B", "Option C", "Option D", "Correct Answer", "Category")
 PLAIN = ("question", "a", "b", "c", "d", "answer", "topic")
@@ -49,12 +47,7 @@ def cooking(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def models(monkeypatch: pytest.MonkeyPatch) -> None:
-    @contextmanager
-    def fake(model: object, _cache: Path, *, seal: bytes | None) -> Iterator[FakeScorer]:
-        yield FakeScorer(finds("longer"), name=model.name)  # type: ignore[attr-defined]
-
-    monkeypatch.setattr(pipeline, "open_scorer", fake)
-    monkeypatch.setattr(pipeline, "check_model", lambda *_: None)
+    fake_models(monkeypatch, finds("longer"))
 
 
 # ---- a file of items where a config is expected ----

@@ -214,7 +214,6 @@ def test_a_topic_that_is_a_text_and_no_name_is_numbered() -> None:
     parts = partition(
         [TopicBlock(long, 40, 20), TopicBlock("lamps", 40, 20), TopicBlock("x\x1b[31m", 40, 20)], 10
     )
-    assert parts is not None
     assert {p.name for p in parts} == {"lamps", "Topic 2", "Topic 3"}
 
 
@@ -298,7 +297,6 @@ def test_the_budget_is_half_of_what_the_sets_hold() -> None:
 
 def test_what_is_published_keeps_within_the_budget(exact: dict[str, Any]) -> None:
     plan = budgeted(exact, "published", 10)
-    assert plan.parts is not None
     told = available([(p.before, p.after) for p in plan.parts])
     steps = plan.spending.steps
     spent = sum(cost(exact, g, step) for g, step in steps.items() if step is not None)

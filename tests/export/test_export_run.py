@@ -174,5 +174,5 @@ WAYS_OUT = {
 
 def test_every_way_out_is_a_command() -> None:
     export = cli.commands["export"]
-    assert set(export.commands) == WAYS_OUT  # type: ignore[attr-defined]
+    assert set(export.commands) == WAYS_OUT
     assert {e.__name__.removeprefix("export_") for e in EXPORTS} == {"lm_eval", "inspect", "hf", "instruct"}

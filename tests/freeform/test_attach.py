@@ -29,7 +29,7 @@ from robustify.item import Item
 from robustify.judge.free_response import _rates
 from robustify.run import Run, open_run, write_items
 from tests.freeform.scripted import run, write_lines
-from tests.support.fake_scorer import FakeScorer, finds
+from tests.support.fake_scorer import fake_models, finds
 from tests.support.page_text import text_of_page
 
 COLOURS = ("red", "green", "blue", "grey")
@@ -55,11 +55,6 @@ def made_items() -> list[Item]:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of these items by two fake models, made once."""
-
-    @contextlib.contextmanager
-    def fake(model: object, *_: object, **__: object) -> Iterator[FakeScorer]:
-        yield FakeScorer(finds("right"), name=model.name)  # type: ignore[attr-defined]
-
     folder = tmp_path_factory.mktemp("made")
     write_items(folder / "items.jsonl", made_items())
     path = folder / "boxes.yaml"
@@ -68,8 +63,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "limits: {min_robust: 1}\nscreen: {criterion: unanimous}\n"
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pipeline, "open_scorer", fake)
-        patch.setattr(pipeline, "check_model", lambda *_: None)
+        fake_models(patch, finds("right"))
         return pipeline.robustify(configs.load(path), folder / "out", folder / "cache").folder
 
 
@@ -260,7 +254,7 @@ def refused(grades: Sequence[GradeResult], items: Sequence[FreeItem], run_items:
 def test_grades_of_other_items_are_refused_by_content(finished: Run) -> None:
     items, mine = list(finished.items or ()), free_items()
     for change in ({"question": "What size has it?"}, {"correct": 0}):
-        other = [replace(i, **change) if i.id == "q03" else i for i in mine]  # type: ignore[arg-type]
+        other = [replace(i, **change) if i.id == "q03" else i for i in mine]
         told = refused(graded(), other, items)
         assert "q03: the run's item has another text or key" in told
         assert "colour" not in told

@@ -205,7 +205,7 @@ KINDS = [("short_text", "mcq"), ("numeric", "numeric"), ("explanation", "explana
 def test_templates_of_every_kind_are_compared_on_the_answers_of_that_kind(kind: Kind, name: str) -> None:
     number = {"reference": "5", "options": (), "correct": None}
     items = [
-        replace(item, id=f"{k}/{item.id}", kind=k, **(number if k == "numeric" else {}))  # type: ignore[arg-type]
+        replace(item, id=f"{k}/{item.id}", kind=k, **(number if k == "numeric" else {}))
         for k in KINDS_OF
         for item in ITEMS
     ]

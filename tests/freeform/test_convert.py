@@ -128,7 +128,7 @@ def test_a_bad_item_is_refused_without_its_text(row: dict[str, object]) -> None:
 def test_an_unscored_grade_has_no_score() -> None:
     for status, score in (("grader_error", 0.0), ("scored", None)):
         with pytest.raises(DataError, match="does not go with score"):
-            GradeResult("i", "m", "numeric", "g", status, score, None, "r")  # type: ignore[arg-type]
+            GradeResult("i", "m", "numeric", "g", status, score, None, "r")
 
 
 @pytest.mark.parametrize(("left", "kept"), [('{"n": 2, "cut', [1]), ('{"n": 2}', [1, 2])])

@@ -161,7 +161,7 @@ def latex(items: Sequence[Made]) -> str:
 def shown(items: Sequence[Made], kind: str) -> str:
     """A cell's output with the table as the notebook keeps it."""
     table = frame(items)
-    texts = {"text/html": table._repr_html_(), "text/plain": repr(table)}  # type: ignore[attr-defined]
+    texts = {"text/html": table._repr_html_(), "text/plain": repr(table)}
     data = {kind: texts[kind].splitlines(keepends=True)}
     return notebook(
         cell_type="code",
@@ -200,6 +200,6 @@ TABLES: dict[str, Callable[[Sequence[Made]], str]] = {
     "latex": latex,
     "notebook_html": lambda items: shown(items, "text/html"),
     "notebook_plain": lambda items: shown(items, "text/plain"),
-    "transposed_csv": lambda items: frame(items).T.to_csv(),  # type: ignore[attr-defined]
-    "transposed_html": lambda items: frame(items).T.to_html(),  # type: ignore[attr-defined]
+    "transposed_csv": lambda items: frame(items).T.to_csv(),
+    "transposed_html": lambda items: frame(items).T.to_html(),
 }  # fmt: skip

@@ -240,7 +240,7 @@ def test_the_hooks_as_documented_run_at_every_stage_and_say_what_did_not_run() -
     ours = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
     here = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
     text = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
-    told = yaml.safe_load(re.search(r"```yaml\n(default_install_hook_types.*?)```", text, re.DOTALL)[1])  # type: ignore[index]
+    told = yaml.safe_load(re.search(r"```yaml\n(default_install_hook_types.*?)```", text, re.DOTALL)[1])
     assert {hook["id"] for repo in told["repos"] for hook in repo["hooks"]} == {hook["id"] for hook in ours}
     assert all(hook["args"] == ["--require-fingerprints"] for repo in told["repos"] for hook in repo["hooks"])
     gates = [hook for repo in here["repos"] for hook in repo["hooks"] if hook["id"].startswith("gate")]

@@ -41,7 +41,7 @@ def test_shares_and_recalls_are_those_of_a_plain_count(
         assert found is None
         return
     assert (found["n"], found["asked"], found["tied"]) == (len(told), len(drawn), 0)
-    for j, place in enumerate(found["places"]):  # type: ignore[arg-type, var-annotated]
+    for j, place in enumerate(found["places"]):
         keyed = [p for k, p in told if k == j]
         assert place["picked"]["value"] == pytest.approx(sum(p == j for _, p in told) / len(told))
         assert place["key"] == pytest.approx(len(keyed) / len(told))
@@ -58,7 +58,7 @@ def test_a_model_that_always_says_the_first_is_told() -> None:
         == "Picks the first option in 100.0 % of the items; the key is there in 25.0 % (p < 0.001)."
     )
     assert found["recall_sd"] == pytest.approx(np.std([1, 0, 0, 0]))
-    first = found["places"][0]["excess"]  # type: ignore[index]
+    first = found["places"][0]["excess"]
     assert (first["value"], first["n"]) == (0.75, 80)
     assert 0.6 < first["ci"][0] < 0.75 < first["ci"][1] < 0.9
 
@@ -66,19 +66,19 @@ def test_a_model_that_always_says_the_first_is_told() -> None:
 def test_a_model_that_is_always_right_leans_nowhere_wherever_the_keys_stand() -> None:
     found = position_bias(block([(0, 0)] * 70 + [(3, 3)] * 10))
     assert position_bias_sentence(PositionBias(**found)) == ""
-    assert [p["p_holm"] for p in found["places"]] == [1.0] * 4  # type: ignore[attr-defined]
+    assert [p["p_holm"] for p in found["places"]] == [1.0] * 4
 
 
 def test_a_model_that_is_always_right_is_not_known_to_lean_nowhere_exactly() -> None:
     found = position_bias(block([(at % 4, at % 4) for at in range(80)]))
     unseen = 1 - 0.025 ** (1 / 80)
-    for place in found["places"]:  # type: ignore[attr-defined]
+    for place in found["places"]:
         assert place["excess"]["value"] == 0
         assert place["excess"]["ci"] == pytest.approx([-unseen, unseen])
     grouped = position_bias(block([(at % 4, at % 4) for at in range(80)]), np.arange(80) // 4)
-    assert grouped["places"][0]["excess"]["ci"][1] == pytest.approx(1 - 0.025 ** (1 / 20))  # type: ignore[index]
+    assert grouped["places"][0]["excess"]["ci"][1] == pytest.approx(1 - 0.025 ** (1 / 20))
     few = position_bias(block([(at % 4, at % 4) for at in range(80)]), np.arange(80) // 10)
-    assert few["places"][0]["excess"]["ci"] is None  # type: ignore[index]
+    assert few["places"][0]["excess"]["ci"] is None
 
 
 def test_a_passage_counts_once() -> None:
@@ -87,14 +87,13 @@ def test_a_passage_counts_once() -> None:
     keys, picks = (np.repeat(rng.integers(0, 4, 10), 8) for _ in range(2))
     rows = block([(int(k), int(p)) for k, p in zip(keys, picks, strict=True)])
     alone, together = position_bias(rows), position_bias(rows, np.arange(80) // 8)
-    assert min(p["p_holm"] for p in alone["places"]) < 0.01  # type: ignore[attr-defined]
-    assert min(p["p_holm"] for p in together["places"]) > 0.05  # type: ignore[attr-defined]
+    assert min(p["p_holm"] for p in alone["places"]) < 0.01
+    assert min(p["p_holm"] for p in together["places"]) > 0.05
 
 
 def test_it_is_the_place_as_shown_that_counts() -> None:
     orders = [[(at + j) % 4 for j in range(4)] for at in range(80)]
     found = position_bias(block([(at % 4, orders[at][2]) for at in range(80)], orders=orders))
-    assert found is not None
     assert "third option in 100.0 %" in position_bias_sentence(PositionBias(**found))
 
 
@@ -106,7 +105,6 @@ def test_a_clean_model_is_seldom_accused() -> None:
         knows = rng.random(120) < 0.6
         pick = np.where(knows, key, rng.integers(0, 4, 120))
         found = position_bias(block([(int(k), int(p)) for k, p in zip(key, pick, strict=True)]))
-        assert found is not None
         accused += bool(position_bias_sentence(PositionBias(**found)))
     assert accused <= 16, "5 % of 200 and three standard deviations"
 
@@ -115,8 +113,8 @@ def test_ties_share_their_place_and_do_not_test() -> None:
     rows = [answer(f"i{at}", "full", "m", (0, 1), "t", at % 2, [-1.0, -1.0]) for at in range(20)]
     found = position_bias(Answers.of(rows).block("full", "m"))
     assert found["tied"] == 20
-    assert [p["picked"]["value"] for p in found["places"]] == [0.5, 0.5]  # type: ignore[attr-defined]
-    assert [p["p_holm"] for p in found["places"]] == [1.0, 1.0]  # type: ignore[attr-defined]
+    assert [p["picked"]["value"] for p in found["places"]] == [0.5, 0.5]
+    assert [p["p_holm"] for p in found["places"]] == [1.0, 1.0]
 
 
 def test_items_of_fewer_options_count_only_where_they_have_a_place() -> None:
@@ -125,7 +123,7 @@ def test_items_of_fewer_options_count_only_where_they_have_a_place() -> None:
         Answer("b", "full", "m", (0, 1, 2), "t", 2, 2, 1.0, ()),
     ]
     found = position_bias(Answers.of(rows).block("full", "m"))
-    assert [p["picked"]["n"] for p in found["places"]] == [2, 2, 1]  # type: ignore[attr-defined]
+    assert [p["picked"]["n"] for p in found["places"]] == [2, 2, 1]
 
 
 def test_without_an_answer_there_is_nothing_to_tell() -> None:

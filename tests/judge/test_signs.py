@@ -108,7 +108,6 @@ def test_luck_is_told_no_oftener_than_it_says() -> None:
         place = rng.choice(4, size=60, p=[0.1, 0.2, 0.3, 0.4])
         picks = rng.choice(4, size=60, p=[0.05, 0.05, 0.2, 0.7])
         _, p = by_places(places(picks.tolist()), place, np.full(60, 4), draws=999)
-        assert p is not None
         alarms += p <= 0.05
     assert alarms / 400 <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 400)
 
@@ -222,7 +221,7 @@ def made(**changes: object) -> Overlap:
             Hit("i7", ("stem",), None),
         ),
     }
-    return Overlap(**{**fields, **changes})  # type: ignore[arg-type]
+    return Overlap(**{**fields, **changes})
 
 
 def ten() -> tuple[Answers, ItemIndex]:
@@ -269,7 +268,6 @@ def test_every_sentence_says_what_was_looked_at_and_none_acquits() -> None:
     for asked in (memory, ignorance):
         for found in (None, none_found, made(items=40)):
             tree = contamination(*asked, found, mask, ~mask)
-            assert tree is not None
             json.dumps(tree)
             said.append(contamination_sentence(Contamination(**tree)))
     assert not any(word in s.lower() for s in said for word in ("clean", "uncontaminated", "safe"))

@@ -82,7 +82,7 @@ def test_p_is_uniform_under_random_removal_and_small_under_drift() -> None:
         for s in range(200)
     ]
     assert np.mean(np.array(p) <= 0.05) <= 0.1
-    assert np.mean(p) == pytest.approx(0.5, abs=0.08)  # type: ignore[arg-type]
+    assert np.mean(p) == pytest.approx(0.5, abs=0.08)
     collapsed = BEFORE - np.array([120, 0, 0, 0, 0, 285])
     assert drift(BEFORE, collapsed)["p"] == pytest.approx(1 / 1001)
 

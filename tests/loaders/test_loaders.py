@@ -242,7 +242,7 @@ ITEM = {"stem": "Which lamp?", "choices": COLOURS, "key": 2, "topic": "lamps"}
 def described(write: Write, *rows: dict[str, object]) -> dict[str, dict[str, dict[str, object]]]:
     """What `describe` says of these rows, each completed by `ITEM`."""
     whole = [{"id": f"i{n}", **ITEM, "stem": f"Which lamp {n}?", **row} for n, row in enumerate(rows)]
-    return describe(load(Source(path=str(write("a.jsonl", lines(whole))))))  # type: ignore[return-value]
+    return describe(load(Source(path=str(write("a.jsonl", lines(whole))))))
 
 
 SAME = {"stem": "Which lamp?"}
@@ -266,7 +266,7 @@ def test_items_with_two_keys_are_named_with_both_lines(
     write: Write, rows: list[dict[str, object]], at: list[int]
 ) -> None:
     found = described(write, *rows)["defects"].get("conflicting_key", {"n": 0, "at": []})
-    assert (found["n"], [place["line"] for place in found["at"]]) == (len(at), at)  # type: ignore[attr-defined]
+    assert (found["n"], [place["line"] for place in found["at"]]) == (len(at), at)
 
 
 BLANKS = ["\u200b", "\u2800\u3164", "\u115f \ufeff", "\u180e\u00ad"]
@@ -796,7 +796,7 @@ def test_defects_load_and_are_named_by_line(write: Write) -> None:
     ]  # fmt: skip
     assert loaded.defects[0].item == "a-0001"
     told = describe(loaded)
-    assert told["defects"]["repeated_choice"] == {  # type: ignore[index]
+    assert told["defects"]["repeated_choice"] == {
         "n": 2,
         "at": [
             {"line": 1, "item": "a-0001", "file": "a.jsonl"},

@@ -1,13 +1,11 @@
 """From logs to a judged run: matching by content, what is refused, and runs whose items have no text."""
 
-import contextlib
 import json
 import random
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -32,7 +30,7 @@ from tests.support.fake_logs import (
     results,
     scores_for,
 )
-from tests.support.fake_scorer import FakeScorer, finds
+from tests.support.fake_scorer import fake_models, finds
 from tools import planted
 
 SECRET = "zanzibar-platypus"
@@ -383,13 +381,7 @@ def test_a_run_without_items_takes_the_place_of_one_with_items(tmp_path: Path, l
 @pytest.fixture
 def config(data: Path, monkeypatch: pytest.MonkeyPatch, logs: list[LogPath]) -> Callable[..., Config]:
     """A config of one fake model; the answers of another are replayed."""
-
-    @contextlib.contextmanager
-    def fake(model: Any, _cache: Path, **_: object) -> Iterator[FakeScorer]:
-        yield FakeScorer(finds("red"), name=model.name)
-
-    monkeypatch.setattr(pipeline, "open_scorer", fake)
-    monkeypatch.setattr(pipeline, "check_model", lambda *_: None)
+    fake_models(monkeypatch, finds("red"))
 
     def make(**replay: object) -> Config:
         model = {"name": "logged", "engine": "replay", "logs": str(logs[1].path), "view": "full", **replay}
@@ -535,7 +527,7 @@ def test_a_log_may_be_written_with_its_model_and_its_view(robustify, logs: list[
     ],
 )
 def test_a_prefix_is_read_off_a_path(text: str, model: str | None, view: str | None, path: str) -> None:
-    assert parse_log_path(text) == LogPath(Path(path), model, view)  # type: ignore[arg-type]
+    assert parse_log_path(text) == LogPath(Path(path), model, view)
 
 
 def test_a_path_that_is_there_has_no_prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,12 +18,12 @@ from tests.support.fake_logs import boxes, eval_zip, inspect_sample, inspect_tre
 
 
 def bench(items: list[object]) -> Loaded:
-    return Loaded("boxes", "robustify", tuple(items), (), (), (), "0" * 64, "")  # type: ignore[arg-type]
+    return Loaded("boxes", "robustify", tuple(items), (), (), (), "0" * 64, "")
 
 
 def log_of(path: Path, tree: dict[str, object], **wanted: object) -> Log:
     path.write_text(json.dumps(tree), encoding="utf-8")
-    return read_log(path, LogOptions(**wanted))  # type: ignore[arg-type]
+    return read_log(path, LogOptions(**wanted))
 
 
 def rows_of(log: Log) -> list[dict[str, object]]:
@@ -52,7 +52,7 @@ def test_shuffled_choices_are_found_by_their_text(
         for item, (order, wanted) in zip(items, drawn, strict=True)
     ]
     log = log_of(tmp_path_factory.mktemp("logs") / "a.json", inspect_tree(samples))
-    found = gather([log], bench(items))  # type: ignore[arg-type]
+    found = gather([log], bench(items))
     rows = found.answers.table.to_pylist()
     assert [r["pick"] for r in rows] == [wanted for _, wanted in drawn]
     assert [tuple(r["order"]) for r in rows] == [tuple(order) for order, _ in drawn]
@@ -197,7 +197,7 @@ def test_a_choices_only_task_is_matched_by_its_choices_alone(tmp_path: Path) -> 
     log = log_of(tmp_path / "a.json", inspect_tree(samples))
     assert any("one stem" in note for note in log.notes)
     log = log_of(tmp_path / "a.json", inspect_tree(samples), view="choices_only")
-    found = gather([log], bench(items))  # type: ignore[arg-type]
+    found = gather([log], bench(items))
     assert [r["item"] for r in found.answers.table.to_pylist()] == [i.id for i in items]
     assert any("choices alone" in note for note in found.notes)
 

@@ -80,7 +80,7 @@ def test_the_page_has_a_block_for_every_way_in_and_out() -> None:
         *(f"runs/{name}" for name in ("lm_eval", "inspect", "lighteval", "picks", "replay")),
         *(f"out/{name}" for name in ("lm_eval", "inspect", "hf", "instruct")),
     }
-    exports = cli.commands["export"].commands  # type: ignore[attr-defined]
+    exports = cli.commands["export"].commands
     page = PAGE.read_text("utf-8")
     assert all(f"robustify export {name} " in page for name in exports if name != "published")
     assert all(f"| `export {name}` |" in page for name in exports if name != "published")

@@ -19,7 +19,7 @@ DATE = "2026-07-09T22-44-17.123456"
 
 
 def log_of(path: Path, rows: list[dict[str, object]], **wanted: object) -> Log:
-    return read_log(jsonl(path, rows), LogOptions(**wanted))  # type: ignore[arg-type]
+    return read_log(jsonl(path, rows), LogOptions(**wanted))
 
 
 def logged(**more: bool) -> list[dict[str, Any]]:
@@ -82,7 +82,7 @@ def ours(item: Item, at: int, view: View, name: str) -> dict[str, object]:
 
 def test_one_other_word_in_a_prompt_and_it_is_not_ours(path: Path) -> None:
     rows = [ours(item, at, "choices_only", "d4-like-v1") for at, item in enumerate(boxes())]
-    rows[3]["arguments"]["gen_args_0"]["arg_0"] += " "  # type: ignore[index]
+    rows[3]["arguments"]["gen_args_0"]["arg_0"] += " "
     log = log_of(path, rows)
     assert {(r.view, r.template) for r in log.replies} == {("full", "lm-eval")}
     assert "do not show the question" in " ".join(log.notes)

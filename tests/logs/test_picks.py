@@ -32,7 +32,7 @@ def table(path: Path, rows: Sequence[Mapping[str, object]]) -> Path:
 
 def log_of(path: Path, rows: Sequence[Mapping[str, object]], *said: str, **wanted: object) -> Log:
     written = table(path, rows) if path.suffix == ".csv" else jsonl(path, rows)
-    return read_log(written, LogOptions(columns=mapping(said), **wanted))  # type: ignore[arg-type]
+    return read_log(written, LogOptions(columns=mapping(said), **wanted))
 
 
 def without_ids() -> list[dict[str, object]]:

@@ -48,7 +48,7 @@ def islanded(items: list[Item], rows: list[Row]) -> dict[str, Any]:
         ("shortcut", 2, 2, "hit above the cut, 2 of 2 voters right"),
     )
     which = np.array([at % 3 == 0 for at in range(len(items))], dtype=np.int64)
-    verdicts = Verdicts(tuple(item.id for item in items), kinds, which)  # type: ignore[arg-type]
+    verdicts = Verdicts(tuple(item.id for item in items), kinds, which)
     places = chosen(verdicts)
     return island_of("made-up", [rows[at] for at in places], items, verdicts, places, {})
 

@@ -72,9 +72,9 @@ CHOICES = ("the key is this long one", "bit", "middling", "other")
 
 @pytest.mark.parametrize("cue", CUES)
 def test_every_cue_has_a_mend_and_cloze_is_offered_where_it_can_be_asked(cue: str) -> None:
-    with_cloze = mends("shortcut", "", [cue], CHOICES, 0, cloze=True)  # type: ignore[list-item]
+    with_cloze = mends("shortcut", "", [cue], CHOICES, 0, cloze=True)
     assert len(with_cloze) == 2
-    assert mends("shortcut", "", [cue], CHOICES, 0, cloze=False) == with_cloze[:1]  # type: ignore[list-item]
+    assert mends("shortcut", "", [cue], CHOICES, 0, cloze=False) == with_cloze[:1]
 
 
 @pytest.mark.parametrize(("key", "numbers"), [(0, ("24", "8")), (1, ("3", "5")), (2, ())])

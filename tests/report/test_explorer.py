@@ -55,7 +55,6 @@ def test_every_item_is_there_with_its_text_verdict_and_evidence(run: Run) -> Non
     assert EXPLORER in run.manifest["files"]
     tree = tree_of(run)
     items = run.items
-    assert items is not None
     assert [row["id"] for row in rows(tree)] == [item.id for item in items]
     assert sum(tree["counts"].values()) == len(items)
     pools = tree["pools"]
@@ -118,7 +117,6 @@ def test_nothing_of_an_item_is_markup_and_nothing_is_asked_for() -> None:
 def test_the_policy_allows_this_style_and_this_script_alone() -> None:
     found = Parts(page(large_island(3)))
     policy = next(a["content"] for tag, a in found.tags if a.get("http-equiv") == "Content-Security-Policy")
-    assert policy is not None
     assert "default-src 'none'" in policy
     assert "require-trusted-types-for 'script'" in policy
     assert "unsafe" not in policy

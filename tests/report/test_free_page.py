@@ -16,7 +16,7 @@ def grades(unscored: int, restricted: bool = False) -> list[GradeResult]:
     """Sixty answers of each of two models, of two kinds; of the second kind so many have no score."""
     return [
         GradeResult(
-            f"i{at}", model, KINDS[at // 30], "g", "truncated" if (gone := at >= 60 - unscored) else "scored",  # type: ignore[arg-type]
+            f"i{at}", model, KINDS[at // 30], "g", "truncated" if (gone := at >= 60 - unscored) else "scored",
             None if gone else float((at * (1 + (model == "b"))) % 3 == 0), None, "r",
             restricted=restricted, adapter="made-up" if restricted else "",
         )
@@ -37,7 +37,7 @@ def free_summary(unscored: int = 0, base: str | None = None, restricted: bool = 
 def test_below_eighty_percent_bounds_alone_are_shown_and_the_verdict_says_so() -> None:
     for unscored, said in ((6, "Trust it"), (7, "Do not compare yet")):
         page = html_page(free_summary(unscored))
-        assert f'">{said}' in re.search(r'<p class="verdict[^>]*>.*?</p>', page)[0]  # type: ignore[index]
+        assert f'">{said}' in re.search(r'<p class="verdict[^>]*>.*?</p>', page)[0]
         rows = [
             line
             for line in text_of_page(page).splitlines()
@@ -76,6 +76,6 @@ def test_a_judge_whom_nobody_checked_is_said_first() -> None:
 
     for labels, said in (((), "Trust it with care"), (tuple(labelled(40)), "Trust it: people agree")):
         page = html_page(summarise([], judged(40), labels))
-        assert f'">{said}' in re.search(r'<p class="verdict[^>]*>.*?</p>', page)[0]  # type: ignore[index]
+        assert f'">{said}' in re.search(r'<p class="verdict[^>]*>.*?</p>', page)[0]
     own = [replace(g, flags=("self_judging",)) for g in judged(4)]
     assert "Ask another judge" in html_page(summarise([], own))

@@ -96,7 +96,6 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Inside:
 def knowledge(inside: Inside, topics: dict[str, str], *, by_class: bool) -> Known:
     """What the attacker knows: credits on the full question, on cloze and of every cue; no votes."""
     answers = inside.asked.answers
-    assert inside.asked.items is not None
     ids = [item.id for item in inside.asked.items]
     held = item_index(answers, ids)
     out: dict[tuple[str, ...], Any] = {}
@@ -119,7 +118,6 @@ def merged(inside: Inside, told: Any) -> dict[str, str]:
     """Each topic by the name under which the release shows it."""
     names = list(told["topics"]["by_topic"])
     (other,) = [n for n in names if n.startswith("Other (")] or [""]
-    assert inside.asked.items is not None
     return {item.topic: item.topic if item.topic in names else other for item in inside.asked.items}
 
 
@@ -186,7 +184,6 @@ def labs(base: Path, patch: pytest.MonkeyPatch) -> list[Lab]:
 
 
 def place_of(lab: Lab, among: Lab) -> Any:
-    assert lab.inside.asked.items is not None
     assert among.inside.asked.items is not None
     place = {item.id: i for i, item in enumerate(among.inside.asked.items)}
     return np.array([place[item.id] for item in lab.inside.asked.items])
@@ -200,7 +197,6 @@ def reconstructed(found: list[Lab], whole: Lab) -> Any:
         known = knowledge(lab.inside, merged(lab.inside, shown), by_class=True)
         told.append((facts(shown, known, steps(shown, known)), place_of(lab, whole)))
     kept = {v.item for v in whole.inside.judgement.verdicts if v.verdict == "robust"}
-    assert whole.inside.asked.items is not None
     flags = np.array([item.id in kept for item in whole.inside.asked.items])
     return settled(together(told, len(flags)), flags)
 
@@ -246,7 +242,6 @@ def test_whole_percents_without_the_budget_give_a_small_set_away(small: Inside) 
 
 def test_exact_numbers_of_the_same_run_give_the_flagged_set_away(small: Inside) -> None:
     summary: Any = small.summary.tree()
-    assert small.asked.items is not None
     own = {item.topic: item.topic for item in small.asked.items}
     known = knowledge(small, own, by_class=False)
     exact = facts(summary, known, {})

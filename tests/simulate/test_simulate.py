@@ -230,7 +230,7 @@ def test_heuristics_score_what_the_truth_says() -> None:
     kinds = np.array(drawn.kind)
     for heuristic in (h for h in HEURISTICS if h.name in names):
         scores = heuristic_numbers(heuristic, items)
-        credit = np.array([_credit(item, list(s)) for item, s in zip(items, scores, strict=True)])  # type: ignore[arg-type]
+        credit = np.array([_credit(item, list(s)) for item, s in zip(items, scores, strict=True)])
         for case in cases(sim):
             here = (kinds == case.kind) & (drawn.k == case.k)
             true = rule_accuracy(sim, heuristic.name, case)

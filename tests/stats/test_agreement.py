@@ -58,6 +58,6 @@ def test_agreement_holds_the_table_behind_it() -> None:
 def test_answers_that_are_all_right_leave_room_for_doubt() -> None:
     same = agreement(["1"] * 6 + ["0"] * 6, ["1"] * 6 + ["0"] * 6, ["0", "1"]).kappa_ci
     # Wilson: of twelve that agree, a quarter may disagree, where half would by chance.
-    assert same == (pytest.approx(1 - (1 - rate(np.ones(12)).ci[0]) / 0.5), 1.0)  # type: ignore[index]
+    assert same == (pytest.approx(1 - (1 - rate(np.ones(12)).ci[0]) / 0.5), 1.0)
     three = agreement(["a", "b", "c"] * 4, ["a", "b", "c"] * 4, ["a", "b", "c"], weights="linear").kappa_ci
     assert three[0] < same[0]

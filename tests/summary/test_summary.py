@@ -58,7 +58,6 @@ def test_a_file_of_format_1_loses_nothing_and_reads_like_its_twin() -> None:
     twin = json.loads(json.dumps(summary.tree()))
     assert read(twin) == summary
     assert not list(_lost(from_format_1(FULL), twin))
-    assert summary.accuracy is not None
     assert set(summary.accuracy) == set(FULL["accuracy"])
     assert summary.topics.kl_nats == FULL["topics"]["kl_nats"]
     assert list(summary.topics.by_topic or {}) == [

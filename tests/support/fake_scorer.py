@@ -1,8 +1,13 @@
 """A scorer that is a function: no model, and its taste is known."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from hashlib import sha256
+from typing import Any
 
+import pytest
+
+from robustify import pipeline
 from robustify.engines.protocols import Logprob, Progress, no_progress
 from robustify.views import Request
 
@@ -20,6 +25,17 @@ class FakeScorer:
 
     def fingerprint(self) -> dict[str, str]:
         return {"engine": "fake", "sha256": sha256(self.name.encode()).hexdigest()}
+
+
+def fake_models(patch: pytest.MonkeyPatch, taste: Callable[[Request], float]) -> None:
+    """Every model that a run asks is there, under its own name, and has this taste."""
+
+    @contextmanager
+    def opened(model: Any, *_: object, **__: object) -> Iterator[FakeScorer]:
+        yield FakeScorer(taste, name=model.name)
+
+    patch.setattr(pipeline, "open_scorer", opened)
+    patch.setattr(pipeline, "check_model", lambda *_: None)
 
 
 def likes_long_texts(request: Request) -> float:

@@ -105,5 +105,5 @@ def main(plan: str, out: str) -> None:
 
 if __name__ == "__main__":
     if "without-robustify" in sys.argv:
-        sys.modules["robustify"] = None  # type: ignore[assignment]
+        sys.modules["robustify"] = None
     main(*sys.argv[1:3])

@@ -165,7 +165,7 @@ def watch_reprs(canaries: frozenset[str], shown: dict[str, int]) -> None:
 
 
 def _watch(kind: type, canaries: frozenset[str], shown: dict[str, int]) -> None:
-    made = kind.__init__  # type: ignore[misc]
+    made = kind.__init__
 
     @functools.wraps(made)
     def init(self: Any, *args: Any, **named: Any) -> None:
@@ -173,7 +173,7 @@ def _watch(kind: type, canaries: frozenset[str], shown: dict[str, int]) -> None:
         if not canaries.isdisjoint(word.lower() for word in _CANARY.findall(repr(self))):
             shown[kind.__qualname__] = shown.get(kind.__qualname__, 0) + 1
 
-    kind.__init__ = init  # type: ignore[misc]
+    kind.__init__ = init
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ ENGINES = {
 def step(name: str, *argv: str, codes: "frozenset[int] | int" = 0, **more: object) -> Step:
     """A step; one code may be given as a number."""
     allowed = frozenset({codes}) if isinstance(codes, int) else codes
-    return Step(name, tuple(argv), allowed, **more)  # type: ignore[arg-type]
+    return Step(name, tuple(argv), allowed, **more)
 
 
 def restricted(world: World, *, short: bool) -> list[Step]:
