@@ -11,8 +11,9 @@ import yaml
 
 from robustify import cli
 from robustify import config as configs
-from robustify.errors import UsageError
+from robustify.errors import AuthorisationError, UsageError
 from robustify.loaders import Source
+from robustify.pipeline import writer_for
 
 FOLDER = Path(__file__).parent.parent / "configs"
 ALL = sorted(FOLDER.glob("*.yaml"))
@@ -51,6 +52,9 @@ def test_every_config_loads(path: Path) -> None:
     config = configs.load(path)
     assert config.data
     assert re.fullmatch(r"[a-z0-9-]+", config.name)
+    if config.sensitivity != "public":
+        with pytest.raises(AuthorisationError):
+            writer_for(config)
 
 
 @pytest.mark.usefixtures("nowhere")

@@ -105,14 +105,19 @@ def test_a_run_killed_while_its_folder_is_written_can_be_repeated(
     assert not (out / ".run.writing").exists()
 
 
-def test_an_interrupted_run_says_so_in_one_line_and_goes_on(bench: Undisturbed, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("sent", "code", "word"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
+)
+def test_an_interrupted_run_says_so_in_one_line_and_goes_on(
+    bench: Undisturbed, tmp_path: Path, sent: int, code: int, word: str
+) -> None:
     out, cache = tmp_path / "out", tmp_path / "cache"
     process = start(bench.home, command(out, cache))
     wait_until(lambda: kept_so_far(cache) > bench.rows // 4, process)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(sent)
     told = ended(process)
-    assert told.code == 130, told.err
-    assert one_line(told) == "robustify: interrupted; run the same command again"
+    assert told.code == code, told.err
+    assert one_line(told) == f"robustify: {word}; run the same command again"
     assert not (out / "run.json").exists()
     assert 0 < rows(cache) < bench.rows
     finish(bench.home, out, cache)

@@ -5,10 +5,8 @@ import json
 import os
 import re
 import resource
-import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -271,50 +269,6 @@ def test_help_is_instant() -> None:
         spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     # Of the processor, because the clock of a shared machine tells of others; the goal is 0.25 s, slow ones get room.
     assert min(spent) < 0.5
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interrupted_run_is_one_line_and_leaves_no_run(
-    tmp_path: Path, items: Path, sent: int, code: int
-) -> None:
-    script = (
-        "import contextlib, sys, time\n"
-        "from robustify import cli, pipeline\n"
-        "class Slow:\n"
-        "    name = 'slow'\n"
-        "    def loglikelihoods(self, requests, progress=None):\n"
-        "        open('asking', 'w').close(); time.sleep(60)\n"
-        "@contextlib.contextmanager\n"
-        "def fake(model, cache, seal):\n"
-        "    yield Slow()\n"
-        "pipeline.open_scorer = fake\n"
-        "pipeline.check_model = lambda *_: None\n"
-        "sys.argv = ['robustify', 'c.yaml', '-o', 'out', '--no-progress']\n"
-        "cli.main()\n"
-    )
-    (tmp_path / "c.yaml").write_text("name: t\nsensitivity: public\ndata: items.jsonl\nmodels: [slow]\n")
-    env = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parent.parent.parent)}
-    process = subprocess.Popen(
-        [sys.executable, "-c", script],
-        cwd=tmp_path,
-        env=env,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        # A shell that runs the suite in the background has its children ignore Ctrl-C, and theirs.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    stop = time.monotonic() + 60
-    while not (tmp_path / "asking").exists():
-        assert process.poll() is None
-        assert time.monotonic() < stop
-        time.sleep(0.01)
-    process.send_signal(sent)
-    _, err = process.communicate(timeout=30)
-    assert process.returncode == code
-    assert len(err.strip().split("\n")) == 1
-    assert not (tmp_path / "out" / "run.json").exists()
 
 
 @pytest.mark.parametrize(

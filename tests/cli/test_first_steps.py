@@ -412,24 +412,3 @@ def test_judging_again_keeps_the_old_verdict_unless_asked(robustify, cooking: Pa
 def test_a_rule_that_counts_votes_says_that_nobody_voted(robustify, cooking: Path) -> None:
     assert robustify("cooking.csv", "--public", "-o", "out", "-q").code in DONE
     assert "no model voted" in robustify("judge", "out", "--criterion", "majority").out
-
-
-# ---- what is small is said in a moment ----
-
-
-@pytest.mark.parametrize("command", ["validate", "heuristics"])
-def test_a_small_file_pays_for_no_heavy_import(tmp_path: Path, command: str) -> None:
-    written(tmp_path / "cooking.csv")
-    code = (
-        f"import sys; sys.argv = ['robustify', {command!r}, 'cooking.csv', '-q']\n"
-        "from robustify import cli\n"
-        "try:\n    cli.main()\nexcept SystemExit as ended:\n    assert not ended.code, ended.code\n"
-        "heavy = {'scipy', 'pyarrow', 'sklearn', 'torch', 'jinja2', 'pandas'}\n"
-        "print(sorted(heavy & {m.split('.')[0] for m in sys.modules}))"
-    )
-    root = str(Path(cli.__file__).parents[2])
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, env={"PYTHONPATH": root, "PATH": ""}, capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
-    assert done.stdout.strip() == "[]", done.stderr

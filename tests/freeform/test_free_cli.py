@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -182,14 +180,3 @@ def test_misuse_exits_with_its_code_and_no_text(
     places = {name: answers.with_name(f"{name.lower()}.jsonl") for name in ("ITEMS", "ANSWERS", "OUT")}
     found = run(command, *(places.get(word, word) for word in words), fails=code)
     assert not re.search("spider|mitochondria", str(found.exception))
-
-
-def test_help_loads_nothing_heavy() -> None:
-    code = (
-        "import sys; from robustify.cli.free import free; from click.testing import CliRunner;"
-        " assert CliRunner().invoke(free, ['--help']).exit_code == 0;"
-        " heavy = {'torch', 'numpy', 'scipy', 'sklearn', 'jinja2', 'yaml', 'pydantic'};"
-        " print(sorted(heavy & {m.split('.')[0] for m in sys.modules}))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

