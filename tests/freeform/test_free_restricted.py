@@ -112,6 +112,7 @@ def test_what_is_written_is_private_and_grades_hold_no_text_and_no_plain_digest(
     told = shown + grades.read_text() + "".join(p.read_text() for p in report.iterdir())
     assert [word for word in canaries(items(N)) if word in told] == []
     assert canaries(items(N))[1] in path.read_text()
+    assert {item.id[:4] for item in read_jsonl(path, item_from)} == {"rb1_"}
     assert (seen["umask"], seen["dumps"], seen["offline"]) == (0o077, 0, "1")
 
 

@@ -240,6 +240,8 @@ def test_harder_items_kept_is_told() -> None:
     assert (found["percentile"], found["mde"]) == (pytest.approx(0), None)
     # The least and the most that can be left: all 80 that go were right, or all were wrong.
     assert found["p"] == removed(won[::-1], np.arange(400) >= 80)["p"] == pytest.approx(1e-12)
+    by_cloze = random_removal({"full": None, "cloze_chars": won}, parts(np.arange(400) >= 80))
+    assert by_cloze == {**found, "view": "cloze_chars"}
     few = removed(credit((1, 6), (0, 6)), np.arange(12) >= 4)
     assert few["p"] == pytest.approx(2 * 15 / 495), "C(6, 4) of C(12, 4) removals take right answers only"
 

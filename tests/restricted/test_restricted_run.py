@@ -314,21 +314,6 @@ def test_there_is_no_option_for_rows_of_single_items(mock: Path) -> None:
     assert not (mock / "out" / "run").exists()
 
 
-def test_free_prepare_asks_for_the_facts_and_writes_for_the_owner_alone(mock: Path) -> None:
-    place = mock / "out" / "free.jsonl"
-    done = invoked("free", "prepare", mock / "mock.yaml", "-o", place)
-    assert done.return_value == 0, done.exception
-    assert place.stat().st_mode & 0o777 == 0o600
-    rows = [json.loads(line) for line in place.read_text().splitlines()]
-    assert {row["id"][:4] for row in rows} == {"rb1_"}
-    assert not any(c in done.output for c in canaries(items(N)))
-    (mock / "config" / "robustify" / "licences.json").unlink()
-    assert isinstance(
-        invoked("free", "prepare", mock / "mock.yaml", "-o", mock / "out" / "b.jsonl").exception,
-        AuthorisationError,
-    )
-
-
 def test_a_public_adapter_runs_without_leave_and_without_its_path_in_the_record(
     mock: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
