@@ -1,7 +1,7 @@
 """Files: written whole or not at all, locked, opened only where they are regular, and CSV cells that are no formulas.
 
-Functions here raise `OSError`; a caller words it for its user. Only the standard library is imported, and `filelock`
-where a lock is taken.
+Functions here raise `OSError`, which a caller words for its user, unless they say otherwise. Only the standard library
+is imported, so that the gate can use it, and `filelock` where a lock is taken.
 """
 
 import contextlib
@@ -17,9 +17,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from robustify.errors import DataError, UsageError
+from robustify.errors import DataError, ResourceError, UsageError
 
 _CHUNK = 1 << 20
+OTHER_FOLDER = "expected a folder of yours (-o DIR)"
+"""What mends a folder of results that cannot be written."""
 _FORMULA = re.compile("'*[=+\\-@\t\r\n\0\uff1d\uff0b\uff0d\uff20]")
 _QUOTED = re.compile("'+[=+\\-@\t\r\n\0\uff1d\uff0b\uff0d\uff20]")
 
@@ -46,6 +48,20 @@ def writing(path: Path, *, private: bool = False, sync: bool = True) -> Iterator
         raise
 
 
+@contextlib.contextmanager
+def writable(what: Path | str, mend: str = "") -> Iterator[None]:
+    """Word what goes wrong while the block writes `what`; `mend` says what to do then.
+
+    Raises:
+        ResourceError: it cannot be written.
+    """
+    try:
+        yield
+    except OSError as error:
+        end = f"; {mend}" if mend else ""
+        raise ResourceError(f"{what}: cannot be written ({error.strerror}){end}") from None
+
+
 def write_atomic(path: Path, data: bytes, *, private: bool = False, sync: bool = True) -> None:
     """The whole file in one step; options as in `writing`."""
     with writing(path, private=private, sync=sync) as file:
@@ -56,18 +72,26 @@ def write_new(path: Path, text: str) -> None:
     """A new file of mode 0600, on the disk before it returns; what was begun is removed when it cannot be finished.
 
     Raises:
-        FileExistsError: the file is there already; nothing is ever overwritten.
+        UsageError: the file is there already; nothing is ever overwritten.
+        ResourceError: it cannot be written.
     """
-    opened = _new(path, private=True)
-    try:
-        with os.fdopen(opened, "w", encoding="utf-8", newline="\n") as file:
-            os.fchmod(file.fileno(), 0o600)
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
+    name = f"{str(path)!a}"
+    with writable(name, "free space or choose another place"):
+        try:
+            opened = _new(path, private=True)
+        except FileExistsError:
+            raise UsageError(
+                f"{name}: is there already, and is never overwritten; expected a new file"
+            ) from None
+        try:
+            with os.fdopen(opened, "w", encoding="utf-8", newline="\n") as file:
+                os.fchmod(file.fileno(), 0o600)
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
 
 
 def write_text(path: Path, text: str) -> None:
@@ -126,7 +150,7 @@ def locked(path: Path, *, wait: bool) -> Iterator[None]:
         BlockingIOError: another holds it, and `wait` is false.
         OSError: the file cannot be made.
     """
-    from filelock import FileLock, Timeout  # here, so that the gate needs the standard library alone
+    from filelock import FileLock, Timeout  # here, because the gate needs the standard library alone
 
     lock = FileLock(path, timeout=-1 if wait else 0)
     try:

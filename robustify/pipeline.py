@@ -19,7 +19,8 @@ from robustify.config import Config, overridden, parse
 from robustify.engines import check_model, open_scorer
 from robustify.engines.protocols import Metered, Progress, no_progress
 from robustify.engines.settings import HFModel
-from robustify.errors import AuthorisationError, ResourceError, UsageError
+from robustify.errors import AuthorisationError, UsageError
+from robustify.files import writable
 from robustify.judge.cloze import read_labels
 from robustify.judge.free_response import FreeGrades
 from robustify.judge.judgement import Judgement, judge
@@ -256,13 +257,9 @@ def log_spent(folder: Path, spent: Sequence[Mapping[str, object]]) -> None:
     if not spent:
         return
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    try:
-        with open(folder / "run.log", "a", encoding="utf-8") as log:
-            log.writelines(json.dumps({"at": now, **usage}) + "\n" for usage in spent)
-    except OSError as error:
-        raise ResourceError(
-            f"{folder / 'run.log'}: cannot be written ({error.strerror}); the run is whole"
-        ) from None
+    file = folder / "run.log"
+    with writable(file, "the run is whole"), file.open("a", encoding="utf-8") as log:
+        log.writelines(json.dumps({"at": now, **usage}) + "\n" for usage in spent)
 
 
 def ask_heads(config: Config, bench: Loaded, cache: Path, watch: Watch, *, keep: bool) -> Iterator[Answers]:

@@ -20,7 +20,18 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from robustify import __version__
 from robustify.answers import Answers
 from robustify.errors import DataError, ResourceError, UsageError
-from robustify.files import locked, move_up, original, sha256, staging, write_json, write_text, write_texts
+from robustify.files import (
+    OTHER_FOLDER,
+    locked,
+    move_up,
+    original,
+    sha256,
+    staging,
+    writable,
+    write_json,
+    write_text,
+    write_texts,
+)
 from robustify.item import Item
 from robustify.judge.free_response import FreeGrades
 from robustify.loaders import Quarantined
@@ -221,17 +232,13 @@ def run_lock(folder: Path) -> Iterator[None]:
     there = folder.is_dir()
     lock = folder / ".run.lock"
     with contextlib.ExitStack() as stack:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            stack.enter_context(locked(lock, wait=False))
-        except BlockingIOError:
-            raise ResourceError(
-                f"{folder}: in use by another run; wait for it or choose another -o DIR"
-            ) from None
-        except OSError as error:
-            raise ResourceError(
-                f"{folder}: cannot be written ({error.strerror}); expected a folder of yours (-o DIR)"
-            ) from None
+        with writable(folder, OTHER_FOLDER):
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                stack.enter_context(locked(lock, wait=False))
+            except BlockingIOError:
+                mend = "wait for it or choose another -o DIR"
+                raise ResourceError(f"{folder}: in use by another run; {mend}") from None
         try:
             yield
         finally:
@@ -276,28 +283,24 @@ def replacing(
         ResourceError: the disk is full or the folder cannot be written; the old run is then gone or whole,
             never a mixture that still calls itself a run.
     """
-    try:
-        with staging(folder) as place:
-            yield place
-            before = _earlier(folder)
-            names = sorted(str(p.relative_to(place)) for p in place.rglob("*") if p.is_file())
-            digests = {name: sha256(place / name) for name in names}
-            # Between the old run.json and the new one this file lists which of the others are a run's own.
-            write_json(place / _WRITING, {"files": sorted(before | set(names))})
-            move_up(place, folder, _WRITING)
-            (folder / MANIFEST).unlink(missing_ok=True)
-            for name in names:
-                move_up(place, folder, name)
-            if beside is None:
-                _remove_stale(folder, before - set(names))
-            digests = dict(sorted({**(beside or {}), **digests}.items()))
-            write_json(place / MANIFEST, finish({**manifest, "files": digests}))
-            move_up(place, folder, MANIFEST)
-            (folder / _WRITING).unlink()
-    except OSError as error:
-        raise ResourceError(
-            f"{folder}: cannot be written ({error.strerror}); free space or choose another -o DIR"
-        ) from None
+    with writable(folder, "free space or choose another -o DIR"), staging(folder) as place:
+        yield place
+        # The files that an earlier run in this folder says are its own, also one that was killed while it wrote.
+        before = {*_listed(folder / MANIFEST), *_listed(folder / _WRITING)}
+        names = sorted(str(p.relative_to(place)) for p in place.rglob("*") if p.is_file())
+        digests = {name: sha256(place / name) for name in names}
+        # Between the old run.json and the new one this file lists which of the others are a run's own.
+        write_json(place / _WRITING, {"files": sorted(before | set(names))})
+        move_up(place, folder, _WRITING)
+        (folder / MANIFEST).unlink(missing_ok=True)
+        for name in names:
+            move_up(place, folder, name)
+        if beside is None:
+            _remove_stale(folder, before - set(names))
+        digests = dict(sorted({**(beside or {}), **digests}.items()))
+        write_json(place / MANIFEST, finish({**manifest, "files": digests}))
+        move_up(place, folder, MANIFEST)
+        (folder / _WRITING).unlink()
 
 
 def write_items(path: Path, items: Sequence[Item]) -> None:
@@ -369,14 +372,10 @@ def _read_json(path: Path) -> Any:
         ) from None
 
 
-def _earlier(folder: Path) -> set[str]:
-    """The files that an earlier run in this folder says are its own, also one that was killed while it wrote."""
-    return set(_listed(folder / MANIFEST, "files")) | set(_listed(folder / _WRITING, "files"))
-
-
-def _listed(path: Path, key: str) -> list[str]:
+def _listed(path: Path) -> list[str]:
+    """The names of files in `run.json`, or in the list of a run that is being written."""
     try:
-        return [str(name) for name in json.loads(path.read_text(encoding="utf-8"))[key]]
+        return [str(name) for name in json.loads(path.read_text(encoding="utf-8"))["files"]]
     except (OSError, ValueError, KeyError, TypeError):
         return []
 

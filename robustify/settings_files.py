@@ -62,10 +62,10 @@ def find_config(name: str) -> Path:
     raise UsageError(f"{name}: no such config ({hint})")
 
 
-def shipped() -> Path:
-    """The folder of the configs that ship with the package."""
-    packed = Path(str(files("robustify"))) / "configs"
-    return packed if packed.is_dir() else packed.parent.parent / "configs"
+def shipped(name: str = "configs") -> Path:
+    """The folder of the configs that ship with the package, or of its adapters."""
+    packed = Path(str(files("robustify"))) / name
+    return packed if packed.is_dir() else packed.parent.parent / name
 
 
 def _known() -> dict[str, Path]:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robustify import files
+from robustify.errors import UsageError
 from robustify.files import neutral, original
 from robustify.report import render
 from robustify.run import Run
@@ -78,7 +79,7 @@ def test_a_new_file_is_private_and_never_overwrites(tmp_path: Path) -> None:
     path = tmp_path / "a"
     files.write_new(path, "text\n")
     assert path.stat().st_mode & 0o777 == 0o600
-    with pytest.raises(FileExistsError):
+    with pytest.raises(UsageError, match="is there already"):
         files.write_new(path, "other")
     assert path.read_text() == "text\n"
 

@@ -61,11 +61,11 @@ def emit(run: "Run", name: str, out: Path, level: str, previous: tuple[Path, ...
     Example:
         robustify split emit results/mock --split robust -o robust.json
     """
-    from robustify.restricted.loader import write_private_text
+    from robustify.files import write_new
     from robustify.writers.releases import emitted
 
     made = emitted(run, name, level, previous, despite)
-    write_private_text(out, made.text)
+    write_new(out, made.text)
     click.echo(f"{_named(made)}: {len(made.ids):,} ids under key {made.key_id}: {printable(str(out))}")
     return 0
 
@@ -136,8 +136,9 @@ def rekey(file: Path, data: str, out: Path, new_key_file: Path | None, despite: 
         robustify split rekey robust.json --data wmdp-bio --new-key-file ~/keys/new.key -o robust-2.json
     """
     from robustify.errors import AuthorisationError
+    from robustify.files import write_new
     from robustify.restricted.ids import read_split, rekeyed
-    from robustify.restricted.loader import items, open_for, write_private_text
+    from robustify.restricted.loader import items, open_for
     from robustify.restricted.secret_key import evaluator_key
     from robustify.writers.releases import record_rekeyed, require_published
 
@@ -157,7 +158,7 @@ def rekey(file: Path, data: str, out: Path, new_key_file: Path | None, despite: 
         require_published(given, before)
     made = rekeyed(given, before, under_new, new.id)
     record_rekeyed(made, under_new, new, Path(place), access.manifest.min_cell, despite)
-    write_private_text(out, made.text)
+    write_new(out, made.text)
     click.echo(
         f"{_named(made)}: {len(made.ids):,} ids, key {given.key_id} -> {made.key_id}: {printable(str(out))}"
     )

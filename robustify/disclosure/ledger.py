@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from robustify.disclosure.differencing import Release, VerdictCell, revealed
-from robustify.errors import AuthorisationError, ResourceError, UsageError
-from robustify.files import locked, open_regular, write_atomic
+from robustify.errors import AuthorisationError, UsageError
+from robustify.files import locked, open_regular, writable, write_atomic
 from robustify.gate.git import work_tree
 from robustify.gate.key_file import Key
 from robustify.item import Item
@@ -238,11 +238,8 @@ def _require_outside(file: Path) -> None:
 @contextlib.contextmanager
 def _writing(file: Path) -> Iterator[None]:
     """The lock on a ledger. Raises `ResourceError`: it cannot be written."""
-    try:
-        with locked(file.with_name(f"{file.name}.lock"), wait=True):
-            yield
-    except OSError as error:
-        raise ResourceError(f"{file}: cannot be written ({error.strerror}); nothing was published") from None
+    with writable(file, "nothing was published"), locked(file.with_name(f"{file.name}.lock"), wait=True):
+        yield
 
 
 def _line(key: Key, row: dict[str, Any], before: str) -> str:

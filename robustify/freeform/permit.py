@@ -16,7 +16,8 @@ from robustify.disclosure.coarse import FINEST, one_digit_up, plain_rate, rounde
 from robustify.errors import AuthorisationError, ItemError
 from robustify.freeform.schema import FreeItem, GradeResult
 from robustify.item import MOST, Item
-from robustify.restricted.access import Access, authorised
+from robustify.restricted.access import Access, admitted
+from robustify.restricted.adapters import find_adapter
 from robustify.restricted.confinement import confined
 from robustify.restricted.ids import item_id
 from robustify.restricted.recognition import require_ordinary_files
@@ -56,13 +57,6 @@ class Permit:
         return coarse(tree, self.min_cell) if self.restricted else tree
 
 
-@dataclass(frozen=True, slots=True)
-class _Set:
-    name: str
-    adapter: str | None
-    sensitivity: str = "restricted"
-
-
 @contextlib.contextmanager
 def permitted(
     items: Sequence[FreeItem], files: Sequence[Path], folder: Path, grades: Sequence[GradeResult] = ()
@@ -83,8 +77,7 @@ def permitted(
         require_ordinary_files("items", list(map(_as_item, items)), files)
         yield Permit()
         return
-    access = authorised(_Set(adapter or "free", adapter or None), folder)
-    assert access is not None
+    access = admitted(adapter or "free", find_adapter(adapter) if adapter else None, folder)
     _require_its_own(items, access)
     with inside(access, folder) as permit:
         yield permit

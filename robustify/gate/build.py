@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from robustify.errors import AuthorisationError, DataError, UsageError
+from robustify.files import read_regular
 from robustify.gate.fingerprints import COVER, SPAN, Tables, Tagger, write_index
 from robustify.gate.key_file import Key, load_key
 from robustify.gate.policy import legible
 from robustify.gate.reading.folding import kept_words
-from robustify.gate.sources import read_regular
 
 WHOLE_STEM = 4
 """Words from which a text that reads like a stem is also registered whole."""
@@ -172,7 +172,7 @@ def read_texts(path: Path) -> list[Item]:
     All strings of an item count, whatever its layout: nothing here needs to know which one is the stem.
     """
     try:
-        text = read_regular(path, _MOST_BYTES).decode("utf-8-sig")
+        text = read_regular(path, _MOST_BYTES, follow=True).decode("utf-8-sig")
     except OSError as error:
         raise DataError(f"{str(path)!a} cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:

@@ -15,7 +15,8 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import NoReturn
 
-from robustify.errors import AuthorisationError, ResourceError, RobustifyError, UsageError
+from robustify.errors import AuthorisationError, RobustifyError, UsageError
+from robustify.files import writable
 from robustify.gate.check import Demo, check_contents, print_report
 from robustify.gate.fingerprints import Fingerprints, read_index
 from robustify.gate.git import work_tree
@@ -276,7 +277,6 @@ def _allow(asked: Namespace, prints: Fingerprints | None, today: date) -> int:
         raise UsageError("not inside a git work tree; an entry is bound to a path of a repository")
     if not 1 <= asked.days <= MOST_DAYS:
         raise UsageError(f"--days {asked.days}; expected 1 to {MOST_DAYS}")
-    place = root / NAME
     old = policy_of(root)
     entries = list(old.entries)
     for content in of_named(asked.files, root):
@@ -295,10 +295,8 @@ def _allow(asked: Namespace, prints: Fingerprints | None, today: date) -> int:
         entries = [e for e in entries if e.expires >= today and (e.path, e.rule, e.sha256) not in new]
         entries += [AllowEntry(content.path, rule, digest, asked.reason, asked.by, expires) for rule in rules]
         print(f"{legible(content.path)}: {', '.join(rules) if rules else 'nothing to allow'}")
-    try:
-        place.write_text(Policy(tuple(entries), old.demo).as_json(), encoding="utf-8")
-    except OSError as error:
-        raise ResourceError(f"{NAME} cannot be written ({error.strerror})") from None
+    with writable(NAME):
+        (root / NAME).write_text(Policy(tuple(entries), old.demo).as_json(), encoding="utf-8")
     print(
         f"robustify gate: {NAME} is written; it counts for commits once it is staged: git add {NAME}",
         file=sys.stderr,

@@ -24,10 +24,10 @@ from operator import xor
 from pathlib import Path
 from typing import Any
 
-from robustify.errors import DataError, ResourceError
+from robustify.errors import DataError
+from robustify.files import read_regular, writable, write_atomic
 from robustify.gate.key_file import Key
 from robustify.gate.reading.folding import Stream, joined_letters, streams
-from robustify.gate.sources import read_regular
 
 MAGIC = b"RBGIX\x02\r\n"
 FORMAT = "robustify.gate-index/2"
@@ -108,19 +108,15 @@ def write_index(path: Path, tables: Tables, key: Key) -> None:
     """Write the tables under the key's HMAC; the file takes its place in one step."""
     head, body = MAGIC + bytes.fromhex(key.id), _packed(tables)
     mac = hmac.digest(key.derived("gate/mac"), head + body, "sha256")
-    part = path.with_name(f".{path.name}.part")
-    try:
-        part.write_bytes(head + mac + body)
-        part.replace(path)
-    except OSError as error:
-        raise ResourceError(f"{str(path)!a}: the index cannot be written ({error.strerror})") from None
+    with writable(f"index {str(path)!a}"):
+        write_atomic(path, head + mac + body, sync=False)
 
 
 def read_index(path: Path, key: Key) -> Tables:
     """Open an index. Raises `DataError` (exit 3) where it is no index, not of this key, cut or changed."""
     place = f"index {str(path)!a}"
     try:
-        raw = read_regular(path, _MOST)
+        raw = read_regular(path, _MOST, follow=True)
     except OSError as error:
         raise DataError(f"{place} cannot be read ({error.strerror})") from None
     if raw.startswith(_OLD_MAGIC):

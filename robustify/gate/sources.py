@@ -16,6 +16,7 @@ from itertools import chain
 from pathlib import Path
 
 from robustify.errors import DataError, UsageError
+from robustify.files import read_regular
 from robustify.gate.git import NO_COMMIT, Ref, Repository, TreeEntry, work_tree
 from robustify.gate.policy import NAME, AllowEntry, Policy, legible, parse_policy
 from robustify.gate.reading.unpack import MOST_BYTES, SUBMODULE
@@ -73,32 +74,13 @@ def _read(name: str, argument: str) -> tuple[bytes | None, int]:
         if not stat.S_ISREG(status.st_mode):
             kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not a regular file"
             raise UsageError(f"{place} is {kind}; expected files (all that git tracks: robustify gate --all)")
-        data = read_regular(Path(name), MOST_BYTES, follow=False)
+        data = read_regular(name, MOST_BYTES)
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno == errno.EFBIG:
             return None, status.st_size
         why = error.strerror if isinstance(error, OSError) else "no path"
         raise UsageError(f"{place} cannot be read ({why}); expected a file") from None
     return data, len(data)
-
-
-def read_regular(place: Path, most: int, *, follow: bool = True) -> bytes:
-    """The bytes of a regular file of at most `most` bytes; `follow`: also through a symbolic link.
-
-    Raises `OSError`, whose `strerror` says why not. A pipe, a device or a file without end is an error, never a wait.
-    """
-    handle = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW))
-    try:
-        status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "not a regular file")
-        with os.fdopen(handle, "rb", closefd=False) as file:
-            data = file.read(most + 1) if status.st_size <= most else b""
-    finally:
-        os.close(handle)
-    if status.st_size > most or len(data) > most:
-        raise OSError(errno.EFBIG, f"more than {most >> 20} MiB")
-    return data
 
 
 def of_stdin() -> Iterator[Blob]:

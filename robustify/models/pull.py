@@ -126,13 +126,9 @@ def install(
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    try:
+    with files.writable(path.parent, "name another: --cache-dir"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
-    except OSError as e:
-        raise ResourceError(
-            f"{path.parent}: cannot be written ({e.strerror}); name another: --cache-dir"
-        ) from e
     with files.locked(path, wait=True):
         yield
 

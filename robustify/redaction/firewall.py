@@ -48,7 +48,7 @@ def install() -> None:
         setattr(owner, name, ours)
     _BEFORE.append((logging, "_logRecordFactory", logging.getLogRecordFactory()))
     logging.setLogRecordFactory(_record)
-    _no_core_dumps()
+    no_core_dumps()
 
 
 def remove() -> None:
@@ -206,7 +206,8 @@ def _short(path: str) -> str:
     return name if re.fullmatch(r"[\w./<>+-]{1,80}", name, re.ASCII) else "a file"
 
 
-def _no_core_dumps() -> None:
+def no_core_dumps() -> None:
+    """Set this process's limit of core dumps to nothing, where the system has one."""
     try:
         import resource
     except ImportError:

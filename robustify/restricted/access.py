@@ -115,9 +115,14 @@ def authorised(config: Labelled, folder: Path | None) -> Access | None:
     adapter = None if config.adapter is None else find_adapter(config.adapter)
     if config.sensitivity == "public" and not (adapter and adapter.manifest.restricted):
         return None
+    return admitted(config.name, adapter, folder)
+
+
+def admitted(name: str, adapter: Adapter | None, folder: Path | None) -> Access:
+    """The same for a set that is restricted, whatever its adapter says. Raises as `authorised`."""
     if adapter is None:
         raise AuthorisationError(
-            f"{config.name}: is a restricted set; expected `adapter: NAME` in the config, with its licence, key and "
+            f"{name}: is a restricted set; expected `adapter: NAME` in the config, with its licence, key and "
             "private folder (robustify adapter list; robustify adapter new): nothing was read"
         )
     licence = require(adapter)

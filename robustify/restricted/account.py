@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from robustify import __version__
-from robustify.errors import AuthorisationError, ItemError, ResourceError, UsageError
-from robustify.files import locked, read_expected, write_atomic
+from robustify.errors import AuthorisationError, ItemError, UsageError
+from robustify.files import locked, read_expected, writable, write_atomic
 from robustify.item import Item
 from robustify.restricted.adapters import Adapter
 from robustify.restricted.ids import PREFIX, item_id
@@ -57,12 +57,11 @@ def settings_folder() -> Path:
 def accepted() -> list[Acceptance]:
     """What was accepted on this account. Raises `AuthorisationError`: the record is no regular file, or is damaged."""
     what, mend = "record of accepted terms", "move it away and accept again: robustify licence accept ID"
-    made = read_private(record(), LICENCES_FORMAT, what, mend, _acceptances)
-    return made if made is not None else []
 
+    def made(tree: Any) -> list[Acceptance]:
+        return [Acceptance(**row) for row in tree["accepted"]]
 
-def _acceptances(tree: Any) -> list[Acceptance]:
-    return [Acceptance(**row) for row in tree["accepted"]]
+    return read_private(record(), LICENCES_FORMAT, what, mend, made) or []
 
 
 def require(adapter: Adapter) -> Acceptance:
@@ -118,11 +117,9 @@ def read_private(
 def write_private(place: Path, tree: Mapping[str, object]) -> None:
     """JSON in a file of mode 0600 in a folder of mode 0700, whole or not at all.
     Raises `ResourceError`: it cannot be written."""
-    try:
+    with writable(place):
         place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_atomic(place, json.dumps(tree, indent=1).encode(), private=True)
-    except OSError as error:
-        raise ResourceError(f"{place}: cannot be written ({error.strerror})") from None
 
 
 REGISTERED_FORMAT = "robustify.registered/1"
@@ -144,7 +141,7 @@ def register_items(name: str, items: Sequence[Item]) -> None:
         AuthorisationError: the file that is there is damaged.
     """
     place = registered()
-    try:
+    with writable(place):
         place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with locked(place.with_name(f"{place.name}.lock"), wait=True):
             fresh: dict[str, Any] = {"format": REGISTERED_FORMAT, "secret": secrets.token_hex(32), "sets": {}}
@@ -153,8 +150,6 @@ def register_items(name: str, items: Sequence[Item]) -> None:
             now = known | _digests(bytes.fromhex(record["secret"]), items)
             if now != known:
                 write_private(place, {**record, "sets": {**record["sets"], name: sorted(now)}})
-    except OSError as error:
-        raise ResourceError(f"{place}: cannot be written ({error.strerror})") from None
 
 
 def registered_sets() -> Callable[[Sequence[Item]], dict[str, int]]:

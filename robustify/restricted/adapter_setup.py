@@ -14,8 +14,8 @@ from typing import Any
 
 import yaml
 
-from robustify.errors import DataError, ResourceError, RobustifyError, UsageError
-from robustify.files import read_expected
+from robustify.errors import DataError, RobustifyError, UsageError
+from robustify.files import read_expected, writable
 from robustify.loaders import Source, load, load_many
 from robustify.restricted.access import Access, facts_present
 from robustify.restricted.account import require
@@ -64,21 +64,19 @@ def make_adapter(
         "min_cell": 10,
         "attest": {"not_sensitive": None},
     }
-    try:
+    shown = f"{str(folder)!a}"
+    if folder.exists():
+        raise UsageError(f"{shown}: is there already; expected a new folder")
+    with writable(shown):
         folder.mkdir(parents=True)
         try:
             (folder / LICENCE).write_bytes(text)
-            (folder / FILE).write_text(
-                yaml.safe_dump(tree, sort_keys=False, allow_unicode=True), encoding="utf-8"
-            )
+            written = yaml.safe_dump(tree, sort_keys=False, allow_unicode=True)
+            (folder / FILE).write_text(written, encoding="utf-8")
             return read_manifest(folder)
         except BaseException:
             shutil.rmtree(folder)
             raise
-    except FileExistsError:
-        raise UsageError(f"{str(folder)!a}: is there already; expected a new folder") from None
-    except OSError as error:
-        raise ResourceError(f"{str(folder)!a}: cannot be written ({error.strerror})") from None
 
 
 def _file(root: str | None, path: str) -> dict[str, object]:

@@ -9,12 +9,12 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 
 from robustify.errors import AuthorisationError, RobustifyError, UsageError
 from robustify.loaders import Source
 from robustify.restricted.manifest import FILE, Manifest, licence_text, read_pinned
+from robustify.settings_files import shipped
 
 VARIABLE = "ROBUSTIFY_ADAPTERS"
 
@@ -42,7 +42,7 @@ def find_adapter(name: str) -> Adapter:
     """
     folder = place(name)
     adapter = Adapter(folder, *read_pinned(folder))
-    own = _in(shipped()).get(adapter.manifest.id)
+    own = _in(shipped("adapters")).get(adapter.manifest.id)
     if own is not None and own.resolve() != folder.resolve():
         # A copy could name other hosts, smaller cells or a lower label, and take over what was accepted.
         raise AuthorisationError(
@@ -59,7 +59,7 @@ def unplaced(adapter: Adapter) -> tuple[Source, ...]:
     if manifest.restricted:
         return manifest.sources(Path())
     if manifest.data.root_env is None:
-        return manifest.sources(shipped_data())
+        return manifest.sources(shipped() / "data")
     root = os.environ.get(manifest.data.root_env)
     if not root:
         raise UsageError(f"{manifest.id}: ${manifest.data.root_env} is not set; expected the data's folder")
@@ -91,7 +91,11 @@ def is_path(name: str) -> bool:
 
 def all_adapters() -> Iterator[Adapter | RobustifyError]:
     """All adapters that can be found by name, or why one of them cannot be used."""
-    return map(_found, _named())
+    for name in _named():
+        try:
+            yield find_adapter(name)
+        except RobustifyError as error:  # noqa: PERF203
+            yield error
 
 
 def require_every() -> list[Adapter]:
@@ -112,27 +116,8 @@ def require_every() -> list[Adapter]:
     return [one for one in found if isinstance(one, Adapter)]
 
 
-def _found(name: str) -> Adapter | RobustifyError:
-    try:
-        return find_adapter(name)
-    except RobustifyError as error:
-        return error
-
-
-def shipped() -> Path:
-    """The folder of the adapters that ship with the package."""
-    packed = Path(str(files("robustify"))) / "adapters"
-    return packed if packed.is_dir() else packed.parent.parent / "adapters"
-
-
-def shipped_data() -> Path:
-    """The folder of the public data that ship with the package."""
-    packed = Path(str(files("robustify"))) / "configs"
-    return (packed if packed.is_dir() else packed.parent.parent / "configs") / "data"
-
-
 def _named() -> dict[str, Path]:
-    found = _in(shipped())
+    found = _in(shipped("adapters"))
     for folder in _own():
         found = {**_in(Path(folder)), **found}
     return dict(sorted(found.items()))

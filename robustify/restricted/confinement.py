@@ -9,7 +9,6 @@ import contextlib
 import ctypes
 import os
 import re
-import resource
 import secrets
 import shutil
 import stat
@@ -18,8 +17,10 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from robustify.errors import AuthorisationError, ResourceError
+from robustify.errors import AuthorisationError
+from robustify.files import OTHER_FOLDER, writable
 from robustify.gate.git import command, work_tree
+from robustify.redaction.firewall import no_core_dumps
 from robustify.restricted.secret_key import SECRETS, kept_from_children
 
 OFFLINE = {
@@ -75,16 +76,17 @@ def confined(folder: Path) -> Iterator[None]:
         ResourceError: the folder cannot be written.
     """
     folder = folder.resolve()
-    with kept_from_children():
-        yield from _confined(folder)
+    with kept_from_children(), _set_apart(folder):
+        yield
 
 
-def _confined(folder: Path) -> Iterator[None]:
+@contextlib.contextmanager
+def _set_apart(folder: Path) -> Iterator[None]:
     mask = os.umask(0o077)
     changed = (*OFFLINE, "TMPDIR", *PROXIES)
     before, temporary = {name: os.environ.get(name) for name in changed}, tempfile.tempdir
     was_there = folder.is_dir()
-    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    no_core_dumps()
     dumpable = _dumpable(0)
     try:
         tempfile.tempdir = str(_temporary(folder))
@@ -110,15 +112,11 @@ def _confined(folder: Path) -> Iterator[None]:
 def _temporary(folder: Path) -> Path:
     """A fresh folder for this process; what killed runs left behind is removed."""
     place = folder / f"{TEMPORARY}{os.getpid()}"
-    try:
+    with writable(folder, OTHER_FOLDER):
         for left in folder.glob(f"{TEMPORARY}*"):
             if left == place or not _alive(left.name.removeprefix(TEMPORARY)):
                 shutil.rmtree(left, ignore_errors=True)
         place.mkdir(parents=True)
-    except OSError as error:
-        raise ResourceError(
-            f"{folder}: cannot be written ({error.strerror}); expected a folder of yours (-o DIR)"
-        ) from None
     return place
 
 
@@ -181,7 +179,8 @@ def _replaceable(folder: Path, place: Path) -> str:
 
 def _taken_up(place: Path) -> str:
     """By what, besides git, the files of a folder would be copied or shown elsewhere."""
-    if _on_the_web(place):
+    below = any(place.is_relative_to(root) for root in _WEB_FOLDERS)
+    if below or any(part.lower() in _WEB_ROOTS for part in place.parts):
         return "lies on a web root"
     if any(_SYNCHRONISED.fullmatch(part) for part in place.parts):
         return "lies in a folder that is synchronised with other machines"
@@ -208,11 +207,6 @@ def _require_mine(folder: Path, shown: str) -> None:
         raise AuthorisationError(
             f"{shown}: has mode {mode:04o}: others may enter it; expected 0700 (chmod 700, or a new -o DIR)"
         )
-
-
-def _on_the_web(place: Path) -> bool:
-    below = any(place.is_relative_to(root) for root in _WEB_FOLDERS)
-    return below or any(part.lower() in _WEB_ROOTS for part in place.parts)
 
 
 def _ignored(tree: Path, place: Path, names: Sequence[str]) -> bool:

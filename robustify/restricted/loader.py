@@ -10,38 +10,28 @@ import logging
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from robustify import files
-from robustify.errors import AuthorisationError, DataError, ResourceError, UsageError
+from robustify.errors import AuthorisationError, DataError
+from robustify.files import write_new
 from robustify.gate.key_file import Key
 from robustify.item import Item
 from robustify.judge.cloze import ClozeSettings, excluded
 from robustify.loaders import Loaded, load_many
 from robustify.restricted import ids
-from robustify.restricted.access import Access, authorised
+from robustify.restricted.access import Access, admitted
 from robustify.restricted.adapters import find_adapter
 from robustify.restricted.confinement import require_private
 from robustify.restricted.ids import Split, matched, read_split, require_key
 from robustify.restricted.secret_key import key_named
 
 
-@dataclass(frozen=True, slots=True)
-class _Named:
-    """A set as `authorised` asks for it."""
-
-    name: str
-    adapter: str
-    sensitivity: str = "restricted"
-
-
-def open_set(adapter: str) -> Access:
+def open_set(name: str) -> Access:
     """Leave to read the set of this adapter. Raises `AuthorisationError`: the licence, the data or the key is missing."""
-    access = authorised(_Named(find_adapter(adapter).manifest.id, adapter), None)
-    assert access is not None
-    return access
+    adapter = find_adapter(name)
+    return admitted(adapter.manifest.id, adapter, None)
 
 
 def open_for(split: Split, adapter: str) -> Access:
@@ -91,24 +81,7 @@ def write_copy(path: Path, chosen: Iterable[Item]) -> None:
          "topic": i.topic} | ({"group": i.group} if i.group else {})
         for i in chosen
     )  # fmt: skip
-    write_private_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
-
-
-def write_private_text(path: Path, text: str) -> None:
-    """A new file of mode 0600; nothing is ever overwritten.
-
-    Raises:
-        UsageError: the file is there already.
-        ResourceError: it cannot be written; what was begun is removed.
-    """
-    try:
-        files.write_new(path, text)
-    except FileExistsError:
-        raise UsageError(f"{str(path)!a}: is there already; expected a new file (-o FILE)") from None
-    except OSError as error:
-        raise ResourceError(
-            f"{str(path)!a}: cannot be written ({error.strerror}); free space or choose another -o FILE"
-        ) from None
+    write_new(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
 WRITES = ("--log_samples", "--predict_only", "--write_out", "--use_cache", "--cache_requests", "--wandb_args",

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from robustify.errors import AuthorisationError, ResourceError, UsageError
+from robustify.errors import AuthorisationError
 from robustify.files import write_new
 from robustify.gate import key_file
 from robustify.gate.git import work_tree
@@ -105,14 +105,7 @@ def new_key(out: Path) -> Key:
             f"{str(out)!a}: lies inside a git work tree, one `git add` away from a commit; choose another place"
         )
     key = Key.of(os.urandom(key_file.SIZE))
-    try:
-        write_new(out, key.as_text())
-    except FileExistsError:
-        raise UsageError(
-            f"{str(out)!a}: is there already; a key is never overwritten: choose another name"
-        ) from None
-    except OSError as error:
-        raise ResourceError(f"{str(out)!a}: cannot be written ({error.strerror})") from None
+    write_new(out, key.as_text())
     return key
 
 

@@ -177,18 +177,22 @@ def imported(tree: ast.AST) -> set[str]:
     return names | {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
 
 
-def test_the_gate_imports_the_standard_library_and_the_errors_only() -> None:
-    """But for pyarrow, which one function loads when it meets a Parquet file."""
-    modules = sorted(GATE.rglob("*.py"))
+def test_the_gate_imports_the_standard_library_the_errors_and_the_files_only() -> None:
+    """But for pyarrow, which one function loads when it meets a Parquet file, and a lock that the gate never takes."""
+    floor = [GATE.with_name("errors.py"), GATE.with_name("files.py")]
+    modules = sorted([*GATE.rglob("*.py"), *floor])
     assert len(modules) > 15
+    later = {"unpack.py": {"pyarrow", "pyarrow.parquet"}, "files.py": {"filelock"}}
     for path in modules:
         others = {
             name
             for name in imported(ast.parse(path.read_text(encoding="utf-8")))
-            if not (name == "robustify.errors" or (name + ".").startswith("robustify.gate."))
+            if not (
+                name in ("robustify.errors", "robustify.files") or (name + ".").startswith("robustify.gate.")
+            )
             and name.split(".")[0] not in sys.stdlib_module_names
         }
-        assert others == ({"pyarrow", "pyarrow.parquet"} if path.name == "unpack.py" else set()), path.name
+        assert others == later.get(path.name, set()), path.name
 
 
 def test_no_module_of_the_gate_has_the_name_of_one_of_the_standard_library() -> None:

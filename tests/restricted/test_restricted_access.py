@@ -16,9 +16,10 @@ from robustify.config import Config
 from robustify.errors import AuthorisationError, DataError, RobustifyError, UsageError
 from robustify.restricted.access import Access, authorised
 from robustify.restricted.account import Acceptance, accept, accepted
-from robustify.restricted.adapters import find_adapter, shipped
+from robustify.restricted.adapters import find_adapter
 from robustify.restricted.confinement import require_private
 from robustify.restricted.secret_key import evaluator_key
+from robustify.settings_files import shipped
 from robustify.writers.restricted import RestrictedWriter
 from tests.support import restricted_set
 from tests.support.restricted_set import ADAPTER, LICENCE, canaries, items
@@ -326,11 +327,11 @@ def test_an_acceptance_of_something_else_is_void(
 def test_a_copy_of_a_shipped_adapter_takes_over_no_acceptance(mock: Path) -> None:
     accept(find_adapter("wmdp-bio"), "Somebody")
     copy = mock / "repo" / "wmdp-bio"
-    shutil.copytree(shipped() / "wmdp-bio", copy)
+    shutil.copytree(shipped("adapters") / "wmdp-bio", copy)
     (mock / "repo" / "study.yaml").write_text("adapter: ./wmdp-bio\n")
     with pytest.raises(AuthorisationError, match="is the id of an adapter that ships"):
         authorised(configs.load(mock / "repo" / "study.yaml"), mock / "out" / "run")
-    assert find_adapter(str(shipped() / "wmdp-bio")).manifest.id == "wmdp-bio"
+    assert find_adapter(str(shipped("adapters") / "wmdp-bio")).manifest.id == "wmdp-bio"
 
 
 def test_accepting_is_recorded_for_its_owner_alone_and_once(mock: Path) -> None:

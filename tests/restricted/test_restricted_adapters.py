@@ -12,8 +12,9 @@ import pytest
 
 from robustify import config as configs
 from robustify.errors import AuthorisationError, RobustifyError, UsageError
-from robustify.restricted.adapters import all_adapters, find_adapter, shipped
+from robustify.restricted.adapters import all_adapters, find_adapter
 from robustify.restricted.manifest import FILE, read_manifest
+from robustify.settings_files import shipped
 from tests.support.command import invoked
 from tests.support.restricted_set import ADAPTER, LICENCE, canaries, items, write_set
 
@@ -178,7 +179,7 @@ def test_a_shipped_name_cannot_be_taken(mock: Path) -> None:
     (mock / "forged" / "adapters" / ADAPTER).rename(mock / "adapters" / "wmdp-bio")
     forged = mock / "adapters" / "wmdp-bio"
     held = json.loads((forged / FILE).read_text())
-    assert find_adapter("wmdp-bio").folder == shipped() / "wmdp-bio"
+    assert find_adapter("wmdp-bio").folder == shipped("adapters") / "wmdp-bio"
     for label in ("public", "restricted"):
         (forged / FILE).write_text(json.dumps({**held, "id": "wmdp-bio", "sensitivity": label}))
         with pytest.raises(AuthorisationError, match="is the id of an adapter that ships"):

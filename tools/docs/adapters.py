@@ -21,9 +21,9 @@ def listed() -> str:
 
 
 def template() -> str:
-    from robustify.restricted.adapters import shipped
+    from robustify.settings_files import shipped
 
-    text = (shipped() / "cbrn_template" / "manifest.yaml").read_text(encoding="utf-8")
+    text = (shipped("adapters") / "cbrn_template" / "manifest.yaml").read_text(encoding="utf-8")
     return f"```yaml\n{text}```\n"
 
 

@@ -69,6 +69,11 @@ class FieldShape:
         """A list of choices, at least three single ones, or two under full names with a key."""
         return self.choices or self.ones >= 3 or (self.named >= 2 and self.key)
 
+    @property
+    def is_item(self) -> bool:
+        """Choices, and a stem under a name of its own, or under another one where there is a key too."""
+        return self.has_choices and (self.stem or (self.weak_stem and self.key))
+
 
 def bare_name(name: str) -> str:
     """A name without case and punctuation; empty for what is too long for a name."""
@@ -205,7 +210,7 @@ def _columnar(node: dict[str, object], shape: FieldShape) -> Iterator[tuple[Shap
         }
     else:
         columns = {name: list(v.values()) if isinstance(v, dict) else v for name, v in node.items()}
-    if not (shape.has_choices and (shape.stem or (shape.weak_stem and shape.key))):
+    if not shape.is_item:
         return
     names = STEMS if shape.stem else WEAK_STEMS
     stems = next((v for name, v in columns.items() if bare_name(name) in names and isinstance(v, list)), [])

@@ -93,12 +93,15 @@ class Shapes:
     def count(self, columns: ColumnNames) -> None:
         """Count the rows of a packed table whose columns name a stem and choices."""
         shape = shape_of(columns.names)
-        if shape.has_choices and (shape.stem or (shape.weak_stem and shape.key)):
+        if shape.is_item:
             self._found[0, "RBG102"] = [Shaped(1, shape.key)] * min(columns.rows, _MOST)
 
     def verdict(self) -> tuple[str, int, str] | None:
         """The rule, the first line and the words: a refusal, a warning (RBG104), or None."""
-        best = {source: self._best(source) for source, _ in self._found}
+        best: dict[int, tuple[str, list[Shaped]]] = {}
+        for (source, rule), items in self._found.items():
+            if source not in best or _weight(items) > _weight(best[source][1]):
+                best[source] = rule, items
         if not best:
             return None
         shapes = [shaped for _, items in best.values() for shaped in items]
@@ -109,10 +112,6 @@ class Shapes:
         n = len(shapes)
         says = f"({n}{'+' if n >= _MOST else ''} shaped like an item, {keyed_ones} with a key{where})"
         return (rule if keyed_ones or n >= ENOUGH else "RBG104"), first, says
-
-    def _best(self, source: int) -> tuple[str, list[Shaped]]:
-        candidates = [(rule, shapes) for (of, rule), shapes in self._found.items() if of == source]
-        return max(candidates, key=lambda pair: _weight(pair[1]))
 
 
 def _weight(items: list[Shaped]) -> tuple[int, int]:

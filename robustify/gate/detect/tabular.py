@@ -161,7 +161,7 @@ def _turned(rows: Sequence[Row]) -> Iterator[Shaped]:
     if names.isdisjoint(_STEMS):
         return
     shape = shape_of(names)
-    if shape.has_choices and (shape.stem or (shape.weak_stem and shape.key)):
+    if shape.is_item:
         line, cells = next((line, cells) for line, cells in rows if bare_name(cells[0]) in _STEMS)
         if len(cells) <= _LEAST_ROWS:  # a glossary has such names too
             return
@@ -184,7 +184,7 @@ def _header(cells: Sequence[str]) -> tuple[int, bool] | None:
     if not any(bare_name(cell) in _STEMS for cell in cells):
         return None
     shape = shape_of(cells)
-    if not shape.has_choices or not (shape.stem or (shape.weak_stem and shape.key)):
+    if not shape.is_item:
         return None
     names = STEMS if shape.stem else WEAK_STEMS
     return next(i for i, cell in enumerate(cells) if bare_name(cell) in names), shape.key
