@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     ValidationError,
     field_validator,
@@ -35,12 +33,17 @@ from robustify.ngrams.overlap import ContaminationSettings
 from robustify.redaction import firewall
 from robustify.restricted import adapters
 from robustify.screen.screen_rules import ScreenRules
-from robustify.settings_files import MOST_YAML, faults, read_yaml
+from robustify.settings_files import MOST_YAML, Settings, faults, read_yaml
 from robustify.settings_files import find_config as find_config
 from robustify.settings_files import shipped as shipped
 
 MOST_EXTENDED = 32
 """Files that one config is made of, counted as often as they are named."""
+_FILES = (
+    "cloze.labels", "contamination.files.[]", "data", "data.[]", "data.path", "data.[].path", "models.[].logs",
+    "models.[].logs.[]",
+)  # fmt: skip
+"""Where a config names files, which it does relative to itself."""
 Model = HFModel | ReplayModel | OpenAIModel | VLLMModel | RayModel
 
 
@@ -68,21 +71,18 @@ def _listed(value: object) -> object:
     return [value] if isinstance(value, str | Mapping) else value
 
 
-def _from_path(value: object) -> object:
-    return {"path": value} if isinstance(value, str) else value
-
-
-class Config(BaseModel):
+class Config(Settings):
     """Everything that a run depends on, and nothing that is read anywhere else."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
+    name: str = Field(pattern=NAME_PATTERN)
     sensitivity: Literal["public", "restricted"]
     adapter: str | None = None
     """A sensitive set's entrance, by name or folder: it says the data, their fields and the sensitivity."""
     data: Annotated[
-        tuple[Annotated[Source, BeforeValidator(_from_path)], ...],
+        tuple[
+            Annotated[Source, BeforeValidator(lambda one: {"path": one} if isinstance(one, str) else one)],
+            ...,
+        ],
         BeforeValidator(_listed),
         Field(min_length=1),
     ]
@@ -216,7 +216,11 @@ def _tree(path: Path, seen: tuple[Path, ...], read: list[int]) -> dict[str, Any]
         case str(name) if adapters.is_path(name):
             tree["adapter"] = str(adapters.place(_resolved(name, path)).resolve())
     if tree.get("sensitivity") != "restricted":
-        _anchor(tree, path)
+        for place in _FILES:
+            tree = _anchored(tree, place.split("."), path)
+        match tree.get("models"):
+            case list(models):
+                tree["models"] = [_with_variable(model) for model in models]
     if parent is None:
         return tree
     below: dict[str, Any] = {}
@@ -233,45 +237,23 @@ def _parent(name: str, path: Path) -> Path:
     return find_config(name)
 
 
-def _anchor(tree: dict[str, Any], path: Path) -> None:
-    match tree.get("cloze"):
-        case {"labels": str(where)}:
-            tree["cloze"]["labels"] = _resolved(where, path)
-    match tree.get("contamination"):
-        case {"files": list(files)}:
-            tree["contamination"]["files"] = [_resolved(str(file), path) for file in files]
-    match tree.get("models"):
-        case list(models):
-            tree["models"] = [_with_files(model, path) for model in models]
-    data = tree.get("data")
-    match data:
-        case str():
-            tree["data"] = _resolved(data, path)
-        case list():
-            tree["data"] = [_anchored(one, path) for one in data]
-        case dict():
-            tree["data"] = _anchored(data, path)
+def _anchored(node: Any, steps: Sequence[str], path: Path) -> Any:
+    """The tree with the files at this place, a path of `_FILES`, where they are from here."""
+    match node, steps:
+        case str(), []:
+            return _resolved(node, path)
+        case list(), ["[]", *rest]:
+            return [_anchored(one, rest, path) for one in node]
+        case dict(), [step, *rest] if step in node:
+            return {**node, step: _anchored(node[step], rest, path)}
+    return node
 
 
-def _anchored(one: object, path: Path) -> object:
-    match one:
-        case str():
-            return _resolved(one, path)
-        case {"path": str(where)}:
-            assert isinstance(one, dict)
-            return {**one, "path": _resolved(where, path)}
-    return one
-
-
-def _with_files(model: object, path: Path) -> object:
+def _with_variable(model: object) -> object:
     match model:
         case {"model": str(folder), **rest} if "$" in folder:
             # A variable that is not set stays as it is: what asks no model must not need one.
             return {**rest, "model": os.path.expandvars(folder)}
-        case {"logs": str(log), **rest}:
-            return {**rest, "logs": _resolved(log, path)}
-        case {"logs": list(logs), **rest}:
-            return {**rest, "logs": [_resolved(str(log), path) for log in logs]}
     return model
 
 

@@ -86,6 +86,11 @@ class GuardrailError(RobustifyError):
     exit_code = 7
 
 
+def first_line(error: BaseException) -> str:
+    """The beginning of what another library says of an error; never of code that is given item text."""
+    return (str(error).splitlines() or [""])[0][:200]
+
+
 def counted(n: int, one: str) -> str:
     """`1 item`, `1,200 items`."""
     return f"{n:,} {one}{'s' * (n != 1)}"

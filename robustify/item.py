@@ -1,6 +1,6 @@
 """One multiple-choice question, checked when it is made. Its text stays in the process: repr shows the id alone.
 
-The text is sealed (`text.py`): `asdict`, `vars`, pickling and JSON of an item, or of anything that holds items, give
+The text is sealed (`redaction`): `asdict`, `vars`, pickling and JSON of an item, or of anything that holds items, give
 an error or `<text redacted>`. The properties `stem` and `choices` are the one place that opens it.
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from robustify.errors import ItemError
-from robustify.redaction.text import ItemText, KeptHere
+from robustify.redaction import ItemText, KeptHere
 
 FEWEST, MOST = 2, 26
 

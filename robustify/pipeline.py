@@ -113,7 +113,7 @@ def writer_for(config: Config, folder: Path | None = None) -> RunWriter:
         AuthorisationError: one of the facts that a restricted set needs is missing, or a model would send its prompts
             to a host that the adapter does not name. No item was read then.
     """
-    access = authorised(config, folder)
+    access = authorised(config.name, config.adapter, folder, public=config.sensitivity == "public")
     if access is None:
         return PublicWriter(config)
     require_inside(config.models, access.manifest)

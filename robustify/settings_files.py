@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from robustify.errors import UsageError
 
@@ -27,6 +27,12 @@ _SHAPE = re.compile(r"str|int|float|bool|(?:tuple|list|dict|literal)\[.*|constra
 """What pydantic adds to the place of a value that may have several shapes."""
 _FIXED = re.compile(r"[\w ,<>':-]{1,80}")
 """What PyYAML says of a syntax error where it repeats no more than a mark of the file."""
+
+
+class Settings(BaseModel):
+    """Settings, or a part of them: they do not change, an unknown name is refused, and no error repeats a value."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
 def is_config(name: str) -> bool:

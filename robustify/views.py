@@ -19,7 +19,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from robustify.errors import UsageError
 from robustify.item import Item
 from robustify.orders import Order
-from robustify.redaction.text import KeptHere
+from robustify.redaction import KeptHere
 
 View = Literal[
     "choices_only",
@@ -85,12 +85,10 @@ class Template:
         Few-shot items are shown in their own order with their key as the answer, separated by an empty line.
         """
         shown = item.permuted(order)
-        header = self.description + "".join(self._answered(s) + "\n\n" for s in shots)
+        answered = (self._context(shot) + self._continuations(shot)[shot.key] for shot in shots)
+        header = self.description + "".join(text + "\n\n" for text in answered)
         context = header + self._context(shown)
         return tuple(Request(context, c) for c in self._continuations(shown))
-
-    def _answered(self, shot: Item) -> str:
-        return self._context(shot) + self._continuations(shot)[shot.key]
 
     def _context(self, item: Item) -> str:
         return self.context.render(stem=item.stem, choices=self._shown(item), letters=string.ascii_uppercase)

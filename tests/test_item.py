@@ -18,7 +18,7 @@ from robustify.item import Item, folded
 from robustify.loaders.loaded import Loaded
 from robustify.loaders.rows import RawItem, SourceRow
 from robustify.orders import own
-from robustify.redaction.text import REDACTED, ItemText
+from robustify.redaction import REDACTED, ItemText
 from robustify.views import Request, template
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from robustify import orders
 from robustify.answers import Answer, answer, unanswered
@@ -23,15 +23,16 @@ from robustify.errors import DataError, RequestError, UnaskableError
 from robustify.item import Item
 from robustify.models import locate
 from robustify.orders import Order
-from robustify.redaction.silence import muted
+from robustify.redaction import muted
 from robustify.scoring import per_character
 from robustify.screen.screen_rules import FULL_OF, Mode
+from robustify.settings_files import Settings
 from robustify.views import Request, Template, View, template
 
 DEFAULT_VIEWS: tuple[View, ...] = ("choices_only", "choices_only_text", "full", "cloze")
 
 
-class Asking(BaseModel):
+class Asking(Settings):
     """Which views are asked, under which templates, in how many orders.
 
     `mode`: how the full question is answered, by `letter` (the view `full`) or by `text`, the score of each option's
@@ -46,8 +47,6 @@ class Asking(BaseModel):
     `memorisation_template`: of the views `no_choices`, `gold_repeated` and `empty_choices`, where asked.
     `shots`: items of the same benchmark shown before each question, never the item itself.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     mode: Mode = "letter"
     letter_templates: tuple[str, ...] = ("d4-like-v1",)
@@ -195,8 +194,9 @@ def _planned(item: Item, words: Template, order: Order, shots: Sequence[Item]) -
 
 
 def _row(p: Planned, model: str, scored: Sequence[Logprob]) -> Answer:
+    asked = (p.item.id, p.template.view, model, p.order, p.template.name, p.item.key)
     if p.refusal is not None:
-        return unanswered(p.item.id, p.template.view, model, p.order, p.template.name, p.item.key, p.refusal)
+        return unanswered(*asked, p.refusal)
     shown = [s.total for s in scored if s.n_tokens]
     at_most = max((s.total for s in scored if not s.n_tokens), default=None)
     why = "no_letter_in_replies" if NO_LETTER in scored else None
@@ -204,18 +204,13 @@ def _row(p: Planned, model: str, scored: Sequence[Logprob]) -> Answer:
     if at_most is not None and (not shown or tied_best([max(shown), at_most]) != (0,)):
         why = "letter_not_shown"
     if why is not None:
-        return unanswered(p.item.id, p.template.view, model, p.order, p.template.name, p.item.key, why)
+        return unanswered(*asked, why)
     back = sorted(range(p.item.k), key=p.order.__getitem__)
     totals = [scored[j].total if scored[j].n_tokens else -math.inf for j in back]
     n_chars = [len(c) for c in p.item.choices]
     per_char = None if p.template.by_letter else per_character(totals, n_chars)
     return answer(
-        p.item.id,
-        p.template.view,
-        model,
-        p.order,
-        p.template.name,
-        p.item.key,
+        *asked,
         [math.nan if total == -math.inf else total for total in totals],
         ranked_by=totals if per_char is None else per_char,
         n_chars=n_chars,

@@ -7,9 +7,9 @@ machine's speed is that of a matrix product done now. What the score cache holds
 
 import json
 import math
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+import timeit
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -127,17 +127,12 @@ def forecast(
             case _:
                 assert_never(model)
     if restricted:
-        needs = [Need(n.model, n.requests, None, n.seconds, n.cost, n.megabytes) for n in needs]
+        needs = [replace(need, tokens=None) for need in needs]
     return Forecast(name, len(items), tuple(needs))
 
 
-def _sample(items: Sequence[Item]) -> list[Item]:
-    step = max(1, math.ceil(len(items) / SAMPLE))
-    return list(items[::step])
-
-
 def _work(items: Sequence[Item], asking: Asking) -> _Work:
-    some = _sample(items)
+    some = items[:: max(1, math.ceil(len(items) / SAMPLE))]
     many = len(items) / max(1, len(some))
     order_items = asking.order_items if asking.order_items is None else round(asking.order_items / many)
     planned = plan(some, asking.model_copy(update={"order_items": order_items}))
@@ -203,11 +198,5 @@ def _numbers(file: Path) -> int:
 def flops() -> float:
     """Operations a second of a float32 matrix product on this machine, the best of three."""
     a = np.ones((_SIDE, _SIDE), dtype=np.float32)
-
-    def seconds() -> Iterator[float]:
-        for _ in range(3):
-            start = time.perf_counter()
-            np.matmul(a, a)
-            yield time.perf_counter() - start
-
-    return float(2 * _SIDE**3 / max(min(seconds()), 1e-6))
+    seconds = min(timeit.repeat(lambda: np.matmul(a, a), number=1, repeat=3))
+    return float(2 * _SIDE**3 / max(seconds, 1e-6))

@@ -31,8 +31,7 @@ from robustify.cli.sensitive import adapter, key, licence
 from robustify.cli.split import split
 from robustify.cli.start import init
 from robustify.errors import RobustifyError, UsageError
-from robustify.redaction import firewall
-from robustify.redaction.silence import UNMUTED
+from robustify.redaction import UNMUTED, firewall
 
 _WORDS, _CHARS = 4, 40
 """So much of a long argument in a message is enough to withhold the message."""

@@ -176,7 +176,7 @@ def say(line: str) -> None:
 @contextmanager
 def _progress(label: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:
     """Progress on stderr: a bar on a terminal, else a line at once where a model is loaded, and one every half minute."""
-    from robustify.redaction.silence import UNMUTED
+    from robustify.redaction import UNMUTED
 
     if UNMUTED.isatty():
         from tqdm import tqdm

@@ -16,7 +16,6 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from robustify.files import locked, open_regular, writable, write_atomic
 from robustify.gate.git import work_tree
 from robustify.gate.key_file import Key
 from robustify.item import Item
-from robustify.restricted.account import read_private, settings_folder, write_private
+from robustify.restricted.account import read_private, settings_folder, utc_now, write_private
 from robustify.restricted.ids import PREFIX, item_id
 from robustify.restricted.secret_key import VARIABLE as KEY_VARIABLE
 from robustify.restricted.secret_key import evaluator_key, key_file_named, keys
@@ -59,7 +58,7 @@ class Ledger:
 
 def digest(key: Key, item: Item) -> str:
     """The digest of an item in the ledger: 26 letters of an HMAC of its text, whatever its set and version are called."""
-    return item_id(key.derived("ledger"), "ledger", "1", item.stem, item.choices)[len(PREFIX) :]
+    return item_id(key.derived("ledger"), "ledger", "1", item.stem, item.choices).removeprefix(PREFIX)
 
 
 def content(key: Key, what: str, published: object) -> str:
@@ -103,7 +102,7 @@ def begin(key: Key, file: Path) -> None:
         if file.exists() or file.is_symlink():
             raise UsageError(f"{file}: is there already; a ledger is never overwritten")
         write_atomic(
-            file, _line(key, {"format": FORMAT, "key_id": key.id, "at": _now()}, "").encode(), private=True
+            file, _line(key, {"format": FORMAT, "key_id": key.id, "at": utc_now()}, "").encode(), private=True
         )
 
 
@@ -111,8 +110,7 @@ def read_ledger(key: Key, file: Path) -> Ledger:
     """The ledger of this key, every line checked.
     Raises `AuthorisationError`: it is missing, damaged, edited, of another key, an older copy, or others may read it."""
     lines = tuple(_text(key, file).splitlines(keepends=True))
-    rows = []
-    before = ""
+    rows, before = [], ""
     for n, line in enumerate(lines, start=1):
         rows.append(_row(key, line, before))
         if rows[-1] is None or not line.endswith("\n"):
@@ -201,7 +199,7 @@ def record(
                 f"{release.dataset} {release.version}, {release.what}: beside earlier releases it {why}; publish what is "
                 "in the ledger already (robustify key ledger), which is free, or give a reason: --despite WHY"
             )
-        entry = Entry(len(ledger.lines), _now(), release, despite if why is not None else "")
+        entry = Entry(len(ledger.lines), utc_now(), release, despite if why is not None else "")
         row = {"at": entry.at, "despite": entry.despite, "release": asdict(release)}
         line = _line(key, row, ledger.lines[-1])
         write_atomic(file, "".join((*ledger.lines, line)).encode(), private=True)
@@ -280,10 +278,6 @@ def _written(row: object) -> str:
 
 def _sha256(line: str) -> str:
     return hashlib.sha256(line.encode()).hexdigest()
-
-
-def _now() -> str:
-    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _anchor_file(key: Key) -> Path:

@@ -72,7 +72,8 @@ class Cache(Closing):
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Logprob]:
         """The values that are there and whole; a damaged row counts as absent and is computed again."""
-        return {key: _read(value) for key, value in self._done(looked_up("score", keys)).items()}
+        found = self._done(lambda db: looked_up(db, "score", keys))
+        return {key: _read(value) for key, value in found.items()}
 
     def put(self, rows: Mapping[bytes, Logprob], model: str, near: float) -> dict[bytes, Logprob]:
         """Keep these values in one transaction and return what is there now; a value that was there stays.
@@ -86,18 +87,16 @@ class Cache(Closing):
         """
 
         def kept(db: sqlite3.Connection) -> dict[bytes, Logprob]:
-            with db:
-                # Nobody else writes between the look and the writing.
-                db.execute("BEGIN IMMEDIATE")
-                there = looked_up("score", list(rows))(db)
-                known = {key: _read(value) for key, value in there.items()}
-                self._refuse_other(known, rows, model, near)
-                fresh = {
-                    key: _VALUE.pack(value.total, value.draws << _DRAWS | value.n_tokens)
-                    for key, value in rows.items()
-                    if key not in known
-                }
-                write(db, "score", fresh)
+            # Nobody else writes between the look and the writing.
+            db.execute("BEGIN IMMEDIATE")
+            known = {key: _read(value) for key, value in looked_up(db, "score", list(rows)).items()}
+            self._refuse_other(known, rows, model, near)
+            fresh = {
+                key: _VALUE.pack(value.total, value.draws << _DRAWS | value.n_tokens)
+                for key, value in rows.items()
+                if key not in known
+            }
+            write(db, "score", fresh)
             return {**rows, **known}
 
         return self._done(kept)
@@ -114,16 +113,11 @@ class Cache(Closing):
 
     def aliases(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """By the key of a text: the key of its score."""
-        return self._done(looked_up("alias", keys))
+        return self._done(lambda db: looked_up(db, "alias", keys))
 
     def set_aliases(self, rows: Mapping[bytes, bytes]) -> None:
         """Remember by which texts these scores are asked for."""
-
-        def kept(db: sqlite3.Connection) -> None:
-            with db:
-                write(db, "alias", rows)
-
-        self._done(kept)
+        self._done(lambda db: write(db, "alias", rows))
 
     def path(self, model: bytes) -> str | None:
         """By which path this model was scored before."""
@@ -132,12 +126,7 @@ class Cache(Closing):
 
     def set_path(self, model: bytes, path: str) -> None:
         """Remember by which path this model is scored."""
-
-        def kept(db: sqlite3.Connection) -> None:
-            with db:
-                db.execute("INSERT OR REPLACE INTO path VALUES (?, ?)", (model, path))
-
-        self._done(kept)
+        self._done(lambda db: db.execute("INSERT OR REPLACE INTO path VALUES (?, ?)", (model, path)))
 
     def info(self, *, verify: bool = False) -> Info:
         """How much the cache holds; `verify` checks the file, which is set aside where it is damaged, and every row."""
@@ -172,15 +161,17 @@ class Cache(Closing):
         self._open(score_file.begun_anew(self.file, self._inode, private=self._seal is not None))
 
     def _done(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """What this work gives; where the file is damaged, of a new one with the rows that could be read."""
+        """What this work gives, in one transaction; where the file is damaged, of a new one with its readable rows."""
         try:
             try:
-                return work(self._db)
+                with self._db:
+                    return work(self._db)
             except DAMAGE:
                 if not score_file.is_damaged(self._db):
                     raise
             self._begin_anew()
-            return work(self._db)
+            with self._db:
+                return work(self._db)
         except (OSError, *DAMAGE) as error:
             raise ResourceError(
                 f"{self.file}: cannot be read or written ({error!a}); free space, rows kept so far stay"

@@ -9,7 +9,7 @@ import hashlib
 import os
 import sqlite3
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from robustify.errors import ResourceError
@@ -119,19 +119,15 @@ def is_whole(row: tuple[object, ...]) -> bool:
             return False
 
 
-def looked_up(table: str, keys: Sequence[bytes]) -> Callable[[sqlite3.Connection], dict[bytes, bytes]]:
-    """A search for the values of these keys, of rows that are there and whole."""
-
-    def values(db: sqlite3.Connection) -> dict[bytes, bytes]:
-        found: dict[bytes, bytes] = {}
-        for start in range(0, len(keys), _MANY):
-            part = keys[start : start + _MANY]
-            marks = ",".join("?" * len(part))
-            rows = db.execute(f"SELECT * FROM {table} WHERE key IN ({marks})", part)
-            found |= {row[0]: row[1] for row in rows if is_whole(row)}
-        return found
-
-    return values
+def looked_up(db: sqlite3.Connection, table: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+    """The values of these keys, of rows that are there and whole."""
+    found: dict[bytes, bytes] = {}
+    for start in range(0, len(keys), _MANY):
+        part = keys[start : start + _MANY]
+        marks = ",".join("?" * len(part))
+        rows = db.execute(f"SELECT * FROM {table} WHERE key IN ({marks})", part)
+        found |= {row[0]: row[1] for row in rows if is_whole(row)}
+    return found
 
 
 def write(db: sqlite3.Connection, table: str, rows: Mapping[bytes, bytes]) -> None:

@@ -5,7 +5,9 @@ import re
 from typing import Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_validator
+from pydantic import Field, field_serializer, field_validator
+
+from robustify.settings_files import Settings
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 LOCAL = "local"
@@ -16,10 +18,8 @@ _SERVED = re.compile(r"(?P<model>[^=\s]+)=openai:(?P<url>\S+)")
 _LOCAL_NAMES = ("localhost", "ip6-localhost")
 
 
-class ModelSettings(BaseModel):
+class ModelSettings(Settings):
     """A model that is loaded from its files."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str = Field(pattern=NAME_PATTERN)
     engine: str
@@ -107,7 +107,7 @@ class RayModel(TransformersSettings):
         return None if self.address in (None, LOCAL) else self.address
 
 
-class OpenAIModel(BaseModel):
+class OpenAIModel(Settings):
     """A model that a server gives over the OpenAI protocol: vLLM, SGLang, a hosted endpoint.
 
     `base_url`: up to and with `/v1`. `model`: the id that the server knows, `name` where it is left out; `pin`: what
@@ -120,8 +120,6 @@ class OpenAIModel(BaseModel):
     longest of these replies, for a model that thinks first. `price_in`, `price_out`: of a million tokens, for the
     closing line.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str = Field(pattern=NAME_PATTERN)
     engine: Literal["openai"]

@@ -231,15 +231,12 @@ def _known(speller: Speller, pairs: Iterable[tuple[str, str]]) -> dict[bool, dic
         text for context, continuation in pairs if context for text in (context, context + continuation)
     ]
     alone = [continuation for context, continuation in pairs if not context]
-    return {
-        special: _each_once(speller, texts, special) for special, texts in ((True, joined), (False, alone))
-    }
-
-
-def _each_once(speller: Speller, texts: Iterable[str], special: bool) -> dict[str, Tokens]:
-    distinct = list(dict.fromkeys(texts))
-    spelled = speller.spell(distinct, special=special) if distinct else []
-    return dict(zip(distinct, spelled, strict=True))
+    known: dict[bool, dict[str, Tokens]] = {}
+    for special, texts in ((True, joined), (False, alone)):
+        distinct = list(dict.fromkeys(texts))
+        spelled = speller.spell(distinct, special=special) if distinct else []
+        known[special] = dict(zip(distinct, spelled, strict=True))
+    return known
 
 
 def _pair(speller: Speller, context: str, continuation: str, known: dict[bool, dict[str, Tokens]]) -> Encoded:

@@ -20,7 +20,7 @@ from robustify.engines.protocols import Closing, Logprob, Progress, Reply, no_pr
 from robustify.engines.recipe import file_digests
 from robustify.engines.settings import VLLMModel
 from robustify.engines.tokens import as_prompt, check_lengths, check_room, encode, spelling
-from robustify.errors import ModelError
+from robustify.errors import ModelError, first_line
 from robustify.models.folder import check_folder, read_record
 from robustify.views import Request
 
@@ -103,7 +103,11 @@ class VLLM(Closing):
         return int(self._opened().model_config.max_model_len)
 
     def _scored(self, left: Sequence[Encoded]) -> Iterator[dict[Encoded, Logprob]]:
-        jobs = _jobs(left, by_id=bool(left) and _takes_ids())
+        if not left:
+            return
+        from vllm import SamplingParams
+
+        jobs = _jobs(left, by_id=hasattr(SamplingParams(), "logprob_token_ids"))
         for start in range(0, len(jobs), CHUNK):
             part = jobs[start : start + CHUNK]
             outputs = self._asked([prompt for prompt, _ in part], [_how(wanted) for _, wanted in part])
@@ -161,10 +165,8 @@ class VLLM(Closing):
                 )
             # vLLM raises many kinds of error, in processes of its own; all mean the same here.
             except Exception as error:
-                first = (str(error).splitlines() or [""])[0][:200]
-                raise ModelError(
-                    f"{self.name}: vLLM cannot open this model ({type(error).__name__}: {first})"
-                ) from error
+                said = f"({type(error).__name__}: {first_line(error)})"
+                raise ModelError(f"{self.name}: vLLM cannot open this model {said}") from error
         return self._llm
 
 
@@ -184,12 +186,6 @@ def _how(wanted: Sequence[Encoded]) -> dict[str, Any]:
     if len(wanted) == 1:
         return {**plain, "prompt_logprobs": 0}
     return {**plain, "logprob_token_ids": [request.continuation[0] for request in wanted]}
-
-
-def _takes_ids() -> bool:
-    from vllm import SamplingParams
-
-    return hasattr(SamplingParams(), "logprob_token_ids")
 
 
 def _recipe(model: VLLMModel, folder: Path) -> dict[str, str]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from robustify.freeform.grade import pattern
 from robustify.freeform.schema import ErrorType, GradedKind, GradeResult, Status
-from robustify.redaction.text import KeptHere
+from robustify.redaction import KeptHere
 
 MOST = 1_000_000
 """Characters of a reply that are read; a longer one is `unsafe_input`."""

@@ -22,7 +22,7 @@ from robustify.freeform.human import judge_verdict
 from robustify.freeform.judge.conversation import Judging, judged_reply, tolerance_percent
 from robustify.freeform.judge.judges import Judge
 from robustify.freeform.schema import FreeItem, GradeResult, Nugget
-from robustify.redaction.text import KeptHere
+from robustify.redaction import KeptHere
 from robustify.stats.agreement import krippendorff_alpha
 from robustify.stats.intervals import rate
 

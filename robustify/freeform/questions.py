@@ -21,7 +21,7 @@ from robustify.freeform.judge.store import PromptTemplate, TemplateStore, get_st
 from robustify.freeform.schema import AnswerRow, FreeItem, Kind, answer_from
 from robustify.item import Item
 from robustify.judge.cloze import exclusion
-from robustify.redaction.silence import muted
+from robustify.redaction import muted
 
 SHORT, MIDDLE = 5, 12
 """Most words of a key that is a short text; up to `MIDDLE` it is asked and flagged `check_unique`."""

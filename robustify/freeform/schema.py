@@ -9,7 +9,7 @@ from string import ascii_uppercase
 from typing import Any, Literal, TypeVar, get_args
 
 from robustify.errors import DataError
-from robustify.redaction.text import KeptHere
+from robustify.redaction import KeptHere
 from robustify.restricted.ids import PREFIX
 
 Kind = Literal["numeric", "short_text", "explanation"]

@@ -133,7 +133,8 @@ def _shared(read: Iterable[_Read]) -> set[int]:
 def _ordinary(tagger: Tagger, wanted: set[int], background: Iterable[Path], library: bool) -> set[int]:
     """The wanted tags that ordinary text holds."""
     ordinary: set[int] = set()
-    for text in (_stock_phrases(), *_background(background, library)):
+    lexicon = json.loads(Path(__file__).with_name("lexicon.json").read_text(encoding="utf-8"))
+    for text in ("\n".join(lexicon["stock_phrases"]), *_background(background, library)):
         for part in text.split("\n\n"):
             ordinary |= wanted.intersection(tagger.tags(kept_words(part)))
     return ordinary
@@ -158,11 +159,6 @@ def _files(place: Path) -> list[Path]:
 
 def _cover(tags: Sequence[int], left_out: set[int]) -> int:
     return len({i + j for i, tag in enumerate(tags) if tag not in left_out for j in range(SPAN)})
-
-
-def _stock_phrases() -> str:
-    lexicon = json.loads(Path(__file__).with_name("lexicon.json").read_text(encoding="utf-8"))
-    return "\n".join(lexicon["stock_phrases"])
 
 
 def read_texts(path: Path) -> list[Item]:

@@ -18,11 +18,11 @@ from itertools import compress, count
 from operator import ne
 from typing import Literal
 
-from robustify.gate.detect.structure import LEAST_TERMS, Shapes, holds_split, lexicon, states
+from robustify.gate.detect import LEAST_TERMS, Shapes, holds_split, lexicon, states
 from robustify.gate.fingerprints import Fingerprints, Match
 from robustify.gate.key_file import Key, keys_in
 from robustify.gate.policy import BY_ID, VARIABLE, GateFinding, Policy, digests_of
-from robustify.gate.reading.decoder import DecodedText, Decoder, Undecoded
+from robustify.gate.reading import DecodedText, Decoder, Undecoded
 from robustify.gate.reading.folding import streams
 from robustify.gate.reading.unpack import MOST_BYTES, ColumnNames
 from robustify.gate.sources import Blob

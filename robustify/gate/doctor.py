@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from robustify.errors import AuthorisationError, RobustifyError
-from robustify.gate.detect.structure import lexicon
+from robustify.gate.detect import lexicon
 from robustify.gate.fingerprints import Fingerprints
 from robustify.gate.git import Repository, work_tree
 from robustify.gate.policy import VARIABLE, safe_demo

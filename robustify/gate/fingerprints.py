@@ -251,8 +251,9 @@ class Fingerprints:
     def _covers(self, words: list[bytes], hits: list[Hit], places: list[int]) -> Iterator[Seen]:
         """Runs of hits of one item that cover enough words within the window (safety.md, section 4)."""
         near: dict[int, deque[Hit]] = defaultdict(deque)
+        tags = self._tables.tags
         for place, tag in hits:
-            for owner in self._owners(tag):
+            for owner in self._tables.owners[bisect_left(tags, tag) : bisect_right(tags, tag)]:
                 window = near[owner]
                 window.append((place, tag))
                 while window[0][0] < place + SPAN - WINDOW:
@@ -263,10 +264,6 @@ class Fingerprints:
                     cover = HINT
                 if cover >= HINT:
                     yield self._set_of(owner), window[0][0], cover, False
-
-    def _owners(self, tag: int) -> list[int]:
-        tags = self._tables.tags
-        return list(self._tables.owners[bisect_left(tags, tag) : bisect_right(tags, tag)])
 
     def _set_of(self, owner: int) -> str:
         sets = self._tables.sets

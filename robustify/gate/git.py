@@ -168,7 +168,14 @@ class Repository:
         """
         if not names:
             return
-        with self._started("cat-file", "--batch") as git:
+        with subprocess.Popen(
+            command(["cat-file", "--batch"]),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=self._folder,
+            env=environment(),
+        ) as git:
             assert git.stdin is not None
             assert git.stdout is not None
             for name in names:
@@ -202,16 +209,6 @@ class Repository:
 
     def _done(self, args: Sequence[str], given: bytes) -> "subprocess.CompletedProcess[bytes]":
         return _finished(command(args), given, self._folder)
-
-    def _started(self, *args: str) -> "subprocess.Popen[bytes]":
-        return subprocess.Popen(
-            command(args),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd=self._folder,
-            env=environment(),
-        )
 
 
 def _finished(line: Sequence[str], given: bytes, folder: Path) -> "subprocess.CompletedProcess[bytes]":

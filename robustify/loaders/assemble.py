@@ -81,7 +81,8 @@ def _joined(name: str, parts: Sequence[Loaded]) -> Loaded:
     items = tuple(item for part in parts for item in part.items)
     lines = tuple(line for part in parts for line in part.lines)
     files = tuple(file for part in parts for file in part.files)
-    repeated = _repeated(items)
+    first: dict[str, int] = {}
+    repeated = [(first[item.id], at) for at, item in enumerate(items) if first.setdefault(item.id, at) != at]
     if repeated:
         faults = [f"{files[b]}:{lines[b]}: the same id as {files[a]}:{lines[a]}" for a, b in repeated]
         raise DataError.gather(faults)
@@ -107,23 +108,11 @@ def _load(source: Source, base: str) -> Loaded:
     raw = raw_items(path.name, table, source.layout, source.fields)
     layout = f"{table.outer}/{raw.layout}" if table.outer else raw.layout
     read = _recognised(path.name, table, raw, layout, source)
-    items, lines, wrong = _items(raw, source, base, {})
-    faults = sorted([*table.faults, *raw.faults, *wrong], key=lambda fault: fault.line)
-    if faults and (not source.skip_bad or not items):
+    part, faults = _part(path, table, raw, source, base, {})
+    if faults and (not source.skip_bad or not part.items):
         raise _refused(path.name, faults)
-    files = (path.name,) * len(items)
-    return Loaded(
-        name=source.name or (_called(path) if source.hub is None else base),
-        layout=layout,
-        items=tuple(items),
-        lines=tuple(lines),
-        defects=find_defects(items, lines, files),
-        quarantined=tuple(Quarantined(fault.line, fault.reason, path.name) for fault in faults),
-        sha256=opened.sha256,
-        path=str(path),
-        files=files,
-        recognised=(read,),
-    )
+    defects = find_defects(part.items, part.lines, part.files)
+    return replace(part, layout=layout, defects=defects, sha256=opened.sha256, recognised=(read,))
 
 
 def _opened(source: Source) -> tuple[Path, Opened]:
@@ -150,6 +139,26 @@ def _refused(name: str, faults: Sequence[Fault]) -> DataError:
     if not faults:
         return DataError(f"{name}: no rows; expected items")
     return DataError.gather(fault_lines(name, faults))
+
+
+def _part(
+    path: Path, table: SourceTable, raw: RawItems, source: Source, base: str, ids: dict[int, int]
+) -> tuple[Loaded, list[Fault]]:
+    """What these rows hold, without their defects and a digest, and all faults; `base` and `ids` as of `_items`."""
+    items, lines, wrong = _items(raw, source, base, ids)
+    faults = sorted([*table.faults, *raw.faults, *wrong], key=lambda fault: fault.line)
+    part = Loaded(
+        name=source.name or (_called(path) if source.hub is None else base),
+        layout=raw.layout,
+        items=tuple(items),
+        lines=tuple(lines),
+        defects=(),
+        quarantined=tuple(Quarantined(fault.line, fault.reason, path.name) for fault in faults),
+        sha256="",
+        path=str(path),
+        files=(path.name,) * len(items),
+    )
+    return part, faults
 
 
 def _items(
@@ -179,12 +188,6 @@ def _items(
         items.append(one)
         lines.append(row.line)
     return items, lines, faults
-
-
-def _repeated(items: Sequence[Item]) -> list[tuple[int, int]]:
-    """(first, later) places of the same id."""
-    first: dict[str, int] = {}
-    return [(first[item.id], at) for at, item in enumerate(items) if first.setdefault(item.id, at) != at]
 
 
 def _base(source: Source) -> str:
@@ -245,25 +248,14 @@ def parts(
             read = read or _recognised(path.name, table, raw, raw.layout, source)
             forms.update(map(key_form, raw.raws))
             labelled += raw.labelled
-            items, places, wrong = _items(raw, source, base, ids)
-            new = sorted([*table.faults, *raw.faults, *wrong], key=lambda fault: fault.line)
+            part, new = _part(path, table, raw, source, base, ids)
             faults += new
-            good += len(items)
+            good += len(part.items)
             line, place = line + len(lines), place + len(table.rows) + len(table.faults)
             progress(len(data))
             if source.skip_bad or not faults:
-                yield Loaded(
-                    name=source.name or _called(path),
-                    layout=raw.layout,
-                    items=tuple(items),
-                    lines=tuple(places),
-                    defects=(),
-                    quarantined=tuple(Quarantined(fault.line, fault.reason, path.name) for fault in new),
-                    sha256=digest.hexdigest(),
-                    path=str(path),
-                    files=(path.name,) * len(items),
-                    recognised=(replace(read, key_forms=dict(forms), labelled=labelled),),
-                )
+                so_far = replace(read, key_forms=dict(forms), labelled=labelled)
+                yield replace(part, sha256=digest.hexdigest(), recognised=(so_far,))
     whole.require(path.name)
     require_pinned(path.name, digest.hexdigest(), source.sha256)
     if faults and (not source.skip_bad or not good):

@@ -123,7 +123,9 @@ def _card_configs(card: str) -> dict[str, Mapping[str, object]]:
 def _by_card(
     selection: HubSelection, able: Sequence[str], configs: Mapping[str, Mapping[str, object]]
 ) -> list[str]:
-    name = _one("configuration", "config", selection, selection.config, list(configs), _default(configs))
+    marked = [name for name, one in configs.items() if one.get("default") is True]
+    default = marked[0] if len(marked) == 1 else None
+    name = _one("configuration", "config", selection, selection.config, list(configs), default)
     one = configs[name]
     folder = str(one.get("data_dir", "")).strip("/")
     inside = [n for n in able if n.startswith(f"{folder}/")] if folder else list(able)
@@ -132,11 +134,6 @@ def _by_card(
         return _by_name(HubSelection(selection.named, None, selection.split), inside)
     split = _one("split", "split", selection, selection.split, list(patterns), None)
     return [n for n in able if any(fnmatchcase(n, pattern) for pattern in patterns[split])]
-
-
-def _default(configs: Mapping[str, Mapping[str, object]]) -> str | None:
-    marked = [name for name, one in configs.items() if one.get("default") is True]
-    return marked[0] if len(marked) == 1 else None
 
 
 def _one(

@@ -13,8 +13,7 @@ from difflib import get_close_matches
 from string import ascii_uppercase
 
 from robustify.errors import DataError, UsageError
-from robustify.loaders.answer_keys import BareNumbers
-from robustify.loaders.bare import bare_choices, bare_stems
+from robustify.loaders.answer_keys import BareNumbers, bare_choices, bare_stems
 from robustify.loaders.datasets import LAYOUTS, NAMED_BY_READER, OWN, BenchmarkLayout
 from robustify.loaders.fields import KEYS, KNOWN_NAMES, AmbiguousError, complete, name_key, read_fields, shape
 from robustify.loaders.loaded import FieldMap
@@ -25,11 +24,12 @@ from robustify.loaders.rows import (
     Read,
     SourceRow,
     SourceTable,
+    as_object,
     has,
     name_like,
     rows_or_faults,
 )
-from robustify.redaction.text import KeptHere
+from robustify.redaction import KeptHere
 
 ROWS_LOOKED_AT = 200
 BY_FIELDS = (
@@ -286,7 +286,7 @@ def _inspect(name: str, table: SourceTable) -> SourceTable:
 
 
 def _inspect_cells(sample: Cells) -> dict[str, object]:
-    asked = sample.get("input")
+    asked, metadata = sample.get("input"), as_object(sample.get("metadata"))
     if isinstance(asked, list):
         users = [turn for turn in asked if isinstance(turn, Mapping) and turn.get("role") == "user"]
         asked = users[-1].get("content") if users else None
@@ -294,8 +294,5 @@ def _inspect_cells(sample: Cells) -> dict[str, object]:
     if isinstance(key, list) and len(key) == 1:
         key = key[0]
     cells = {"id": sample.get("id"), "input": asked, "target": key, "choices": sample.get("choices")}
-    metadata = sample.get("metadata")
-    if isinstance(metadata, Mapping):
-        topics = [metadata[name] for name in ("topic", "subject", "category") if name in metadata]
-        cells |= {"topic": topics[0]} if topics else {}
-    return cells
+    topics = [metadata[name] for name in ("topic", "subject", "category") if name in metadata]
+    return cells | ({"topic": topics[0]} if topics else {})

@@ -11,23 +11,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from robustify.item import Item
+from robustify.settings_files import Settings
 
 KeyKind = Literal["auto", "index", "number", "letter", "label", "text"]
 """How a key names its choice: `index` counts from 0, `number` from 1, `label` is the choice's own label."""
 
 
-class FieldMap(BaseModel):
+class FieldMap(Settings):
     """The names of the fields that make an item. What is left out is recognised by its usual names.
 
     `choices` is one field that holds a list, or a list of fields that hold one choice each. A dot steps into
     an object (`question.stem`). `passage` is a text that several stems share; it is put before the stem. An id, a topic
     or a passage that is said to be null is left out; a dump holds what was said alone, so that it says the same again.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     id: str | None = None
     stem: str | None = None
@@ -46,14 +45,12 @@ _REPO = re.compile(r"[\w.-]+/[\w.-]+")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
-class Source(BaseModel):
+class Source(Settings):
     """One file (or Arrow folder) of a benchmark, or one split of a Hub dataset.
 
     `path` is resolved by the caller. `hub: owner/name` needs `revision`, the 40 digits of a commit, because a
     branch or tag can move; `config`, `split` or a glob of `files` say which part of the repository is meant.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     path: str = ""
     hub: str | None = None

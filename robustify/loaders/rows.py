@@ -7,11 +7,11 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from robustify.errors import ItemError
 from robustify.loaders.loaded import KeyKind
-from robustify.redaction.text import KeptHere
+from robustify.redaction import KeptHere
 
 V = TypeVar("V")
 T = TypeVar("T")
@@ -170,6 +170,11 @@ def cell_value(cells: Cells, name: str) -> object:
     if value is _MISSING:
         raise ItemError(f"no field `{name}`")
     return value
+
+
+def as_object(value: object) -> Mapping[str, Any]:
+    """`value` where it is an object; else one without fields."""
+    return value if isinstance(value, Mapping) else {}
 
 
 def has(cells: Cells, name: str) -> bool:

@@ -11,7 +11,7 @@ from html.entities import html5
 from math import fsum
 
 from robustify.item import Item, folded, unspaced
-from robustify.loaders.bare import own_labels
+from robustify.loaders.answer_keys import own_labels
 from robustify.loaders.loaded import Defect, Loaded, Quarantined, Recognised
 
 FEWEST_FOR_NOTE = 20
@@ -188,12 +188,9 @@ def _written_oddly(item: Item) -> Iterator[str]:
     if own_labels(choices):
         yield "labels"
     whole = "\n".join((item.stem, *choices))
-    if "&" in whole and _has_entity(whole):
+    names = _ENTITY.findall(whole) if "&" in whole else ()
+    if any(name.startswith("#") or f"{name};" in html5 for name in names):
         yield "entities"
-
-
-def _has_entity(text: str) -> bool:
-    return any(name.startswith("#") or f"{name};" in html5 for name in _ENTITY.findall(text))
 
 
 def _sorted(counts: Mapping[int, int]) -> dict[str, int]:

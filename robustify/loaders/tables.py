@@ -40,9 +40,11 @@ def csv_rows(name: str, text: str) -> SourceTable:
     if _without_header(records):
         # Another width is more often an unquoted comma than another number of choices.
         width = Counter(len(cells) for _, cells in records).most_common(1)[0][0]
-        return SourceTable(
-            *_rows_and_faults(records, width, "as most records have", _mmlu_cells), layout="mmlu_csv"
-        )
+        rows = _rows_and_faults(
+            records, width, "as most records have",
+            lambda cells: {"stem": cells[0], "choices": cells[1:-1], "key": cells[-1]},
+        )  # fmt: skip
+        return SourceTable(*rows, layout="mmlu_csv")
     header = [cell.strip() for cell in records[0][1]]
     if len(set(header)) < len(header):
         raise DataError(
@@ -54,10 +56,6 @@ def csv_rows(name: str, text: str) -> SourceTable:
         records[1:], len(header), "as many as the header", lambda cells: dict(zip(header, cells, strict=True))
     )
     return SourceTable(*rows, literals=True)
-
-
-def _mmlu_cells(cells: list[str]) -> dict[str, object]:
-    return {"stem": cells[0], "choices": cells[1:-1], "key": cells[-1]}
 
 
 def _rows_and_faults(

@@ -1,10 +1,127 @@
-"""Somebody's logs -> items and answers. Formats are recognised by content; items are matched by content."""
+"""Somebody's logs -> items and answers.
 
+Which harness wrote a log is recognised by its content, never by its name; items are matched by content. What is no log is
+refused by name. Nothing partial passes for whole: a log with rows that cannot be read is refused, unless they are to be
+set aside.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from robustify.errors import DataError, UsageError
+from robustify.files import sha256
+from robustify.loaders.json_rows import whole_object
+from robustify.loaders.layouts import is_lm_eval
+from robustify.loaders.loaded import FieldMap
+from robustify.loaders.open_file import open_rows
+from robustify.logs.every_eval_logs import is_every_eval, read_every_eval, refuse_scores
 from robustify.logs.gather import gather
+from robustify.logs.inspect_logs import is_inspect, read_eval_zip, read_inspect
+from robustify.logs.lighteval import is_lighteval, read_lighteval
+from robustify.logs.lm_eval_logs import read_lm_eval
 from robustify.logs.log import Log, LogOptions, fingerprint, together
-from robustify.logs.log_files import LogPath, parse_log_path, read_log, read_logs
 from robustify.logs.match import Gathered
 from robustify.logs.pick_columns import mapping
+from robustify.logs.pick_tables import KIND as PICKS
+from robustify.logs.pick_tables import read_picks
+from robustify.views import VIEWS, View
+
+_ZIP = b"PK\x03\x04"
+
+
+@dataclass(frozen=True, slots=True)
+class LogPath:
+    """A log as it is named on a command line: `[MODEL=][VIEW:]PATH`."""
+
+    path: Path
+    model: str | None = None
+    view: View | None = None
+
+
+def parse_log_path(text: str) -> LogPath:
+    """A log's path, and before it whose replies they are and how they were asked; a path wins over a prefix."""
+    if Path(text).exists():
+        return LogPath(Path(text))
+    model, equals, rest = text.partition("=")
+    rest = rest if equals else text
+    view = next((v for v in VIEWS if rest.startswith(f"{v}:")), None)
+    path = rest if view is None or Path(rest).exists() else rest.removeprefix(f"{view}:")
+    return LogPath(Path(path), model if equals and model else None, view if path != rest else None)
+
+
+def read_log(path: Path, options: LogOptions) -> Log:
+    """The log at this path.
+
+    Raises:
+        UsageError: no such file, a folder, or something about it that was said and is not so.
+        DataError: no log, or one that is damaged or contradicts itself.
+    """
+    if path.is_dir():
+        raise UsageError(f"{path}: is a folder; expected logs: name the files in it ({path}/*.jsonl)")
+    if not path.is_file():
+        raise UsageError(f"{path}: no such file; expected a log ([MODEL=][VIEW:]FILE)")
+    with path.open("rb") as file:
+        zipped = file.read(4) == _ZIP
+    if zipped:
+        return read_inspect(path, read_eval_zip(path), sha256(path), options)
+    opened = open_rows(str(path))
+    table = opened.table
+    if not table.rows:
+        raise DataError.gather([f"{path.name}:{fault.line}: {fault.reason}" for fault in table.faults])
+    if table.outer == "inspect_log":
+        tree = whole_object(path.name, path.read_text(encoding="utf-8-sig"), 0)
+        if is_inspect(tree):
+            return read_inspect(path, tree, opened.sha256, options)
+    if is_lm_eval(table.rows[0].cells):
+        return read_lm_eval(path, table, opened.sha256, options)
+    if is_every_eval(table.rows[0].cells):
+        return read_every_eval(path, table, opened.sha256, options)
+    refuse_scores(path.name, table.rows[0].cells)
+    if is_lighteval(table):
+        return read_lighteval(path, table, opened.sha256, options)
+    return read_picks(path.name, table, opened.sha256, options)
+
+
+def read_logs(logs: Sequence[LogPath], options: LogOptions) -> list[Log]:
+    """All these logs; what was said of one alone takes precedence over `options`.
+
+    Raises:
+        UsageError: a log named twice, or as `read_log`.
+        DataError: as `read_log`, or rows that cannot be read (the faults of all logs at once).
+    """
+    places = [log.path.resolve() for log in logs]
+    twice = [log.path for log, place in zip(logs, places, strict=True) if places.count(place) > 1]
+    if twice:
+        raise UsageError(f"{twice[0]}: is named twice; expected each log once")
+    names = Counter(log.path.name for log in logs)
+
+    def read_one(at: int, log: LogPath, columns: frozenset[str]) -> Log:
+        own = replace(
+            options, model=log.model or options.model, view=log.view or options.view, pick_columns=columns
+        )
+        file = log.path.name if names[log.path.name] == 1 else f"{at}/{log.path.name}"
+        return replace(read_log(log.path, own), file=file)
+
+    read = [read_one(at, log, frozenset()) for at, log in enumerate(logs, start=1)]
+    # A model whose picks are unreadable in one table is known by its column in the others: it did not answer there.
+    columns = frozenset().union(*(log.guessed for log in read))
+    for at, (path, log) in enumerate(zip(logs, read, strict=True)):
+        if log.guessed and log.guessed != columns:
+            read[at] = read_one(at + 1, path, columns)
+    strange = sorted(set(options.columns) - set(FieldMap.model_fields))
+    if strange and all(log.kind != PICKS for log in read):
+        raise UsageError(f"--map {strange[0]}: is for tables of picks, and none is given; leave it out")
+    faults = [
+        f"{log.file}:{fault.line}: {fault.reason}"
+        for log in read
+        for fault in sorted(log.faults, key=lambda fault: fault.line)
+    ]
+    if faults and not options.skip_bad:
+        raise DataError.gather(faults)
+    return read
+
 
 __all__ = [
     "Gathered", "Log", "LogOptions", "LogPath", "fingerprint", "gather", "mapping", "parse_log_path", "read_log",

@@ -54,6 +54,11 @@ def topics_in(cells: Iterable[object], each: int = 1) -> dict[str, Name]:
     return _repeated(cells, lambda n_names, n_cells: n_names <= _FEW_TOPICS or 2 * n_names * each <= n_cells)
 
 
+def facts_of(said: Mapping[str, object]) -> dict[str, Name]:
+    """What a log says of its own making, as far as it is names."""
+    return {fact: name for fact, one in said.items() if (name := as_name(one)) is not None}
+
+
 def path_name(text: str) -> Name:
     """A name of a file or folder, which the user chose; what can be in no name becomes a dash."""
     return Name(_NO_NAME.sub("-", text).strip("-")[:96] or "unnamed")

@@ -12,8 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from robustify.errors import DataError, ItemError
-from robustify.loaders.rows import Cells, SourceRow, SourceTable, rows_or_faults
-from robustify.logs.checked_names import Name, as_label, as_name, path_name
+from robustify.loaders.rows import Cells, SourceRow, SourceTable, as_object, rows_or_faults
+from robustify.logs.checked_names import as_label, as_name, facts_of, path_name
 from robustify.logs.log import Log, LoggedItem, LogOptions, LogReply, logged_items, plain_model
 from robustify.logs.prompts import are_letters, assumed, mostly_letters, place_named
 from robustify.views import View
@@ -70,7 +70,7 @@ def read_every_eval(path: Path, table: SourceTable, sha256: str, options: LogOpt
         task=task,
         replies=tuple(one for _, one in made),
         faults=(*faults, *wrong),
-        facts=_facts(rows),
+        facts=facts_of({"schema_version": rows[0].cells.get("schema_version")}),
         notes=tuple(notes),
     )
 
@@ -84,25 +84,19 @@ def _one_each(rows: Sequence[SourceRow]) -> tuple[tuple[SourceRow, ...], int]:
     return tuple(first.values()), len(rows) - len(first)
 
 
-def _facts(rows: Sequence[SourceRow]) -> Mapping[str, Name]:
-    version = as_name(rows[0].cells.get("schema_version"))
-    return {} if version is None else {"schema_version": version}
-
-
 def _item(cells: Cells) -> dict[str, object]:
     """The item of a row under the names that the loaders know."""
-    shown = cells.get("input")
-    given: Mapping[str, object] = shown if isinstance(shown, Mapping) else {}
-    reference, metadata = given.get("reference"), cells.get("metadata")
+    given, metadata = as_object(cells.get("input")), as_object(cells.get("metadata"))
+    reference = given.get("reference")
     key = reference[0] if isinstance(reference, list) and len(reference) == 1 else reference
     stem, choices = shown_item(str(given.get("raw") or ""), given.get("choices"))
-    topic = metadata.get("topic") or metadata.get("subject") if isinstance(metadata, Mapping) else None
+    topic = metadata.get("topic") or metadata.get("subject") or ""
     return {
         "id": str(cells.get("sample_id")),
         "question": stem,
         "choices": choices,
         "answer": key,
-        "topic": topic or "",
+        "topic": topic,
     }
 
 
@@ -131,8 +125,7 @@ def _extracted(cells: Cells) -> object:
     last = said[-1] if isinstance(said, list) and said else None
     if isinstance(last, Mapping) and "extracted_value" in last:
         return last["extracted_value"]
-    output = cells.get("output")
-    texts = output.get("raw") if isinstance(output, Mapping) else None
+    texts = as_object(cells.get("output")).get("raw")
     return texts[0] if isinstance(texts, list) and texts else None
 
 

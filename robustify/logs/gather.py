@@ -98,15 +98,11 @@ def _matched(log: Log, catalogue: Catalogue, counts: MatchCounts) -> Iterator[Ma
             continue
         counts.by[match.by] += 1
         counts.matched[log.file] += 1
-        counts.other_key[log.file] += _has_other_key(reply, catalogue.items[match.at])
+        logged, item = reply.item, catalogue.items[match.at]
+        if logged.key is not None and logged.choices:
+            other = unspaced(logged.choices[logged.key]) != unspaced(item.choices[item.key])
+            counts.other_key[log.file] += other
         yield log, whole, match
-
-
-def _has_other_key(reply: LogReply, item: Item) -> bool:
-    logged = reply.item
-    if logged.key is None or not logged.choices:
-        return False
-    return unspaced(logged.choices[logged.key]) != unspaced(item.choices[item.key])
 
 
 def _require_matches(logs: Sequence[Log], counts: MatchCounts, bench: Loaded | None) -> None:
@@ -185,7 +181,7 @@ def _gather_textless(logs: Sequence[Log]) -> Gathered:
         )
     _require_as_many(by_order)
     first = _agreed(rows)
-    names = {name: _id(name) for name in first}
+    names = {name: f"item-{name[1:]:0>4}" if name.startswith("#") else name for name in first}
     refuse_repeats((log, reply, reply.item.name, own(reply.item.k)) for log, reply in rows)
     place = {name: at for at, name in enumerate(first)}
     answers = table_in_order(
@@ -201,10 +197,6 @@ def _gather_textless(logs: Sequence[Log]) -> Gathered:
         set_aside=tuple(unread(logs)),
         notes=(*_textless_notes(by_order, len(first)), *unanswered_notes(answers)),
     )
-
-
-def _id(name: str) -> str:
-    return f"item-{name[1:]:0>4}" if name.startswith("#") else name
 
 
 def _require_keys(rows: Sequence[Row]) -> None:

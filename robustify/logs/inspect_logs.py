@@ -20,8 +20,8 @@ import pyarrow as pa
 from robustify.errors import DataError, ItemError, UsageError
 from robustify.loaders.json_rows import decode
 from robustify.loaders.layouts import item_table
-from robustify.loaders.rows import Cells, Fault, SourceRow, SourceTable, rows_or_faults
-from robustify.logs.checked_names import Name, as_label, as_name, listed, names_in, path_name
+from robustify.loaders.rows import Cells, Fault, SourceRow, SourceTable, as_object, rows_or_faults
+from robustify.logs.checked_names import Name, as_label, as_name, facts_of, listed, names_in, path_name
 from robustify.logs.log import Log, LoggedItem, LogOptions, LogReply, logged_items, plain_model
 from robustify.logs.prompts import assumed, place_named
 
@@ -46,7 +46,7 @@ def read_eval_zip(path: Path) -> dict[str, Any]:
                 )
             samples = [n for n in names if n.startswith("samples/") and n.endswith(".json")]
             header = _tree(path.name, archive, "header.json")
-            tree = {**_mapping(header), "samples": [_tree(path.name, archive, name) for name in samples]}
+            tree = {**as_object(header), "samples": [_tree(path.name, archive, name) for name in samples]}
     except _DAMAGED as error:
         raise DataError(
             f"{path.name}: is cut off or damaged ({type(error).__name__}); expected a whole .eval file"
@@ -135,7 +135,7 @@ def read_inspect(path: Path, tree: Mapping[str, Any], sha256: str, options: LogO
 
 def _in_order(tree: Mapping[str, Any], spec: Mapping[str, Any]) -> list[Cells]:
     """The samples in the order of their data set, not in that in which they were finished."""
-    ids = _list(_mapping(spec.get("dataset")).get("sample_ids"))
+    ids = _list(as_object(spec.get("dataset")).get("sample_ids"))
     place = {str(name): at for at, name in enumerate(ids)}
     samples = [_resolved(sample) for sample in _list(tree["samples"]) if isinstance(sample, Mapping)]
     return sorted(samples, key=lambda s: (place.get(str(s.get("id")), len(place)), _epoch(s)))
@@ -143,10 +143,6 @@ def _in_order(tree: Mapping[str, Any], spec: Mapping[str, Any]) -> list[Cells]:
 
 def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _epoch(sample: Cells) -> int:
@@ -176,7 +172,7 @@ def _put_back(value: object, apart: Mapping[str, Any]) -> object:
 
 
 def _unfinished(tree: Mapping[str, Any], n: int) -> list[Fault]:
-    total = _mapping(tree.get("results")).get("total_samples")
+    total = as_object(tree.get("results")).get("total_samples")
     status = tree.get("status", "success")
     shown = as_name(status) or "of no name"
     reasons = [] if status == "success" else [f"its run has the status {shown}; expected success"]
@@ -226,11 +222,12 @@ def _notes(options: LogOptions, replies: Sequence[LogReply], dropped: int) -> li
 
 
 def _facts(tree: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Name]:
-    steps = _list(_mapping(tree.get("plan")).get("steps"))
-    facts = {
-        "inspect_ai": _mapping(spec.get("packages")).get("inspect_ai"),
-        "task_version": spec.get("task_version"),
-        "epochs": _mapping(spec.get("config")).get("epochs"),
-        "solver": "+".join(str(step.get("solver")) for step in steps if isinstance(step, Mapping)),
-    }
-    return {fact: name for fact, said in facts.items() if (name := as_name(said)) is not None}
+    steps = _list(as_object(tree.get("plan")).get("steps"))
+    return facts_of(
+        {
+            "inspect_ai": as_object(spec.get("packages")).get("inspect_ai"),
+            "task_version": spec.get("task_version"),
+            "epochs": as_object(spec.get("config")).get("epochs"),
+            "solver": "+".join(str(step.get("solver")) for step in steps if isinstance(step, Mapping)),
+        }
+    )

@@ -6,7 +6,7 @@ are read from the prompt, where they stand as text.
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from string import ascii_uppercase
@@ -14,8 +14,8 @@ from typing import Any
 
 from robustify.errors import ItemError
 from robustify.item import FEWEST, MOST
-from robustify.loaders.bare import bare_stems
-from robustify.loaders.rows import Cells, RawItem, SourceTable, cell_value, has, rows_or_faults
+from robustify.loaders.answer_keys import bare_stems
+from robustify.loaders.rows import Cells, RawItem, SourceTable, as_object, cell_value, has, rows_or_faults
 from robustify.logs.checked_names import Name, as_label, path_name
 from robustify.logs.log import Log, LoggedItem, LogOptions, LogReply, plain_model
 from robustify.logs.prompts import are_letters, assumed
@@ -42,7 +42,8 @@ def read_lighteval(path: Path, table: SourceTable, sha256: str, options: LogOpti
         (row, LoggedItem(len(raw.choices), raw.stem, raw.choices, key=key, name=as_label(raw.id)))
         for (row, (_, key)), raw in zip(made, bare, strict=True)
     ]
-    items.sort(key=lambda pair: _rank(pair[1].name))
+    # By number where an item's name is one, before all others by name.
+    items.sort(key=lambda at: (int(at[1].name), "") if at[1].name.isdecimal() else (10**9, at[1].name))
     letters = sum(_by_letter(row.cells) for row, _ in items) * 2 >= len(items)
     view: View = options.view or ("full" if letters else "cloze")
     make = partial(LogReply, model=options.name or _model(path), view=view, template=KIND)
@@ -92,10 +93,6 @@ def _lettered(query: str, k: int) -> tuple[str, tuple[str, ...]]:
     return before[starts[-1].end() if starts else 0 :].strip(), tuple(line[2].strip() for line in lines)
 
 
-def _rank(name: str) -> tuple[int, str]:
-    return (int(name), "") if name.isdecimal() else (10**9, name)
-
-
 def _by_letter(cells: Cells) -> bool:
     said = cell_value(cells, "doc.choices")
     return isinstance(said, list) and are_letters([str(c) for c in said])
@@ -110,8 +107,7 @@ def _model(path: Path) -> Name:
 
 def _answer(cells: Cells, item: LoggedItem) -> dict[str, Any]:
     """The scores of a row, or the reason why there are none."""
-    response = cells.get("model_response")
-    said: Mapping[str, object] = response if isinstance(response, Mapping) else {}
+    said = as_object(cells.get("model_response"))
     scores, alone = (_numbers(said.get(name), item.k) for name in ("logprobs", "unconditioned_logprobs"))
     if not scores:
         return {"reason": "no finite log-probability for each choice"}

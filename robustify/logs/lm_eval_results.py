@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from robustify.logs.checked_names import NOTHING, Name, as_name, path_name
+from robustify.loaders.rows import as_object
+from robustify.logs.checked_names import NOTHING, Name, as_name, facts_of, path_name
 from robustify.logs.log import plain_model
 
 _LOGGED = re.compile(r"samples_(?P<task>.+?)(?:_(?P<date>\d{4}-\d\d-\d\dT[\d.:-]+))?")
@@ -33,8 +34,8 @@ def find_run(path: Path) -> LmEvalRun:
     tree = _results(path.parent, task, date)
     if tree is None:
         return LmEvalRun(path_name(task), path_name(plain_model(path.parent.name)))
-    config = _mapping(tree.get("config"))
-    counted = _mapping(_mapping(tree.get("n-samples")).get(task)).get("effective")
+    config = as_object(tree.get("config"))
+    counted = as_object(as_object(tree.get("n-samples")).get(task)).get("effective")
     model = tree.get("model_name") or _pretrained(config.get("model_args"))
     named = as_name(plain_model(model)) if isinstance(model, str) else None
     return LmEvalRun(
@@ -49,22 +50,22 @@ def _results(folder: Path, task: str, date: str | None) -> Mapping[str, Any] | N
     """The results of the same run: the same date, else the only file that knows the task."""
     same = folder / f"results_{date}.json"
     places = [same] if same.is_file() else sorted(folder.glob("results*.json"))
-    trees = [tree for place in places if task in _mapping((tree := _read(place)).get("results"))]
+    trees = [tree for place in places if task in as_object((tree := _read(place)).get("results"))]
     return trees[0] if len(trees) == 1 else None
 
 
 def _read(path: Path) -> Mapping[str, Any]:
     try:
-        return _mapping(json.loads(path.read_text(encoding="utf-8")))
+        return as_object(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, RecursionError):
         return {}
 
 
 def _facts(tree: Mapping[str, Any], config: Mapping[str, Any], task: str) -> dict[str, Name]:
-    facts = {
+    said = {
         "lm_eval": tree.get("lm_eval_version"),
-        "task_version": _mapping(tree.get("versions")).get(task),
-        "shots": _mapping(tree.get("n-shot")).get(task),
+        "task_version": as_object(tree.get("versions")).get(task),
+        "shots": as_object(tree.get("n-shot")).get(task),
         "backend": tree.get("model_source") or config.get("model"),
         "dtype": str(config.get("model_dtype") or "").removeprefix("torch.") or None,
         "revision": config.get("model_sha") or config.get("model_revision"),
@@ -72,7 +73,7 @@ def _facts(tree: Mapping[str, Any], config: Mapping[str, Any], task: str) -> dic
         "chat_template": str(tree.get("chat_template_sha") or "")[:16],
         "transformers": tree.get("transformers_version"),
     }
-    return {fact: name for fact, said in facts.items() if (name := as_name(said)) is not None}
+    return facts_of(said)
 
 
 def _pretrained(arguments: object) -> str:
@@ -84,7 +85,3 @@ def _pretrained(arguments: object) -> str:
             return named[1] if named else ""
         case _:
             return ""
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

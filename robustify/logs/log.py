@@ -13,7 +13,7 @@ from robustify.loaders.layouts import groups, raw_items
 from robustify.loaders.loaded import FieldMap
 from robustify.loaders.rows import Fault, RawItem, SourceRow, SourceTable, rows_or_faults
 from robustify.logs.checked_names import NOTHING, Name, as_label, said_name, topics_in
-from robustify.redaction.text import KeptHere
+from robustify.redaction import KeptHere
 from robustify.views import View
 
 _ABSOLUTE = re.compile(r"(?:[/~.\\]|[A-Za-z]:[\\/]|__)")

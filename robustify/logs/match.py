@@ -238,11 +238,11 @@ def of_item(reply: LogReply, item: Item) -> LogReply:
 
 def bare_row(reply: LogReply, item: str, key: int, order: Order) -> Answer:
     """The row of a reply without scores, for an item of which no more may be known than its id and key."""
+    asked = (item, reply.view, reply.model, order, reply.template, key)
     if reply.pick is None:
-        return unanswered(item, reply.view, reply.model, order, reply.template, key, reply.reason)
+        return unanswered(*asked, reply.reason)
     pick = order[reply.pick]
-    credit = 1.0 if pick == key else 0.0
-    return Answer(item, reply.view, reply.model, order, reply.template, key, pick, credit, ())
+    return Answer(*asked, pick, 1.0 if pick == key else 0.0, ())
 
 
 def _in_own_order(values: Sequence[T], order: Order) -> tuple[T, ...]:

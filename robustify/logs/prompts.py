@@ -19,7 +19,7 @@ from robustify.item import Item, unspaced
 from robustify.loaders.answer_keys import letter_index
 from robustify.logs.log import LoggedItem, LogOptions
 from robustify.orders import own
-from robustify.redaction.text import KeptHere
+from robustify.redaction import KeptHere
 from robustify.views import View, names, template
 
 _DIGITS = re.compile(r"([0-9]{1,2})(?:\.0*)?")

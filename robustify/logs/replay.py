@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
 from robustify.answers import Answer, Answers, unanswered
+from robustify.engines.settings import NAME_PATTERN
 from robustify.errors import DataError, UsageError
 from robustify.item import Item
 from robustify.loaders import Loaded
@@ -19,6 +20,7 @@ from robustify.logs import Log, LogOptions, LogPath, fingerprint, gather, mappin
 from robustify.logs.checked_names import listed, said_name
 from robustify.logs.prompts import BLIND
 from robustify.orders import own
+from robustify.settings_files import Settings
 from robustify.views import View
 
 
@@ -26,16 +28,14 @@ def _listed(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
-class ReplayModel(BaseModel):
+class ReplayModel(Settings):
     """A model whose answers are replayed from logs of lm-eval, Inspect, lighteval or from tables of picks.
 
     `logs`: their files. `model`: what they call it, where they hold several. `view`, `filter`, `columns`: as
     `--view`, `--filter` and `--map` of `robustify import`. `role`: whether it votes in the screen.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
+    name: str = Field(pattern=NAME_PATTERN)
     engine: Literal["replay"]
     logs: Annotated[tuple[str, ...], BeforeValidator(_listed), Field(min_length=1)]
     model: str = ""

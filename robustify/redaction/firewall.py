@@ -17,7 +17,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
-from robustify.redaction.silence import UNMUTED
+from robustify.redaction import UNMUTED
 
 MORE = "ROBUSTIFY_TRACEBACK"
 """Set to 1, every place in the code on the way to a bug is printed. Places alone: it is safe for restricted sets."""
@@ -167,13 +167,9 @@ def _kind(error: BaseException) -> str:
     return _word(type(error).__name__)
 
 
-def _word(name: str) -> str:
-    # A class may be made at run time, and named by anything.
-    return name if re.fullmatch(r"[A-Za-z_][\w.]{0,79}", name, re.ASCII) else "an error"
-
-
-def _function(name: str) -> str:
-    return name if re.fullmatch(r"[\w<>]{1,80}", name, re.ASCII) else "a function"
+def _word(name: str, instead: str = "an error") -> str:
+    # A class or a function may be made at run time, and named by anything.
+    return name if re.fullmatch(r"[A-Za-z_<][\w.<>]{0,79}", name, re.ASCII) else instead
 
 
 def _place(error: BaseException) -> str:
@@ -193,7 +189,9 @@ def _steps(error: BaseException) -> list[str]:
         seen.add(id(at))
         steps.append(_kind(at))
         for frame, line in traceback.walk_tb(at.__traceback__):
-            steps.append(f"{_short(frame.f_code.co_filename)}:{line} in {_function(frame.f_code.co_name)}")
+            steps.append(
+                f"{_short(frame.f_code.co_filename)}:{line} in {_word(frame.f_code.co_name, 'a function')}"
+            )
         at = at.__cause__ or at.__context__
     return steps
 

@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 from urllib.parse import urlsplit
 
 from robustify import engines
@@ -26,28 +25,11 @@ from robustify.loaders import Loaded, Source
 from robustify.logs.replay import ReplayModel
 from robustify.restricted import ids
 from robustify.restricted.account import Acceptance, register_items, require
-from robustify.restricted.adapters import Adapter, find_adapter
+from robustify.restricted.adapters import Adapter, DataFile, Manifest, find_adapter
 from robustify.restricted.confinement import require_private
-from robustify.restricted.manifest import DataFile, Manifest
 from robustify.restricted.secret_key import evaluator_key
 
 MOST_BYTES = 4 << 30
-
-
-class Labelled(Protocol):
-    """What of a config says whether a set is restricted."""
-
-    @property
-    def name(self) -> str:
-        """The benchmark's name."""
-
-    @property
-    def sensitivity(self) -> str:
-        """`public` or `restricted`."""
-
-    @property
-    def adapter(self) -> str | None:
-        """The adapter's name or folder."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -102,20 +84,21 @@ class Access:
             raise DataError.gather(faults)
 
 
-def authorised(config: Labelled, folder: Path | None) -> Access | None:
-    """Leave to read the set of this config and to write into this folder; None for a public set.
+def authorised(name: str, adapter: str | None, folder: Path | None, *, public: bool) -> Access | None:
+    """Leave to read the set of this name and adapter and to write into this folder; None for a public set.
 
-    `folder` None: nothing will be written. The manifest is read anew: it counts as it is now, and no config lowers a label.
+    `public`: the config says so. `folder` None: nothing will be written. The manifest is read anew: it counts as it is
+    now, and no config lowers a label.
 
     Raises:
         AuthorisationError: a restricted set without an adapter, or one of the four facts is missing.
         DataError: data that are not the pinned ones.
         UsageError: an adapter or a data file that is none.
     """
-    adapter = None if config.adapter is None else find_adapter(config.adapter)
-    if config.sensitivity == "public" and not (adapter and adapter.manifest.restricted):
+    found = None if adapter is None else find_adapter(adapter)
+    if public and not (found and found.manifest.restricted):
         return None
-    return admitted(config.name, adapter, folder)
+    return admitted(name, found, folder)
 
 
 def admitted(name: str, adapter: Adapter | None, folder: Path | None) -> Access:
@@ -214,16 +197,14 @@ def require_inside(models: Iterable[engines.Runnable | ReplayModel], manifest: M
 def require_hosts(named: Iterable[tuple[str, str]], manifest: Manifest) -> None:
     """The same for (name, address) pairs; of an address its host counts.
     Raises `AuthorisationError`: hosts that the manifest does not name."""
-    refused = [
-        f"{name}: would send the items of {manifest.id} to {host!a}, which egress of its manifest does not name; "
-        "expected a model on this machine"
-        for name, address in named
-        if (host := _host(address)) not in manifest.egress
-    ]
+    refused = []
+    for name, address in named:
+        bare = address.split("://")[-1]
+        host = (urlsplit(f"//{bare}").hostname or bare).casefold()
+        if host not in manifest.egress:
+            refused.append(
+                f"{name}: would send the items of {manifest.id} to {host!a}, which egress of its manifest does not name; "
+                "expected a model on this machine"
+            )
     if refused:
         raise AuthorisationError(*refused)
-
-
-def _host(address: str) -> str:
-    bare = address.split("://")[-1]
-    return (urlsplit(f"//{bare}").hostname or bare).casefold()

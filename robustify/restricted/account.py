@@ -13,6 +13,7 @@ import json
 import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from hashlib import sha256
@@ -91,11 +92,15 @@ def accept(adapter: Adapter, name: str) -> Acceptance:
     if not called or not called.isprintable() or len(called) > 100:
         raise UsageError("the name is empty, too long or not printable; expected a person's name")
     digest = sha256(adapter.licence.encode()).hexdigest()
-    now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-    new = Acceptance(adapter.manifest.id, digest, called, now, __version__, adapter.sha256)
+    new = Acceptance(adapter.manifest.id, digest, called, utc_now(), __version__, adapter.sha256)
     others = [row for row in accepted() if (row.id, row.licence_sha256) != (new.id, digest)]
     write_private(record(), {"format": LICENCES_FORMAT, "accepted": [asdict(row) for row in (*others, new)]})
     return new
+
+
+def utc_now() -> str:
+    """The time in a record of this account."""
+    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def read_private(
@@ -167,14 +172,12 @@ def registered_sets() -> Callable[[Sequence[Item]], dict[str, int]]:
 
 
 def _digests(secret: bytes, items: Sequence[Item]) -> set[str]:
-    return {digest for item in items if (digest := _digest(secret, item)) is not None}
-
-
-def _digest(secret: bytes, item: Item) -> str | None:
-    try:
-        return item_id(secret, "registered", "1", item.stem, item.choices)[len(PREFIX) :][:_LETTERS]
-    except ItemError:  # text without a canonical form is in no authorised set
-        return None
+    found = set()
+    for item in items:
+        with suppress(ItemError):  # text without a canonical form is in no authorised set
+            name = item_id(secret, "registered", "1", item.stem, item.choices)
+            found.add(name.removeprefix(PREFIX)[:_LETTERS])
+    return found
 
 
 def _registered() -> dict[str, Any] | None:

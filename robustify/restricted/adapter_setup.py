@@ -19,9 +19,18 @@ from robustify.files import read_expected, writable
 from robustify.loaders import Source, load, load_many
 from robustify.restricted.access import Access, facts_present
 from robustify.restricted.account import require
-from robustify.restricted.adapters import Adapter, find_adapter, unplaced
+from robustify.restricted.adapters import (
+    FILE,
+    FORMAT,
+    ID,
+    LICENCE,
+    Adapter,
+    Manifest,
+    find_adapter,
+    read_manifest,
+    unplaced,
+)
 from robustify.restricted.confinement import require_private
-from robustify.restricted.manifest import FILE, FORMAT, ID, LICENCE, Manifest, read_manifest
 from robustify.restricted.recognition import not_attested, recognised
 from robustify.restricted.secret_key import evaluator_key
 from robustify.settings_files import MOST_BYTES
@@ -73,7 +82,7 @@ def make_adapter(
             (folder / LICENCE).write_bytes(text)
             written = yaml.safe_dump(tree, sort_keys=False, allow_unicode=True)
             (folder / FILE).write_text(written, encoding="utf-8")
-            return read_manifest(folder)
+            return read_manifest(folder)[0]
         except BaseException:
             shutil.rmtree(folder)
             raise

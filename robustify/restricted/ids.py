@@ -22,10 +22,10 @@ from pathlib import Path
 
 from robustify.errors import AuthorisationError, DataError, ItemError
 from robustify.files import read_expected
-from robustify.gate.detect.structure import KEYED_ID, SPLIT, is_split
+from robustify.gate.detect import KEYED_ID, SPLIT, is_split
 from robustify.item import Item
 from robustify.loaders import Loaded, Quarantined
-from robustify.restricted.manifest import FEWEST_IN_A_CELL
+from robustify.restricted.adapters import FEWEST_IN_A_CELL
 
 PREFIX = "rb1_"
 LENGTH = 16

@@ -16,15 +16,14 @@ from pathlib import Path
 from typing import Literal
 
 from robustify.errors import AuthorisationError, DataError
-from robustify.gate.detect.structure import LEAST_TERMS, lexicon
+from robustify.gate.detect import LEAST_TERMS, lexicon
 from robustify.gate.fingerprints import Fingerprints, read_index
 from robustify.gate.key_file import load_key
 from robustify.gate.reading.folding import streams
 from robustify.item import Item
 from robustify.loaders import Loaded, Source
 from robustify.restricted.account import registered_sets
-from robustify.restricted.adapters import find_adapter, require_every
-from robustify.restricted.manifest import Manifest
+from robustify.restricted.adapters import Manifest, find_adapter, require_every
 
 FEW = 5
 """Records that make a match more than chance."""
@@ -219,7 +218,7 @@ def _refuse(name: str, found: Sequence[Sign]) -> None:
 
 
 def _names(source: Source) -> list[str]:
-    parts = _names_of(Path(source.path)) if source.path else []
+    parts = _names_of(Path(source.path)) if source.path else ()
     return [name for name in (*parts, source.name, source.hub) if name]
 
 
@@ -278,19 +277,21 @@ def _index(place: str) -> Fingerprints:
 
 
 def _named(names: Iterable[str], known: Sequence[Manifest]) -> Iterator[Sign]:
-    called = [_WORDS.findall(name.lower()) for name in names]
+    called = list(map(_spaced, names))
     found = [
         manifest.id
         for manifest in known
         if any(
-            _within(_WORDS.findall(name.lower()), words)
-            for name in (manifest.id, *manifest.names)
-            for words in called
+            own in name
+            for own in map(_spaced, (manifest.id, *manifest.names))
+            if own.strip()
+            for name in called
         )
     ]
     if found:
         yield Sign("S4", f"a file, its folder or the set is called like {', '.join(found)}")
 
 
-def _within(name: list[str], words: list[str]) -> bool:
-    return bool(name) and any(words[i : i + len(name)] == name for i in range(len(words) - len(name) + 1))
+def _spaced(name: str) -> str:
+    """The words of a name, each between blanks, so that one name stands in another by whole words alone."""
+    return f" {' '.join(_WORDS.findall(name.lower()))} "

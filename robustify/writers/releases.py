@@ -12,6 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from robustify.disclosure import Level, budgeted, cell_of, released_summary
 from robustify.disclosure.differencing import (
     SUMMARY,
     UNKNOWN,
@@ -32,7 +33,6 @@ from robustify.disclosure.ledger import (
     record,
     under_older_keys,
 )
-from robustify.disclosure.release import Level, budgeted, cell_of, released_summary
 from robustify.disclosure.select import Tree
 from robustify.errors import AuthorisationError, DataError, GuardrailError, UsageError
 from robustify.export.writing import staged

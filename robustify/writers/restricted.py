@@ -15,7 +15,7 @@ from typing import Any
 
 from robustify import __version__
 from robustify.config import Config
-from robustify.disclosure.release import PRINTED, Level, cell_of
+from robustify.disclosure import PRINTED, Level, cell_of
 from robustify.disclosure.remade import described, feature_classes
 from robustify.errors import DataError, UnaskableError
 from robustify.export.lm_eval_tasks import write_restricted_tasks

@@ -338,7 +338,7 @@ def test_data_is_checked_before_models_are_demanded(robustify, tmp_path: Path) -
 
 
 def test_the_size_of_a_download_is_said_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pulling = importlib.import_module("robustify.models.pull")
+    pulling = importlib.import_module("robustify.models")
     said: list[str] = []
 
     def offline(*_: object) -> Path:

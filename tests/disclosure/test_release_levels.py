@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robustify.baselines.heuristics import HEURISTICS
+from robustify.disclosure import PRINTED, budgeted, cost, released_summary, released_tree
 from robustify.disclosure.coarse import (
     TopicBlock,
     available,
@@ -25,7 +26,6 @@ from robustify.disclosure.coarse import (
     spend,
     three_digits,
 )
-from robustify.disclosure.release import PRINTED, budgeted, cost, released_summary, released_tree
 from robustify.disclosure.remade import FEATURE_CLASSES, REMADE, feature_classes, unjudged
 from robustify.disclosure.select import places_in
 from robustify.errors import AuthorisationError

@@ -23,8 +23,8 @@ from hypothesis import strategies as st
 
 from robustify.gate.check import scan
 from robustify.gate.policy import GateFinding
+from robustify.gate.reading import DecodedText, Decoder, Undecoded
 from robustify.gate.reading.cells import Lines
-from robustify.gate.reading.decoder import DecodedText, Decoder, Undecoded
 from robustify.gate.reading.encoded import text_of, unescaped, without_tags
 from robustify.gate.reading.unpack import MOST_BYTES, MOST_DEPTH, file_kind
 from tests.gate.corpus import LETTERS, Made, made, whole, zipped

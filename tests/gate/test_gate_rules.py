@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from robustify.gate.check import scan
-from robustify.gate.detect.structure import LEXICON_FILE, lexicon
+from robustify.gate.detect import LEXICON_FILE, lexicon
 from robustify.gate.fingerprints import Fingerprints
 from robustify.gate.policy import RULES, explanation
 from robustify.gate.reading.folding import streams

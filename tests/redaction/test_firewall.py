@@ -198,7 +198,7 @@ def test_what_is_put_up_is_taken_down_whole() -> None:
 
 PRINTS = """
 import ctypes, os, subprocess
-from robustify.redaction.silence import UNMUTED, muted
+from robustify.redaction import UNMUTED, muted
 print('before', flush=True)
 with muted():
     print(SECRET); print(SECRET, file=sys.stderr); print(SECRET, file=sys.__stdout__)

@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import pytest
 
-from robustify.disclosure.release import released_summary
+from robustify.disclosure import released_summary
 from robustify.report.advice import (
     CUE_MENDS,
     MOST,

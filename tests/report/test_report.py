@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from robustify.disclosure.release import PRINTED, released_summary
+from robustify.disclosure import PRINTED, released_summary
 from robustify.errors import DataError
 from robustify.judge import calibration
 from robustify.report import content, render, write_report

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from robustify.config import Config
+from robustify.restricted import access
 from tests.support.restricted_set import prepared
 
 
@@ -15,3 +17,9 @@ def mock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtur
     for name, value in prepared(tmp_path, request.module.N).items():
         monkeypatch.setenv(name, value)
     return tmp_path
+
+
+def authorised(config: Config, folder: Path | None) -> access.Access | None:
+    """As the pipeline asks for it."""
+    public = config.sensitivity == "public"
+    return access.authorised(config.name, config.adapter, folder, public=public)

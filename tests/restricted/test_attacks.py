@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from robustify.disclosure import Level, released_summary
 from robustify.disclosure.coarse import COARSER, FINEST
-from robustify.disclosure.release import Level, released_summary
 from robustify.disclosure.remade import FEATURE_CLASSES
 from robustify.errors import AuthorisationError
 from robustify.judge.accuracy import credits, everyone

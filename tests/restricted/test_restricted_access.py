@@ -14,13 +14,14 @@ from robustify import config as configs
 from robustify import pipeline
 from robustify.config import Config
 from robustify.errors import AuthorisationError, DataError, RobustifyError, UsageError
-from robustify.restricted.access import Access, authorised
+from robustify.restricted.access import Access
 from robustify.restricted.account import Acceptance, accept, accepted
 from robustify.restricted.adapters import find_adapter
 from robustify.restricted.confinement import require_private
 from robustify.restricted.secret_key import evaluator_key
 from robustify.settings_files import shipped
 from robustify.writers.restricted import RestrictedWriter
+from tests.restricted.conftest import authorised
 from tests.support import restricted_set
 from tests.support.restricted_set import ADAPTER, LICENCE, canaries, items
 

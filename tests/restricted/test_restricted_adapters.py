@@ -12,8 +12,7 @@ import pytest
 
 from robustify import config as configs
 from robustify.errors import AuthorisationError, RobustifyError, UsageError
-from robustify.restricted.adapters import all_adapters, find_adapter
-from robustify.restricted.manifest import FILE, read_manifest
+from robustify.restricted.adapters import FILE, all_adapters, find_adapter, read_manifest
 from robustify.settings_files import shipped
 from tests.support.command import invoked
 from tests.support.restricted_set import ADAPTER, LICENCE, canaries, items, write_set

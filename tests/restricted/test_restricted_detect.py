@@ -13,12 +13,13 @@ from robustify.errors import AuthorisationError, RobustifyError
 from robustify.gate.build import build_index
 from robustify.gate.fingerprints import write_index
 from robustify.loaders import Source, load
-from robustify.restricted.access import authorised, require_hosts, require_inside
+from robustify.restricted.access import require_hosts, require_inside
 from robustify.restricted.account import registered
-from robustify.restricted.manifest import Manifest
+from robustify.restricted.adapters import Manifest
 from robustify.restricted.recognition import many, recognised, require_ordinary
 from robustify.writers.public import PublicWriter
 from tests.gate.sets import KEY, key_file
+from tests.restricted.conftest import authorised
 from tests.support.command import invoked
 from tests.support.restricted_set import ADAPTER, canaries, items, write_set
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import ValidationError
 
-from robustify.disclosure.release import released_summary
+from robustify.disclosure import released_summary
 from robustify.errors import DataError
 from robustify.summary.format_1 import from_format_1, read
 from robustify.summary.quantity import GROUPS, Part, Quantity, Shown, never, places

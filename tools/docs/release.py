@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from robustify.disclosure import LEAST_CELL, LEVELS, TABLE, USUAL_CELL, budgeted, cost
 from robustify.disclosure.coarse import STEPS
-from robustify.disclosure.release import LEAST_CELL, LEVELS, TABLE, USUAL_CELL, budgeted, cost
 from robustify.disclosure.remade import FEATURE_CLASSES, REMADE
 from robustify.summary.format_1 import read
 from robustify.summary.quantity import GROUPS

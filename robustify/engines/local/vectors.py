@@ -31,7 +31,7 @@ from robustify.engines.tokens import Speller, encode, kept
 from robustify.errors import DataError, ModelError, RequestError, ResourceError
 from robustify.files import write_atomic
 from robustify.item import Item
-from robustify.redaction.silence import muted
+from robustify.redaction import muted
 from robustify.views import template
 
 Vectors = npt.NDArray[np.float32]

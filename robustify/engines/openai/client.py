@@ -135,32 +135,23 @@ class Client:
             Unreachable: it does not answer.
             ModelError: it refuses all requests (key), or answers as another model.
         """
-        sent = {"model": self.model.served, **body}
-        return self._of_this_model(
-            lambda: self._sdk.completions.with_raw_response.create(
-                model=sent["model"], prompt=sent["prompt"], extra_body=sent
-            ),
-            sent["prompt"],
-        )
+        return self._of_this_model(self._sdk.completions, "prompt", body)
 
     def chat(self, body: Mapping[str, Any]) -> Json:
         """`/v1/chat/completions` with these fields (`messages` and others), the model's id added.
 
         Raises as `completions`.
         """
-        sent = {"model": self.model.served, **body}
-        return self._of_this_model(
-            lambda: self._sdk.chat.completions.with_raw_response.create(
-                model=sent["model"], messages=sent["messages"], extra_body=sent
-            ),
-            sent["messages"],
-        )
+        return self._of_this_model(self._sdk.chat.completions, "messages", body)
 
-    def _of_this_model(self, ask: Callable[[], Any], prompt: object) -> Json:
-        reply = self._sent(ask)
+    def _of_this_model(self, resource: Any, what: str, body: Mapping[str, Any]) -> Json:
+        """The reply of this path of the server; `what` holds the prompt in a request."""
+        sent = {"model": self.model.served, **body}
+        needed = {name: sent[name] for name in ("model", what)}
+        reply = self._sent(lambda: resource.with_raw_response.create(**needed, extra_body=sent))
         name, expected = reply.get("model"), self.model.pin or self.model.served
         if self._check_name and isinstance(name, str) and name and name != expected:
-            said = shown_name(name, prompt)
+            said = shown_name(name, sent[what])
             raise self.fault(f"answered as {said}; expected {expected!r} (`pin: NAME`: how it must answer)")
         return reply
 

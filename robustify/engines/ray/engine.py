@@ -24,7 +24,7 @@ from robustify.engines.local.paths import Pieces, Scored, Together, Traits
 from robustify.engines.plan import Encoded, Plan
 from robustify.engines.ray.workers import RESTARTS, Hello, Pool, Spec, Task, Worker
 from robustify.engines.settings import LOCAL, RayModel
-from robustify.errors import ModelError, ResourceError
+from robustify.errors import ModelError, ResourceError, first_line
 
 _LOG = logging.getLogger(__name__)
 _LONGEST = 40
@@ -232,10 +232,10 @@ def _join(ray: Any, model: RayModel, options: dict[str, Any]) -> None:
         _check_listening(str(options["address"]))
         ray.init(**options, log_to_driver=False, logging_level="ERROR")
     except (ConnectionError, RuntimeError, OSError, ValueError, TimeoutError) as error:
-        said = (str(error).splitlines() or [""])[0][:200]
         raise ResourceError(
-            f"{model.name}: no Ray cluster at {model.address or 'this machine'} ({type(error).__name__}: {said}); "
-            "expected one that runs (ray start --head), or no address for one of its own"
+            f"{model.name}: no Ray cluster at {model.address or 'this machine'} "
+            f"({type(error).__name__}: {first_line(error)}); expected one that runs (ray start --head), or no address "
+            "for one of its own"
         ) from None
 
 

@@ -18,7 +18,7 @@ import robustify
 from robustify import errors
 from robustify.engines.local.paths import Refused, Scored, Together, Traits
 from robustify.engines.plan import Batch, Encoded
-from robustify.errors import ModelError, ResourceError, RobustifyError
+from robustify.errors import ModelError, ResourceError, RobustifyError, first_line
 
 if TYPE_CHECKING:
     from robustify.engines.local.model import Local
@@ -167,15 +167,11 @@ def _as_value(work: Callable[[], T]) -> T | Failed:
         return Failed("error", type(error).__name__, error.lines)
     except Refused as refusal:
         cause = refusal.__cause__ or refusal
-        return Failed("refused", type(cause).__name__, (_first_line(cause),))
+        return Failed("refused", type(cause).__name__, (first_line(cause),))
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
-        return Failed("memory", type(error).__name__, (_first_line(error),))
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [""])[0][:200]
+        return Failed("memory", type(error).__name__, (first_line(error),))
 
 
 class Pool:

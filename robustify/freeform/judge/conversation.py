@@ -25,7 +25,7 @@ from robustify.freeform.judge.prompting import Message, rendered
 from robustify.freeform.judge.store import PromptTemplate, TemplateStore, get_store
 from robustify.freeform.judge.verdicts import VERDICT3, Reading, parse_score, parse_verdict
 from robustify.freeform.schema import FreeItem, GradeResult, JudgeTrace, Status
-from robustify.redaction.text import KeptHere
+from robustify.redaction import KeptHere
 
 SHARED = 13
 """Words in a row that are no accident."""

@@ -21,8 +21,7 @@ from robustify.errors import AuthorisationError, DataError, ModelError
 from robustify.freeform.jsonl import Append, appending, read_jsonl
 from robustify.freeform.judge.prompting import Message, prompt_sha256
 from robustify.freeform.schema import ErrorType
-from robustify.redaction.silence import muted
-from robustify.redaction.text import KeptHere
+from robustify.redaction import KeptHere, muted
 
 RETRIES = 2
 """How often a server is asked again."""

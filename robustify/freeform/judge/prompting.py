@@ -19,7 +19,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from robustify.errors import UsageError
 from robustify.freeform.judge.store import PromptTemplate, TemplateStore, get_store, pack_text
-from robustify.redaction.text import KeptHere
+from robustify.redaction import KeptHere
 
 LANGUAGES = {
     "ar": "Arabic", "de": "German", "en": "English", "es": "Spanish", "fr": "French", "hi": "Hindi", "it": "Italian",

@@ -72,15 +72,12 @@ def _wide(data: bytes) -> str | None:
         (2, (1,), "utf-16-le"),
         (2, (0,), "utf-16-be"),
     ):
-        if len(data) % width == 0 and all(map(_mostly_zero, (data[place::width] for place in places))):
+        parts = [data[place::width] for place in places]
+        if len(data) % width == 0 and all(part.count(0) >= 0.7 * len(part) for part in parts):
             text = _as_text(data, name)
             if text is not None and "\0" not in text:
                 return text
     return None
-
-
-def _mostly_zero(data: bytes) -> bool:
-    return data.count(0) >= 0.7 * len(data)
 
 
 def strings(data: bytes) -> str:
