@@ -217,7 +217,7 @@ def _tree(path: Path, seen: tuple[Path, ...], read: list[int]) -> dict[str, Any]
             tree["adapter"] = str(adapters.place(_resolved(name, path)).resolve())
     if tree.get("sensitivity") != "restricted":
         for place in _FILES:
-            tree = _anchored(tree, place.split("."), path)
+            tree = dict(_anchored(tree, place.split("."), path))
         match tree.get("models"):
             case list(models):
                 tree["models"] = [_with_variable(model) for model in models]
