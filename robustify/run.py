@@ -319,6 +319,12 @@ def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     write_texts(path, (encode(row) + "\n" for row in rows))
 
 
+def json_rows(path: Path) -> Iterator[Any]:
+    """The values of a file with one JSON value a line, as `write_lines` writes it."""
+    with path.open(encoding="utf-8", errors="surrogatepass", newline="\n") as lines:
+        yield from map(json.loads, filter(str.strip, lines))
+
+
 def split_items(path: Path) -> Iterator[Item]:
     """The items of a split file of a run; a file that is not there holds none."""
     if not path.is_file():

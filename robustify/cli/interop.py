@@ -72,7 +72,7 @@ def import_(
         robustify import logs/samples_*.jsonl --data items.jsonl -o results/imported
     """
     from robustify.logs import LogOptions, mapping, parse_log_path
-    from robustify.report.closing import closing
+    from robustify.report.opening import closing
     from robustify.writers.from_logs import import_logs
 
     asked_as = cast("View | None", view)
@@ -294,7 +294,7 @@ def mlflow(run: "Run", experiment: str) -> int:
     Example:
         MLFLOW_TRACKING_URI=file:mlruns robustify export mlflow results/demo
     """
-    from robustify.export.trackers import log_to_mlflow
+    from robustify.export.every_eval import log_to_mlflow
 
     click.echo(printable(log_to_mlflow(run, experiment)))
     return 0
@@ -310,7 +310,7 @@ def wandb(run: "Run", project: str) -> int:
     Example:
         WANDB_MODE=offline robustify export wandb results/demo
     """
-    from robustify.export.trackers import log_to_wandb
+    from robustify.export.every_eval import log_to_wandb
 
     click.echo(printable(log_to_wandb(run, project)))
     return 0

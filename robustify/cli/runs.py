@@ -83,7 +83,7 @@ def run(
     from robustify import pipeline
     from robustify.ask.forecast import Forecast
     from robustify.cli.start import config_of
-    from robustify.report.closing import forecast_lines
+    from robustify.report.opening import forecast_lines
     from robustify.report.sections.headline import without_models
 
     overrides = {**rule, **given_options(limit=limit)}
@@ -118,7 +118,7 @@ def run(
 def _closed(summary: "Summary", folder: Path, json_: bool) -> int:
     """Print the closing summary, or only why exports were stopped; the exit code."""
     from robustify.errors import GuardrailError
-    from robustify.report.closing import closing
+    from robustify.report.opening import closing
     from robustify.report.reasons import guardrail_sentence
 
     def painted(tone: str, line: str) -> str:

@@ -50,8 +50,8 @@ _CONTEXT: dict[str, Any] = {
 
 def write_hf(
     folder: Path, heading: Heading, summary: Summary, splits: Mapping[str, Sequence[Item]], about: Publication
-) -> list[Path]:
-    """Write `data/SPLIT.parquet`, `README.md` and `croissant.json`; the paths.
+) -> None:
+    """Write `data/SPLIT.parquet`, `README.md` and `croissant.json`.
 
     Raises:
         DataError: no split holds an item, or text that is no Unicode (by id).
@@ -67,9 +67,6 @@ def write_hf(
     sizes = {name: len(items) for name, items in full.items()}
     write_text(folder / "README.md", card(heading, summary, sizes, front, about))
     write_json(folder / "croissant.json", croissant(heading, files, about))
-    return [
-        folder / path for path in (*(path for path, _, _ in files.values()), "README.md", "croissant.json")
-    ]
 
 
 def _refuse_half_characters(items: Sequence[Item]) -> None:

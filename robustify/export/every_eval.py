@@ -1,8 +1,9 @@
-"""A run as results of the *Every Eval Ever* schema, version 0.3.0: for each model a file of scores and one of answers.
+"""A run's scores where others keep scores: in the schema of *Every Eval Ever*, version 0.3.0, in MLflow, in wandb.
 
-The layout is that of its store, `data/BENCHMARK/DEVELOPER/MODEL/UUID.json` with `UUID_samples.jsonl` beside it. Each score
-has its n and its 95 % interval. The schema knows no unanswered question: such a row has `error` and score 0, and the
-scores, which leave it out, say how many were asked.
+In that schema each model has a file of scores and one of answers, laid out as in its store:
+`data/BENCHMARK/DEVELOPER/MODEL/UUID.json` with `UUID_samples.jsonl` beside it. Each score has its n and its 95 % interval.
+The schema knows no unanswered question: such a row has `error` and score 0, and the scores, which leave it out, say how
+many were asked.
 """
 
 import hashlib
@@ -15,11 +16,11 @@ from typing import Any, Literal
 
 from robustify import __version__
 from robustify.errors import DataError
-from robustify.export.writing import require_public, staged
+from robustify.export.writing import files_of, optional_package, require_public, staged
 from robustify.files import write_json, write_text
 from robustify.item import Item
 from robustify.run import Run
-from robustify.summary.quantity import Quantity
+from robustify.summary.quantity import Quantity, tabulated
 from robustify.summary.scored import Accuracy, ViewScores
 
 VERSION = "0.3.0"
@@ -40,6 +41,9 @@ _METRIC = {
     "metric_id": "accuracy", "metric_name": "Accuracy", "metric_kind": "accuracy", "metric_unit": "proportion",
     "lower_is_better": False, "score_type": "continuous", "min_score": 0, "max_score": 1,
 }  # fmt: skip
+
+KEPT = ("summary.json", "report.html", "report.md")
+"""The files that a tracker keeps; none has the text of an item."""
 
 
 def export_every_eval(
@@ -71,7 +75,7 @@ def export_every_eval(
     with staged(folder) as place:
         for model, found in scored.items():
             _write_model(place, run, model, found, items, {"at": f"{at:.0f}", "source": source})
-    return sorted(path for path in folder.rglob("*") if path.is_file())
+    return files_of(folder)
 
 
 def _write_model(
@@ -199,3 +203,60 @@ def _instances(
             **({} if said else {"error": f"unanswered: {row['error'] or 'no readable answer'}"}),
             "metadata": {"topic": item.topic, "verdict": verdicts[item.id]},
         }  # fmt: skip
+
+
+# Trackers
+
+
+def log_to_mlflow(run: Run, experiment: str = "") -> str:
+    """Log a run where MLflow is set up to log (`MLFLOW_TRACKING_URI`); the id that MLflow gives it.
+
+    Raises:
+        AuthorisationError: a restricted run.
+        DataError: the run was changed.
+        UsageError: MLflow is not installed.
+    """
+    require_public(run)
+    run.require_unchanged(*KEPT)
+    mlflow = optional_package("mlflow")
+    if experiment:
+        mlflow.set_experiment(experiment)
+    with mlflow.start_run(run_name=str(run.manifest["config"]["name"])) as started:
+        mlflow.log_params({"signature": str(run.manifest["signature"])[:6000]})
+        mlflow.log_metrics(numbers(run))
+        for name in KEPT:
+            mlflow.log_artifact(str(run.folder / name))
+    return str(started.info.run_id)
+
+
+def numbers(run: Run) -> dict[str, float]:
+    """The numbers of the summary by their dotted names, in characters that trackers take; `NAME.n` is what one rests on."""
+    out: dict[str, float] = {}
+    for row in tabulated(run.summary):
+        name, value = re.sub(r"[^\w./ -]", "_", row["field"]), row["value"]
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            out[name] = float(value)
+            out |= {f"{name}.n": float(row["n"])} if row["n"] is not None else {}
+    return out
+
+
+def log_to_wandb(run: Run, project: str = "robustify") -> str:
+    """Log a run to this project, as `wandb` is set up (`WANDB_MODE=offline` keeps it here); the id that it gives it.
+
+    Raises:
+        AuthorisationError: a restricted run.
+        DataError: the run was changed.
+        UsageError: wandb is not installed.
+    """
+    require_public(run)
+    run.require_unchanged(*KEPT)
+    wandb = optional_package("wandb")
+    name = str(run.manifest["config"]["name"])
+    config = {"signature": str(run.manifest["signature"])}
+    with wandb.init(project=project, name=name, config=config) as started:
+        started.summary.update(numbers(run))
+        artifact = wandb.Artifact(name, type="robustify-run")
+        for file in KEPT:
+            artifact.add_file(str(run.folder / file))
+        started.log_artifact(artifact)
+    return str(started.id)

@@ -1,16 +1,144 @@
-"""Our graders behind the interfaces of other tools: a row of a free task and a reply in, a grade out.
+"""Items as questions without options: rows that other tools read, and the lm-eval tasks over them.
 
-The rules alone grade here. What they cannot decide has no score: it is counted beside the accuracy and never as wrong.
-Nor has a reply that was cut off, where the other tool says so (Inspect does, lm-eval does not).
+Only what rules can grade is exported (numbers and short texts); what cannot be asked so is counted. Of the two tasks,
+one is plain YAML and compares texts: a lower bound, because YAML knows no tolerance, no unit, no other option and
+nothing undecided. The other lets our graders read the replies, so it needs robustify beside lm-eval: it names
+`process_results` of this module. The rules alone grade. What they cannot decide has no score: it is counted beside the
+accuracy and never as wrong. Nor has a reply that was cut off, where the other tool says so (Inspect does).
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from robustify.export.heading import Heading
+from robustify.export.lm_eval_tasks import VERSION, Function, accuracies, starting, task_name, write_yaml
 from robustify.freeform.grade.graders import Grading, grade_answer
+from robustify.freeform.questions import Generation, convert_item, prompt_of
 from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult
+from robustify.item import Item
 
+FREE_DATA = "robust_free.jsonl"
+MOST_TOKENS = 512
+GRADER = "robustify.export.free_grading.process_results"
 _RULES = Grading(mode="deterministic")
+_NOT_DONE = (
+    "What this file can do: take the first line of the reply without its full stop, and compare it with the reference",
+    "without case.",
+    "What it cannot: numbers within a tolerance, units, a longer reply that names the option, refusals, replies",
+    "nobody can decide. All of these count as wrong, so its exact_match is a lower bound; NAME_graded decides them.",
+)
+_GRADED = (
+    "robustify's graders read the replies: numbers within 5 %, units, whole words; no judge. acc is over the replies",
+    "that they can decide, decided is the share of those; acc_low and acc_high take the others as wrong and as right.",
+    "lm-eval prints n of all items beside acc: its own n is that times decided. lm-eval does not say whether a reply",
+    "was cut off, so a cut-off reply is graded as it stands.",
+)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FreeRows:
+    """Rows to ask, and of how many items they are; `left_out` counts the others by reason."""
+
+    rows: tuple[dict[str, Any], ...]
+    n_items: int
+    left_out: dict[str, int]
+
+    def __repr__(self) -> str:
+        return f"FreeRows({len(self.rows)} of {self.n_items})"
+
+    @property
+    def says(self) -> str:
+        """How many items are asked, and why the others are not."""
+        reasons = ", ".join(f"{name} {n}" for name, n in sorted(self.left_out.items()))
+        return f"{len(self.rows)} of {self.n_items} items" + (f" (left out: {reasons})" if reasons else "")
+
+
+def free_rows(items: Sequence[Item]) -> FreeRows:
+    """The items that can be asked without options and graded by rules, in their own order."""
+    rows, left_out = [], dict[str, int]()
+    how = Generation()
+    for item in items:
+        free = convert_item(item)
+        if free.excluded_reason:
+            left_out[free.excluded_reason] = left_out.get(free.excluded_reason, 0) + 1
+        else:
+            rows.append(_row(item, free, prompt_of(free, how)[0]))
+    return FreeRows(tuple(rows), len(items), left_out)
+
+
+def _row(item: Item, free: FreeItem, prompt: str) -> dict[str, Any]:
+    return {
+        "id": item.id,
+        "prompt": prompt,
+        "question": free.question,
+        "kind": free.kind,
+        "reference": free.reference,
+        "choices": list(item.choices),
+        "key": item.key,
+        "topic": item.topic,
+    }
+
+
+def write_free_tasks(folder: Path, heading: Heading, free: FreeRows) -> list[Path]:
+    """The two tasks for `robust_free.jsonl` in the parent folder; none where no item can be asked so."""
+    if not free.rows:
+        return []
+    plain, graded = (task_name(heading.benchmark, end) for end in ("robust_free", "robust_free_graded"))
+    says = heading.lines(f"the robust items without options, answered in words; {free.says}.")
+    limits = [line.replace("NAME", plain) for line in _NOT_DONE]
+    return [
+        write_yaml(folder / f"{name}.yaml", [*says, *more, *starting(folder.name, name)], tree)
+        for name, more, tree in ((plain, limits, _plain(plain)), (graded, _GRADED, _graded(graded)))
+    ]
+
+
+def _asked(name: str) -> dict[str, Any]:
+    return {
+        "task": name,
+        "dataset_path": "json",
+        "dataset_kwargs": {"data_files": {"test": [FREE_DATA]}},
+        "test_split": "test",
+        "output_type": "generate_until",
+        "num_fewshot": 0,
+        "doc_to_text": "prompt",
+        "doc_to_target": "reference",
+        "generation_kwargs": {"until": ["</s>"], "do_sample": False, "max_gen_toks": MOST_TOKENS},
+    }
+
+
+def _plain(name: str) -> dict[str, Any]:
+    return {
+        **_asked(name),
+        "filter_list": [
+            {
+                "name": "trimmed",
+                "filter": [
+                    {
+                        "function": "regex",
+                        "regex_pattern": r"^\s*([^\n]*?)[\s.]*(?:\n|$)",
+                        "fallback": "",
+                    },
+                    {"function": "take_first"},
+                ],
+            }
+        ],
+        "metric_list": [one | {"ignore_case": True} for one in accuracies("exact_match")],
+        "metadata": {"version": VERSION},
+    }
+
+
+def _graded(name: str) -> dict[str, Any]:
+    return {
+        **_asked(name),
+        "process_results": Function(GRADER),
+        "metric_list": accuracies("acc", "decided", "acc_low", "acc_high"),
+        "metadata": {"version": VERSION},
+    }
+
+
+# Grading
 
 
 def grade(doc: Mapping[str, Any], reply: str, *, cut: bool = False) -> GradeResult:

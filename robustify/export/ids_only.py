@@ -10,7 +10,7 @@ from pathlib import Path
 from robustify.errors import DataError
 from robustify.export.heading import Heading
 from robustify.export.lm_eval_tasks import Function, write_yaml
-from robustify.export.writing import halted_by, require_public, staged
+from robustify.export.writing import files_of, heading_of, require_public, staged
 from robustify.files import write_json, write_text
 from robustify.run import VERDICTS, Run
 
@@ -38,10 +38,9 @@ def export_ids_only(
         UsageError, ResourceError: as `staged`.
     """
     require_public(run)
-    warning = halted_by(run, force)
+    heading = heading_of(run, force)
     run.require_unchanged("summary.json", VERDICTS)
     verdicts = run.verdicts
-    heading = Heading(str(run.manifest["config"]["name"]), str(run.manifest["signature"]), warning)
     parts = {split: sorted(i for i, verdict in verdicts.items() if verdict == split) for split in SPLITS}
     if not parts["robust"]:
         raise DataError(f"{run.folder}: no item is robust; expected a run that kept some")
@@ -51,7 +50,7 @@ def export_ids_only(
         for split, ids in parts.items():
             if ids:
                 _write(place, heading, upstream, id_field, split, ids)
-    return sorted(folder.iterdir())
+    return files_of(folder)
 
 
 def _write(place: Path, heading: Heading, upstream: str, id_field: str, split: str, ids: list[str]) -> None:

@@ -6,26 +6,25 @@ the run, whose text is not here or not ours to give. A folder is written whole o
 
 import contextlib
 import importlib
-import json
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from robustify.errors import AuthorisationError, DataError, GuardrailError, ResourceError, UsageError
 from robustify.export.dataset_folder import write_hf
-from robustify.export.free_tasks import FREE_DATA, FreeRows, free_rows, write_free_tasks
+from robustify.export.free_grading import FREE_DATA, FreeRows, free_rows, write_free_tasks
 from robustify.export.heading import ENVIRONMENT, Heading, Publication, commented
-from robustify.export.lm_eval_tasks import VERSION, task_name, write_tasks, write_topics
+from robustify.export.lm_eval_tasks import GROUPED, VERSION, task_name, write_tasks, write_topics
 from robustify.files import write_text
 from robustify.item import Item
 from robustify.orders import own
 from robustify.report.format import counted
 from robustify.report.printing import escaped
 from robustify.report.reasons import guardrail_sentence
-from robustify.run import SPLIT_FILES, Run, split_items
+from robustify.run import SPLIT_FILES, Run, json_rows, split_items, write_lines
 from robustify.views import template
 
 SPLITS = (*(name.removesuffix(".jsonl") for name in SPLIT_FILES), "cloze")
@@ -75,16 +74,13 @@ def export_lm_eval(run: Run, folder: Path, force: bool = False) -> list[Path]:
         ResourceError: it cannot be written.
     """
     with _exporting(run, folder, force) as (place, heading):
-        for name in SPLITS:
-            shutil.copyfile(run.folder / f"{name}.jsonl", place / f"{name}.jsonl")
-        tasks = place / "lm_eval_tasks"
+        free, tasks = _copied(run, place, SPLITS), place / "lm_eval_tasks"
         write_tasks(tasks, heading.benchmark, signature=heading.signature, warning=heading.warning)
-        write_topics(tasks, heading, {name: _rows(run, name) for name in ("robust", "cloze")})
-        free = free_rows(_items(run, "robust"))
-        if free.rows:
-            _json_lines(place / FREE_DATA, free.rows)
-            write_free_tasks(tasks, heading, free)
-    return _files(folder)
+        write_topics(
+            tasks, heading, {name: list(json_rows(run.folder / f"{name}.jsonl")) for name in GROUPED}
+        )
+        write_free_tasks(tasks, heading, free)
+    return files_of(folder)
 
 
 def export_inspect(run: Run, folder: Path, force: bool = False) -> list[Path]:
@@ -95,13 +91,8 @@ def export_inspect(run: Run, folder: Path, force: bool = False) -> list[Path]:
     """
     with _exporting(run, folder, force) as (place, heading):
         splits = [n for n in SPLITS if n != "cloze" and (run.folder / f"{n}.jsonl").stat().st_size]
-        for name in splits:
-            shutil.copyfile(run.folder / f"{name}.jsonl", place / f"{name}.jsonl")
-        free = free_rows(_items(run, "robust"))
-        if free.rows:
-            _json_lines(place / FREE_DATA, free.rows)
-        write_inspect(place, heading, splits, free)
-    return _files(folder)
+        write_inspect(place, heading, splits, _copied(run, place, splits))
+    return files_of(folder)
 
 
 def write_inspect(folder: Path, heading: Heading, splits: Sequence[str], free: FreeRows) -> list[Path]:
@@ -137,9 +128,9 @@ def export_hf(run: Run, folder: Path, force: bool = False, about: Publication | 
         As `export_lm_eval`; DataError also for text that no Parquet file can hold.
     """
     with _exporting(run, folder, force) as (place, heading):
-        splits = {name: list(_items(run, name)) for name in SPLITS}
+        splits = {name: _items(run, name) for name in SPLITS}
         write_hf(place, heading, run.summary, splits, about or Publication())
-    return _files(folder)
+    return files_of(folder)
 
 
 def export_instruct(
@@ -151,12 +142,12 @@ def export_instruct(
         As `export_lm_eval`; DataError also for an item that holds Mistral's own marks, or a split without items.
     """
     with _exporting(run, folder, force) as (place, heading):
-        write_instruct(place, heading, list(_items(run, split)), form)
-    return _files(folder)
+        write_instruct(place, heading, _items(run, split), form)
+    return files_of(folder)
 
 
-def halted_by(run: Run, force: bool) -> str:
-    """Why an export that was forced should not be used; "" where no guardrail halts it.
+def heading_of(run: Run, force: bool) -> Heading:
+    """The head of an export; one that was forced says why it should not be used.
 
     Raises:
         GuardrailError: one halts it, and it is not forced.
@@ -169,7 +160,8 @@ def halted_by(run: Run, force: bool) -> str:
                 for g in halted
             )
         )
-    return "; ".join(f"FORCED although {g.name}: {guardrail_sentence(g)}" for g in halted)
+    warning = "; ".join(f"FORCED although {g.name}: {guardrail_sentence(g)}" for g in halted)
+    return Heading(str(run.manifest["config"]["name"]), str(run.manifest["signature"]), warning)
 
 
 @contextlib.contextmanager
@@ -180,9 +172,8 @@ def _exporting(run: Run, folder: Path, force: bool) -> Iterator[tuple[Path, Head
         raise DataError(
             f"{run.folder}: holds no text of its items (imported without); import the logs with --data ITEMS"
         )
-    warning = halted_by(run, force)
+    heading = heading_of(run, force)
     run.require_unchanged("summary.json", *(f"{name}.jsonl" for name in SPLITS))
-    heading = Heading(str(run.manifest["config"]["name"]), str(run.manifest["signature"]), warning)
     with staged(folder) as place:
         yield place, heading
 
@@ -233,12 +224,18 @@ def _items(run: Run, split: str) -> list[Item]:
     return list(split_items(run.folder / f"{split}.jsonl"))
 
 
-def _rows(run: Run, split: str) -> list[Any]:
-    text = (run.folder / f"{split}.jsonl").read_text(encoding="utf-8", errors="surrogatepass")
-    return [json.loads(line) for line in text.split("\n") if line]
+def _copied(run: Run, place: Path, splits: Iterable[str]) -> FreeRows:
+    """The files of these splits, and of the robust items without options; these rows."""
+    for name in splits:
+        shutil.copyfile(run.folder / f"{name}.jsonl", place / f"{name}.jsonl")
+    free = free_rows(_items(run, "robust"))
+    if free.rows:
+        write_lines(place / FREE_DATA, free.rows)
+    return free
 
 
-def _files(folder: Path) -> list[Path]:
+def files_of(folder: Path) -> list[Path]:
+    """All files below a folder."""
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
@@ -248,8 +245,8 @@ def mistral(instruction: str, input_: str, output: str) -> str:
     return f"[INST] {asked} [/INST] {output}"
 
 
-def write_instruct(folder: Path, heading: Heading, items: Sequence[Item], form: Form) -> list[Path]:
-    """`instruct.jsonl` with instruction, input and output, `mistral.jsonl` with the text, `README.md`; the paths.
+def write_instruct(folder: Path, heading: Heading, items: Sequence[Item], form: Form) -> None:
+    """`instruct.jsonl` with instruction, input and output, `mistral.jsonl` with the text, `README.md`.
 
     `mcq`: the input is the question with its choices, the output a letter. `free`: the instruction is the question,
     the output the right choice's text, and there is no input; items that cannot be asked so are left out.
@@ -272,8 +269,8 @@ def write_instruct(folder: Path, heading: Heading, items: Sequence[Item], form: 
     says = f"{len(rows)} of {len(items)} items" if form == "mcq" else free.says
     lines = [*heading.lines(f"{says} as instructions."), WARNING]
     write_text(folder / "README.md", "\n\n".join(escaped(line) for line in lines) + "\n")
-    paths = [_json_lines(folder / "instruct.jsonl", fields), _json_lines(folder / "mistral.jsonl", texts)]
-    return [*paths, folder / "README.md"]
+    write_lines(folder / "instruct.jsonl", fields)
+    write_lines(folder / "mistral.jsonl", texts)
 
 
 def _by_letter(items: Sequence[Item]) -> list[tuple[str, str, str, str]]:
@@ -284,8 +281,3 @@ def _by_letter(items: Sequence[Item]) -> list[tuple[str, str, str, str]]:
         shown = requests[0].context.removeprefix(full.description)
         rows.append((item.id, BY_LETTER, shown, requests[item.key].continuation.strip()))
     return rows
-
-
-def _json_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
-    write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
-    return path

@@ -4,7 +4,6 @@ Both hold words of the item and are made for public sets alone; the judge's part
 explorer prints the same rows with the same `TEMPLATES`.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -18,7 +17,7 @@ from robustify.item import Item
 from robustify.judge.evidence import Evidence
 from robustify.report.cue_sentences import LABELS, cue_sentence, mends
 from robustify.report.format import AT_LIMIT, WHY_LIMIT, count, likely, percent, plain, signed, spaced
-from robustify.run import EVIDENCE, VERDICTS, Run, split_items
+from robustify.run import EVIDENCE, VERDICTS, Run, json_rows, split_items
 from robustify.screen.consensus import Verdict
 from robustify.summary.screened import CueCode
 
@@ -213,13 +212,7 @@ def evidence_of(run: Run) -> list[Row]:
         raise AuthorisationError(f"{run.folder}: is a restricted run, which holds nothing of a single item")
     source = EVIDENCE if EVIDENCE in run.manifest["files"] else VERDICTS
     run.require_unchanged(source)
-    return list(_rows(run) if source == EVIDENCE else _short_rows(run))
-
-
-def _rows(run: Run) -> Iterator[Row]:
-    for line in (run.folder / EVIDENCE).read_text(encoding="utf-8", errors="surrogatepass").split("\n"):
-        if line:
-            yield json.loads(line)
+    return list(json_rows(run.folder / EVIDENCE) if source == EVIDENCE else _short_rows(run))
 
 
 def _short_rows(run: Run) -> Iterator[Row]:

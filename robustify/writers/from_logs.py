@@ -9,7 +9,7 @@ import gc
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +136,7 @@ def _asked(config: Config, logs: Sequence[Log], gathered: Gathered, bench: Loade
         probed = Answers.of(probe(gathered.items, config.probe) if screened else ())
         tables = [guess(gathered.items), probed, *tables]
     n_items = len(gathered.topics)
-    defects = [{"kind": d.kind, "line": d.line, "item": d.item, "file": d.file} for d in gathered.defects]
+    defects = list(map(asdict, gathered.defects))
     set_aside = [*(bench.quarantined if bench else ()), *gathered.set_aside]
     digests = "".join(log.sha256 for log in logs)
     return Asked(
@@ -147,7 +147,7 @@ def _asked(config: Config, logs: Sequence[Log], gathered: Gathered, bench: Loade
             "sha256": bench.sha256 if bench else hashlib.sha256(digests.encode()).hexdigest(),
             "n_items": n_items,
             "defects": defects,
-            "quarantined": [{"line": q.line, "reason": q.reason, "file": q.file} for q in set_aside],
+            "quarantined": list(map(asdict, set_aside)),
             "overlap": None,
         },
         answers=Answers.concat(tables),

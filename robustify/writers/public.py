@@ -6,7 +6,7 @@ not known (an imported table of picks) the files that hold text are left out, no
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -175,7 +175,7 @@ def facts(bench: Loaded) -> Facts:
         topics={i.id: i.topic for i in bench.items},
         groups={i.id: i.group for i in bench.items if i.group},
         n_quarantined=len(bench.quarantined),
-        defects=[{"kind": d.kind, "line": d.line, "item": d.item, "file": d.file} for d in bench.defects],
+        defects=list(map(asdict, bench.defects)),
     )
 
 
@@ -188,7 +188,7 @@ def data_tree(bench: Loaded, n_items: int, found: Overlap | None = None) -> dict
         "sha256": bench.sha256,
         "n_items": n_items,
         "defects": list(facts(bench).defects),
-        "quarantined": [{"line": q.line, "reason": q.reason, "file": q.file} for q in bench.quarantined],
+        "quarantined": list(map(asdict, bench.quarantined)),
         "overlap": None if found is None else found.json(),
     }
 
@@ -230,16 +230,21 @@ def _manifest(config: Config, asked: Asked) -> dict[str, Any]:
     if asked.origin is not None:
         # Nothing was asked here, so there is no setting of it.
         del tree["asking"]
+    origin = {} if asked.origin is None else {"import": dict(asked.origin)}
+    return {**manifest_of(config, asked, tree), "data": dict(asked.data), **origin}
+
+
+def manifest_of(config: Config, asked: Asked, settings: Mapping[str, Any], **about: object) -> dict[str, Any]:
+    """What run.json holds of every run; `settings` are the config as it may be shown, `about` whose run it is."""
     return {
         "format": FORMAT,
         "robustify": __version__,
+        **about,
         "signature": signature(config, asked),
         "versions": versions(),
-        "config": tree,
+        "config": settings,
         "models": {name: dict(print_) for name, print_ in asked.fingerprints.items()},
         "templates": dict(asked.templates),
-        "data": dict(asked.data),
-        **({} if asked.origin is None else {"import": dict(asked.origin)}),
     }
 
 

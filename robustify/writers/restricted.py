@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from robustify import __version__
 from robustify.config import Config
 from robustify.disclosure import PRINTED, Level, cell_of
 from robustify.disclosure.remade import described, feature_classes
@@ -29,10 +28,10 @@ from robustify.restricted.access import Access
 from robustify.restricted.confinement import confined
 from robustify.restricted.ids import NAMES, Split, hashed, separable
 from robustify.restricted.secret_key import require_seal, sealed
-from robustify.run import FORMAT, Run, open_run, replacing, versions
+from robustify.run import Run, open_run, replacing
 from robustify.summary.format_1 import read
 from robustify.summary.result import Summary
-from robustify.writers.public import Asked, signature
+from robustify.writers.public import Asked, manifest_of
 from robustify.writers.releases import (
     DRAFT,
     LOG,
@@ -190,24 +189,15 @@ def _manifest(config: Config, asked: Asked, access: Access) -> dict[str, Any]:
         settings["cloze"]["labels"] = Path(settings["cloze"]["labels"]).name
     settings["adapter"] = access.manifest.id
     settings["models"] = [{"name": m.name, "engine": m.engine, "role": m.role} for m in config.models]
-    return {
-        "format": FORMAT,
-        "robustify": __version__,
+    about = {
         "sensitivity": "restricted",
         "adapter": {"id": access.manifest.id, "version": access.manifest.version},
         "key_id": access.key_id,
         "release": {"levels": {"evaluator": "."}, "min_cell": cell_of(access.manifest.min_cell)},
-        "signature": signature(config, asked),
-        "versions": versions(),
-        "config": settings,
-        "models": {name: dict(print_) for name, print_ in asked.fingerprints.items()},
-        "templates": dict(asked.templates),
-        "data": {
-            "layout": asked.data["layout"],
-            "n_items": asked.data["n_items"],
-            "hmac_sha256": asked.data["sha256"],
-        },
     }
+    data = {name: asked.data[name] for name in ("layout", "n_items")}
+    data["hmac_sha256"] = asked.data["sha256"]
+    return {**manifest_of(config, asked, settings, **about), "data": data}
 
 
 def _fingerprints(config: Config, asked: Asked, key: Key) -> dict[str, Mapping[str, str]]:

@@ -17,7 +17,7 @@ import yaml
 from robustify.errors import AuthorisationError, DataError
 from robustify.files import sha256
 from robustify.pipeline import rejudge, reprint
-from robustify.report.closing import closing
+from robustify.report.opening import closing
 from robustify.restricted.ids import hashed, read_split, separable
 from robustify.restricted.loader import documents, require_silence
 from robustify.run import Run, open_run

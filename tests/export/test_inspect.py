@@ -61,7 +61,7 @@ def test_the_code_is_python_that_holds_no_text_of_an_item(folder: Path, run: Run
 
 
 def test_a_split_without_items_has_no_file(tmp_path: Path) -> None:
-    from robustify.export.free_tasks import free_rows
+    from robustify.export.free_grading import free_rows
 
     paths = write_inspect(tmp_path, Heading("x", "s"), ["robust"], free_rows([]))
     assert [p.name for p in paths] == ["robust.py"]
@@ -69,7 +69,7 @@ def test_a_split_without_items_has_no_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ['x"\nimport os', "'''", "x\\", "{{ 7 }}"])
 def test_no_name_gets_into_the_code(tmp_path: Path, name: str) -> None:
-    from robustify.export.free_tasks import free_rows
+    from robustify.export.free_grading import free_rows
 
     heading = Heading(name, f"{name}\nraise SystemExit", f"{name}\rraise SystemExit")
     for path in write_inspect(tmp_path, heading, ["robust"], free_rows(made_up(8))):

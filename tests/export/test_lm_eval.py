@@ -15,8 +15,7 @@ import pytest
 import yaml
 
 from robustify.errors import DataError
-from robustify.export.free_grading import grade, process_results
-from robustify.export.free_tasks import free_rows, write_free_tasks
+from robustify.export.free_grading import free_rows, grade, process_results, write_free_tasks
 from robustify.export.heading import Heading
 from robustify.export.lm_eval_tasks import task_name, topic_parts, write_tasks, write_topics
 from robustify.item import Item

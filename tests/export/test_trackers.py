@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from robustify.errors import AuthorisationError, RobustifyError, UsageError
-from robustify.export.trackers import KEPT, log_to_mlflow, log_to_wandb, numbers
+from robustify.export.every_eval import KEPT, log_to_mlflow, log_to_wandb, numbers
 from robustify.run import Run
 
 

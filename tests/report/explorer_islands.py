@@ -7,7 +7,7 @@ import numpy as np
 
 from robustify.item import Item
 from robustify.report.explaining import Row
-from robustify.report.explorer.island import chosen, island_of
+from robustify.report.explorer import chosen, island_of
 from robustify.screen.consensus import Verdicts
 
 WORDS = (

@@ -25,8 +25,8 @@ from robustify.judge import calibration
 from robustify.report import content, render, write_report
 from robustify.report.advice import recommendations, verdict_in_short
 from robustify.report.blocks import Line, Mark, Plot, PlotRow, Table, csv_of
-from robustify.report.closing import closing
 from robustify.report.format import as_released, percent, plain, points, rate, signed
+from robustify.report.opening import closing
 from robustify.report.printing import INSET, MOST_WORDS, NARROW, WIDE, axis, drawn_data, fit, placed, svg
 from robustify.report.sections.paired import MOST_PAIRS
 from robustify.report.sections.residual_audit import residual as residual_section

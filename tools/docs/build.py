@@ -123,7 +123,7 @@ def exit_codes() -> str:
 
 
 def demo() -> str:
-    from robustify.report.closing import closing
+    from robustify.report.opening import closing
     from robustify.run import open_run
     from robustify.summary.format_1 import read
     from tools.planted import compared

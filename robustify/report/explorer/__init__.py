@@ -10,24 +10,35 @@ import hashlib
 import json
 import re
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from markupsafe import Markup
 
 from robustify.files import write_text
 from robustify.item import Item
-from robustify.report.explorer.island import chosen, island_of
-from robustify.report.format import plain
+from robustify.report.cue_sentences import LABELS
+from robustify.report.explaining import NO_CLOZE, TEMPLATES, Row, carried, pick_sentence, row_mends
+from robustify.report.format import plain, spaced
 from robustify.report.printing import environment
 from robustify.screen.consensus import Verdicts
 
 _STYLES = ("palette.css", "explorer/explorer.css")
 _SCRIPTS = ("explorer/items.js", "explorer/page.js")
 _UNSAFE = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
+
+MOST_ITEMS = 20_000
+"""Items beyond these are left out, robust ones first; the page says so."""
+FIELDS = (
+    "id", "verdict", "topic", "reason", "cloze", "question", "votes", "pick", "said", "weight", "chance", "posterior",
+    "shortcut", "cues", "features", "group", "mends",
+)  # fmt: skip
+"""Of a row, in their order. Shares are in tenths of a percent, what is added to a logit in hundredths."""
 
 
 def write_explorer(
@@ -79,3 +90,119 @@ def _read(names: tuple[str, ...]) -> str:
 
 def _digest(text: str) -> str:
     return "sha256-" + b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+# The items as one small tree of lists: texts that recur stand in it once, numbers are whole.
+
+
+def chosen(verdicts: Verdicts) -> tuple[int, ...]:
+    """The places of the items that are shown, in their order: all, or `MOST_ITEMS` with the flagged ones first."""
+    first = ("shortcut", "undecided", "robust")
+    rank = np.array([first.index(kind[0]) for kind in verdicts.kinds], dtype=np.int64)
+    order = np.argsort(rank[verdicts.which], kind="stable")[:MOST_ITEMS]
+    return tuple(np.sort(order).tolist())
+
+
+def island_of(
+    name: str,
+    rows: Sequence[Row],
+    items: Sequence[Item],
+    verdicts: Verdicts,
+    places: Sequence[int],
+    cloze_excluded: Mapping[str, str],
+) -> dict[str, Any]:
+    """The tree of the items at `places`, whose rows of `evidence.jsonl` are `rows`.
+
+    `pools`: by field the texts that its numbers stand for; `counts`: all items of the run by verdict.
+    """
+    packing = _Packing(tuple(rows[0]["votes"]) if rows else (), cloze_excluded)
+    packed = [packing.row(row, items[at], verdicts[at].reason) for row, at in zip(rows, places, strict=True)]
+    n = np.bincount(verdicts.which, minlength=len(verdicts.kinds)).tolist()
+    counts = dict.fromkeys(("shortcut", "undecided", "robust"), 0)
+    for (word, *_), here in zip(verdicts.kinds, n, strict=False):
+        counts[word] += here
+    return {
+        "name": plain(name),
+        "counts": counts,
+        "voters": [plain(voter) for voter in packing.voters],
+        "templates": TEMPLATES,
+        "labels": {
+            "cue": {cue: LABELS[cue] for cue in LABELS if cue in packing.pools["cue"].texts or cue == "none"},
+            "cloze": {why: NO_CLOZE.get(why, spaced(why)) for why in packing.pools["cloze"].texts},
+        },
+        "pools": {of: list(pool.texts) for of, pool in packing.pools.items()},
+        "fields": FIELDS,
+        "rows": packed,
+    }
+
+
+@dataclass
+class _Pool:
+    """Texts that recur, each of them once; a text is named by its place."""
+
+    texts: dict[str, int] = field(default_factory=dict)
+
+    def at(self, text: str) -> int:
+        return self.texts.setdefault(text, len(self.texts))
+
+
+class _Packing:
+    """Turns rows into lists, and gathers the texts that recur."""
+
+    def __init__(self, voters: tuple[str, ...], cloze_excluded: Mapping[str, str]) -> None:
+        self.voters, self._cloze_excluded = voters, cloze_excluded
+        self.pools = {
+            name: _Pool()
+            for name in ("verdict", "topic", "reason", "cloze", "cue", "feature", "text", "said", "group")
+        }
+
+    def row(self, row: Row, item: Item, reason: str) -> list[Any]:
+        """One item in the order of `FIELDS`; -1 stands for nothing in the place of a text's number."""
+        at, why = self._at, self._cloze_excluded.get(item.id)
+        tenths = {name: _tenths(row.get(name)) for name in ("weight", "chance", "posterior", "p_shortcut")}
+        return [
+            shown(row["item"]),
+            at("verdict", row["verdict"]),
+            at("topic", shown(item.topic) if item.topic else None),
+            at("reason", reason),
+            at("cloze", why),
+            # By name, so that the gate knows items when it sees them.
+            {"stem": shown(item.stem), "choices": list(map(shown, item.choices)), "key": row["key"]},
+            [row["votes"][voter] for voter in self.voters],
+            row["pick"],
+            at("said", pick_sentence(row)),
+            *tenths.values(),
+            [
+                [at("cue", cue), _hundredths(adds or 0.0), at("text", shown(says) if says else None)]
+                for cue, adds, says in carried(row)
+            ],
+            [
+                [at("feature", spaced(name)), _hundredths(adds)]
+                for name, adds in sorted(row.get("features", {}).items(), key=lambda one: -one[1])
+            ],
+            at("group", row.get("alike")),
+            [at("text", mend) for mend in row_mends(row, reason, item.choices, cloze=why is None)],
+        ]
+
+    def _at(self, pool: str, text: str | None) -> int:
+        return -1 if text is None else self.pools[pool].at(text)
+
+
+def shown(text: str) -> str:
+    """A text as it is shown: characters that hide or turn others are written out, line ends and tabs stay."""
+    return text if text.isprintable() else "".join(_pieces(text))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    for c in text:
+        # `plain` writes the one character out, and would call a space a blank name.
+        yield c if c in "\n\t " else plain(c) if not c.isspace() else " "
+
+
+def _tenths(share: float | None) -> int | None:
+    # As `percent` rounds, so that a terminal and the page say the same.
+    return None if share is None else round(float(f"{100 * share:.1f}") * 10)
+
+
+def _hundredths(adds: float) -> int:
+    return round(float(f"{adds:.2f}") * 100)
