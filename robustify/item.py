@@ -5,12 +5,15 @@ an error or `<text redacted>`. The properties `stem` and `choices` are the one p
 """
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, wraps
+from typing import TypeVar
 
 from robustify.errors import ItemError
 from robustify.redaction import ItemText, KeptHere
 
+T = TypeVar("T")
 FEWEST, MOST = 2, 26
 
 
@@ -110,3 +113,9 @@ def unspaced(text: str) -> str:
 def folded(text: str) -> str:
     """Text as near-duplicates are compared: NFKC, case folded, white space collapsed."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def kept_for_last(work: "Callable[[Sequence[Item]], T]") -> "Callable[[Sequence[Item]], T]":
+    """`work`, with its answer for the last items at hand: probe, ranking and audit ask for that of the same ones."""
+    kept = lru_cache(maxsize=1)(work)
+    return wraps(work)(lambda items: kept(tuple(items)))

@@ -10,6 +10,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
 from robustify.answers import Answers
 from robustify.ask import ask, linear_probe_answers, plan
 from robustify.ask.forecast import Forecast, forecast, megabytes
@@ -122,7 +124,8 @@ def writer_for(config: Config, folder: Path | None = None) -> RunWriter:
 
 def judged(config: Config, asked: Asked) -> Judgement:
     """The judgement of what was asked, under the config's rules."""
-    return judge(asked.answers, asked.facts, rules(config), asked.items)
+    with threadpool_limits(1, "blas"):
+        return judge(asked.answers, asked.facts, rules(config), asked.items)
 
 
 def require_settings(config: Config) -> None:

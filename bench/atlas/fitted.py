@@ -50,7 +50,7 @@ def over_seeds(items: Sequence[Item], answers: Answers, rules: ScreenRules, seed
         settings = ProbeSettings(seed=seed, refits=REFITS if seed == 0 else 199)
         by_rank = DecoyFilter(answers, index, rules, items, settings, {})
         votes = by_rank.ranked(cast_votes(answers, rules, index))
-        ranking, together = by_rank.ranking(votes.voters), by_rank.together
+        ranking = by_rank.ranking(votes.voters)
         # Where the scorer has no single favourite it knows nothing.
         credit["scorer"].append(np.where(ranking.top >= 0, ranking.top == index.key, by_chance))
         for cue, moved in _by_cue(ranking).items():
@@ -58,7 +58,7 @@ def over_seeds(items: Sequence[Item], answers: Answers, rules: ScreenRules, seed
         own = np.array([np.nan if row.correct is None else row.correct for row in probe(items, settings)])
         credit["probe"].append(own)
         credit["flagged"].append((by_rank.decision(votes.voters, rules).outcome == SHORTCUT).astype(float))
-        fresh = FreshProbe(items, settings, together)
+        fresh = FreshProbe(items, settings)
         left = fresh.of(kept_by(votes, rules))
         match left:
             case AuditRate(rate=Rate(value=float(value), n=n, ci=(low, high)), chance=float(even)):

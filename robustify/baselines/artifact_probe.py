@@ -18,7 +18,7 @@ from robustify.arrays import Bools, Floats, Ints
 from robustify.baselines.conditional_logit import coefficients, cross_fitted, fitted, log_probabilities
 from robustify.baselines.features import matrix
 from robustify.baselines.wording import words_of
-from robustify.item import Item, folded
+from robustify.item import Item, folded, kept_for_last
 
 VIEW = "probe"
 NAME = "probe"
@@ -115,6 +115,8 @@ def crossfit(x: Floats, k: Ints, key: Ints, fold: Ints, reduce: Reduce | None = 
 
 def padded(x: Floats, there: Bools) -> Floats:
     """Rows (sum of k, f) of options as (n, K, f), 0 where an item has no such option; `there` (n, K)."""
+    if there.all():
+        return x.reshape(*there.shape, -1)
     out = np.zeros((*there.shape, x.shape[1]))
     out[there] = x
     return out
@@ -145,10 +147,11 @@ def _hashed(names: Iterable[str], settings: ProbeSettings) -> Ints:
     return (np.frombuffer(b"".join(digests), dtype=">u8") % settings.folds).astype(np.int64)
 
 
-def near_duplicate_groups(items: Sequence[Item], threshold: float = NEAR) -> Ints:
+@kept_for_last
+def near_duplicate_groups(items: Sequence[Item]) -> Ints:
     """For each item the index of the first item of its group, (n,).
 
-    Two items are in one group when the words of their choices have a Jaccard index of `threshold` or more,
+    Two items are in one group when the words of their choices have a Jaccard index of `NEAR` or more,
     when they name the same `group` (a passage), or through a chain of such items. Every such pair is found.
     """
     from scipy.sparse import coo_array  # only a run with a probe should pay for the import
@@ -156,7 +159,7 @@ def near_duplicate_groups(items: Sequence[Item], threshold: float = NEAR) -> Int
 
     n = len(items)
     first: dict[str, int] = {}
-    a, b = _near([_bag(item) for item in items], threshold)
+    a, b = _near([_bag(item) for item in items], NEAR)
     passages = [(first.setdefault(item.group, i), i) for i, item in enumerate(items) if item.group]
     if passages:
         of, at = np.array(passages, dtype=np.int64).T

@@ -51,15 +51,6 @@ def _assembled(fit: Fit, fold: Ints, left_out: list[tuple[int, ...]]) -> Floats:
     return np.empty((1, 0, 0)) if out is None else out
 
 
-def linear(x: Floats, key: Ints, there: Bools, ridge: float, known: Bools) -> Fit:
-    """The conditional logit on `x` (n, K, f) as something to cross-fit; only items that are `known` (n,) are fitted on."""
-
-    def fit(train: Bools, test: Bools) -> Floats:
-        return np.asarray(x[test] @ coefficients(x, key, there, ridge, train & known))
-
-    return fit
-
-
 def coefficients(x: Floats, key: Ints, there: Bools, ridge: float, train: Bools) -> Floats:
     """As `fitted`, on the items where `train` (n,) is true, at most `MOST_FITTED` of them."""
     chosen = np.flatnonzero(train)

@@ -28,7 +28,7 @@ from robustify.baselines.option_texts import (
     summed,
 )
 from robustify.baselines.wording import ABSOLUTES, ARTICLES, FUNCTION_WORDS, HEDGES, NEGATIONS, NUMBER, UNIT
-from robustify.item import Item, folded
+from robustify.item import Item, folded, kept_for_last
 
 NAMES = (
     "characters", "words", "mean_word_length", "longest_word", "digits", "numbers", "unit", "hedges", "absolutes",
@@ -40,6 +40,7 @@ NAMES = (
 """The features of `matrix`, which has each of them twice."""
 
 
+@kept_for_last
 def matrix(items: Sequence[Item]) -> Floats:
     """The features of all choices of all items, one after the other, (sum of k, 2 * features).
 
@@ -53,7 +54,9 @@ def matrix(items: Sequence[Item]) -> Floats:
         return np.zeros((0, 2 * len(NAMES)))
     beyond = raw - np.repeat(np.add.reduceat(raw, np.cumsum(k) - k) / k[:, None], k, axis=0)
     spread = np.sqrt(np.mean(beyond**2, axis=0))
-    return np.hstack([standardised(raw, k), beyond / np.where(spread > 1e-9, spread, np.inf)])
+    found = np.hstack([standardised(raw, k), beyond / np.where(spread > 1e-9, spread, np.inf)])
+    found.flags.writeable = False
+    return found
 
 
 def amounts(items: Sequence[Item]) -> Floats:

@@ -34,12 +34,9 @@ RIDGE = 50.0
 """The penalty of the fits: the artifact probe's logistic one, 10, over the variance of a key among four options, 0.19."""
 
 
-def forward_rank(items: Sequence[Item], seed: int, groups: Ints | None = None) -> tuple[Ints, Ints]:
-    """The rank (n,) of each item in hash order, in which a group stands together, and its group (n,).
-
-    `groups`: as `near_duplicate_groups` gives them.
-    """
-    groups = near_duplicate_groups(items) if groups is None else groups
+def forward_rank(items: Sequence[Item], seed: int) -> tuple[Ints, Ints]:
+    """The rank (n,) of each item in hash order, in which a group of near-duplicates stands together, and its group (n,)."""
+    groups = near_duplicate_groups(items)
     smallest: dict[int, str] = {}
     for item, group in zip(items, groups.tolist(), strict=True):
         smallest[group] = min(item.id, smallest.get(group, item.id))

@@ -77,7 +77,7 @@ class Options:
         self.k: Ints = np.fromiter(map(len, choices), np.int64, len(choices))
         self.key: Ints = np.fromiter((item.key for item in items), np.int64, len(choices))
         self.there: Bools = np.arange(int(self.k.max(initial=0))) < self.k[:, None]
-        self._item = np.repeat(np.arange(len(choices)), self.k)
+        self.item = np.repeat(np.arange(len(choices)), self.k)
         self.vocabulary = Vocabulary()
 
     def padded(self, values: Ints) -> Ints:
@@ -186,12 +186,12 @@ class Options:
         row, word = self.sets
         n, width = self.there.shape
         size = self.padded(np.bincount(row, minlength=len(self.texts)))
-        code = self._item[row] * len(self.vocabulary) + word
+        code = self.item[row] * len(self.vocabulary) + word
         order = np.argsort(code, kind="stable")
         start = np.flatnonzero(np.diff(code[order], prepend=-1))
-        bits = np.int64(1) << (row - (np.cumsum(self.k) - self.k)[self._item[row]])
+        bits = np.int64(1) << (row - (np.cumsum(self.k) - self.k)[self.item[row]])
         holders = np.bitwise_or.reduceat(bits[order], start) if len(start) else bits[:0]
-        item = self._item[row[order[start]]]
+        item = self.item[row[order[start]]]
         several = (holders & (holders - 1)) > 0
         holders, item = holders[several], item[several]
         out = np.ones((n, width, width))
@@ -224,7 +224,7 @@ class Options:
         content = ~self.vocabulary.among(FUNCTION_WORDS)
         row, word = row[content[word]], word[content[word]]
         asked = np.sort(stem_row * len(content) + stem_word)
-        code = self._item[row] * len(content) + word
+        code = self.item[row] * len(content) + word
         at = np.searchsorted(asked, code)
         there = at < len(asked)
         there[there] = asked[at[there]] == code[there]

@@ -11,7 +11,7 @@ binomial law of the mean probability (Hoeffding 1956, for counts at least one of
 its group are left out of its own counts.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -22,6 +22,7 @@ from scipy.special import bdtr, bdtrc
 
 from robustify.arrays import Bools, Floats, Ints
 from robustify.baselines.conditional_logit import MOST_FITTED, Fit, centred
+from robustify.baselines.option_texts import Options
 from robustify.baselines.wording import FUNCTION_WORDS, words_of
 from robustify.item import Item, folded
 from robustify.stats.tests import LEVEL
@@ -42,8 +43,8 @@ _FIRST, _LAST = "\x02", "\x03"
 Codes = npt.NDArray[np.uint64]
 
 
-def scorers(items: Sequence[Item], key: Ints, there: Bools, known: Bools) -> list[Fit]:
-    """One scorer of options for each threshold of `LEAST`, to be cross-fitted.
+def scorer(items: Sequence[Item], key: Ints, there: Bools, known: Bools) -> Fit:
+    """The scorer of options, to be cross-fitted: logits for each threshold of `LEAST`, one after the other, (t, 2 K).
 
     `key` (n,), `there` (n, K), `known` (n,): items that may be fitted on, at most `MOST_FITTED` of them. If m of the
     k options of an item hold a column, its key does with probability m / k under the null. A column that exceeds
@@ -63,19 +64,19 @@ def scorers(items: Sequence[Item], key: Ints, there: Bools, known: Bools) -> lis
     share = csr_array(each @ present[row[chosen][there[chosen]]])
     spread = share - share.power(2)
 
-    def scorer(least: float) -> Fit:
-        def fit(train: Bools, test: Bools) -> Floats:
-            of = train[chosen].astype(np.float64)
-            over, variance = of @ at_key - of @ share, of @ spread
-            z = over / np.sqrt(np.maximum(variance, 1e-9))
+    def fit(train: Bools, test: Bools) -> Floats:
+        of = train[chosen].astype(np.float64)
+        over, variance = of @ at_key - of @ share, of @ spread
+        z = over / np.sqrt(np.maximum(variance, 1e-9))
+        found = []
+        for least in LEAST:
             counts = (np.abs(z) > least) & (variance > _LEAST_INFORMATION)
             logits = np.zeros(there.shape)
             logits[there] = present @ np.where(counts, over / (variance + RIDGE), 0.0)
-            return centred(logits, there)[test]
+            found.append(centred(logits, there)[test])
+        return np.concatenate(found, axis=1)
 
-        return fit
-
-    return [scorer(least) for least in LEAST]
+    return fit
 
 
 def columns(items: Sequence[Item]) -> csr_array:
@@ -160,50 +161,43 @@ class WordUse:
 
 
 class KeyWords:
-    """The counts of all words of a benchmark. `group` (n,): the representative of each item's group."""
+    """The words of a benchmark that stand in keys more often, or less, than expected, significant at 5 % in their item.
+
+    `group` (n,): the representative of each item's group.
+    """
 
     def __init__(self, items: Sequence[Item], group: Ints) -> None:
-        self.items = items
-        self.group = group.tolist()
-        self._members: dict[int, list[int]] = defaultdict(list)
-        self._counts: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
-        for at, item in enumerate(items):
-            self._members[self.group[at]].append(at)
-            for word, keys, expected in _telling(item):
-                count = self._counts[word]
-                count[0] += 1
-                count[1] += keys
-                count[2] += expected
+        self._items, self._uses = items, defaultdict[int, list[WordUse]](list)
+        options = Options(items)
+        row, word = options.sets
+        of, base = options.item[row], len(options.vocabulary)
+        at_key = row == (np.cumsum(options.k) - options.k + options.key)[of]
+        codes, place, n = np.unique(of * base + word, return_inverse=True, return_counts=True)
+        # Words that all options of an item hold tell nothing.
+        some = n < options.k[codes // base]
+        item, word, in_key = codes[some] // base, codes[some] % base, np.bincount(place, at_key)[some]
+        even = n[some] / options.k[item]
+        together = np.unique(group[item] * base + word, return_inverse=True)[1]
+        n, keys, expected = (
+            np.bincount(word, one)[word] - np.bincount(together, one)[together]
+            for one in (np.ones(len(word)), in_key, even)
+        )
+        named = ~options.vocabulary.among(FUNCTION_WORDS)[word]
+        tests = np.bincount(item[named], minlength=len(items))[item]
+        mean = n * (expected / np.maximum(n, 1))
+        names = list(options.vocabulary)
+        for picked, off in ((True, keys >= mean + 1), (False, keys <= mean - 1)):
+            some = np.flatnonzero(named & (n >= FEWEST) & off)
+            law = n[some].astype(np.int64), expected[some] / n[some]
+            tail = bdtrc(keys[some] - 1, *law) if picked else bdtr(keys[some], *law)
+            p = np.minimum(1.0, tail * tests[some])
+            for at, q in zip(some[p <= LEVEL].tolist(), p[p <= LEVEL].tolist(), strict=True):
+                use = WordUse(names[word[at]], picked, int(n[at]), int(keys[at]), float(expected[at]), q)
+                self._uses[int(item[at])].append(use)
 
-    def of(self, at: int, pick: int, *, level: float = LEVEL) -> tuple[WordUse, ...]:
-        """The words of item `at` that speak for its option `pick`, each significant at `level`; the clearest first."""
-        own: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
-        for member in self._members[self.group[at]]:
-            for word, keys, expected in _telling(self.items[member]):
-                for place, value in enumerate((1.0, float(keys), expected)):
-                    own[word][place] += value
-        picked = frozenset(words_of(self.items[at].choices[pick]))
-        words = [word for word, *_ in _telling(self.items[at]) if word not in FUNCTION_WORDS]
-        found = []
-        for word in words:
-            n, in_keys, even = (all_ - mine for all_, mine in zip(self._counts[word], own[word], strict=True))
-            if n >= FEWEST:
-                p = min(1.0, _tail(round(in_keys), round(n), even / n, more=word in picked) * len(words))
-                found.append(WordUse(word, word in picked, round(n), round(in_keys), even, p))
-        return tuple(sorted((use for use in found if use.p <= level), key=lambda use: (use.p, use.word)))
-
-
-def _telling(item: Item) -> Iterator[tuple[str, bool, float]]:
-    """Each word that some options hold and others do not: whether the key holds it, and its share of the options."""
-    sets = [frozenset(words_of(choice)) for choice in item.choices]
-    key, k = sets[item.key], len(sets)
-    for word, n in Counter(word for one in sets for word in one).items():
-        if n < k:
-            yield word, word in key, n / k
-
-
-def _tail(keys: int, n: int, p: float, *, more: bool) -> float:
-    """P(X >= keys) or P(X <= keys) for X binomial (n, p); 1 where the count is not that far off the mean."""
-    if more:
-        return float(bdtrc(keys - 1, n, p)) if keys >= n * p + 1 else 1.0
-    return float(bdtr(keys, n, p)) if keys <= n * p - 1 else 1.0
+    def of(self, at: int, pick: int) -> tuple[WordUse, ...]:
+        """The words of item `at` that speak for its option `pick`, the clearest first."""
+        uses = self._uses.get(at, ())
+        own_words = words_of(self._items[at].choices[pick]) if uses else ()
+        found = [use for use in uses if use.picked == (use.word in own_words)]
+        return tuple(sorted(found, key=lambda use: (use.p, use.word)))

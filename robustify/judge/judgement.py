@@ -323,7 +323,7 @@ def _filtered(
     topic_of = [name or UNNAMED for name in _topic_of(index, facts)]
     chance = screen_chance(votes, rules.screen, parts.groups)
     cut = by_rank.decision(votes.voters, rules.screen).cut if rules.screen.criterion == FDR else None
-    probe = FreshProbe(items, rules.probe, None if items is None else by_rank.together)
+    probe = FreshProbe(items, rules.probe)
     compared = (rules.screen, *rules.alternatives)
     return {
         "screen": screen(

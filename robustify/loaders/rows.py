@@ -133,7 +133,7 @@ def _mend(name: str, reason: str) -> str:
 
 def undecoded(text: str) -> bool:
     """Whether text read with `surrogateescape` holds bytes that were not UTF-8."""
-    return _UNDECODED.search(text) is not None
+    return not text.isascii() and _UNDECODED.search(text) is not None
 
 
 def json_kind(value: object) -> str:
@@ -201,7 +201,7 @@ def require_text(value: object, what: str) -> str:
     """
     if not isinstance(value, str):
         raise ItemError(f"{what} is {json_kind(value)}; expected text")
-    if _SURROGATE.search(value):
+    if not value.isascii() and _SURROGATE.search(value):
         if undecoded(value):
             raise ItemError(f"{what} holds bytes that are not UTF-8")
         raise ItemError(f"{what} holds half a character (a lone surrogate)")

@@ -53,7 +53,7 @@ class Catalogue:
         self._named: dict[tuple[Asking, str], int] = {}
         self._called: dict[tuple[Asking, int], str] = {}
         self._shown: set[tuple[Asking, int, Order]] = set()
-        self._last: tuple[LoggedItem, tuple[str, ...], bytes] | None = None
+        self._texts_read: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, ...], bytes]] = {}
         for item in items:
             texts = tuple(map(unspaced, item.choices))
             self._add(item, texts, _digest("content", item.stem, texts))
@@ -119,10 +119,11 @@ class Catalogue:
 
     def _read(self, logged: LoggedItem) -> tuple[tuple[str, ...], bytes]:
         # The rows of many models may show one and the same item.
-        if self._last is None or self._last[0] is not logged:
+        shown = logged.stem, logged.choices
+        if shown not in self._texts_read:
             texts = tuple(map(unspaced, logged.choices))
-            self._last = (logged, texts, _digest("content", logged.stem, texts))
-        return self._last[1:]
+            self._texts_read[shown] = texts, _digest("content", logged.stem, texts)
+        return self._texts_read[shown]
 
     def _index(self, kind: Reading) -> defaultdict[bytes, list[int]]:
         """By the digest of a reading the items that have it; weaker readings only once they are needed."""

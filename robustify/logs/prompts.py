@@ -11,6 +11,7 @@ count from 0 or from 1 are refused.
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from string import ascii_uppercase
 from typing import Literal
 
@@ -117,7 +118,7 @@ OURS: tuple[View, ...] = ("choices_only", "choices_only_text", "full", "cloze")
 BLIND: tuple[View, ...] = ("choices_only", "choices_only_text")
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class Prompt(KeptHere):
     """What was put before a model: one context and one continuation a choice, and the item they show."""
 
@@ -125,7 +126,7 @@ class Prompt(KeptHere):
     contexts: tuple[str, ...]
     continuations: tuple[str, ...]
 
-    @property
+    @cached_property
     def by_letter(self) -> bool:
         """Whether letters (or numbers) were scored, not texts; choices that are letters themselves are texts."""
         bare = [text.strip() for text in self.continuations]

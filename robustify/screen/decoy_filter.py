@@ -98,11 +98,6 @@ class DecoyFilter:
         self._decisions: dict[tuple[frozenset[str], float, bool], Decision] = {}
         self._flagged: dict[tuple[frozenset[str], float, bool], Flagging] = {}
 
-    @property
-    def together(self) -> Ints:
-        """For each item the index of the first of its near-duplicates and passage, (n,)."""
-        return self._ranker.together
-
     def ranking(self, voters: tuple[str, ...], *, vectors: bool = True) -> Ranking:
         """The ranking by these voters."""
         wanted = frozenset(voters), vectors

@@ -25,12 +25,12 @@ from robustify.baselines.artifact_probe import (
     near_duplicate_groups,
     padded,
 )
-from robustify.baselines.conditional_logit import centred, coefficients, linear, log_probabilities, nested
+from robustify.baselines.conditional_logit import centred, coefficients, log_probabilities, nested
 from robustify.baselines.features import NAMES, matrix
 from robustify.baselines.linear_probes import CONTROL
 from robustify.baselines.linear_probes import TEMPLATE as HEAD_TEMPLATE
 from robustify.baselines.linear_probes import VIEW as HEAD
-from robustify.baselines.words import LEAST, scorers
+from robustify.baselines.words import LEAST, scorer
 from robustify.item import Item
 from robustify.screen.item_index import ItemIndex, key_shares
 from robustify.screen.screen_rules import VIEW_OF, Mode, ScreenRules, TextNorm
@@ -120,6 +120,7 @@ class Ranker:
         self._known = (index.k > 0) & (index.key >= 0)
         self._groups, self._settings = groups, settings or ProbeSettings()
         self._heard: dict[tuple[str, str, str, TextNorm], _Liking] = {}
+        self._fits: dict[bytes, Floats] = {}
 
     def rank(self, rules: ScreenRules, *, vectors: bool = True) -> Ranking:
         """The ranking by the rules' voters.
@@ -181,22 +182,20 @@ class Ranker:
         """The logits of each fit on texts, (folds, n, K) each."""
         if self._features is None:
             return {}
-        index, there, known = self._index, self._there, self._known
-        fit = linear(self._features, index.key, there, SHRINKAGE, known)
-        found = {"surface": nested(fit, self._fold)}
-        for least, words in zip(LEAST, scorers(self._items or (), index.key, there, known), strict=True):
-            found[f"words {least}"] = nested(words, self._fold)
-        return found
+        x, known = self._features, self._known
+        surface = nested(lambda train, test: x[test] @ self._coefficients(train & known), self._fold)
+        words = nested(scorer(self._items or (), self._index.key, self._there, known), self._fold)
+        width = self._index.width
+        columns = {f"words {x}": words[:, :, i * width : (i + 1) * width] for i, x in enumerate(LEAST)}
+        return {"surface": surface, **columns}
 
-    @cached_property
-    def _surface(self) -> dict[int, Floats]:
-        """Of each fold the coefficients (f,) of the features, fitted on the other folds."""
-        index, x = self._index, self._features
-        assert x is not None
-        return {
-            f: coefficients(x, index.key, self._there, SHRINKAGE, (self._fold != f) & self._known)
-            for f in np.unique(self._fold).tolist()
-        }
+    def _coefficients(self, train: Bools) -> Floats:
+        """The coefficients (f,) of the features, fitted on the items `train` (n,)."""
+        mark = train.tobytes()
+        if mark not in self._fits:
+            assert self._features is not None
+            self._fits[mark] = coefficients(self._features, self._index.key, self._there, SHRINKAGE, train)
+        return self._fits[mark]
 
     @cached_property
     def _vectors(self) -> dict[str, Floats]:
@@ -268,7 +267,7 @@ class Ranker:
             for (name, values), weight in zip(seen.items(), gamma.tolist(), strict=True):
                 parts[_part(name)][mine] += centred(weight * values[mine], there[mine])
             if x is not None:
-                added = x[mine] * (gamma[0] * self._surface[f])
+                added = x[mine] * (gamma[0] * self._coefficients(others))
                 for at, name in enumerate(NAMES):
                     surface[name][mine] = added[:, :, at] + added[:, :, at + len(NAMES)]
         return np.asarray(sum(parts.values(), np.zeros(there.shape))), parts, surface

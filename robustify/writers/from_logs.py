@@ -13,6 +13,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
 from robustify.answers import Answers
 from robustify.baselines.artifact_probe import probe
 from robustify.baselines.heuristics import guess
@@ -52,7 +54,7 @@ def import_logs(
     options = replace(options or LogOptions(), keyed=bool(data))
     refuse_foreign(folder)
     bench = load_many([Source(path=str(path), skip_bad=options.skip_bad) for path in data]) if data else None
-    with _no_collector():
+    with _no_collector(), threadpool_limits(1, "blas"):
         read = read_logs(logs, options)
         gathered = gather(read, bench, skip_bad=options.skip_bad)
         _require_ordinary(logs, data, read, gathered, name)
@@ -60,13 +62,14 @@ def import_logs(
         settings = {"screen.criterion": "unanimous", **(overrides or {})}
         config = _config(read, gathered, bench, data, name, settings)
         asked = _asked(config, read, gathered, bench)
-    twins = same_model(asked.fingerprints, config.screen.voters)
-    if twins is not None:
-        raise UsageError(
-            f"{twins[0]} and {twins[1]}: are one model (same revision); a model must not vote twice: leave one out"
-        )
-    with run_lock(folder):
-        return print_run(folder, config, asked, judge(asked.answers, asked.facts, rules(config), asked.items))
+        twins = same_model(asked.fingerprints, config.screen.voters)
+        if twins is not None:
+            raise UsageError(
+                f"{twins[0]} and {twins[1]}: are one model (same revision); a model must not vote twice: leave one out"
+            )
+        with run_lock(folder):
+            judgement = judge(asked.answers, asked.facts, rules(config), asked.items)
+            return print_run(folder, config, asked, judgement)
 
 
 def _require_ordinary(

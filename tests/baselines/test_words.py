@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from robustify.baselines.conditional_logit import cross_fitted
-from robustify.baselines.words import FEWEST_OPTIONS, LENGTHS, columns, scorers
+from robustify.baselines.words import FEWEST_OPTIONS, LEAST, LENGTHS, columns, scorer
 from robustify.item import Item, folded
 from tests.support.fake_answers import bench, items_of
 
@@ -53,8 +53,8 @@ def test_an_ending_that_nobody_listed_is_found(cued: bool) -> None:
         for name, key in zip(b.ids, b.key, strict=True)
     ]  # fmt: skip
     there = np.ones((200, 4), dtype=bool)
-    for fit in scorers(items, b.key, there, np.ones(200, dtype=bool)):
-        logits = cross_fitted(fit, np.arange(200) % 5)
+    both = cross_fitted(scorer(items, b.key, there, np.ones(200, dtype=bool)), np.arange(200) % 5)
+    for logits in np.split(both, len(LEAST), axis=1):
         assert logits.sum(axis=1) == pytest.approx(np.zeros(200), abs=1e-9)
         # Without any association that counts, all options are alike and the first is taken.
         right = (logits.argmax(axis=1) == b.key).mean()
@@ -67,5 +67,5 @@ def test_only_items_that_are_known_are_fitted_on() -> None:
     there, known = np.ones((100, 4), dtype=bool), np.arange(100) < 60
     other = np.where(known, b.key, (b.key + 1) % 4)
     train = np.arange(100) % 2 == 0
-    one = scorers(items, b.key, there, known)[0](train, ~train)
-    assert (one == scorers(items, other, there, known)[0](train, ~train)).all()
+    one = scorer(items, b.key, there, known)(train, ~train)
+    assert (one == scorer(items, other, there, known)(train, ~train)).all()

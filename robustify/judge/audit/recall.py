@@ -58,7 +58,7 @@ def of_probe(probe: FreshProbe, kept: Kept) -> SeesFrom:
     own = Design.of(plain, size, block, seed)
     null = np.concatenate(list(permuted(own, _REFITS, seed))) / len(items)
     shown = _noticed(float(null.std()) * math.sqrt(len(items) / n), LEVEL)
-    base = float(own.hits(key[:, None])[1].mean())
+    base = float(own.hits(key[:, None]).mean())
 
     def gain(copies: Floats, share: float) -> float:
         hits = []
@@ -66,7 +66,7 @@ def of_probe(probe: FreshProbe, kept: Kept) -> SeesFrom:
             drawn = np.random.default_rng((seed, draw)).permutation(len(items))
             chosen = np.repeat(drawn < round(share * len(items)), size)[:, None]
             mixed = Design.of(np.where(chosen, copies, plain), size, block, seed)
-            hits.append(float(mixed.hits(key[:, None])[1].mean()))
+            hits.append(float(mixed.hits(key[:, None]).mean()))
         return float(np.mean(hits)) - base
 
     out: SeesFrom = {}
