@@ -314,10 +314,7 @@ def dashboard(folder: Path, out: Path | None) -> int:
 
 
 def _write(path: Path, text: str) -> None:
-    from robustify.errors import ResourceError
-    from robustify.files import write_text
+    from robustify.files import writable, write_text
 
-    try:
+    with writable(path, "choose another file"):
         write_text(path, text)
-    except OSError as error:
-        raise ResourceError(f"{path}: cannot be written ({error.strerror}); choose another file") from None

@@ -11,7 +11,8 @@ import click
 
 from robustify.cli.data import DATA, MAP, SKIP_BAD, items_of, mapped, named_data, names_config
 from robustify.cli.options import PATH, say
-from robustify.errors import ResourceError, UsageError, counted
+from robustify.errors import UsageError, counted
+from robustify.files import writable
 
 if TYPE_CHECKING:
     from robustify.config import Config
@@ -94,10 +95,8 @@ def init(
     bench = items_of(data, skip_bad, columns)
     # The config names its data relative to itself.
     where = os.path.relpath(data, path.parent)
-    try:
+    with writable(path):
         path.write_text(_written(bench, where, skip_bad, models), encoding="utf-8")
-    except OSError as error:
-        raise ResourceError(f"{path}: cannot be written ({error.strerror})") from None
     click.echo(str(path))
     say(f"next: read it, then `robustify {path} --dry-run` and `robustify {path}`")
     return 0

@@ -13,12 +13,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from robustify.errors import AuthorisationError, DataError, GuardrailError, ResourceError, UsageError
+from robustify.errors import AuthorisationError, DataError, GuardrailError, UsageError
 from robustify.export.dataset_folder import write_hf
 from robustify.export.free_grading import FREE_DATA, FreeRows, free_rows, write_free_tasks
 from robustify.export.heading import ENVIRONMENT, Heading, Publication, commented
 from robustify.export.lm_eval_tasks import GROUPED, VERSION, task_name, write_tasks, write_topics
-from robustify.files import write_text
+from robustify.files import OTHER_FOLDER, writable, write_text
 from robustify.item import Item
 from robustify.orders import own
 from robustify.report.format import counted
@@ -188,7 +188,7 @@ def staged(folder: Path) -> Iterator[Path]:
     """
     new = not folder.exists()
     place = folder / f"{_WRITING}{os.getpid()}"
-    try:
+    with writable(folder, OTHER_FOLDER):
         if not new:
             _refuse_full(folder)
         place.mkdir(parents=True)
@@ -202,10 +202,6 @@ def staged(folder: Path) -> Iterator[Path]:
                 # Only an empty folder goes: nothing was exported into it.
                 with contextlib.suppress(OSError):
                     folder.rmdir()
-    except OSError as error:
-        raise ResourceError(
-            f"{folder}: cannot be written ({error.strerror}); expected a folder of yours (-o DIR)"
-        ) from None
 
 
 def _refuse_full(folder: Path) -> None:

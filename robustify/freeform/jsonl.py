@@ -13,11 +13,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from robustify.errors import DataError, ResourceError
-from robustify.files import write_atomic
+from robustify.errors import DataError
+from robustify.files import writable, write_atomic
 
 T = TypeVar("T")
 Append = Callable[[Mapping[str, Any]], None]
+_MEND = "expected a file of yours"
 
 
 def read_jsonl(path: Path, kind: Callable[[Mapping[str, Any]], T]) -> list[T]:
@@ -80,7 +81,7 @@ def appending(path: Path, *, private: bool = False) -> Iterator[Append]:
     Raises:
         ResourceError: the file cannot be written.
     """
-    try:
+    with writable(path, _MEND):
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(path, "ab+") as file:
             if private:
@@ -93,8 +94,6 @@ def appending(path: Path, *, private: bool = False) -> Iterator[Append]:
                 os.fsync(file.fileno())
 
             yield append
-    except OSError as error:
-        raise _unwritable(path, error) from None
 
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]], *, private: bool = False) -> None:
@@ -103,19 +102,13 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]], *, private: bool =
     Raises:
         ResourceError: it cannot be written.
     """
-    try:
+    with writable(path, _MEND):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(path, b"".join(map(_line, rows)), private=private)
-    except OSError as error:
-        raise _unwritable(path, error) from None
 
 
 def _line(row: Mapping[str, Any]) -> bytes:
     return (json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n").encode("utf-8", "surrogatepass")
-
-
-def _unwritable(path: Path, error: OSError) -> ResourceError:
-    return ResourceError(f"{path}: cannot be written ({error.strerror}); expected a file of yours")
 
 
 def _drop_cut_line(file: Any) -> None:

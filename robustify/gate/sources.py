@@ -188,9 +188,8 @@ def _of_range(repository: Repository, bounds: str, policy_from: str, reviewed: s
         raise UsageError("the range is not of the form A..B; expected two commits, as in main..HEAD")
     upper = upper or "HEAD"
     commits = repository.commits(lower, upper)
-    policy, notes = _policy_between(repository, lower if lower.strip("0") else None, upper, policy_from)
-    contents = chain(*_reviewed_apart(repository, commits, reviewed), _pointing(repository, commits))
-    return Task(contents, policy, lambda: policy, notes)
+    base = lower if lower.strip("0") else None
+    return _of_listed(repository, commits, (base, upper, policy_from), reviewed)
 
 
 def _of_history(repository: Repository, policy_from: str, reviewed: str | None) -> Task:
@@ -205,26 +204,27 @@ def _of_history(repository: Repository, policy_from: str, reviewed: str | None) 
             "no earlier commit is here: the allow list is that of the only commit, which approves itself"
         )
         policy_from = "head"
-    policy, more = _policy_between(repository, parent, "HEAD", policy_from)
-    contents = chain(*_reviewed_apart(repository, commits, reviewed), _pointing(repository, commits))
-    return Task(contents, policy, lambda: policy, (*notes, *more))
+    return _of_listed(repository, commits, (parent, "HEAD", policy_from), reviewed, notes)
 
 
-def _reviewed_apart(
-    repository: Repository, commits: list[str], reviewed: str | None
-) -> tuple[Iterator[Blob], Iterator[Blob]]:
-    """What the commits bring, and what those behind `reviewed` bring, which counts as looked at."""
+def _of_listed(
+    repository: Repository,
+    commits: list[str],
+    bounds: tuple[str | None, str, str],
+    reviewed: str | None,
+    notes: Sequence[str] = (),
+) -> Task:
+    """What commits bring, those behind `reviewed` as looked at, and the refs that name one of them."""
+    policy, more = _policy_between(repository, *bounds)
+    known = frozenset(commits)
     old = frozenset(repository.listed(repository.commit(reviewed)) if reviewed else ())
-    return (
+    refs = [ref for ref in repository.refs(*_REFS, "refs/remotes") if ref.target in known]
+    contents = chain(
         of_commits(repository, [commit for commit in commits if commit not in old]),
         of_commits(repository, [commit for commit in commits if commit in old], reviewed=True),
+        of_refs(repository, refs),
     )
-
-
-def _pointing(repository: Repository, commits: list[str]) -> Iterator[Blob]:
-    known = frozenset(commits)
-    refs = repository.refs(*_REFS, "refs/remotes")
-    yield from of_refs(repository, [ref for ref in refs if ref.target in known])
+    return Task(contents, policy, lambda: policy, (*notes, *more))
 
 
 def _of_push(repository: Repository, policy_from: str) -> Task:

@@ -53,25 +53,19 @@ def _named(source: Source) -> str:
 
 def _listed(source: Source) -> tuple[Path, list[str]]:
     """The snapshot's folder with the card in it, and the names of all files of the commit as far as known."""
-    from huggingface_hub.errors import IncompleteSnapshotError
+    from huggingface_hub import get_cached_repo_tree
+    from huggingface_hub.errors import CachedRepoTreeNotFoundError, IncompleteSnapshotError
 
     try:
         folder = _snapshot(source, [_CARD])
     except IncompleteSnapshotError as error:
         folder = Path(error.snapshot_path)
-    return folder, _names(source, folder)
-
-
-def _names(source: Source, folder: Path) -> list[str]:
-    from huggingface_hub import get_cached_repo_tree
-    from huggingface_hub.errors import CachedRepoTreeNotFoundError
-
     try:
         tree = get_cached_repo_tree(str(source.hub), repo_type="dataset", revision=source.revision)
-        return [file.path for file in tree]
+        return folder, [file.path for file in tree]
     except CachedRepoTreeNotFoundError:
         # A cache that was filled file by file: what lies there is all that can be known.
-        return [p.relative_to(folder).as_posix() for p in sorted(folder.rglob("*")) if p.is_file()]
+        return folder, [p.relative_to(folder).as_posix() for p in sorted(folder.rglob("*")) if p.is_file()]
 
 
 def _snapshot(source: Source, patterns: list[str]) -> Path:

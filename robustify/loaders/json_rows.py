@@ -131,7 +131,12 @@ def _list_rows(name: str, text: str, start: int) -> SourceTable:
 def _document_rows(name: str, value: Mapping[str, object]) -> SourceTable:
     """The rows of an object: an Inspect log, one list of rows, columns side by side, or itself the one row."""
     if "samples" in value and "eval" in value:
-        return _inspect_log(name, value["samples"])
+        if not isinstance(value["samples"], list) or not value["samples"]:
+            raise DataError(
+                f"{name}: an Inspect log without samples (its header only?); expected a whole log"
+            )
+        table = _members(name, value["samples"])
+        return SourceTable(table.rows, table.faults, outer="inspect_log")
     lists = [column for column in value.values() if isinstance(column, list) and column]
     objects = [column for column in lists if all(isinstance(member, dict) for member in column)]
     if len(objects) == 1 and not {"choices", "options", "question"} & set(value):
@@ -139,13 +144,6 @@ def _document_rows(name: str, value: Mapping[str, object]) -> SourceTable:
     if len(value) > 2 and len(lists) == len(value) and len({len(column) for column in lists}) == 1:
         return _members(name, [dict(zip(value, cells, strict=True)) for cells in zip(*lists, strict=True)])
     return SourceTable((SourceRow(1, 1, value),))
-
-
-def _inspect_log(name: str, samples: object) -> SourceTable:
-    if not isinstance(samples, list) or not samples:
-        raise DataError(f"{name}: an Inspect log without samples (its header only?); expected a whole log")
-    table = _members(name, samples)
-    return SourceTable(table.rows, table.faults, outer="inspect_log")
 
 
 def _members(name: str, values: Sequence[object], lines: Iterable[int] | None = None) -> SourceTable:

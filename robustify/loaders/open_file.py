@@ -127,16 +127,12 @@ def _refuse(name: str, head: bytes, data: bytes) -> None:
     for mark, kind in _ARCHIVES:
         if head.startswith(mark):
             raise DataError(f"{name}: is compressed ({kind}); expected a data file: unpack it first")
-    if head.startswith(_WIDE_MARKS) or _looks_wide(head):
+    # UTF-16 without its mark: mostly ASCII leaves every other byte zero.
+    zeros, half = max(head[0::2].count(0), head[1::2].count(0)), len(head) // 2
+    if head.startswith(_WIDE_MARKS) or (half and zeros > half / 2):
         raise DataError(f"{name}: is UTF-16 or UTF-32; expected UTF-8: run `iconv -f UTF-16 -t UTF-8`")
     if b"\x00" in head:
         raise DataError(f"{name}: is a binary file; expected JSON Lines, JSON, CSV, TSV, Parquet or Arrow")
-
-
-def _looks_wide(head: bytes) -> bool:
-    """UTF-16 without its mark: mostly ASCII leaves every other byte zero."""
-    half = len(head) // 2
-    return half > 0 and max(head[0::2].count(0), head[1::2].count(0)) > half / 2
 
 
 def _open_folder(place: Path, pinned: str | None) -> Opened:

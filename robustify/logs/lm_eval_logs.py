@@ -130,7 +130,8 @@ def _contradictions(made: Sequence[tuple[SourceRow, LogReply]]) -> list[Fault]:
     """
     faults: list[Fault] = []
     for row, reply in made:
-        for metric, ranked in (("acc", reply.scores), ("acc_norm", _per_character(reply))):
+        normed = per_character(reply.scores, reply.n_chars) if reply.by_text and all(reply.n_chars) else ()
+        for metric, ranked in (("acc", reply.scores), ("acc_norm", normed)):
             said = row.cells.get(metric)
             if isinstance(said, bool) or said not in (0, 1) or not ranked:
                 continue
@@ -143,12 +144,6 @@ def _contradictions(made: Sequence[tuple[SourceRow, LogReply]]) -> list[Fault]:
                 faults.append(Fault(reply.line, reason))
                 break
     return faults
-
-
-def _per_character(reply: LogReply) -> tuple[float, ...]:
-    if not reply.by_text or not all(reply.n_chars):
-        return ()
-    return tuple(per_character(reply.scores, reply.n_chars))
 
 
 def _assumed(run: LmEvalRun, options: LogOptions, prompts: Sequence[Prompt]) -> list[str]:

@@ -248,7 +248,9 @@ def _item(cells: Cells, reading: TableReading) -> LoggedItem:
             which = f"names {same} identical choices" if same > 1 else f"names none of {k or MOST} choices"
             raise ItemError(f"key is {json_kind(said)} that {which}")
     name = as_label(cell_label(cells, parts.get("id")))
-    topic = reading.topics.get(_said_label(cells, parts.get("topic")), NOTHING)
+    named = parts.get("topic") or ""
+    said_topic = named[1:] if named.startswith("=") else cell_label(cells, named or None)
+    topic = reading.topics.get(said_topic.strip(), NOTHING)
     stem = cell_text(cells, parts["stem"]) if "stem" in parts and choices else ""
     return LoggedItem(k, stem, choices, key, name, id=name, topic=topic)
 
@@ -257,11 +259,6 @@ def _said(cells: Cells, column: str | None) -> str:
     if column is None:
         return ""
     return column[1:] if column.startswith("=") else str(cell_value(cells, column))
-
-
-def _said_label(cells: Cells, column: str | None) -> str:
-    label = column[1:] if column is not None and column.startswith("=") else cell_label(cells, column)
-    return label.strip()
 
 
 def _numbers(cells: Cells, names: Sequence[str]) -> list[float]:

@@ -126,7 +126,11 @@ class Scoring:
     def _scored(self, job: Job) -> Iterator[tuple[Encoded, Logprob | Unfit]]:
         left, seen = list(job.wanted), dict[str, float]()
         if job.letters and self.can.top:
-            seen = self._next(job)
+            prompt: Prompt = job.wanted[0].key.context if self.by_tokens else job.context
+            likely = self.questions.following(prompt, self.can.top)
+            if likely is None:
+                raise self._fault("sent no `top_logprobs`; expected them, as in the capability probe")
+            seen = likely
             # A letter that is sent as several tokens is no next token.
             single = [one for one in left if not self.by_tokens or len(one.key.continuation) == 1]
             shown = [one for one in single if one.continuation in seen]
@@ -138,13 +142,6 @@ class Scoring:
                 yield one.key, Logprob(min(seen.values(), default=0.0), 0)
             else:
                 yield one.key, self._whole(job.context, one)
-
-    def _next(self, job: Job) -> dict[str, float]:
-        prompt: Prompt = job.wanted[0].key.context if self.by_tokens else job.context
-        seen = self.questions.following(prompt, self.can.top)
-        if seen is None:
-            raise self._fault("sent no `top_logprobs`; expected them, as in the capability probe")
-        return seen
 
     def _whole(self, context: str, one: Wanted) -> Logprob | Unfit:
         if self.by_tokens:

@@ -67,7 +67,8 @@ def apart(text: str, depth: int = 0) -> Iterator[Apart]:
     pieced = _dense(_places_of(text, _PIECE), _NEAR) if "##" in text else []
     if pieced:
         yield pieced[0][0], _PIECE.sub("", text)
-    if text.lstrip("\ufeff \t\r\n")[:1] in ("[", "{") or _spaced(text):
+    spaced = (_dense(_places_of(text, *patterns), _CLOSE) for patterns in (_SPACED, _LETTERS))
+    if text.lstrip("\ufeff \t\r\n")[:1] in ("[", "{") or any(spaced):
         yield from _grouped(text, [(0, len(text))], depth)
     elif marked or pieced or numbered:
         yield from _grouped(text, _around(text, sorted(marked + pieced + numbered), _FAR), depth)
@@ -130,10 +131,6 @@ def _around(text: str, spans: Iterable[Span], near: int) -> list[Span]:
             out.append((begin, end if end >= 0 else len(text)))
             done = out[-1][1] + 1
     return out
-
-
-def _spaced(text: str) -> bool:
-    return any(_dense(_places_of(text, *patterns), _CLOSE) for patterns in (_SPACED, _LETTERS))
 
 
 def _short_lines(text: str) -> bool:
