@@ -358,7 +358,7 @@ def write_quarantine(path: Path, rows: Sequence[Quarantined]) -> None:
 def versions() -> dict[str, str]:
     """The versions that numbers may depend on; a package that is not installed is left out."""
     found = {"robustify": __version__, "python": platform.python_version()}
-    for package in ("numpy", "scipy", "pyarrow", "scikit-learn", "torch", "transformers", "tokenizers"):
+    for package in ("numpy", "scipy", "pyarrow", "torch", "transformers", "tokenizers"):
         with contextlib.suppress(PackageNotFoundError):
             found[package] = version(package)
     return found

@@ -68,7 +68,7 @@ def show(
     Example:
         robustify free templates show nugget/optimized --example --format-type markdown --few-shot 1
     """
-    from robustify.freeform.judge.conversation import example_of
+    from robustify.freeform.judge.asking import example_of
     from robustify.freeform.judge.store import pack_text
     from robustify.freeform.session import JudgeChoice
 

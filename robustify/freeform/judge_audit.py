@@ -19,7 +19,7 @@ from robustify.freeform.grade.graders import Grading
 from robustify.freeform.grade.nuggets import grade_nuggets
 from robustify.freeform.grade.numeric import written
 from robustify.freeform.human import judge_verdict
-from robustify.freeform.judge.conversation import Judging, judged_reply, tolerance_percent
+from robustify.freeform.judge.asking import Judging, judged_reply, tolerance_percent
 from robustify.freeform.judge.judges import Judge
 from robustify.freeform.schema import FreeItem, GradeResult, Nugget
 from robustify.redaction import KeptHere

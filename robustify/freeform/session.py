@@ -11,8 +11,7 @@ from pathlib import Path
 
 from robustify.engines.protocols import Metered, Writer
 from robustify.errors import ModelError, UsageError
-from robustify.freeform.judge.asking import check_votes
-from robustify.freeform.judge.conversation import Judging, Shot, check_leak, pick_shots, read_shots
+from robustify.freeform.judge.asking import Judging, check_votes
 from robustify.freeform.judge.judges import (
     HttpJudge,
     Judge,
@@ -22,6 +21,7 @@ from robustify.freeform.judge.judges import (
     replaying,
     served_model,
 )
+from robustify.freeform.judge.prompting import Shot, check_leak, pick_shots, read_shots
 from robustify.freeform.judge.store import TemplateStore, get_store
 from robustify.freeform.schema import AnswerRow, FreeItem
 

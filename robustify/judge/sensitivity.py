@@ -1,23 +1,52 @@
-"""What would other rules have removed? The rule of the run first, then its alternatives.
+"""What would other rules have removed? The rule of the run first, then its alternatives, each one change away.
 
-A filter whose removed set changes with a template or a mode is a fact about the filter. Nothing here chooses
-among the rules: the run's own was fixed before anybody looked.
+A filter whose removed set changes with a template or a mode is a fact about the filter. Nothing here chooses among the
+rules: the run's own was fixed before anybody looked. A rule is followed only as far as every voter of the run was asked
+for it. Rules that cannot differ for these voters (a majority of two is unanimity, any rotation rule of a single order)
+are one rule.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from robustify.answers import Answers
+import numpy as np
+
+from robustify.answers import Answers, Block
 from robustify.arrays import Bools, Ints
 from robustify.judge.audit.fresh import FreshProbe
 from robustify.judge.screening import excess, expected, false_share, flagged_share
 from robustify.screen.chance import Chance
 from robustify.screen.consensus import SHORTCUT, outcome, screen_chance
 from robustify.screen.item_index import ItemIndex
-from robustify.screen.screen_rules import FDR, ScreenRules
-from robustify.screen.variants import criterion_words, differs, resolved, rule_identity, variants
-from robustify.screen.votes import Votes, cast_by_rotation, cast_votes
+from robustify.screen.screen_rules import (
+    FDR,
+    VIEW_OF,
+    Mode,
+    Rotation,
+    ScreenRules,
+    TextNorm,
+    criterion_name,
+    criterion_words,
+    require_voters,
+    votes_needed,
+)
+from robustify.screen.votes import Votes, cast_by_rotation, cast_votes, first_template, models_asked
 from robustify.summary.result import RuleByPlace, RuleRow
+
+Identity = tuple[object, ...]
+
+_COLUMN: dict[TextNorm, str] = {"chars": "n_chars", "tokens": "n_tokens", "bytes": "n_bytes", "sum": "scores"}
+_PER: dict[TextNorm, str] = {
+    "chars": "per character",
+    "tokens": "per token",
+    "bytes": "per byte",
+    "sum": "by the sum",
+}
+_ORDERS: dict[Rotation, str] = {
+    "averaged": "orders averaged",
+    "every": "picked in every order",
+    "most": "picked in most orders",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,3 +162,123 @@ def _row(
         residual_probe=None if left is None else left.entry(),
         jaccard=jaccard(own.removed, outcome(votes, rule) == SHORTCUT) if chance.n else None,
     )
+
+
+def variants(
+    answers: Answers, own: ScreenRules, besides: Collection[Identity] = (), *, ranked: bool = False
+) -> tuple[ScreenRules, ...]:
+    """Every rule that these answers support and that differs from the run's own in exactly one thing.
+
+    Other criteria (k-of-n from three votes on; `fdr` where the items are `ranked`); where votes are counted, the
+    other mode, each other template, other rotation rules where two orders or more were asked, other norms in text
+    mode. Voters are the run's own, all of them asked. A rule that comes to the same as the own one, as an earlier
+    variant, or as one of `besides` is left out, because it would flag the same items.
+
+    Raises:
+        UsageError: the own criterion is for another number of voters.
+    """
+    rule = resolved(answers, own)
+    known = {rule_identity(answers, rule), *besides}
+    found: dict[Identity, ScreenRules] = {}
+    for other in _one_change(answers, rule, ranked=ranked):
+        found.setdefault(rule_identity(answers, other), other)
+    return tuple(other for identity, other in found.items() if identity not in known)
+
+
+def resolved(answers: Answers, rule: ScreenRules) -> ScreenRules:
+    """The rule with the template and the voters named that it stands for."""
+    view = VIEW_OF[rule.mode]
+    template = rule.template or first_template(answers, view, rule.voters)
+    voters = rule.voters or (() if template is None else models_asked(answers, view, template))
+    return rule.model_copy(update={"template": template, "voters": voters})
+
+
+def rule_identity(answers: Answers, rule: ScreenRules) -> Identity:
+    """What a resolved rule comes to: two rules with one identity flag the same items.
+
+    Raises:
+        UsageError: the criterion is for another number of voters.
+    """
+    votes = _count(rule)
+    require_voters(rule.criterion, votes)
+    if rule.criterion == FDR:
+        # It reads every mode in which the voters were asked, so that mode, norm and orders change nothing.
+        return FDR, rule.fdr, rule.fdr_exact, frozenset(rule.voters)
+    return (
+        votes_needed(rule.criterion, votes),
+        rule.mode,
+        rule.template,
+        frozenset(rule.voters),
+        None if rule.template is None else _turned(answers, rule),
+        rule.norm if rule.mode == "text" else None,
+        rule.probe_vote,
+        None if rule.probe_vote == "none" else rule.probe_confidence,
+    )
+
+
+def differs(rule: ScreenRules, own: ScreenRules) -> str:
+    """In what a resolved rule differs from the run's own, in words; empty where in nothing."""
+    pairs = [(criterion_words(rule), criterion_words(own))]
+    if rule.criterion != FDR:
+        pairs += [
+            (f"by {rule.mode}", f"by {own.mode}"),
+            (_ORDERS[rule.rotation], _ORDERS[own.rotation]),
+            (f"probe {rule.probe_vote}", f"probe {own.probe_vote}"),
+        ]
+    if rule.criterion != FDR and rule.mode == own.mode:
+        pairs.append((f"template {rule.template}", f"template {own.template}"))
+    if rule.mode == own.mode == "text":
+        pairs.append((_PER[rule.norm], _PER[own.norm]))
+    if rule.probe_vote == own.probe_vote != "none":
+        pairs.append((f"probe at {rule.probe_confidence:g}", f"probe at {own.probe_confidence:g}"))
+    said = [f"{this} instead of {that}" for this, that in pairs if this != that]
+    return ", ".join([*said, *(["other voters"] if set(rule.voters) != set(own.voters) else [])])
+
+
+def _one_change(answers: Answers, rule: ScreenRules, *, ranked: bool) -> list[ScreenRules]:
+    if not rule.voters or rule.template is None:
+        return []
+    votes = _count(rule)
+    other: Mode = "text" if rule.mode == "letter" else "letter"
+    changes: list[dict[str, str]] = [
+        {"criterion": criterion_name(k, votes)} for k in range(votes, 0, -1) if votes >= 3 or k == votes
+    ]
+    changes += [{"criterion": FDR}] * ranked
+    if rule.criterion == FDR:
+        return [rule.model_copy(update=change) for change in changes]
+    changes += [
+        {"mode": other, "template": t} for t in _asked_of_all(answers, VIEW_OF[other], rule.voters)[:1]
+    ]
+    changes += [{"template": t} for t in _asked_of_all(answers, VIEW_OF[rule.mode], rule.voters)]
+    changes += [{"rotation": rotation} for rotation in _ORDERS]
+    if rule.mode == "text":
+        blocks = _blocks(answers, rule)
+        changes += [
+            {"norm": norm}
+            for norm, column in _COLUMN.items()
+            if not any(np.isnan(getattr(b, name)).all() for b in blocks for name in ("scores", column))
+        ]
+    return [rule.model_copy(update=change) for change in changes]
+
+
+def _asked_of_all(answers: Answers, view: str, voters: tuple[str, ...]) -> list[str]:
+    templates = dict.fromkeys(t for v, _, t in answers.askings() if v == view)
+    return [t for t in templates if set(voters) <= set(models_asked(answers, view, t))]
+
+
+def _count(rule: ScreenRules) -> int:
+    return len(rule.voters) + (rule.probe_vote == "with")
+
+
+def _turned(answers: Answers, rule: ScreenRules) -> Rotation:
+    """The rule for rotations as far as it can matter for what was asked."""
+    orders = max((int(np.bincount(block.item).max(initial=0)) for block in _blocks(answers, rule)), default=0)
+    if rule.rotation == "averaged" or orders < 2:
+        return "averaged"
+    # Of two orders, more than half is both.
+    return "every" if orders == 2 else rule.rotation
+
+
+def _blocks(answers: Answers, rule: ScreenRules) -> list[Block]:
+    """The rows of each voter."""
+    return [answers.block(VIEW_OF[rule.mode], voter, rule.template) for voter in rule.voters]

@@ -135,6 +135,13 @@ def criterion_name(votes: int, voters: int) -> str:
     return "majority" if votes == voters // 2 + 1 else f"{votes}-of-{voters}"
 
 
+def criterion_words(rule: ScreenRules) -> str:
+    """The criterion with its share of false flags, where it has one."""
+    if rule.criterion != FDR:
+        return rule.criterion
+    return f"{FDR} at {rule.fdr:g}{' by e-values' * rule.fdr_exact}"
+
+
 def same_model(
     fingerprints: Mapping[str, Mapping[str, str]], voters: Sequence[str]
 ) -> tuple[str, str] | None:

@@ -1,11 +1,9 @@
 """How far two judgements agree beyond chance: kappa, alpha, and the table behind them.
 
-Cohen's kappa comes from scikit-learn. What is not defined (one class only, nothing to
-compare) is None and never 0 or 1. Intervals resample whole items.
+What is not defined (one class only, nothing to compare) is None and never 0 or 1. Intervals resample whole items.
 """
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -19,30 +17,8 @@ Weights = Literal["linear", "quadratic"]
 Level = Literal["nominal", "ordinal", "interval"]
 
 
-def cohen_kappa(
-    a: Sequence[str], b: Sequence[str], *, weights: Weights | None = None, labels: Sequence[str] | None = None
-) -> float | None:
-    """Cohen's kappa of two raters (Cohen 1960; weighted 1968); None where it is not defined.
-
-    `labels` gives the order of the classes, which weights need.
-    """
-    if not a:
-        return None
-    classes = list(labels) if labels is not None else sorted({*a, *b})
-    if len(classes) < 2:
-        return None
-    with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
-        # What is not defined is NaN in the value.
-        warnings.simplefilter("ignore")
-        # scikit-learn loads pandas where it is there; it is imported only where a kappa is asked for.
-        from sklearn.metrics import cohen_kappa_score
-
-        value = float(cohen_kappa_score(list(a), list(b), labels=classes, weights=weights))
-    return None if math.isnan(value) else value
-
-
 def kappa_of(table: Floats, weights: Weights | None = None) -> Floats:
-    """Cohen's kappa of tables of shares (..., k, k); NaN where it is not defined."""
+    """Cohen's kappa of two raters (Cohen 1960; weighted 1968), of tables of shares (..., k, k); NaN where not defined."""
     cost = _costs(table.shape[-1], weights)
     expected = table.sum(-1)[..., :, None] * table.sum(-2)[..., None, :]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -140,12 +116,13 @@ def agreement(
     table = np.bincount(pairs, minlength=k * k).reshape(k, k)
     cells = np.zeros((n, k * k))
     cells[np.arange(n), pairs] = 1.0
+    kappa = float(kappa_of(table / max(n, 1), weights))
     return Agreement(
         n=n,
         labels=tuple(labels),
         base_rates=(_shares(table.sum(axis=1), labels), _shares(table.sum(axis=0), labels)),
         raw=rate(cells[:, :: k + 1].sum(axis=1)),
-        kappa=cohen_kappa(first, second, weights=weights, labels=labels),
+        kappa=None if math.isnan(kappa) else kappa,
         kappa_ci=_kappa_interval(cells, k, weights, groups, seed),
         confusion=tuple(tuple(int(c) for c in row) for row in table),
         per_class={label: _class(table, i) for label, i in classes.items()},

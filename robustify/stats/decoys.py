@@ -6,6 +6,7 @@ whatever the scorer. So hits by chance are estimated from misses, and the cut is
 """
 
 import hashlib
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -86,13 +87,7 @@ def _negative_binomial(level: float, misses: int, c: float) -> int:
     """The smallest v with P(at most v successes of probability c before so many misses) >= level."""
     if c >= 1:
         return 1 << 31
-    low, high = -1, 1
-    while betainc(misses, high + 1, 1 - c) < level:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if betainc(misses, middle + 1, 1 - c) >= level else (middle, high)
-    return high
+    return bisect_left(range(1 << 31), level, key=lambda v: float(betainc(misses, v + 1, 1 - c)))
 
 
 def exact_hits(

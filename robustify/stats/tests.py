@@ -12,7 +12,7 @@ import numpy as np
 
 from robustify.arrays import Floats, Ints
 from robustify.stats.distributions import LATTICE, LEAST_LATTICE_P, lattice_tail
-from robustify.stats.intervals import FEWEST_CLUSTERS, Interval
+from robustify.stats.intervals import FEWEST_CLUSTERS, Interval, wilson
 
 LEVEL = 0.05
 """The level of a test wherever a config names no other."""
@@ -183,14 +183,7 @@ def independent_difference(x: float, n: float, y: float, m: float) -> Difference
     p, q, drawn = x / n, y / m, round(n + m)
     if drawn < FEWEST_CLUSTERS:
         return Difference(p - q, drawn, None)
-    (p_low, p_high), (q_low, q_high) = _score(p, n), _score(q, m)
+    (p_low, p_high), (q_low, q_high) = wilson(x, n), wilson(y, m)
     ci = p - q - math.hypot(p - p_low, q_high - q), p - q + math.hypot(p_high - p, q - q_low)
     both = (x + y + 1) / (n + m + 2)
     return Difference(p - q, drawn, ci, math.sqrt(both * (1 - both) * (1 / n + 1 / m)))
-
-
-def _score(p: float, n: float) -> Interval:
-    """Wilson's interval of a rate of n, which need not be whole."""
-    middle, scale = p + _Z * _Z / (2 * n), 1 + _Z * _Z / n
-    half = _Z * math.sqrt(p * (1 - p) / n + _Z * _Z / (4 * n * n))
-    return (middle - half) / scale, (middle + half) / scale

@@ -39,8 +39,7 @@ from robustify.run import (
     write_lines,
     write_quarantine,
 )
-from robustify.screen.screen_rules import ScreenRules
-from robustify.screen.variants import criterion_words
+from robustify.screen.screen_rules import ScreenRules, criterion_words
 from robustify.views import View, template
 from robustify.writers.verdict_table import write_verdicts
 

@@ -10,8 +10,9 @@ import pytest
 
 from robustify.errors import AuthorisationError, DataError, UsageError
 from robustify.freeform.grade.graders import Grading, grade_answer, grade_answers, refuse_twice_graded
-from robustify.freeform.judge.conversation import Judging, Shot
+from robustify.freeform.judge.asking import Judging
 from robustify.freeform.judge.judges import JudgeCallError
+from robustify.freeform.judge.prompting import Shot
 from robustify.freeform.questions import Generation, convert_item, generate, prompt_of
 from robustify.freeform.report import unscored_in
 from robustify.freeform.schema import AnswerRow, FreeItem, Nugget

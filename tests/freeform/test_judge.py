@@ -12,8 +12,7 @@ from typing import Any, ClassVar
 import pytest
 
 from robustify.errors import AuthorisationError, DataError, ModelError, UsageError
-from robustify.freeform.judge.asking import ask_labels
-from robustify.freeform.judge.conversation import Judging, read_shots, tolerance_percent
+from robustify.freeform.judge.asking import Judging, ask_labels, tolerance_percent
 from robustify.freeform.judge.judges import (
     Call,
     HttpJudge,
@@ -24,7 +23,7 @@ from robustify.freeform.judge.judges import (
     recording,
     replaying,
 )
-from robustify.freeform.judge.prompting import Message
+from robustify.freeform.judge.prompting import Message, read_shots
 from tests.freeform.scripted import ScriptedJudge, grade_explanation, grade_mcq, grade_numeric
 
 RIGHT, WRONG = '{"verdict": "correct"}', '{"verdict": "incorrect"}'

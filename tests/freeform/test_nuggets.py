@@ -6,7 +6,7 @@ import pytest
 
 from robustify.errors import DataError, UsageError
 from robustify.freeform.grade.nuggets import grade_nuggets, score_nuggets
-from robustify.freeform.judge.conversation import Judging
+from robustify.freeform.judge.asking import Judging
 from robustify.freeform.judge.judges import JudgeCallError
 from robustify.freeform.schema import FreeItem, Nugget, NuggetGrade
 from tests.freeform.scripted import ScriptedJudge

@@ -10,9 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robustify.errors import DataError, UsageError
-from robustify.freeform.judge.conversation import Shot, check_leak, pick_shots, read_shots, turns
 from robustify.freeform.judge.label_parse import FORMAT_TYPES, parse_labels_multi_format
-from robustify.freeform.judge.prompting import Message, prompt_sha256, rendered
+from robustify.freeform.judge.prompting import (
+    Message,
+    Shot,
+    check_leak,
+    pick_shots,
+    prompt_sha256,
+    read_shots,
+    rendered,
+    turns,
+)
 from robustify.freeform.judge.store import TemplateStore, get_store, pack_text, read_pack
 from robustify.freeform.judge.verdicts import SUPPORT3
 from robustify.freeform.schema import FreeItem

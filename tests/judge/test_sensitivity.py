@@ -11,12 +11,11 @@ from robustify.answers import Answers
 from robustify.baselines.artifact_probe import ProbeSettings
 from robustify.errors import UsageError
 from robustify.judge.audit.fresh import FreshProbe
-from robustify.judge.sensitivity import jaccard, name
+from robustify.judge.sensitivity import differs, jaccard, name, resolved, rule_identity, variants
 from robustify.judge.sensitivity import sensitivity as judge_sensitivity
 from robustify.screen.consensus import outcome
 from robustify.screen.item_index import item_index
 from robustify.screen.screen_rules import ScreenRules
-from robustify.screen.variants import differs, resolved, rule_identity, variants
 from robustify.screen.votes import cast_votes, collect_votes
 from tests.support.fake_answers import bench, items_of, own_rows, rows, text_rows
 from tests.support.rules import unanimous

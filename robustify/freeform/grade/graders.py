@@ -20,7 +20,7 @@ from robustify.freeform.grade.choice import find_choice, find_explanation
 from robustify.freeform.grade.nuggets import NUGGETS, blank_nuggets, grade_nuggets
 from robustify.freeform.grade.numeric import NumericRule, Percent, find_numeric, rivals_of, written
 from robustify.freeform.jsonl import appending, read_jsonl, write_rows
-from robustify.freeform.judge.conversation import Judging, judged_reply, tolerance_percent
+from robustify.freeform.judge.asking import Judging, judged_reply, tolerance_percent
 from robustify.freeform.judge.judges import Judge
 from robustify.freeform.judge.prompting import sealed_digest
 from robustify.freeform.judge.store import PromptTemplate

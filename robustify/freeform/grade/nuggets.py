@@ -17,8 +17,7 @@ from robustify.freeform.answer_text import (
     said,
     shown_answer,
 )
-from robustify.freeform.judge.asking import ask_labels, check_votes, voting
-from robustify.freeform.judge.conversation import Judging, verdict_of
+from robustify.freeform.judge.asking import Judging, ask_labels, check_votes, verdict_of, voting
 from robustify.freeform.judge.judges import Judge
 from robustify.freeform.judge.prompting import Message
 from robustify.freeform.judge.store import PromptTemplate

@@ -1,19 +1,40 @@
-"""Asking a judge until its reply can be read: retries that name the error, and votes. Every attempt is recorded.
+"""Asking a judge until its reply can be read: retries that name the error, and votes; its verdict on one answer.
 
-A retry continues the conversation with one line that says what was wrong; the temperature never changes. Labels that
-are certain are kept, and only the missing ones are asked again. What stays unread is an error, not a verdict.
+The judge sees question, reference and answer, and not the other options, which would lead it back to choosing. A retry
+continues the conversation with one line that says what was wrong; the temperature never changes. Labels that are certain
+are kept, and only the missing ones are asked again. Every attempt is recorded. What stays unread, a call that fails and
+a tie are errors: unscored and counted, never a wrong answer.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Any
 
 from robustify.errors import UsageError
 from robustify.freeform.judge.judges import Call, Completion, Judge, JudgeCallError, call_key
 from robustify.freeform.judge.label_parse import parse_labels_multi_format
-from robustify.freeform.judge.prompting import Message, prompt_sha256
-from robustify.freeform.judge.verdicts import Reading, Vote, majority_vote
-from robustify.freeform.schema import Attempt, ErrorType
+from robustify.freeform.judge.prompting import (
+    Message,
+    Shot,
+    fits,
+    nearest_shots,
+    prompt_sha256,
+    read_shots,
+    rendered,
+    turns,
+    variables_of,
+)
+from robustify.freeform.judge.store import PromptTemplate, TemplateStore, get_store
+from robustify.freeform.judge.verdicts import (
+    VERDICT3,
+    Reading,
+    Vote,
+    majority_vote,
+    parse_score,
+    parse_verdict,
+)
+from robustify.freeform.schema import Attempt, ErrorType, GradeResult, JudgeTrace, Status
 
 VOTING_TEMPERATURE = 0.7
 """At temperature 0 every vote would be the first one again."""
@@ -165,3 +186,113 @@ def _attempt(
         reply_sha256=reply.sha256 if reply else "", error_type=error,
         finish_reason=reply.finish_reason if reply else None, usage=dict(reply.usage) if reply else {},
     )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """How a judge is asked: votes, retries, seed, worked cases, language and field.
+
+    `nearest`: of the worked cases, only so many that are most like the question and answer.
+    """
+
+    votes: int = 1
+    max_parse_retries: int = 2
+    max_tokens: int = 1024
+    seed: int = 0
+    language: str | None = None
+    domain: str | None = None
+    shots: tuple[Shot, ...] = ()
+    nearest: int | None = None
+    store: TemplateStore = field(default_factory=get_store, compare=False)
+
+    @property
+    def call(self) -> Call:
+        """The first vote's call."""
+        return Call(max_tokens=self.max_tokens, seed=self.seed)
+
+    def messages(
+        self,
+        template: PromptTemplate,
+        variables: Mapping[str, object],
+        item_id: str,
+        format_type: str = "json",
+    ) -> list[Message]:
+        """The conversation: the template's turns, with the worked cases before the question."""
+        # The codes of quotations are made from it.
+        nonce = f"{self.seed}:{item_id}"
+        options = {"nonce": nonce, "language": self.language, "domain": self.domain}
+        known = {**variables, **{name: value for name, value in options.items() if value is not None}}
+        values = {n: v for n, v in known.items() if n in (*template.variables, *template.optional)}
+        made = rendered(template, values, self.store)
+        shots: Sequence[Shot] = [shot for shot in self.shots if fits(template, shot)]
+        if self.nearest is not None and shots:
+            text = " ".join(str(known.get(name, "")) for name in ("question", "query", "answer", "passage"))
+            shots = nearest_shots(shots, self.nearest, text)
+        return [*made[:-1], *turns(template, shots, format_type, nonce), made[-1]]
+
+
+def judged_reply(
+    result: GradeResult, judge: Judge, template: PromptTemplate, variables: Mapping[str, object], how: Judging,
+    scale: str | None = None,
+) -> GradeResult:  # fmt: skip
+    """A grade with the judge's verdict: its score, or the error that left it unscored.
+
+    Raises:
+        UsageError: a template that reads neither a score nor a verdict.
+        ModelError: the judge can never be asked.
+    """
+    if template.reads not in ("score", "verdict"):
+        raise UsageError(f"template {template.id}: reads {template.reads}; expected a score or a verdict")
+    on = scale or template.scale or "binary"
+    messages = how.messages(template, {**variables, "scale": on}, result.item_id)
+
+    def read(reply: Completion) -> Reading[str]:
+        if template.reads == "verdict":
+            return parse_verdict(reply.text, finish_reason=reply.finish_reason)
+        score = parse_score(reply.text, scale=on, finish_reason=reply.finish_reason)
+        return Reading(None if score.value is None else f"{score.value:g}", score.error_type)
+
+    vote, votes, attempts = ask_votes(
+        judge, messages, read, _wanted(template, on), how.call, how.votes, how.max_parse_retries
+    )
+    own = judge.name == result.model
+    trace = JudgeTrace(judge.name, template.id, template.sha256, attempts, votes, vote.agreement, own)
+    graded = replace(
+        result, judge=trace, method="votes" if len(votes) > 1 else "judge",
+        flags=(*result.flags, "self_judging") if own else result.flags,
+    )  # fmt: skip
+    verdict = vote.verdict
+    if verdict is None:
+        unread = vote.error_type
+        return replace(
+            graded, status="grader_error", score=None, verdict=None, reason="judge_unread", error_type=unread
+        )
+    score = VERDICT3.scores[verdict] if template.reads == "verdict" else float(verdict)
+    word = verdict if template.reads == "verdict" else verdict_of(score)
+    status: Status = "no_answer" if verdict == "not_attempted" else "scored"
+    return replace(graded, status=status, score=score, verdict=word, reason="judge", error_type=None)
+
+
+def verdict_of(score: float | None) -> str | None:
+    """The verdict that a score amounts to."""
+    return None if score is None else {0.0: "incorrect", 1.0: "correct"}.get(score, "partial")
+
+
+def _wanted(template: PromptTemplate, scale: str) -> str:
+    if template.reads == "verdict":
+        return 'Reply with only the JSON object: {"verdict": "correct"}, or "incorrect", or "not_attempted".'
+    scores = "0 or 1" if scale == "binary" else "0, 0.25, 0.5, 0.75 or 1"
+    return f'Reply with only the JSON object: {{"score": <{scores}>}}.'
+
+
+def tolerance_percent(rel: Decimal) -> str:
+    """A relative tolerance as a template prints it: 0.07 is 7, not 7.000000000000001."""
+    return f"{(rel * 100).normalize():f}"
+
+
+def example_of(template: PromptTemplate, how: Judging, format_type: str | None = None) -> list[Message]:
+    """The rendered prompt of a template, with a made-up harmless case in it."""
+    cases = read_shots("nugget" if template.reads == "labels" else "grader", "general")
+    case = next((case for case in cases if case not in how.shots), cases[0])
+    written = format_type or template.own_format
+    return how.messages(template, variables_of(case, written), "example", written)

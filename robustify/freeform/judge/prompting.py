@@ -1,4 +1,4 @@
-"""A template and its values become messages. Data is passed as variables and never compiled.
+"""A template and its values become messages; worked cases before the question. Data is never compiled.
 
 The sandbox has no file access beyond the pack; a variable that is missing or unknown is an error. Quoted text is put
 between marks with a code that it cannot know, so that it cannot end its own quotation.
@@ -7,18 +7,26 @@ between marks with a code that it cannot know, so that it cannot end its own quo
 import hashlib
 import hmac
 import json
+import math
+import random
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.resources import files
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import jinja2
+import yaml
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from robustify.errors import UsageError
+from robustify.errors import DataError, UsageError
+from robustify.freeform.answer_text import normalize_tokens
 from robustify.freeform.judge.store import PromptTemplate, TemplateStore, get_store, pack_text
+from robustify.freeform.schema import FreeItem
 from robustify.redaction import KeptHere
 
 LANGUAGES = {
@@ -149,3 +157,140 @@ def _environment(template: PromptTemplate) -> jinja2.Environment:
         loader=jinja2.FunctionLoader(load), undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=True,
         lstrip_blocks=True, keep_trailing_newline=True,
     )  # fmt: skip
+
+
+# Worked cases
+
+SHARED = 13
+"""Words in a row that are no accident."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Shot(KeptHere):
+    """One worked case: a question, an answer, and a good judge's reply to it."""
+
+    question: str
+    answer: str
+    reference: str = ""
+    verdict: str = ""
+    score: float | None = None
+    reasoning: str = ""
+    nuggets: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+
+
+def read_shots(family: str, name: str) -> list[Shot]:
+    """The cases of a set: one that ships with the package, or a YAML file by its path.
+
+    Raises:
+        DataError: no such set, or one that does not fit.
+    """
+    built_in = files("robustify.freeform") / "fewshot" / family / f"{name}.yaml"
+    try:
+        rows = yaml.safe_load((built_in if built_in.is_file() else Path(name)).read_text(encoding="utf-8"))
+        return [_shot(row) for row in rows]
+    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        raise DataError(f"few-shot set {name!r} of {family}: no such set or file; expected YAML") from None
+    except (TypeError, KeyError, ValueError, AttributeError, RecursionError):
+        raise DataError(
+            f"few-shot set {name!r} of {family}: a case that does not fit; expected question, answer, and verdict or labels"
+        ) from None
+
+
+def _shot(row: dict[str, Any]) -> Shot:
+    lists = {name: tuple(map(str, row.get(name) or ())) for name in ("nuggets", "labels")}
+    if len(lists["nuggets"]) != len(lists["labels"]):
+        raise ValueError
+    shot = Shot(**(row | lists))
+    if not (shot.verdict or shot.labels):
+        raise ValueError
+    return shot
+
+
+def pick_shots(shots: Sequence[Shot], k: int, seed: int = 0) -> list[Shot]:
+    """`k` cases in a seeded order, each verdict as often as the others as far as they go.
+
+    Raises:
+        DataError: fewer than `k` cases.
+    """
+    if k > len(shots):
+        raise DataError(f"{k} few-shot cases wanted; the set has {len(shots)}")
+    rng = random.Random(f"few-shot/{seed}")
+    by_kind: dict[str, list[Shot]] = {}
+    for shot in rng.sample(list(shots), len(shots)):
+        by_kind.setdefault(shot.verdict or ",".join(sorted(set(shot.labels))), []).append(shot)
+    picked: list[Shot] = []
+    while len(picked) < k:
+        for kind in sorted(by_kind):
+            if by_kind[kind] and len(picked) < k:
+                picked.append(by_kind[kind].pop())
+    return picked
+
+
+def nearest_shots(shots: Sequence[Shot], k: int, text: str) -> list[Shot]:
+    """The `k` cases that share most words with a text, rare words counting more; the nearest last, ties in their order."""
+    words = [set(normalize_tokens(f"{shot.question} {shot.answer}")) for shot in shots]
+    known = Counter(word for some in words for word in some)
+    wanted = set(normalize_tokens(text))
+
+    def alike(place: int) -> float:
+        return sum(1 / known[word] for word in words[place] & wanted) / math.sqrt(len(words[place]) or 1)
+
+    places = sorted(range(len(shots)), key=lambda place: (-alike(place), place))[:k]
+    return [shots[place] for place in reversed(places)]
+
+
+def check_leak(shots: Sequence[Shot], items: Iterable[FreeItem]) -> None:
+    """Refuse cases that are among the questions under evaluation or share 13 words in a row with one (`DataError`)."""
+    questions = {normalize_tokens(shot.question) for shot in shots}
+    texts = [t for shot in shots for t in (shot.question, shot.answer, shot.reference, *shot.nuggets)]
+    runs = {run for text in texts for run in _runs(text)}
+    leaked = [
+        item.id
+        for item in items
+        if normalize_tokens(item.question) in questions
+        or not runs.isdisjoint(_runs(item.question) | _runs(item.reference))
+    ]
+    if leaked:
+        raise DataError(f"{len(leaked)} items are few-shot cases (first {leaked[0]}); use another set")
+
+
+def _runs(text: str) -> set[tuple[str, ...]]:
+    tokens = normalize_tokens(text)
+    return {tokens[i : i + SHARED] for i in range(len(tokens) - SHARED + 1)}
+
+
+def turns(template: PromptTemplate, shots: Sequence[Shot], format_type: str, nonce: str) -> list[Message]:
+    """The cases that fit a template as turns of user and assistant, in its words and the format that is wanted."""
+    out: list[Message] = []
+    for i, shot in enumerate(shot for shot in shots if fits(template, shot)):
+        known = variables_of(shot, format_type) | {"nonce": f"{nonce}/shot {i}"}
+        variables = {name: known[name] for name in template.variables}
+        user = next(m for m in rendered(template, variables) if m.role == "user")
+        out += [user, Message("assistant", _reply(template, shot, format_type))]
+    return out
+
+
+def fits(template: PromptTemplate, shot: Shot) -> bool:
+    """Whether a case shows the reply that a template wants."""
+    if template.reads == "labels":
+        return bool(shot.labels)
+    return template.reads in ("score", "verdict") and bool(shot.verdict)
+
+
+def variables_of(shot: Shot, format_type: str) -> dict[str, object]:
+    """The values that a case gives to a template."""
+    return {
+        "question": shot.question, "query": shot.question, "answer": shot.answer, "passage": shot.answer,
+        "reference": shot.reference, "nuggets": shot.nuggets, "num_nuggets": len(shot.nuggets), "scale": "binary",
+        "format_type": format_type, "tolerance_percent": "5",
+    }  # fmt: skip
+
+
+def _reply(template: PromptTemplate, shot: Shot, format_type: str) -> str:
+    if template.reads != "labels":
+        key, value = ("verdict", shot.verdict) if template.reads == "verdict" else ("score", shot.score)
+        return json.dumps({"reasoning": shot.reasoning, key: value}, ensure_ascii=False)
+    if format_type == "markdown":
+        return "\n".join(f"* {label}" for label in shot.labels)
+    return ", ".join(shot.labels) if format_type == "csv" else json.dumps(list(shot.labels))

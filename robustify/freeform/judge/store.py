@@ -6,7 +6,7 @@ begin with its name, so that none can replace a built-in one.
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -132,17 +132,13 @@ def pack_text(root: "Traversable", name: str) -> str:
         raise DataError(f"{name}: missing or no UTF-8 text; expected the file of a template") from None
 
 
-def get_store(extra_dirs: Sequence[Path] = ()) -> TemplateStore:
+@cache
+def get_store(extra_dirs: tuple[Path, ...] = ()) -> TemplateStore:
     """The built-in templates, and those of these folders.
 
     Raises:
         DataError: a folder that was named and cannot be read.
     """
-    return _store(tuple(extra_dirs))
-
-
-@cache
-def _store(extra_dirs: tuple[Path, ...]) -> TemplateStore:
     own = [template for folder in extra_dirs for template in read_pack(folder, f"{folder.name}:")]
     return TemplateStore([*read_pack(files("robustify.freeform") / "templates", ""), *own])
 
