@@ -31,7 +31,7 @@ from robustify.screen.decoy_filter import flags
 from robustify.screen.item_index import ItemIndex, item_index
 from robustify.screen.ranking import Ranker, Ranking
 from robustify.screen.screen_rules import ScreenRules
-from robustify.screen.votes import collect_votes
+from robustify.screen.votes import cast_votes
 from robustify.stats.intervals import rate
 from tools.planted import CLEAN, kinds
 
@@ -116,7 +116,7 @@ def _cued() -> Bools:
 def _demo() -> dict[str, object]:
     answers, items, index, kind = _run()
     ranking = Ranker(answers, index, items).rank(RULES)
-    unanimous = outcome(collect_votes(answers, RULES, index.items), RULES) == SHORTCUT
+    unanimous = outcome(cast_votes(answers, RULES, index), RULES) == SHORTCUT
     of = np.array([kind[item.id] for item in items])
     rules = {
         "fdr": flags(ranking, index.key, Q).outcome == SHORTCUT,

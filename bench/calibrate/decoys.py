@@ -4,17 +4,18 @@ Every benchmark draws its clean keys anew, so an item without a shortcut is a tr
 cross-fitted ranking, cut. Beside them are the models that err as voters do, which random removals alone take for a fall.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from bench.calibrate.estimands import alarm_verdict
+from bench.calibrate.arms import alarm_verdict, rounded, share_of
 from bench.simulate.drawing import draw
 from bench.simulate.parameters import Simulation
-from robustify.judge.accuracy import Parts, random_removal
+from robustify.judge.accuracy import Parts
+from robustify.judge.removal import random_removal
 from robustify.screen.chance import chance
 from robustify.screen.consensus import SHORTCUT
 from robustify.screen.decoy_filter import flags
@@ -128,12 +129,13 @@ def _row(world: World, found: list[Filtered]) -> dict[str, Any]:
     estimates = [f.estimate for f in found if f.estimate is not None]
     return {
         "says": world.says, "planted": world.planted, "exact": world.exact, "benchmarks": len(found),
-        "false_share": _r(mean), "ci": [_r(max(0.0, low)), _r(high)], "verdict": alarm_verdict((low, high), Q),
-        "estimated": _r(float(np.mean(estimates))) if estimates else None,
-        "interval_holds": _r(float(np.mean(inside))) if inside else None,
-        "any_flag": _r(any_flag / len(found)),
-        "planted_flagged": _r(sum(f.flagged - f.clean_flagged for f in found) / max(1, sum(f.planted for f in found))),
-        "clean_flagged": _r(sum(f.clean_flagged for f in found) / sum(f.clean for f in found)),
+        "false_share": rounded(mean), "ci": [rounded(max(0.0, low)), rounded(high)],
+        "verdict": alarm_verdict((low, high), Q),
+        "estimated": rounded(float(np.mean(estimates))) if estimates else None,
+        "interval_holds": rounded(float(np.mean(inside))) if inside else None,
+        "any_flag": rounded(any_flag / len(found)),
+        "planted_flagged": rounded(sum(f.flagged - f.clean_flagged for f in found) / max(1, sum(f.planted for f in found))),
+        "clean_flagged": rounded(sum(f.clean_flagged for f in found) / sum(f.clean for f in found)),
     }  # fmt: skip
 
 
@@ -151,8 +153,8 @@ def by_chance(pool: Executor, scale: float) -> dict[str, Any]:
                 found = list(pool.map(_alike, seeds, [(n, follows, options)] * repeats, chunksize=16))
                 alike.append({
                     "items": n, "follows": follows, "options": list(options), "benchmarks": repeats,
-                    "by_removal": _alarms([a for a, _ in found]),
-                    "by_decoys": _alarms([b for _, b in found if b is not None]),
+                    "by_removal": share_of([a for a, _ in found]),
+                    "by_decoys": share_of([b for _, b in found if b is not None]),
                 })  # fmt: skip
     latent = []
     for says, rates in (("few options", (0.4, 0.1, 0, 0, 0)), ("many options", (0, 0, 0, 0.1, 0.4))):
@@ -163,19 +165,11 @@ def by_chance(pool: Executor, scale: float) -> dict[str, Any]:
             value, inside, old = (np.array(column) for column in zip(*found_, strict=True))
             half = 1.96 * float(value.std(ddof=1)) / repeats**0.5
             latent.append({
-                "says": says, "items": n, "benchmarks": repeats, "truth": 0.1, "mean": _r(float(value.mean())),
-                "mean_ci": [_r(float(value.mean()) - half), _r(float(value.mean()) + half)],
-                "coverage": _alarms([bool(x) for x in inside]), "ratio_of_sums": _r(float(old.mean())),
+                "says": says, "items": n, "benchmarks": repeats, "truth": 0.1, "mean": rounded(float(value.mean())),
+                "mean_ci": [rounded(float(value.mean()) - half), rounded(float(value.mean()) + half)],
+                "coverage": share_of([bool(x) for x in inside]), "ratio_of_sums": rounded(float(old.mean())),
             })  # fmt: skip
     return {"format": 1, "alike": alike, "latent": latent}
-
-
-def _alarms(said: list[bool]) -> Mapping[str, Any]:
-    return {
-        "share": _r(float(np.mean(said))),
-        "ci": [_r(x) for x in wilson(sum(said), len(said))],
-        "n": len(said),
-    }
 
 
 def _alike(seed: int, world: tuple[int, float, tuple[int, ...]]) -> tuple[bool, bool | None]:
@@ -214,7 +208,3 @@ def _latent(seed: int, world: tuple[int, tuple[float, ...]]) -> tuple[float, boo
     found = chance(flagged, would, k)
     low, high = found.latent_ci or (np.nan, np.nan)
     return found.latent or 0.0, low <= 0.1 <= high, float((found.excess or 0.0) / np.mean(1 - 1 / k))
-
-
-def _r(value: float) -> float:
-    return round(value, 4)

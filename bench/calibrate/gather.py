@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.calibrate.arms import Cell
-from bench.calibrate.estimands import ALARM, BAND, alarm_verdict, coverage_verdict
+from bench.calibrate.arms import ALARM, BAND, Cell, alarm_verdict, coverage_verdict, rounded, share_of
 from bench.calibrate.trial import Trial
 from bench.simulate.truth import true_values
 from robustify.stats.intervals import wilson
@@ -78,15 +77,15 @@ def coverage(pairs: Pairs) -> dict[str, Any]:
         benchmarks = len({b for b, _ in found})
         share = float(inside.mean())
         rows[name] = {
-            "share": _r(share),
-            "ci": [_r(x) for x in wilson(share * benchmarks, benchmarks)],
+            "share": rounded(share),
+            "ci": [rounded(x) for x in wilson(share * benchmarks, benchmarks)],
             "intervals": len(found),
             "benchmarks": benchmarks,
-            "bias": _r(float(error.mean())),
-            "sd": _r(float(error.std())),
-            "half_width": _r(float(width.mean() / 2)),
+            "bias": rounded(float(error.mean())),
+            "sd": rounded(float(error.std())),
+            "half_width": rounded(float(width.mean() / 2)),
             "by": {
-                label: {v: _r(shares[name]) for v, shares in parts.items() if name in shares}
+                label: {v: rounded(shares[name]) for v, shares in parts.items() if name in shares}
                 for label, parts in by.items()
             },
         }
@@ -102,8 +101,8 @@ def false_alarms(clean: Pairs) -> dict[str, Any]:
                 said[name].append(yes)
     return {
         name: {
-            "share": _r(float(np.mean(yes))),
-            "ci": [_r(x) for x in wilson(sum(yes), len(yes))],
+            "share": rounded(float(np.mean(yes))),
+            "ci": [rounded(x) for x in wilson(sum(yes), len(yes))],
             "benchmarks": len(yes),
         }
         for name, yes in sorted(said.items())
@@ -123,7 +122,8 @@ def does_not_hold(pairs: Pairs) -> list[dict[str, Any]]:
                 low, high = wilson(share * benchmarks, benchmarks, SURE)
                 if low > BAND[1] or high < BAND[0]:
                     out.append({
-                        "estimator": name, "where": dict(where), "share": _r(share), "ci99": [_r(low), _r(high)],
+                        "estimator": name, "where": dict(where), "share": rounded(share),
+                        "ci99": [rounded(low), rounded(high)],
                         "intervals": len(found), "benchmarks": benchmarks,
                         "is": "too wide" if low > BAND[1] else "too narrow",
                     })  # fmt: skip
@@ -136,10 +136,10 @@ def _latent(labels: dict[str, Any], pairs: Pairs) -> dict[str, Any]:
     error = np.array([f["latent"] - s for f in found])
     alone = np.array([f["latent_by_independence"] - s for f in found])
     return {
-        **labels, "benchmarks": len(found), "bias": _r(float(error.mean())),
-        "bias_ci": _around(error), "sd": _r(float(error.std())),
-        "coverage": _r(_shares(pairs)["latent_shortcut_rate"]),
-        "bias_by_independence": _r(float(alone.mean())),
+        **labels, "benchmarks": len(found), "bias": rounded(float(error.mean())),
+        "bias_ci": _around(error), "sd": rounded(float(error.std())),
+        "coverage": rounded(_shares(pairs)["latent_shortcut_rate"]),
+        "bias_by_independence": rounded(float(alone.mean())),
     }  # fmt: skip
 
 
@@ -147,7 +147,7 @@ def _lost(labels: dict[str, Any], pairs: Pairs) -> dict[str, Any]:
     """Clean items that were flagged, beside two ways to estimate their share."""
     found = [t.numbers for _, t in pairs if "clean_flagged" in t.numbers]
     names = ("clean_flagged", "expected_share", "found_beyond_latent")
-    return {**labels, **{name: _r(float(np.mean([f[name] for f in found]))) for name in names}}
+    return {**labels, **{name: rounded(float(np.mean([f[name] for f in found]))) for name in names}}
 
 
 def _audited(labels: dict[str, Any], pairs: Pairs) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def _correlated(cell: Cell, pairs: Pairs) -> dict[str, Any]:
     out: dict[str, Any] = {**cell.labels, "shortcut_rate": cell.sim.shortcut_rate, "benchmarks": len(pairs)}
     for name in ("latent", "latent_by_independence"):
         found = np.array([t.numbers[name] for _, t in pairs])
-        out[name] = {"mean": _r(float(found.mean())), "sd": _r(float(found.std()))}
+        out[name] = {"mean": rounded(float(found.mean())), "sd": rounded(float(found.std()))}
     return out
 
 
@@ -173,8 +173,8 @@ def _stressed(cell: Cell, pairs: Pairs) -> dict[str, Any]:
     return {
         **cell.labels,
         "shortcut_rate": cell.sim.shortcut_rate,
-        "latent_truth": _r(true["screen/latent_shortcut_rate"]) if "screen/latent_shortcut_rate" in true else None,
-        "latent_mean": _r(float(np.mean([n["latent"] for n in numbers]))) if numbers else None,
+        "latent_truth": rounded(true["screen/latent_shortcut_rate"]) if "screen/latent_shortcut_rate" in true else None,
+        "latent_mean": rounded(float(np.mean([n["latent"] for n in numbers]))) if numbers else None,
         "benchmarks": len(pairs),
         "coverage": {n: {k: r[k] for k in ("share", "ci", "intervals")} for n, r in coverage(pairs).items()},
         "alarms": {name: _yes(pairs, name) for name in sorted({n for _, t in pairs for n in t.alarms})},
@@ -188,13 +188,7 @@ def _label_values(pairs: Pairs) -> dict[str, list[Any]]:
 
 def _yes(pairs: Pairs, name: str) -> dict[str, Any] | None:
     said = [t.alarms[name] for _, t in pairs if name in t.alarms]
-    if not said:
-        return None
-    return {
-        "share": _r(float(np.mean(said))),
-        "ci": [_r(x) for x in wilson(sum(said), len(said))],
-        "n": len(said),
-    }
+    return share_of(said) if said else None
 
 
 def _shares(pairs: Pairs) -> dict[str, float]:
@@ -232,11 +226,7 @@ def _grouped(pairs: Pairs, by: Callable[[Cell], tuple[Any, ...]]) -> list[tuple[
 
 def _around(values_: Any) -> list[float]:
     half = 1.96 * float(values_.std()) / max(1, len(values_)) ** 0.5
-    return [_r(float(values_.mean()) - half), _r(float(values_.mean()) + half)]
-
-
-def _r(value: float) -> float:
-    return round(value, 4)
+    return [rounded(float(values_.mean()) - half), rounded(float(values_.mean()) + half)]
 
 
 def closing_lines(files: Mapping[str, Mapping[str, Any]]) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.calibrate.estimands import BAND, coverage_verdict
+from bench.calibrate.arms import BAND, coverage_verdict
 
 RESULTS = Path(__file__).parent.parent.parent / "results" / "calibration"
 LEVELS = ("low", "high")

@@ -12,12 +12,12 @@ from bench.simulate.parameters import tested_accuracy
 from bench.simulate.proof import estimates_beside, judged, value_at
 from bench.simulate.proof import rules as voting_rules
 from bench.simulate.truth import true_values
-from robustify.judge.screening import excess, expected, flagged_share, screen
+from robustify.judge.screening import rule_row, screen
 from robustify.screen.chance import Chance
 from robustify.screen.consensus import screen_chance
 from robustify.screen.item_index import item_index
 from robustify.screen.votes import cast_votes
-from robustify.summary.result import RuleByPlace, RuleRow, Summary
+from robustify.summary.result import RuleRow, Summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +83,7 @@ def _screen(drawn: Drawn) -> tuple[dict[str, Any], Chance]:
     votes = cast_votes(answers, rules.screen, index)
     rows = [RuleRow()]
     if drawn.sim.voters > 2:
-        chance = screen_chance(votes, rules.alternatives[0])
-        by = chance.by_place
-        places = None if by is None else RuleByPlace(expected=expected(by), excess=excess(by))
-        flagged = flagged_share(chance)
-        rows.append(
-            RuleRow(flagged=flagged, expected=expected(chance), excess=excess(chance), by_place=places)
-        )
+        rows.append(RuleRow(**rule_row(screen_chance(votes, rules.alternatives[0]))))
     groups = None if drawn.sim.passage == 1 else drawn.group
     found = screen_chance(votes, rules.screen, groups)
     own = screen(answers, index, votes, rules.screen, found, groups)

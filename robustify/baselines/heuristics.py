@@ -97,7 +97,7 @@ class HeuristicCounts:
         np.add.at(self._keys, (features.k, features.key), 1)
         for h in HEURISTICS:
             if not h.fitted:
-                won, _, tie = _credit(_flat(h, features), features)
+                won, _, tie = rule_credit(_flat(h, features), features)
                 self._count(h.name, tie, features.k, won > 0)
 
     def _count(self, name: str, tie: Ints, k: Ints, won: Bools) -> None:
@@ -157,7 +157,7 @@ def found_by(items: Sequence[Item], names: Sequence[str]) -> list[tuple[str, ...
     """Of each item, those of these heuristics whose one pick is its key."""
     features = surface_features(items)
     rules = [h for h in HEURISTICS if h.name in names]
-    won = {h.name: _credit(_flat(h, features), features)[0] == 1 for h in rules}
+    won = {h.name: rule_credit(_flat(h, features), features)[0] == 1 for h in rules}
     return [tuple(name for name, hit in won.items() if hit[at]) for at in range(len(items))]
 
 
@@ -197,7 +197,8 @@ def _flat(h: Heuristic, features: SurfaceFeatures) -> Floats:
     return np.asarray(h.rule(features), dtype=np.float64)
 
 
-def _credit(flat: Floats, features: SurfaceFeatures) -> tuple[Floats, Ints, Ints]:
+def rule_credit(flat: Floats | Ints, features: SurfaceFeatures) -> tuple[Floats, Ints, Ints]:
+    """Credit, pick and ties (n,) of a rule that gives every choice a number, `flat` (c,)."""
     padded = np.full((len(features.k), int(features.k.max(initial=0))), np.nan)
     padded[np.arange(padded.shape[1]) < features.k[:, None]] = flat
     return credit(padded, features.key, features.k)
@@ -228,7 +229,7 @@ def _table(h: Heuristic, features: SurfaceFeatures, shared: "Mapping[str, pa.Arr
     from robustify.answers import SCHEMA
 
     flat = _flat(h, features)
-    won, pick, tie = _credit(flat, features)
+    won, pick, tie = rule_credit(flat, features)
     columns = {
         **shared,
         "model": pa.repeat(h.name, len(features.k)),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from robustify.engines.protocols import Metered, Writer
 from robustify.errors import ModelError, UsageError
-from robustify.freeform.judge.asking import Judging, check_votes
+from robustify.freeform.judge.asking import Judging
 from robustify.freeform.judge.judges import (
     HttpJudge,
     Judge,
@@ -59,7 +59,6 @@ class JudgeChoice:
             UsageError: an even number of votes.
             DataError: a worked case that is one of the items.
         """
-        check_votes(self.votes)
         shots = self._shots()
         check_leak(shots, items)
         return Judging(

@@ -1,41 +1,50 @@
-"""What each model scores on All, Shortcut and Robust under every view it was asked, and what that is worth.
+"""What each model scores on All, Shortcut and Robust under every view it was asked, and which of two models is better.
 
-A part is never compared with the whole that holds it as if they were two sets: random removals of the same
-size and topics stand beside it. What a model was not asked is absent, not zero.
+A part is never compared with the whole that holds it as if they were two sets: random removals of the same size and
+topics stand beside it (`removal`). What a model was not asked is absent, not zero. Of two models only the items that one
+got right and the other wrong say anything: exact McNemar on the items that both answered.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
+from itertools import combinations, product
+from typing import Any
 
 import numpy as np
-from scipy.special import stdtr, stdtrit
 
 from robustify.answers import Answers, Block
 from robustify.arrays import Bools, Floats, Ints
 from robustify.scoring import NORMS, Norm, credit, normalised
 from robustify.screen.item_index import ItemIndex
 from robustify.screen.screen_rules import FULL_OF, VIEW_OF, Mode, ScreenRules, TextNorm
-from robustify.screen.votes import averaged, first_template, models_asked
-from robustify.stats import tests
-from robustify.stats.distributions import LEAST_LATTICE_P, central, removal, total
+from robustify.screen.votes import averaged, first_block, first_template, models_asked
 from robustify.stats.intervals import FEWEST_CLUSTERS, clusters, interval, rate, resampled
 from robustify.stats.tests import (
     LEVEL,
+    Difference,
     detectable,
+    holm,
     independent_difference,
     minimum_detectable_difference,
     paired_difference,
+    sign_flip,
 )
 from robustify.summary.quantity import DifferenceQuantity, Quantity
-from robustify.summary.scored import Accuracy, AgainstChance, ByDecoys, FreeScores, RandomRemoval, ViewScores
+from robustify.summary.scored import (
+    Accuracy,
+    AgainstChance,
+    FreeScores,
+    Pair,
+    PairOnAll,
+    PairOnRobust,
+    PairView,
+    ViewScores,
+)
 
 VIEWS = ("full", "full_text", "choices_only", "choices_only_text", "cloze")
-FEWEST_DECOYS = 10
-"""Flagged items and decoys below which they are not compared."""
-_FINEST = 5040
-"""Parts of a credit that the sums of credits are counted in, at most; a finer credit is rounded."""
+PAIRED = ("full", "cloze_chars")
+"""The measures in which two models are compared."""
 
 Credits = Mapping[str, Floats | None]
 """By measure (`full`, `choices_only`, `cloze_chars`, ...): credits (n,), None where it was not asked.
@@ -92,8 +101,8 @@ def credits(
         "choices_only": _screened(answers, index, model, "letter", letters),
         "choices_only_text": _screened(answers, index, model, "text", texts, norm),
     }
-    block = answers.block("cloze", model, first_template(answers, "cloze", (model,))).first()
-    alone = answers.block("choices_only_text", model, first_template(answers, "choices_only_text", (model,)))
+    block = first_block(answers, "cloze", model).first()
+    alone = first_block(answers, "choices_only_text", model)
     return won | {f"cloze_{norm}": _cloze(block, norm, alone, index) for norm in NORMS}
 
 
@@ -143,119 +152,14 @@ def heuristic_gap(won: Floats, longest: Floats, groups: Ints | None = None) -> D
         return DifferenceQuantity(value=plain.value, n=plain.n)
     with np.errstate(divide="ignore", invalid="ignore"):
         table = np.column_stack([a * c, c, a * (1 - c), 1 - c])
-        draws = _gap(resampled(table, groups[there]))
+        draws = ratio_gap(resampled(table, groups[there]))
     error = float(np.nanstd(draws))
     ci = interval(draws) if error else None
-    return DifferenceQuantity.from_stats(tests.Difference(plain.value, plain.n, ci, error))
-
-
-def random_removal(
-    credits: Credits, parts: Parts, pick: Ints | None = None, *, is_voter: bool | None = None
-) -> RandomRemoval | None:
-    """What random removals of as many items of each topic leave: the exact distribution.
-
-    Measured on `full`, else on cloze by characters; None where neither was asked or nothing is kept.
-    `percentile` (0 to 100): the share of removals that leave an accuracy no higher than the one on Robust;
-    `p`: how often they leave one as far out on its side, doubled; `mde`: where p is above
-    0.05, the difference that 80 % power would detect, None where no removal changes anything. What a voter
-    scores on Robust is low by selection, which no random removal shows.
-
-    The removals know nothing of the answers. A model that errs as the voters do is right where chance flagged an
-    item, so on a set without a shortcut it falls too, and p calls it a fall. `by_decoys` does not: see there. `pick`
-    (n,) is what it picked on `full`, below 0 where that is not known.
-    """
-    view = next((v for v in ("full", "cloze_chars") if credits.get(v) is not None), None)
-    won = credits.get(view) if view is not None else None
-    if won is None:
-        return None
-    inside = ~np.isnan(won) & (parts.cloze if view == "cloze_chars" else True)
-    kept = inside & parts.robust
-    if not kept.any():
-        return None
-    unit, credit = _counted(won, inside)
-    by_topic = [
-        (inside & (parts.topic == name), kept & (parts.topic == name))
-        for name in np.unique(parts.topic[kept])
-    ]
-    first, mass = total(removal(credit[of], int(stay.sum())) for of, stay in by_topic)
-    sums, here = first + np.arange(len(mass)), int(credit[kept].sum())
-    at_most, at_least = float(mass[sums <= here].sum()), float(mass[sums >= here].sum())
-    p = min(1.0, max(LEAST_LATTICE_P, 2 * min(at_most, at_least)))
-    scale = unit * int(kept.sum())
-    mean = float(sums @ mass) / scale
-    error = math.sqrt(max(0.0, float((sums / scale - mean) ** 2 @ mass)))
-    low, high = ((first + end) / scale for end in central(mass))
-    return RandomRemoval(
-        view=view,
-        is_voter=is_voter,
-        robust=Quantity.of(rate(won[kept], None if parts.groups is None else parts.groups[kept])),
-        mean=mean,
-        ci=(low, high),
-        percentile=min(100.0, 100 * at_most),
-        p=p,
-        mde=detectable(error) if p > LEVEL and len(mass) > 1 else None,
-        by_decoys=by_decoys(won, pick, parts) if pick is not None and view == "full" else None,
-    )
-
-
-def by_decoys(won: Floats, pick: Ints, parts: Parts) -> ByDecoys | None:
-    """Accuracy on the flagged items against what it were, had chance flagged them all.
-
-    Decoys are items on which the voters agree on a wrong option: as many stand for each flag by chance as for any other
-    option, so they show how the model answers where the voters guess alike. It picks their option with frequency f. It
-    knows the key with frequency a = P(key) - P(another option) / (k - 2), because what it guesses otherwise falls on
-    the key as often as on any other option. Where such an agreement falls on the key it is right with a + f. `won` and
-    `pick` (n,). A decoy weighs 1 / (k - 1), the flags by chance that it stands for. The error is that of an item (or
-    group) bootstrap with Student's t. Items of two options have no third one and are left out; None below 10 flagged
-    items, decoys, or groups of them.
-    """
-    if parts.agreed is None or parts.k is None:
-        return None
-    here = (parts.agreed >= 0) & (parts.k >= 3) & (pick >= 0) & ~np.isnan(won)
-    hit, agreed, k = parts.shortcut[here], parts.agreed[here], parts.k[here]
-    right, weight = won[here], np.where(hit, 0.0, 1 / (k - 1))
-    expected = np.where((right == 1) | (pick[here] == agreed), 1.0, -1 / (k - 2))
-    groups = None if parts.groups is None else parts.groups[here]
-    sides = [clusters(int(m.sum()), None if groups is None else groups[m]) for m in (hit, ~hit)]
-    if min(sides) < FEWEST_DECOYS:
-        return None
-    table = np.column_stack([hit * right, hit, weight * expected, weight])
-    draws = resampled(table, groups)
-    with np.errstate(invalid="ignore"):
-        drawn, alone = float(np.nanstd(_gap(draws))), float(np.nanstd(draws[:, 2] / draws[:, 3]))
-    # Where nearly all are right too little varies: on either side one item more may have gone the other way.
-    error = math.hypot(drawn, *(1 / (side + 2) for side in sides))
-    found, by_chance = float(right[hit].mean()), float(np.average(expected, weights=weight))
-    off, t = found - by_chance, float(stdtrit(min(sides) - 1, 0.975))
-    half = t * math.hypot(alone, 1 / (sides[1] + 2))
-    gap = tests.Difference(off, len(right), (off - t * error, off + t * error), error)
-    return ByDecoys(
-        flagged=Quantity.of(rate(right[hit], None if groups is None else groups[hit])),
-        expected=Quantity(value=by_chance, n=int((~hit).sum()), ci=(by_chance - half, by_chance + half)),
-        difference=DifferenceQuantity.from_stats(gap),
-        p=float(2 * stdtr(min(sides) - 1, -abs(off) / error)),
-    )
-
-
-def full_picks(answers: Answers, index: ItemIndex, model: str, mode: Mode = "letter") -> Ints | None:
-    """What a model picked on the full question in the own order, (n,); -1 where unknown or tied, None if not asked."""
-    view = FULL_OF[mode]
-    block = answers.block(view, model, first_template(answers, view, (model,))).first()
-    if not len(block):
-        return None
-    pick = index.spread(block, np.where(block.tie > 1, -1.0, block.pick))
-    return np.where(np.isnan(pick), -1, pick).astype(np.int64)
-
-
-def _counted(won: Floats, inside: Bools) -> tuple[int, Ints]:
-    """Credits (n,) as whole numbers of a unit, 1 / the first number."""
-    values = np.unique(won[inside]).tolist()
-    unit = min(math.lcm(*(Fraction(x).limit_denominator(64).denominator for x in values)), _FINEST)
-    return unit, np.rint(np.where(inside, won, 0.0) * unit).astype(np.int64)
+    return DifferenceQuantity.from_stats(Difference(plain.value, plain.n, ci, error))
 
 
 def _full(answers: Answers, index: ItemIndex, model: str, view: str) -> Floats | None:
-    block = answers.block(view, model, first_template(answers, view, (model,))).first()
+    block = first_block(answers, view, model).first()
     return index.spread(block, block.correct) if len(block) else None
 
 
@@ -320,5 +224,90 @@ def against_chance(won: Floats, k: Ints | None, groups: Ints | None = None) -> A
     return AgainstChance.of(measured, chance=chance, significant=significant, mde=mde)
 
 
-def _gap(means: Floats) -> Floats:
+def ratio_gap(means: Floats) -> Floats:
+    """The first column over the second less the third over the fourth, (draws,)."""
     return means[:, 0] / means[:, 1] - means[:, 2] / means[:, 3]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Two models on `difference.n` common items: `b` only the first got right, `c` only the second, and `tied`
+    items with a shared credit. `p` is None where no item has whole credits on both sides.
+    """
+
+    b: int
+    c: int
+    tied: int
+    difference: Difference
+    p: float | None
+
+    def entry(self, p_holm: float | None, level: float) -> dict[str, Any]:
+        """The fields of a table entry; the detectable difference is given beside a null result only."""
+        null = p_holm is not None and p_holm > LEVEL and self.difference.error is not None
+        return {
+            "n": self.difference.n,
+            "b": self.b,
+            "c": self.c,
+            "tied": self.tied,
+            "difference": Quantity.of(self.difference),
+            "p": self.p,
+            "p_holm": p_holm,
+            "mde": detectable(self.difference.error or 0.0, level) if null else None,
+        }
+
+
+def pairs(credits: Mapping[str, Credits], parts: Parts, voters: Sequence[str] = ()) -> dict[str, Pair] | None:
+    """Which of two models is better, for every pair by "A vs B"; None below two models. `credits` are each model's, (n,).
+
+    A difference is never read off two separate intervals, and no pair is tested as if it were the only one: `p_holm` is
+    adjusted over all pairs, views and splits of the table. `mde`: where `p_holm` is above 0.05, the difference that 80 %
+    power would detect at this n and this share of discordant items, at the level that Holm asks of the smallest p.
+    """
+    models = [m for m, c in credits.items() if any(c.get(view) is not None for view in PAIRED)]
+    leaves: dict[tuple[str, str, str, str], Compared] = {}
+    for (a, b), view in product(combinations(models, 2), PAIRED):
+        one, two = credits[a].get(view), credits[b].get(view)
+        if one is None or two is None:
+            continue
+        inside = parts.cloze if view == "cloze_chars" else np.ones(len(one), dtype=bool)
+        for split, mask in (("all", inside), ("robust", inside & parts.robust)):
+            groups = None if parts.groups is None else parts.groups[mask]
+            leaves[a, b, view, split] = compare_pair(one[mask], two[mask], groups)
+    tested = {place: leaf.p for place, leaf in leaves.items() if leaf.p is not None}
+    adjusted = dict(zip(tested, holm(list(tested.values())), strict=True))
+    level = 1 - LEVEL / max(1, len(tested))
+    entries = {place: leaf.entry(adjusted.get(place), level) for place, leaf in leaves.items()}
+    table = {}
+    for a, b in combinations(models, 2):
+        voter = a in voters or b in voters
+        views = {
+            view: PairView(
+                all=PairOnAll(**entries[a, b, view, "all"]),
+                robust=PairOnRobust(**entries[a, b, view, "robust"], voter=voter),
+            )
+            for view in PAIRED
+            if (a, b, view, "all") in entries
+        }
+        table[f"{a} vs {b}"] = Pair(models=(a, b), is_voter=voter, **views)
+    return table or None
+
+
+def compare_pair(one: Floats, two: Floats, groups: Ints | None = None) -> Compared:
+    """Two models' credits (n,) against each other, NaN where unanswered.
+
+    McNemar (1947, exact) needs right or wrong, so an item on which either model shares its credit among equal
+    choices counts as `tied` and in neither b nor c; the difference counts it by its credits. With `groups`
+    (n,) p is the exact sign-flip test of the groups' sums, which is McNemar's where each item is a group.
+    """
+    there = ~np.isnan(one) & ~np.isnan(two)
+    one, two = one[there], two[there]
+    whole = _whole(one) & _whole(two)
+    better = np.where(whole, np.sign(one - two), 0.0).astype(np.int64)
+    b, c = int(np.count_nonzero(better > 0)), int(np.count_nonzero(better < 0))
+    together = None if groups is None else groups[there]
+    p = sign_flip(better, together) if whole.any() else None
+    return Compared(b, c, int(np.count_nonzero(~whole)), paired_difference(one, two, together), p)
+
+
+def _whole(credit: Floats) -> Bools:
+    return np.asarray((credit == 0) | (credit == 1))

@@ -17,7 +17,7 @@ from robustify.arrays import Bools, Ints
 from robustify.baselines.artifact_probe import ProbeSettings
 from robustify.errors import DataError, UsageError
 from robustify.item import Item
-from robustify.judge.accuracy import Parts, accuracy, credits, everyone, full_picks, random_removal
+from robustify.judge.accuracy import Parts, accuracy, credits, everyone, pairs
 from robustify.judge.audit.fresh import FreshProbe
 from robustify.judge.audit.residual import residual
 from robustify.judge.calibration import calibrations
@@ -25,13 +25,12 @@ from robustify.judge.cloze import ClozeSettings, excluded
 from robustify.judge.evidence import Evidence, cue_counts, evidence
 from robustify.judge.free_response import FreeGrades, free_scores
 from robustify.judge.guardrails import Limits, certificate, guardrails, trial_run
-from robustify.judge.pairs import pairs
 from robustify.judge.permutation import permutation
 from robustify.judge.positions import position_biases
+from robustify.judge.removal import random_removal, topics
 from robustify.judge.screening import UNNAMED, benchmark, heuristics, screen
 from robustify.judge.sensitivity import sensitivity
 from robustify.judge.signs import contamination, label_noise
-from robustify.judge.topics import topics
 from robustify.ngrams.overlap import Overlap
 from robustify.screen.consensus import (
     ROBUST,
@@ -46,7 +45,16 @@ from robustify.screen.consensus import (
 from robustify.screen.decoy_filter import DecoyFilter
 from robustify.screen.item_index import ItemIndex, item_index
 from robustify.screen.screen_rules import FDR, FULL_OF, VIEW_OF, Mode, ScreenRules
-from robustify.screen.votes import Votes, cast_votes, first_template, full_mode, models_asked, one_pick
+from robustify.screen.votes import (
+    Votes,
+    cast_votes,
+    first_picks,
+    first_template,
+    full_mode,
+    models_asked,
+    one_pick,
+    who_votes,
+)
 from robustify.summary.result import Guardrail, Summary
 from robustify.summary.screened import Splits
 
@@ -190,7 +198,7 @@ def _require(answers: Answers, rules: ScreenRules) -> None:
         raise UsageError(
             f"screen.template: {rules.template} was not asked; expected one of {', '.join(templates)}"
         )
-    template = rules.template or first_template(answers, view, rules.voters)
+    template, _ = who_votes(answers, rules)
     there = models_asked(answers, view, template)
     absent = [name for name in rules.voters if name not in there]
     if absent:
@@ -293,7 +301,7 @@ def _scores(
         for name in scored
     }
     removed = {
-        name: random_removal(c, parts, full_picks(answers, index, name, mode), is_voter=name in votes.voters)
+        name: random_removal(c, parts, first_picks(answers, index, full, name), is_voter=name in votes.voters)
         for name, c in asked.items()
     }
     return {

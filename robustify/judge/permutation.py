@@ -16,7 +16,7 @@ from robustify.arrays import Bools, Ints
 from robustify.judge.positions import of_rotations
 from robustify.scoring import as_compared
 from robustify.screen.item_index import ItemIndex
-from robustify.screen.votes import first_template
+from robustify.screen.votes import first_block
 from robustify.stats.intervals import rate, wilson
 from robustify.summary.quantity import Quantity
 from robustify.summary.scored import Moved, Orders, Permutation, Stability
@@ -41,10 +41,9 @@ def permutation(
     together = None if groups is None else np.where(index.place >= 0, groups[index.place], -1)
     out: dict[str, Stability | None] = {}
     for name in names:
-        template = first_template(answers, full, (name,))
-        if template is None:
+        block = as_compared(first_block(answers, full, name), full)
+        if not len(block):
             continue
-        block = as_compared(answers.block(full, name, template), full)
         here = block.where(index.place[block.item] >= 0)
         out[name] = stability(here, together, is_voter=name in voters)
     return Permutation(by_model=out, cloze_invariance=cloze_invariance(answers, names))
@@ -193,7 +192,7 @@ def cloze_invariance(answers: Answers, names: Sequence[str]) -> Literal["inert"]
     """
     changed = n = 0
     for name in names:
-        block = answers.block("cloze", name, first_template(answers, "cloze", (name,)))
+        block = first_block(answers, "cloze", name)
         rows = block.where(block.pick >= 0)
         if not len(rows):
             continue

@@ -15,9 +15,9 @@ from robustify.answers import Answers, Block
 from robustify.arrays import Bools, Floats, Ints
 from robustify.scoring import as_compared, best, credit
 from robustify.screen.item_index import ItemIndex
-from robustify.screen.votes import first_template
+from robustify.screen.votes import first_block
 from robustify.stats.intervals import FEWEST_CLUSTERS, Interval, bootstrap, clopper_pearson, clusters, rate
-from robustify.stats.tests import holm, mcnemar_exact, paired_difference, sign_flip
+from robustify.stats.tests import holm, paired_difference, sign_flip
 from robustify.summary.quantity import DifferenceQuantity, Quantity
 from robustify.summary.scored import Debiased, PlaceBias, PlaceRecall, PositionBias
 from robustify.summary.screened import FavouredPlace
@@ -27,7 +27,7 @@ FOLDS = 5
 
 def first_rows(answers: Answers, index: ItemIndex, view: str, model: str) -> Block:
     """The first row of each item that a model answered under a view, in its first template, scores as compared."""
-    block = answers.block(view, model, first_template(answers, view, (model,))).first()
+    block = first_block(answers, view, model).first()
     return as_compared(block.where(index.place[block.item] >= 0), view)
 
 
@@ -133,10 +133,7 @@ def position_bias(block: Block, groups: Ints | None = None) -> PositionBias | No
 
 def _mcnemar(picked: Floats, key: Bools, among: Bools, groups: Ints | None) -> float:
     apart = (picked[among] == 1).astype(np.int64) - key[among]
-    if groups is None:
-        return mcnemar_exact(int((apart > 0).sum()), int((apart < 0).sum()))
-    kinds = np.unique(groups[among], return_inverse=True)[1]
-    return sign_flip(np.bincount(kinds, weights=apart).astype(np.int64))
+    return sign_flip(apart, None if groups is None else groups[among])
 
 
 def _place(

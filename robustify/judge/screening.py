@@ -24,6 +24,7 @@ from robustify.stats.intervals import Rate, rate
 from robustify.stats.tests import LEVEL
 from robustify.summary import screened as entries
 from robustify.summary.quantity import Quantity
+from robustify.summary.result import RuleByPlace
 
 LISTED_DEFECTS = 20
 UNNAMED = "(none)"
@@ -135,16 +136,12 @@ def screen(
         answered=chance.n,
         unanswered=len(index) - chance.n,
         cut=None if cut is None else decoy_cut(cut, rules),
-        flagged=flagged_share(chance),
-        false_share=false_share(chance),
         chance_flag_rate=chance.rate,
-        expected_flags=expected(chance),
         independence=entries.Independence(unanimous_by_accuracy=by_accuracy, unanimous_by_chance=by_chance),
-        excess_over_chance=excess(chance),
-        latent_shortcut_rate=latent(chance),
         by_place=None
         if chance.by_place is None
         else entries.ScreenByPlace(**_by_place(chance, chance.by_place)),
+        **_flags(chance),
         agreement=entries.VoterAgreement.model_validate(agreement),
         d4_rule=_d4(answers, index, votes, rules, groups),
         level=level,
@@ -166,14 +163,18 @@ def decoy_cut(cut: Cut, rules: ScreenRules) -> entries.DecoyCut:
     )
 
 
-def flagged_share(chance: Chance) -> Quantity:
-    """The share flagged among the items whose outcome depends on no missing answer."""
-    return Quantity.of(chance.share)
-
-
-def false_share(chance: Chance) -> Quantity:
-    """Of the flags, the share that is there by chance, by decoys; against places where voters could see them."""
-    return Quantity.of(chance.deciding.false_share)
+def rule_row(chance: Chance) -> dict[str, Any]:
+    """What a rule flagged, as in a row of the sensitivity table."""
+    by = chance.by_place
+    return {
+        # The share flagged among the items whose outcome depends on no missing answer.
+        "flagged": Quantity.of(chance.share),
+        "expected": expected(chance),
+        # Of the flags, the share that is there by chance, by decoys; against places where voters could see them.
+        "false_share": Quantity.of(chance.deciding.false_share),
+        "excess": excess(chance),
+        "by_place": None if by is None else RuleByPlace(expected=expected(by), excess=excess(by)),
+    }
 
 
 def expected(chance: Chance) -> Quantity | None:
@@ -193,6 +194,17 @@ def excess(chance: Chance) -> entries.ExcessOverChance | None:
     if chance.excess is None:
         return None
     return entries.ExcessOverChance(value=chance.excess, ci=chance.excess_ci, p=chance.p)
+
+
+def _flags(chance: Chance) -> dict[str, Any]:
+    row = rule_row(chance)
+    return {
+        "flagged": row["flagged"],
+        "false_share": row["false_share"],
+        "expected_flags": row["expected"],
+        "excess_over_chance": row["excess"],
+        "latent_shortcut_rate": latent(chance),
+    }
 
 
 def _by_place(chance: Chance, knowing: Chance) -> dict[str, Any]:
@@ -265,15 +277,8 @@ def _d4(
     if found is None:
         return None
     chance, asked_by = found
-    return entries.D4Rule(
-        flagged=flagged_share(chance),
-        false_share=false_share(chance),
-        expected_flags=expected(chance),
-        excess_over_chance=excess(chance),
-        latent_shortcut_rate=latent(chance),
-        by_place=None if chance.by_place is None else entries.ByPlace(**_by_place(chance, chance.by_place)),
-        template=asked_by,
-    )
+    places = None if chance.by_place is None else entries.ByPlace(**_by_place(chance, chance.by_place))
+    return entries.D4Rule(by_place=places, template=asked_by, **_flags(chance))
 
 
 def _defects(defects: Sequence[Mapping[str, object]]) -> dict[str, entries.DefectCount]:

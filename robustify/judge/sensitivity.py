@@ -14,7 +14,7 @@ import numpy as np
 from robustify.answers import Answers, Block
 from robustify.arrays import Bools, Ints
 from robustify.judge.audit.fresh import FreshProbe
-from robustify.judge.screening import excess, expected, false_share, flagged_share
+from robustify.judge.screening import rule_row
 from robustify.screen.chance import Chance
 from robustify.screen.consensus import SHORTCUT, outcome, screen_chance
 from robustify.screen.item_index import ItemIndex
@@ -30,8 +30,8 @@ from robustify.screen.screen_rules import (
     require_voters,
     votes_needed,
 )
-from robustify.screen.votes import Votes, cast_by_rotation, cast_votes, first_template, models_asked
-from robustify.summary.result import RuleByPlace, RuleRow
+from robustify.screen.votes import Votes, cast_by_rotation, cast_votes, models_asked, who_votes
+from robustify.summary.result import RuleRow
 
 Identity = tuple[object, ...]
 
@@ -142,7 +142,6 @@ def _row(
     """`probe`: None for a rule that nobody configured."""
     chance = screen_chance(votes, rule, own.groups) if chance is None else chance
     left = None if probe is None else probe.audit(votes, rule)
-    by = chance.by_place
     return RuleRow(
         name=label,
         differs=differs(rule, own.rule) or None,
@@ -154,13 +153,9 @@ def _row(
         rotation=rule.rotation,
         norm=rule.norm if rule.mode == "text" else None,
         probe_vote=rule.probe_vote,
-        flagged=flagged_share(chance),
-        expected=expected(chance),
-        false_share=false_share(chance),
-        excess=excess(chance),
-        by_place=None if by is None else RuleByPlace(expected=expected(by), excess=excess(by)),
         residual_probe=None if left is None else left.entry(),
         jaccard=jaccard(own.removed, outcome(votes, rule) == SHORTCUT) if chance.n else None,
+        **rule_row(chance),
     )
 
 
@@ -187,9 +182,7 @@ def variants(
 
 def resolved(answers: Answers, rule: ScreenRules) -> ScreenRules:
     """The rule with the template and the voters named that it stands for."""
-    view = VIEW_OF[rule.mode]
-    template = rule.template or first_template(answers, view, rule.voters)
-    voters = rule.voters or (() if template is None else models_asked(answers, view, template))
+    template, voters = who_votes(answers, rule)
     return rule.model_copy(update={"template": template, "voters": voters})
 
 

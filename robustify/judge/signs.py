@@ -19,7 +19,7 @@ from robustify.judge.positions import first_rows
 from robustify.ngrams.overlap import PARTS, Overlap
 from robustify.scoring import best
 from robustify.screen.item_index import ItemIndex
-from robustify.screen.votes import first_template
+from robustify.screen.votes import UNANSWERED, first_picks
 from robustify.stats.intervals import rate, wilson
 from robustify.stats.tests import LEVEL, holm, independent_difference, minimum_detectable_difference
 from robustify.summary.quantity import DifferenceQuantity, Quantity
@@ -33,7 +33,6 @@ DRAWS = 20_000
 FEWEST = 2
 LISTED = 1_000
 """So many items are listed at most; `flagged` counts them all."""
-_UNANSWERED, _SHARED = -1, -2
 
 
 def contamination(
@@ -214,8 +213,9 @@ def label_noise(
     strong = tuple(name for name in asked if _is_strong(credits[name], index))
     if len(strong) < FEWEST:
         return LabelNoise(strong=strong, reason=FewStrongModels(strong=len(strong), asked=len(asked)))
-    picks = np.column_stack([_picks(answers, index, name, full) for name in strong])
-    there = (picks != _UNANSWERED).all(axis=1) & (index.key >= 0)
+    found = (first_picks(answers, index, full, name) for name in strong)
+    picks = np.column_stack([pick for pick in found if pick is not None])
+    there = (picks != UNANSWERED).all(axis=1) & (index.key >= 0)
     wrong = there & (picks >= 0).all(axis=1) & (picks != index.key[:, None]).all(axis=1)
     flagged = wrong & (picks == picks[:, :1]).all(axis=1)
     by_chance = (index.k[wrong] - 1.0) ** (1 - len(strong))
@@ -240,14 +240,6 @@ def _is_strong(credits: Credits, index: ItemIndex) -> bool:
     there = ~np.isnan(won) & (index.k > 0)
     accuracy = rate(won[there])
     return accuracy.ci is not None and accuracy.ci[0] > float(np.mean(1 / index.k[there]))
-
-
-def _picks(answers: Answers, index: ItemIndex, model: str, full: str) -> Ints:
-    """One pick an item, (n,): -1 unanswered, -2 where choices share the best score."""
-    block = answers.block(full, model, first_template(answers, full, (model,))).first()
-    pick = np.where(block.pick < 0, _UNANSWERED, np.where(block.tie == 1, block.pick, _SHARED))
-    spread = index.spread(block, pick.astype(np.float64))
-    return np.where(np.isnan(spread), _UNANSWERED, spread).astype(np.int64)
 
 
 def _difference(flagged: Bools, robust: Bools, shortcut: Bools) -> DifferenceQuantity:

@@ -13,8 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from robustify.arrays import Bools, Floats, Ints
-from robustify.judge.accuracy import Credits, credits
-from robustify.judge.pairs import compare_pair
+from robustify.judge.accuracy import Credits, compare_pair, credits
 from robustify.report.format import plain
 from robustify.run import Run
 from robustify.screen.item_index import item_index

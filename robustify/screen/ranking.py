@@ -34,7 +34,15 @@ from robustify.baselines.words import LEAST, scorer
 from robustify.item import Item
 from robustify.screen.item_index import ItemIndex, key_shares
 from robustify.screen.screen_rules import VIEW_OF, Mode, ScreenRules, TextNorm
-from robustify.screen.votes import TIED, UNANSWERED, first_template, in_own_order, models_asked, preferences
+from robustify.screen.votes import (
+    TIED,
+    UNANSWERED,
+    first_template,
+    in_own_order,
+    models_asked,
+    preferences,
+    who_votes,
+)
 
 RIDGE = 1.0
 """Of the conditional logit of level 2."""
@@ -67,23 +75,6 @@ class Ranking:
     complete: Bools
     parts: Mapping[str, Floats]
     surface: Mapping[str, Floats]
-
-    def where(self, mask: Bools) -> "Ranking":
-        """The ranking of the items where `mask` (n,) is true; a group whose representative goes gets its first item."""
-        kept = np.flatnonzero(mask)
-        _, first, of = np.unique(self.group[kept], return_index=True, return_inverse=True)
-        stays = np.isin(self.group[kept], kept)
-        return replace(
-            self,
-            items=tuple(self.items[i] for i in kept.tolist()),
-            group=np.where(stays, np.searchsorted(kept, self.group[kept]), first[of]),
-            parts={name: values[kept] for name, values in self.parts.items()},
-            surface={name: values[kept] for name, values in self.surface.items()},
-            **{
-                name: getattr(self, name)[kept]
-                for name in ("log_p", "top", "weight", "null", "fold", "complete")
-            },
-        )
 
 
 @dataclass(frozen=True)
@@ -214,9 +205,7 @@ class Ranker:
         The mean over voters of the score standardised within the item (mean 0, deviation 1).
         """
         answers, index = self._answers, self._index
-        own = VIEW_OF[rules.mode]
-        template = rules.template or first_template(answers, own, rules.voters)
-        voters = rules.voters or (() if template is None else models_asked(answers, own, template))
+        template, voters = who_votes(answers, rules)
         complete, placed = np.ones(len(index), dtype=bool), False
         found: dict[str, Floats] = {}
         modes: tuple[Mode, ...] = ("text", "letter")

@@ -6,7 +6,6 @@ answered, or has a score that is no finite number, stays unanswered. Which votes
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import compress
 from typing import Literal
 
 import numpy as np
@@ -15,7 +14,7 @@ from scipy.special import log_softmax
 from robustify.answers import Answers, Block
 from robustify.arrays import Bools, Floats, Ints
 from robustify.scoring import best, normalised
-from robustify.screen.item_index import ItemIndex, item_index
+from robustify.screen.item_index import ItemIndex
 from robustify.screen.screen_rules import FULL_OF, VIEW_OF, Mode, Rotation, ScreenRules, TextNorm
 from robustify.stats.intervals import Rate
 
@@ -71,19 +70,6 @@ class Votes:
         best, choice = self.best[:, keep], self.choice[:, keep]
         return replace(self, best=best, choice=choice, voters=voters, left_out=left_out)
 
-    def where(self, mask: Bools) -> "Votes":
-        """The votes on the items where `mask` (n,) is true; what `fdr` flags is known of all items only."""
-        return replace(
-            self,
-            items=tuple(compress(self.items, mask.tolist())),
-            key=self.key[mask],
-            k=self.k[mask],
-            best=self.best[mask],
-            choice=self.choice[mask],
-            probe=None if self.probe is None else self.probe[mask],
-            ranked=None,
-        )
-
     def credit(self) -> Floats:
         """The tie-fair credit of each voter's averaged pick, (n, m); NaN where unanswered."""
         tied = self.best.sum(axis=2)
@@ -91,17 +77,11 @@ class Votes:
         return np.where(tied > 0, right / np.maximum(tied, 1), np.nan)
 
 
-def collect_votes(answers: Answers, rules: ScreenRules, items_order: Sequence[str]) -> Votes:
+def cast_votes(answers: Answers, rules: ScreenRules, index: ItemIndex, *, plain: bool = False) -> Votes:
     """The votes on these items under these rules; what a voter was not asked is unanswered.
 
-    Raises:
-        DataError: two rows of one item disagree on its key or on its number of choices.
+    `plain`: only the first row of an item counts (as in D.4).
     """
-    return cast_votes(answers, rules, item_index(answers, items_order))
-
-
-def cast_votes(answers: Answers, rules: ScreenRules, index: ItemIndex, *, plain: bool = False) -> Votes:
-    """As `collect_votes`, for an index already made. `plain`: only the first row of an item counts (as in D.4)."""
     return cast_by_rotation(answers, rules, index, (rules.rotation,), plain=plain)[rules.rotation]
 
 
@@ -115,8 +95,8 @@ def cast_by_rotation(
 ) -> dict[Rotation, Votes]:
     """The votes under each of these rules for rotations instead of the one in `rules`, read once for all."""
     view = VIEW_OF[rules.mode]
-    template = rules.template or first_template(answers, view, rules.voters)
-    voters = (rules.voters or models_asked(answers, view, template)) if template is not None else ()
+    template, named = who_votes(answers, rules)
+    voters = () if template is None else named
     best = np.zeros((len(index), len(voters), index.width), dtype=bool)
     choice = {r: np.full((len(index), len(voters)), UNANSWERED, dtype=np.int64) for r in rotations}
     orders, placed = 0, False
@@ -143,6 +123,27 @@ def cast_by_rotation(
 def first_template(answers: Answers, view: str, voters: Sequence[str] = ()) -> str | None:
     """The first template under which the view was asked (of these models, if any are named)."""
     return next((t for v, m, t in answers.askings() if v == view and (not voters or m in voters)), None)
+
+
+def who_votes(answers: Answers, rules: ScreenRules) -> tuple[str | None, tuple[str, ...]]:
+    """The template and the voters that the rules stand for; no template where nobody was asked."""
+    view = VIEW_OF[rules.mode]
+    template = rules.template or first_template(answers, view, rules.voters)
+    return template, rules.voters or (() if template is None else models_asked(answers, view, template))
+
+
+def first_block(answers: Answers, view: str, model: str) -> Block:
+    """The rows of a model under a view, in its first template; none where it was not asked."""
+    return answers.block(view, model, first_template(answers, view, (model,)))
+
+
+def first_picks(answers: Answers, index: ItemIndex, view: str, model: str) -> Ints | None:
+    """A model's pick in the first row of each item, (n,): -1 unanswered, -2 tied; None where it was not asked."""
+    block = first_block(answers, view, model).first()
+    if not len(block):
+        return None
+    pick = index.spread(block, np.where((block.tie != 1) & (block.pick >= 0), float(TIED), block.pick))
+    return np.where(np.isnan(pick), UNANSWERED, pick).astype(np.int64)
 
 
 def full_mode(answers: Answers, wanted: Mode = "letter") -> Mode:

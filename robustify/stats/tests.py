@@ -150,13 +150,15 @@ def detectable(error: float, level: float = 0.95, power: float = 0.8) -> float:
     return (_NORMAL.inv_cdf(0.5 + level / 2) + _NORMAL.inv_cdf(power)) * error
 
 
-def sign_flip(sums: Ints) -> float:
+def sign_flip(sums: Ints, groups: Ints | None = None) -> float:
     """Two-sided exact p that the sum of whole numbers (g,), each as likely with the other sign, is as far from 0.
 
-    With differences of +1 and -1 this is exact McNemar; with differences summed by groups it is its clustered
+    With differences of +1 and -1 this is exact McNemar; with differences summed by `groups` (g,) it is its clustered
     form (the exact permutation form of Durkalski et al. 2003). The normal limit beyond a total of 2^18; never
     below 1e-12, where the transform's rounding is larger than p.
     """
+    if groups is not None:
+        sums = np.bincount(np.unique(groups, return_inverse=True)[1], weights=sums).astype(np.int64)
     size = np.abs(sums[sums != 0])
     distance, total = abs(int(sums.sum())), int(size.sum())
     if not len(size):

@@ -28,10 +28,11 @@ from robustify.run import write_items
 from robustify.screen.item_index import item_index
 from robustify.screen.screen_rules import ScreenRules
 from robustify.screen.voters import redrawn
-from robustify.screen.votes import UNANSWERED, collect_votes
+from robustify.screen.votes import UNANSWERED
 from robustify.views import Request
 from tests.support.fake_scorer import FakeScorer
 from tests.support.openai_stub import Stub, Toy, model, scored, stub
+from tests.support.rules import collect_votes
 
 LETTERS = [Request("A. blue\nB. red\nC. green\nAnswer:", f" {letter}") for letter in "ABC"]
 CHAT: dict[str, Any] = {"completions": False, "letters": "structured"}

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from robustify.errors import UsageError
 from robustify.freeform.answer_text import is_refusal, is_symbolic, normalize_tokens, squash
-from robustify.freeform.grade.choice import find_choice
+from robustify.freeform.grade.claims import find_choice
 from tests.freeform.scripted import grade_explanation, grade_mcq
 from tests.support.cost import costs_at_most
 

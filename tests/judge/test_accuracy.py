@@ -15,9 +15,9 @@ from robustify.judge.accuracy import accuracy as judge_accuracy
 from robustify.judge.accuracy import against_chance as judge_against_chance
 from robustify.judge.accuracy import format_gap as judge_format_gap
 from robustify.judge.accuracy import heuristic_gap as judge_heuristic_gap
-from robustify.judge.accuracy import random_removal as judge_random_removal
-from robustify.judge.pairs import pairs as judge_pairs
+from robustify.judge.accuracy import pairs as judge_pairs
 from robustify.judge.permutation import permutation as judge_permutation
+from robustify.judge.removal import random_removal as judge_random_removal
 from robustify.screen.item_index import item_index
 from robustify.screen.votes import full_mode
 from robustify.stats.intervals import wilson

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robustify.arrays import Floats
-from robustify.judge.accuracy import Parts
-from robustify.judge.pairs import compare_pair
-from robustify.judge.pairs import pairs as judge_pairs
+from robustify.judge.accuracy import Parts, compare_pair
+from robustify.judge.accuracy import pairs as judge_pairs
 from robustify.stats.tests import (
     detectable,
     holm,

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from robustify.arrays import Bools
-from robustify.judge.screening import excess, expected, flagged_share, key_places, latent
+from robustify.judge.screening import excess, expected, key_places, latent
 from robustify.report.reasons import key_places_sentence, ordinal, screen_sentence
 from robustify.screen.chance import Chance, chance
 from robustify.screen.consensus import screen_chance
 from robustify.screen.item_index import key_shares, where_keys_stand
+from robustify.summary.quantity import Quantity
 from robustify.summary.screened import OffPlace, Screen, ScreenByPlace
 from tests.support.fake_answers import Bench, bench, votes_of
 from tests.support.rules import unanimous
@@ -33,7 +34,7 @@ def screen_of(found: Chance, level: float = 0.05) -> Screen:
         key_place=place,
     )
     return Screen(
-        flagged=flagged_share(found),
+        flagged=Quantity.of(found.share),
         expected_flags=expected(found),
         excess_over_chance=excess(found),
         latent_shortcut_rate=latent(found),

@@ -16,9 +16,9 @@ from robustify.judge.sensitivity import sensitivity as judge_sensitivity
 from robustify.screen.consensus import outcome
 from robustify.screen.item_index import item_index
 from robustify.screen.screen_rules import ScreenRules
-from robustify.screen.votes import cast_votes, collect_votes
+from robustify.screen.votes import cast_votes
 from tests.support.fake_answers import bench, items_of, own_rows, rows, text_rows
-from tests.support.rules import unanimous
+from tests.support.rules import collect_votes, unanimous
 from tests.support.trees import in_trees
 
 sensitivity = in_trees(judge_sensitivity)

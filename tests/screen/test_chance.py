@@ -17,10 +17,9 @@ from robustify.screen.consensus import outcome, screen_chance, would_flag
 from robustify.screen.item_index import where_keys_stand
 from robustify.screen.screen_rules import ScreenRules
 from robustify.screen.voters import agreement_intervals, independence, voter_agreement
-from robustify.screen.votes import collect_votes
 from robustify.stats.tests import LEVEL, significantly_positive
 from tests.support.fake_answers import Bench, Bools, Ints, bench, own_rows, placed_bench, votes_of
-from tests.support.rules import unanimous
+from tests.support.rules import collect_votes, unanimous
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "predictions"
 UNANIMOUS = unanimous()

@@ -17,9 +17,9 @@ from robustify.screen.chance import Chance
 from robustify.screen.consensus import d4_rule, outcome, screen_verdicts, weighed, would_flag
 from robustify.screen.item_index import item_index
 from robustify.screen.screen_rules import Rotation, ScreenRules, TextNorm, same_model, votes_needed
-from robustify.screen.votes import TIED, UNANSWERED, cast_by_rotation, cast_votes, collect_votes
+from robustify.screen.votes import TIED, UNANSWERED, cast_by_rotation, cast_votes
 from tests.support.fake_answers import Bench, bench, own_rows, rows, text_rows, turned_rows, votes_of
-from tests.support.rules import unanimous
+from tests.support.rules import collect_votes, unanimous
 
 Criterion = Literal["unanimous", "majority", "counted"]
 CRITERIA: tuple[Criterion, ...] = ("unanimous", "majority", "counted")

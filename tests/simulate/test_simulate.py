@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from bench.calibrate import gather, plots
-from bench.calibrate.arms import all_cells
-from bench.calibrate.estimands import alarm_verdict, coverage_verdict
+from bench.calibrate.arms import alarm_verdict, all_cells, coverage_verdict
 from bench.calibrate.trial import Interval, Trial, by_independence, estimator, screened, trial
 from bench.simulate.__main__ import lines, written
 from bench.simulate.drawing import Drawn, draw, truth

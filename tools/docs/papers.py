@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from bench.calibrate.estimands import alarm_verdict, coverage_verdict
+from bench.calibrate.arms import alarm_verdict, coverage_verdict
 from robustify.views import BY_CHAT, VIEWS, names, template
 from tools.docs.measured import ends, measured, named, percent, read, table
 

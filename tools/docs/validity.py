@@ -5,7 +5,7 @@ A file that is absent is said to be absent; nothing is filled in.
 
 from typing import Any
 
-from bench.calibrate.estimands import ESTIMANDS, TESTS, alarm_verdict, coverage_verdict
+from bench.calibrate.arms import ESTIMANDS, TESTS, alarm_verdict, coverage_verdict
 from tools.docs import measured
 from tools.docs.measured import RESULTS, percent, table
 

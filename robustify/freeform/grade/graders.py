@@ -16,7 +16,7 @@ from typing import Literal, get_args
 
 from robustify.errors import AuthorisationError, DataError, UsageError
 from robustify.freeform.answer_text import Finding, shown_answer
-from robustify.freeform.grade.choice import find_choice, find_explanation
+from robustify.freeform.grade.claims import find_choice, find_explanation
 from robustify.freeform.grade.nuggets import NUGGETS, blank_nuggets, grade_nuggets
 from robustify.freeform.grade.numeric import NumericRule, Percent, find_numeric, rivals_of, written
 from robustify.freeform.jsonl import appending, read_jsonl, write_rows

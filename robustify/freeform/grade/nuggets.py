@@ -17,7 +17,7 @@ from robustify.freeform.answer_text import (
     said,
     shown_answer,
 )
-from robustify.freeform.judge.asking import Judging, ask_labels, check_votes, verdict_of, voting
+from robustify.freeform.judge.asking import Judging, ask_labels, verdict_of, voting
 from robustify.freeform.judge.judges import Judge
 from robustify.freeform.judge.prompting import Message
 from robustify.freeform.judge.store import PromptTemplate
@@ -39,14 +39,14 @@ def grade_nuggets(
     `format_type` None: JSON where the template can ask for it, else the template's own format.
 
     Raises:
-        UsageError: no nuggets, an unknown format or score, a batch below 1, even votes.
+        UsageError: no nuggets, an unknown format or score, a batch below 1.
         DataError: two nuggets with the same words or id.
         ModelError: the judge can never be asked.
     """
     how, nuggets = how or Judging(), item.nuggets
     chosen = how.store.get(template)
     written = format_type or chosen.own_format
-    _check(nuggets, chosen, written, batch_size, score, how.votes)
+    _check(nuggets, chosen, written, batch_size, score)
     text = said(answer)
     if not isinstance(text, Finding) and is_refusal(text):
         text = no_answer("refusal")
@@ -93,9 +93,7 @@ def _check(
     format_type: str,
     batch_size: int,
     score: str,
-    votes: int,
 ) -> None:
-    check_votes(votes)
     if not nuggets or batch_size < 1:
         raise UsageError(f"{len(nuggets)} nuggets in batches of {batch_size}: expected at least 1 of each")
     if score not in NUGGET_SCORES:

@@ -62,10 +62,8 @@ def ask_votes(
     """The majority of an odd number of votes, each with a seed of its own; `wanted` is the line that a retry ends with.
 
     Raises:
-        UsageError: an even number of votes, or none.
         ModelError: the judge can never be asked.
     """
-    check_votes(votes)
     readings: list[Reading[str]] = []
     attempts: list[Attempt] = []
     for i in range(votes):
@@ -91,12 +89,6 @@ def ask_votes(
     if votes == 1 and vote.verdict is None:
         vote = Vote(None, 0.0, readings[0].error_type)
     return vote, values, tuple(attempts)
-
-
-def check_votes(votes: int) -> None:
-    """Refuse an even number of votes (`UsageError`)."""
-    if votes < 1 or votes % 2 == 0:
-        raise UsageError(f"{votes} votes: expected an odd number, so that two verdicts cannot tie")
 
 
 def voting(call: Call, vote: int, votes: int) -> Call:
@@ -193,6 +185,9 @@ class Judging:
     """How a judge is asked: votes, retries, seed, worked cases, language and field.
 
     `nearest`: of the worked cases, only so many that are most like the question and answer.
+
+    Raises:
+        UsageError: an even number of votes, or none.
     """
 
     votes: int = 1
@@ -204,6 +199,10 @@ class Judging:
     shots: tuple[Shot, ...] = ()
     nearest: int | None = None
     store: TemplateStore = field(default_factory=get_store, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.votes < 1 or self.votes % 2 == 0:
+            raise UsageError(f"{self.votes} votes: expected an odd number, so that two verdicts cannot tie")
 
     @property
     def call(self) -> Call:

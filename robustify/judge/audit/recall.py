@@ -18,12 +18,11 @@ import numpy as np
 
 from robustify.arrays import Bools, Floats, Ints
 from robustify.baselines.features import matrix, surface_features
-from robustify.baselines.heuristics import HEURISTICS
+from robustify.baselines.heuristics import HEURISTICS, rule_credit
 from robustify.baselines.wording import ABSOLUTES, FUNCTION_WORDS, HEDGES, words_of
 from robustify.item import Item
 from robustify.judge.audit.auditor import CUES, AuditRate, Cue
 from robustify.judge.audit.fresh import Design, FreshProbe, Kept, permuted
-from robustify.scoring import credit
 from robustify.stats.intervals import clopper_pearson
 from robustify.stats.tests import LEVEL, minimum_detectable_difference
 
@@ -79,19 +78,12 @@ def of_probe(probe: FreshProbe, kept: Kept) -> SeesFrom:
 def of_rules(items: Sequence[Item], n: int) -> SeesFrom:
     """Of the rules without a model on `n` items kept, of which these are some: the best rule for each kind."""
     some = items[: MOST_COPIES // 2]
-    k = np.array([item.k for item in some], dtype=np.int64)
-    chance, level = float(np.mean(1 / k)), 1 - 2 * LEVEL / len(HEURISTICS)
+    chance, level = float(np.mean([1 / item.k for item in some])), 1 - 2 * LEVEL / len(HEURISTICS)
     out: SeesFrom = {}
     for cue in CUES:
         features = surface_features([spiked(item, cue) for item in some])
-        padded = np.full((len(k), int(k.max())), np.nan)
-        won = []
-        for rule in HEURISTICS:
-            padded[np.arange(padded.shape[1]) < k[:, None]] = np.asarray(
-                rule.rule(features), dtype=np.float64
-            )
-            won.append(float(credit(padded, features.key, k)[0].mean()))
-        out[cue] = _share_of(max(won) - chance, n, chance, level)
+        won = max(float(rule_credit(rule.rule(features), features)[0].mean()) for rule in HEURISTICS)
+        out[cue] = _share_of(won - chance, n, chance, level)
     return out
 
 
