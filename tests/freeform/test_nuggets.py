@@ -131,7 +131,6 @@ MISUSE: list[dict[str, Any]] = [
     {"score": "most"},
     {"format_type": "toml"},
     {"template": "nugget/legacy@1.0", "format_type": "csv"},
-    {"how": Judging(votes=2)},
 ]
 
 
