@@ -15,11 +15,11 @@ from robustify.baselines.heuristics import heuristic_scores
 from robustify.judge.positions import favoured_place, position_share, row_groups
 from robustify.screen.chance import Chance
 from robustify.screen.consensus import d4_rule
+from robustify.screen.decoy_filter import Cut
 from robustify.screen.item_index import ItemIndex, Places, shares_by_options, where_keys_stand
 from robustify.screen.screen_rules import VIEW_OF, ScreenRules
 from robustify.screen.voters import agreement_intervals, independence, redrawn, voter_agreement
 from robustify.screen.votes import PROBE, UNANSWERED, Votes, first_template
-from robustify.stats.decoys import Cut
 from robustify.stats.intervals import Rate, rate
 from robustify.stats.tests import LEVEL
 from robustify.summary import screened as entries

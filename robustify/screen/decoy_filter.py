@@ -1,13 +1,21 @@
-"""The filter with a bounded share of false removals: which items of a ranking are shortcuts.
+"""The filter with a bounded share of false removals: which items of a ranking are shortcuts, and where it is cut.
+
+Every wrong option is a decoy: an item without a shortcut has its key at the option that a question-free scorer likes best
+with a known probability c, whatever the scorer. So hits by chance are estimated from misses, and the cut is Selective
+SeqStep+ (Barber and Candes 2015, section 4; in competitions with c other than 1/2: Emery et al. 2019, arXiv 1907.01458).
 
 Of each group of near-duplicates or of one passage a representative enters the cut, and the others follow its verdict.
 An item that is not flagged, but whose ranking lacks an answer or has no single best option, is undecided.
 """
 
+import hashlib
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.optimize import isotonic_regression
+from scipy.special import betainc
 
 from robustify.answers import Answers
 from robustify.arrays import Bools, Floats, Ints
@@ -18,15 +26,144 @@ from robustify.screen.item_index import ItemIndex
 from robustify.screen.ranking import Ranker, Ranking
 from robustify.screen.screen_rules import ScreenRules
 from robustify.screen.votes import Flagging, Votes
-from robustify.stats.decoys import (
-    Cut,
-    decoy_cut,
-    exact_hits,
-    hit_probability,
-    hits_per_miss,
-    shortcut_probability,
-)
-from robustify.stats.intervals import Rate
+from robustify.stats.intervals import Interval, Rate
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Everything with a weight of at least `threshold` (None: nothing) lies above the cut.
+
+    `hits` and `misses` above it, `decoys` D: the hits by chance that the misses stand for, one to be safe included;
+    `estimate` D / H of the share of the hits that are there by chance, at most the q asked for, with an interval
+    (`false_share_interval`). `n` items entered.
+    """
+
+    n: int
+    threshold: float | None
+    hits: int
+    misses: int
+    decoys: float
+    estimate: float | None
+    interval: Interval | None
+
+
+def hits_per_miss(null: Floats) -> Floats:
+    """rho = c / (1 - c): hits by chance for each miss among items whose top is the key with probability c, (n,)."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.where(null < 1, null / (1 - null), np.inf))
+
+
+def decoy_cut(weight: Floats, hit: Bools, rho: Floats, q: float) -> Cut:
+    """The lowest cut, after whole ties of the weight alone, at which D / H is at most q.
+
+    `weight`, `hit`, `rho` (n,). D = the largest rho of all items plus the sum of rho over the misses above. Its
+    false discovery rate is at most q in finite samples where all rho are equal and the ranking was made without
+    these items' keys (Barber and Candes 2015, theorem 3). For unequal rho the same follows at a fixed cut, and at the
+    chosen one only simulations show it; `exact_hits` makes them equal.
+    """
+    n = len(weight)
+    if not n:
+        return Cut(0, None, 0, 0, 0.0, None, None)
+    order = np.argsort(-weight, kind="stable")
+    ranked, won = weight[order], hit[order]
+    hits = np.cumsum(won)
+    decoys = rho.max() + np.cumsum(np.where(won, 0.0, rho[order]))
+    last = np.append(ranked[1:] < ranked[:-1], True)
+    at = np.flatnonzero(last & (hits > 0) & (decoys <= q * hits + 1e-12))
+    if not len(at):
+        return Cut(n, None, 0, 0, float(rho.max()), None, None)
+    end = int(at[-1])
+    h, d = int(hits[end]), float(decoys[end])
+    misses = end + 1 - h
+    ratio = (d - float(rho.max())) / misses if misses else float(rho[order[: end + 1]].mean())
+    return Cut(n, float(ranked[end]), h, misses, d, d / h, false_share_interval(h, misses, ratio))
+
+
+def false_share_interval(hits: int, misses: int, rho: float, level: float = 0.95) -> Interval:
+    """The interval of the share of `hits` that are there by chance, from `misses` that each stand for `rho` of them.
+
+    Items without a shortcut are hits with probability c = rho / (1 + rho), so before as many misses their hits
+    are negative binomial; the ends are its quantiles for this many misses and for one more. It holds for a cut fixed
+    beforehand; `docs/filter.md` says how it does at the cut that the data chose.
+    """
+    if not hits:
+        return 0.0, 1.0
+    tail, c = (1 - level) / 2, rho / (1 + rho)
+    low = _negative_binomial(tail, misses, c) if misses else 0
+    high = _negative_binomial(1 - tail, misses + 1, c)
+    return min(1.0, low / hits), min(1.0, high / hits)
+
+
+def _negative_binomial(level: float, misses: int, c: float) -> int:
+    """The smallest v with P(at most v successes of probability c before so many misses) >= level."""
+    if c >= 1:
+        return 1 << 31
+    return bisect_left(range(1 << 31), level, key=lambda v: float(betainc(misses, v + 1, 1 - c)))
+
+
+def exact_hits(
+    weight: Floats, hit: Bools, rho: Floats, fold: Ints, names: Sequence[str], q: float
+) -> tuple[Bools, Cut]:
+    """The hits that are flagged so that the false discovery rate is at most q in finite samples, (n,), and what
+    they come to: a cut without a threshold.
+
+    The ranking of a fold must come from fits without its keys. Within a fold the cut is `decoy_cut` at q / 2; its hits
+    above get the e-value n_f / (rho (1 + M_f)), M_f its misses above, others 0; the e-BH procedure then flags at q
+    whatever the dependence between folds (Wang and Ramdas 2022; Ren and Barber 2024). Where rho differs, misses are
+    left out at random with probability 1 - rho / largest rho, which makes all rho the largest; the draw is a hash of
+    the item's name.
+    """
+    if not len(weight):
+        return np.zeros(0, dtype=bool), Cut(0, None, 0, 0, 0.0, None, None)
+    n, largest = len(weight), float(rho.max(initial=0.0))
+    e, misses = np.zeros(n), np.zeros(n, dtype=np.int64)
+    left_in = hit | (_uniform(names) * largest < rho) if np.ptp(rho) > 0 else np.ones(n, dtype=bool)
+    for f in np.unique(fold).tolist():
+        of = np.flatnonzero((fold == f) & left_in)
+        cut = decoy_cut(weight[of], hit[of], np.full(len(of), largest), q / 2)
+        if cut.threshold is not None:
+            above = of[hit[of] & (weight[of] >= cut.threshold)]
+            e[above] = np.count_nonzero(fold == f) / (largest * (1 + cut.misses))
+            misses[above] = cut.misses
+    ranked = np.sort(e)[::-1]
+    m = np.flatnonzero((ranked > 0) & (ranked * np.arange(1, n + 1) >= n / q * (1 - 1e-12)))
+    if not len(m):
+        return np.zeros(n, dtype=bool), Cut(n, None, 0, 0, largest, None, None)
+    flagged = e >= ranked[m[-1]]
+    h = int(np.count_nonzero(flagged))
+    missed = sum(int(misses[flagged & (fold == f)].max(initial=0)) for f in np.unique(fold).tolist())
+    d = largest * (1 + missed)
+    return flagged, Cut(n, None, h, missed, d, d / h, false_share_interval(h, missed, largest))
+
+
+def _uniform(names: Sequence[str]) -> Floats:
+    """A number in [0, 1) for each name, the same in every run, (n,)."""
+    digests = (hashlib.sha256(f"decoy/{name}".encode("utf-8", "surrogatepass")).digest() for name in names)
+    return np.array([int.from_bytes(d[:8], "big") / 2.0**64 for d in digests], dtype=np.float64)
+
+
+def hit_probability(weight: Floats, hit: Bools, at: Floats) -> Floats:
+    """P(hit) at the weights `at` (m,), by isotonic regression of `hit` on `weight` (n,); 0 below all of these.
+
+    Pooled adjacent violators; items of one weight share one probability (Ayer et al. 1955).
+    """
+    if not len(weight):
+        return np.zeros(len(at))
+    kinds, place, counts = np.unique(weight, return_inverse=True, return_counts=True)
+    won = np.bincount(place, weights=hit.astype(np.float64), minlength=len(kinds))
+    h = isotonic_regression(won / counts, weights=counts.astype(np.float64)).x
+    below = np.searchsorted(kinds, at, side="right") - 1
+    return np.asarray(np.where(below >= 0, h[np.maximum(below, 0)], 0.0))
+
+
+def shortcut_probability(h: Floats, null: Floats) -> Floats:
+    """P(shortcut | hit) = (h - c) / ((1 - c) h), (n,), were a shortcut always a hit; `h` is P(hit | weight) >= c > 0.
+
+    Of the items at a weight a share s has a shortcut: h = s + (1 - s) c, and a hit is one with probability s / h.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = (h - null) / ((1 - null) * h)
+    return np.asarray(np.where((null < 1) & (h > 0), found, 0.0))
 
 
 @dataclass(frozen=True, repr=False)

@@ -13,12 +13,11 @@ from robustify.baselines.heuristics import guess
 from robustify.item import Item
 from robustify.judge.evidence import BY_LENGTH, CUE_OF, PART_OF, cue_counts, evidence
 from robustify.judge.judgement import Facts, Rules, judge
-from robustify.screen.decoy_filter import Decision, flags
+from robustify.screen.decoy_filter import Decision, flags, shortcut_probability
 from robustify.screen.item_index import item_index
 from robustify.screen.ranking import Ranker, Ranking
 from robustify.screen.screen_rules import ScreenRules
 from robustify.screen.votes import Votes, cast_votes
-from robustify.stats.decoys import shortcut_probability
 from robustify.summary.screened import CUES
 from tests.support.fake_answers import bench, items_of, rows, votes_of
 

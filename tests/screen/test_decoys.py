@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from robustify.arrays import Bools, Floats, Ints
-from robustify.stats.decoys import (
+from robustify.screen.decoy_filter import (
     decoy_cut,
     exact_hits,
     false_share_interval,
