@@ -24,6 +24,13 @@ def coded(values: npt.NDArray[T]) -> tuple[npt.NDArray[T], Ints]:
     return kinds[order], place[np.asarray(found.indices)]
 
 
+def numbered(names: Sequence[str]) -> tuple[list[str], Ints]:
+    """The sorted distinct names, and the place among them of each (n,)."""
+    kinds = sorted(set(names))
+    place = {name: i for i, name in enumerate(kinds)}
+    return kinds, np.fromiter(map(place.__getitem__, names), np.int64, len(names))
+
+
 RELATIVE_TIE = 1e-6
 
 

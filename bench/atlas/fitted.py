@@ -14,7 +14,7 @@ from robustify.arrays import Floats, Ints
 from robustify.baselines.artifact_probe import ProbeSettings, probe
 from robustify.item import Item
 from robustify.judge.audit.auditor import AuditRate
-from robustify.judge.audit.fresh import FreshProbe, kept_by
+from robustify.judge.audit.fresh import FreshProbe, everything, kept_by
 from robustify.judge.evidence import CUE_OF, SURFACE
 from robustify.screen.consensus import SHORTCUT
 from robustify.screen.decoy_filter import DecoyFilter
@@ -64,7 +64,7 @@ def over_seeds(items: Sequence[Item], answers: Answers, rules: ScreenRules, seed
             case AuditRate(rate=Rate(value=float(value), n=n, ci=(low, high)), chance=float(even)):
                 residual.append((value - even, low - even, high - even, n))
         if seed == 0:
-            on_all = fresh.of_all(index)
+            on_all = fresh.of(everything(index.items, index.key, index.k))
             p = None if on_all is None else on_all.p
     known = (np.mean(credit["scorer"], axis=0) - by_chance) / (1 - by_chance)
     latent = [float(np.mean((one - by_chance) / (1 - by_chance))) for one in credit["scorer"]]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from robustify.answers import Answers
-from robustify.arrays import Bools, Ints
+from robustify.arrays import Bools, Ints, numbered
 from robustify.baselines.artifact_probe import ProbeSettings
 from robustify.errors import DataError, UsageError
 from robustify.item import Item
@@ -232,13 +232,13 @@ def _parts(
     groups = None
     if facts.groups:
         names = [f"group/{facts.groups[i]}" if facts.groups.get(i) else f"item/{i}" for i in index.items]
-        groups = _codes(names)
+        groups = numbered(names)[1]
     return Parts(
         shortcut=code == SHORTCUT,
         robust=code == ROBUST,
         cloze=np.array([name not in out_of_cloze for name in index.items], dtype=bool),
         longest=index.spread(longest, longest.correct),
-        topic=_codes(_topic_of(index, facts)),
+        topic=numbered(_topic_of(index, facts))[1],
         groups=groups,
         k=index.k,
     )
@@ -247,12 +247,6 @@ def _parts(
 def _topic_of(index: ItemIndex, facts: Facts) -> list[str]:
     """The topic of each item, "" where it has none."""
     return list(map(facts.topics.get, index.items, repeat("")))
-
-
-def _codes(names: Sequence[str]) -> Ints:
-    """Each name as its place among the sorted distinct ones, (n,)."""
-    place = {name: i for i, name in enumerate(sorted(set(names)))}
-    return np.fromiter(map(place.__getitem__, names), np.int64, len(names))
 
 
 def _benchmark(

@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 from scipy.special import gammaln, stdtr, stdtrit
 
-from robustify.arrays import Bools, Floats, Ints
+from robustify.arrays import Bools, Floats, Ints, numbered
 from robustify.judge.accuracy import Credits, Parts, ratio_gap
 from robustify.stats.distributions import LEAST_LATTICE_P, central, removal, total
 from robustify.stats.intervals import clusters, rate, resampled, wilson
@@ -135,9 +135,7 @@ def topics(
     over `draws` random removals (multivariate hypergeometric), `p` the share of them that diverge as much.
     All p and both divergences are None where no item is kept.
     """
-    names = sorted(set(map(str, topic_of)))
-    place = {name: i for i, name in enumerate(names)}
-    index = np.fromiter(map(place.__getitem__, map(str, topic_of)), np.int64, len(topic_of))
+    names, index = numbered(list(map(str, topic_of)))
     before, after = np.bincount(index, minlength=len(names)), np.bincount(index[kept], minlength=len(names))
     unusual = _unusual(before, after) if after.sum() else None
     p = [None] * len(names) if unusual is None else unusual.tolist()

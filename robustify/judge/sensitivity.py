@@ -13,7 +13,7 @@ import numpy as np
 
 from robustify.answers import Answers, Block
 from robustify.arrays import Bools, Ints
-from robustify.judge.audit.fresh import FreshProbe
+from robustify.judge.audit.fresh import FreshProbe, kept_by
 from robustify.judge.screening import rule_row
 from robustify.screen.chance import Chance
 from robustify.screen.consensus import SHORTCUT, outcome, screen_chance
@@ -141,7 +141,7 @@ def _row(
 ) -> RuleRow:
     """`probe`: None for a rule that nobody configured."""
     chance = screen_chance(votes, rule, own.groups) if chance is None else chance
-    left = None if probe is None else probe.audit(votes, rule)
+    left = None if probe is None else probe.of(kept_by(votes, rule))
     return RuleRow(
         name=label,
         differs=differs(rule, own.rule) or None,

@@ -8,6 +8,7 @@ errors, and a hard item can mislead all of them. Nothing is corrected and no ite
 
 import math
 from collections.abc import Mapping
+from dataclasses import asdict
 
 import numpy as np
 
@@ -69,9 +70,7 @@ def overlapped(found: Overlap, index: ItemIndex, robust: Bools, shortcut: Bools)
     coverage = np.array([covered.get(name) or 0.0 for name in index.items], dtype=np.float64)
     grams = ~silent & ~short
     return TextOverlap(
-        files=tuple(
-            TextFile(name=f.name, sha256=f.sha256, bytes=f.bytes, words=f.words) for f in found.files
-        ),
+        files=tuple(TextFile(**asdict(file)) for file in found.files),
         ngram=found.ngram,
         n=int(grams.sum()),
         found=_rate(there[grams]),

@@ -9,7 +9,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -139,10 +139,7 @@ def recording(judge: Judge, record: Path | None) -> Iterator[RecordedJudge]:
     Raises:
         ResourceError: the record cannot be written.
     """
-    if record is None:
-        yield RecordedJudge(judge, None, None)
-        return
-    with appending(record) as append:
+    with nullcontext() if record is None else appending(record) as append:
         yield RecordedJudge(judge, record, append)
 
 

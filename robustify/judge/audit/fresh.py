@@ -24,7 +24,6 @@ from robustify.baselines.linear_probes import BLOCKS, RIDGE, UNSCORED, forward_b
 from robustify.item import Item
 from robustify.judge.audit.auditor import AuditRate, among_open
 from robustify.screen.consensus import ROBUST, outcome, weighed, would_flag
-from robustify.screen.item_index import ItemIndex
 from robustify.screen.screen_rules import ScreenRules
 from robustify.screen.votes import Votes
 
@@ -220,22 +219,14 @@ class FreshProbe:
         self.settings = settings
         self._seen: dict[tuple[object, ...], AuditRate | None] = {}
 
-    def audit(self, votes: Votes, rules: ScreenRules) -> AuditRate | None:
-        """A fresh probe on what these rules keep; None where there is too little to fit on."""
-        return self.of(kept_by(votes, rules))
-
     def of(self, kept: Kept) -> AuditRate | None:
-        """The same of items already picked out."""
+        """A fresh probe on these items; None where there is too little to fit on."""
         if not self.items or not kept.items or not all(name in self.place for name in kept.items):
             return None
         mark = (kept.items, kept.open.tobytes())
         if mark not in self._seen:
             self._seen[mark] = self._audit(kept)
         return self._seen[mark]
-
-    def of_all(self, index: ItemIndex) -> AuditRate | None:
-        """The same on all items, as if every option were open."""
-        return self.of(everything(index.items, index.key, index.k))
 
     def first(self, kept: Kept) -> Bools:
         """Of these items (n,) one of each group of near-duplicates: of those with most options closed by the selection,

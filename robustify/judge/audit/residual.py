@@ -178,7 +178,7 @@ def residual(
     ]
     fresh = probe.of(kept)
     if fresh is not None:
-        before = probe.of_all(index)
+        before = probe.of(everything(index.items, index.key, index.k))
         auditors.append(
             AuditorRates("probe", "probe", fresh, not fitted, before=before, sees_from=of_probe(probe, kept))
         )
