@@ -2,11 +2,12 @@
 
 import json
 import re
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from tests.support import serving as servers
 
 
 def _quoted(text: str, name: str) -> str:
@@ -69,19 +70,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving(port: int = 0) -> Iterator[str]:
+def serving() -> Iterator[str]:
     """The address of the stub while it runs."""
-    server = ThreadingHTTPServer(("127.0.0.1", port), _Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/v1"
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
-if __name__ == "__main__":
-    import time
-
-    with serving(8000):
-        time.sleep(3600)
+    with servers.serving(_Handler) as address:
+        yield f"{address}/v1"

@@ -2,10 +2,8 @@
 
 import hashlib
 import json
-import threading
 from collections.abc import Iterator, Sequence
-from functools import partial
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -25,6 +23,7 @@ from robustify.freeform.judge.judges import (
 )
 from robustify.freeform.judge.prompting import Message, read_shots
 from tests.freeform.scripted import ScriptedJudge, grade_explanation, grade_mcq, grade_numeric
+from tests.support.serving import serving
 
 RIGHT, WRONG = '{"verdict": "correct"}', '{"verdict": "incorrect"}'
 NONE = '{"verdict": "not_attempted"}'
@@ -308,12 +307,8 @@ class Server(BaseHTTPRequestHandler):
 @pytest.fixture
 def server() -> Iterator[str]:
     Server.script, Server.seen = [], []
-    http = HTTPServer(("127.0.0.1", 0), Server)
-    thread = threading.Thread(target=partial(http.serve_forever, 0.01), daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{http.server_port}/v1"
-    http.shutdown()
-    http.server_close()
+    with serving(Server) as address:
+        yield f"{address}/v1"
 
 
 def chat(text: str | None, finish: str = "stop", **more: Any) -> tuple[int, dict[str, Any]]:

@@ -5,12 +5,13 @@ Real clients talk to it over HTTP on 127.0.0.1. It stands for the real hub, whic
 
 import hashlib
 import json
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import ClassVar
 from urllib.parse import unquote, urlsplit
+
+from tests.support.serving import serving
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
 REPO = "lamps/lamp_questions"
@@ -75,12 +76,5 @@ def hub(files: Files, refusal: Refusal | None = None) -> Iterator[tuple[str, lis
     """The address of a hub that holds one dataset at one commit, and the requests it gets."""
     asked: list[str] = []
     kind = type("Hub", (_Hub,), {"files": files, "refusal": refusal, "asked": asked})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), kind)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", asked
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with serving(kind) as address:
+        yield address, asked

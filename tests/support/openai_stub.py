@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -25,6 +25,7 @@ from robustify.engines.openai.engine import OpenAIServer
 from robustify.engines.protocols import Logprob
 from robustify.engines.settings import OpenAIModel
 from robustify.views import Request
+from tests.support.serving import serving
 
 
 class Brain(Protocol):
@@ -158,12 +159,7 @@ class Stub:
         self._replies = 0
         self._lock = threading.Lock()
         self._slots = threading.Semaphore(manner.slots)
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), _answering(self))
-        self.server.daemon_threads = True
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server.server_address[1]}/v1"
+        self.url = ""
 
     @property
     def completions(self) -> int:
@@ -408,15 +404,9 @@ def _answering(stub: Stub) -> type[BaseHTTPRequestHandler]:
 def stub(brain: Brain | None = None, **manner: Any) -> Iterator[Stub]:
     """A server that runs for as long as the block."""
     running = Stub(brain or Toy(), Manner(**manner))
-    thread = threading.Thread(
-        target=running.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
-    )
-    thread.start()
-    try:
+    with serving(_answering(running)) as address:
+        running.url = f"{address}/v1"
         yield running
-    finally:
-        running.server.shutdown()
-        running.server.server_close()
 
 
 def model(server: Stub | str, **changes: Any) -> OpenAIModel:
