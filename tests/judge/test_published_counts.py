@@ -167,6 +167,7 @@ def recount(log: Path, items: Path) -> dict[str, Counter[str]]:
 SUBJECTS = ("abstract_algebra", "elementary_mathematics", "miscellaneous")
 
 
+@pytest.mark.slow
 def test_helm_mmlu_gives_the_accuracy_of_a_plain_recount(data: Path, tmp_path: Path) -> None:
     logs = [data / "predictions" / "helm_mmlu_full_prompt" / f"{name}.csv" for name in SUBJECTS]
     items = [data / "mmlu" / f"{name}_test.csv" for name in SUBJECTS]

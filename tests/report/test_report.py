@@ -564,6 +564,7 @@ def differing() -> str:
     return "\n".join(out) + "\n"
 
 
+@pytest.mark.slow
 def test_what_a_change_does_to_the_page_is_as_committed() -> None:
     well_made(printed(older()))
     assert differing() == DIFFERENCES_MADE.read_text(encoding="utf-8"), (

@@ -363,7 +363,10 @@ def test_a_voter_that_always_answers_first_earns_flags_by_place_and_no_more() ->
 
 
 @pytest.mark.parametrize("rules", [UNANIMOUS, MAJORITY], ids=["unanimous", "majority"])
-@pytest.mark.parametrize("options", [(4,), (3, 5)], ids=["four", "three or five"])
+@pytest.mark.parametrize(
+    "options",
+    [pytest.param((4,), id="four", marks=pytest.mark.slow), pytest.param((3, 5), id="three or five")],
+)
 def test_the_null_with_places_is_unbiased_and_its_false_alarms_are_rare(
     rules: ScreenRules, options: tuple[int, ...]
 ) -> None:
@@ -385,7 +388,7 @@ def test_the_null_with_places_is_unbiased_and_its_false_alarms_are_rare(
     assert 0.89 <= covered < 1
 
 
-@pytest.mark.parametrize("s", [0.1, 0.3])
+@pytest.mark.parametrize("s", [0.1, pytest.param(0.3, marks=pytest.mark.slow)])
 def test_shortcuts_beside_places_are_found_and_their_rate_is_unbiased(s: float) -> None:
     found = [
         seen(placed_bench(300, keys=FIRST, liking=LIKED, s=s, agree=0.6, options=(3, 4, 5), seed=seed))
