@@ -98,22 +98,9 @@ def gate(ctx: click.Context) -> int:
     return command.main(ctx.args)
 
 
+_ON_RUNS = judge_again, check, report, explain, agree, compare, dashboard
 for _command in (
-    *(
-        run,
-        init,
-        validate,
-        rules_alone,
-        import_,
-        judge_again,
-        check,
-        report,
-        explain,
-        agree,
-        compare,
-        dashboard,
-    ),
-    export,
+    *(run, init, validate, rules_alone, import_, *_ON_RUNS, export),
     *(free, gate, adapter, key, licence, split, models, score_cache),
 ):
     if _command is not gate:

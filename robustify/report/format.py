@@ -5,7 +5,7 @@ override) is written out as its code and never passed on.
 """
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
@@ -242,6 +242,14 @@ def model_cell(name: str, is_voter: bool | None) -> Cell:
 def noted(cell: Cell, *small: str) -> Cell:
     """A cell with more small print."""
     return replace(cell, small=joined(cell.small, *small))
+
+
+def dots(label: str, found: Iterable[tuple[Kind, Quantity | None]]) -> Iterator[PlotRow]:
+    """The row of a plot with several rates, written from the first to the last; nothing where none has a value."""
+    marks = tuple(Mark(q.value, q.ci, kind) for kind, q in found if q is not None and q.value is not None)
+    if marks:
+        values = (f"{100 * m.value:.{decimals()}f}" for m in marks)
+        yield PlotRow(label, marks, " \u2192 ".join(values) + " %")
 
 
 def dot(label: str, q: Quantity | None, kind: Kind = "main") -> Iterator[PlotRow]:

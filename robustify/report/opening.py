@@ -13,7 +13,6 @@ from robustify.report.blocks import (
     BarPart,
     FirstScreen,
     Kind,
-    Mark,
     PartKind,
     Plot,
     PlotRow,
@@ -26,7 +25,7 @@ from robustify.report.format import (
     between,
     count,
     counted,
-    decimals,
+    dots,
     joined,
     missing,
     percent,
@@ -145,11 +144,9 @@ def scores_plot(summary: Summary) -> Plot | None:
 
 def _scores(name: str, entry: Accuracy) -> Iterator[PlotRow]:
     full, cloze = entry.full or ViewScores(), entry.cloze_chars or ViewScores()
-    found = [(kind, q) for (kind, _), q in zip(SERIES, (full.all, full.robust, cloze.all), strict=True)]
-    marks = tuple(Mark(q.value, q.ci, kind) for kind, q in found if q is not None and q.value is not None)
-    if marks:
-        values = " \u2192 ".join(f"{100 * mark.value:.{decimals()}f}" for mark in marks)
-        yield PlotRow(f"{plain(name)}{'*' if entry.is_voter else ''}", marks, f"{values} %")
+    kinds = (kind for kind, _ in SERIES)
+    found = zip(kinds, (full.all, full.robust, cloze.all), strict=True)
+    return dots(f"{plain(name)}{'*' if entry.is_voter else ''}", found)
 
 
 # On a terminal

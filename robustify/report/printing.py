@@ -64,17 +64,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A piece of text in pixels."""
-
-    x: float
-    y: float
-    text: str
-    style: str
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """A legend entry in pixels; `kind` is a mark's kind, or `line-0`, `line-1` for reference lines."""
+    """A text in pixels. `kind`: its style; of a legend entry a mark's kind, or `line-0`, `line-1` for reference lines."""
 
     x: float
     y: float
@@ -95,7 +85,7 @@ class Drawing:
     bottom: float
     grid: tuple[tuple[float, str], ...]
     lines: tuple[float, ...]
-    keys: tuple[Key, ...]
+    keys: tuple[Label, ...]
     labels: tuple[Label, ...]
     points: tuple[Point, ...]
 
@@ -188,7 +178,7 @@ def _point(mark: Mark, y: float, across: Callable[[float], float]) -> Point:
     return Point(across(mark.value), y, left, right, mark.kind)
 
 
-def _legend(plot: Plot, layout: PlotSize) -> tuple[tuple[Key, ...], float]:
+def _legend(plot: Plot, layout: PlotSize) -> tuple[tuple[Label, ...], float]:
     entries = [*plot.legend, *((f"line-{i}", line.label) for i, line in enumerate(plot.lines))]
     keys, x, y = [], 0.0, 12.0
     for kind, label in entries:
@@ -196,7 +186,7 @@ def _legend(plot: Plot, layout: PlotSize) -> tuple[tuple[Key, ...], float]:
         wide = 24 + breadth(words) + 20
         if x and x + wide - 20 > layout.width:
             x, y = 0.0, y + LEGEND_LINE
-        keys.append(Key(x, y, words, kind))
+        keys.append(Label(x, y, words, kind))
         x += wide
     return tuple(keys), (y + LEGEND_LINE - 4 if keys else 4.0)
 
@@ -329,15 +319,11 @@ def trend_svg(trend: Trend) -> str:
     wide = (right - left) / max(len(trend.steps) - 1, 1)
     points = [
         {
-            **{
-                "x": left + wide * i,
-                "y": up(s.value),
-                "reach": [up(end) for end in s.ci or (s.value, s.value)],
-            },
-            **{
-                "joined": s.joined,
-                "said": f"{s.label}: {percent(s.value)}{f' ({between(s.ci)})' if s.ci else ''}",
-            },
+            "x": left + wide * i,
+            "y": up(s.value),
+            "reach": [up(end) for end in s.ci or (s.value, s.value)],
+            "joined": s.joined,
+            "said": f"{s.label}: {percent(s.value)}{f' ({between(s.ci)})' if s.ci else ''}",
         }
         for i, s in enumerate(trend.steps)
     ]

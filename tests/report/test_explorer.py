@@ -12,8 +12,8 @@ import pytest
 
 from bench.named_cues import first_cues
 from robustify.pipeline import rejudge, reprint
+from robustify.report import explorer as islands
 from robustify.report.explaining import explained
-from robustify.report.explorer import island as islands
 from robustify.report.explorer import page, read_island
 from robustify.run import EXPLORER, Run
 from tests.gate.sets import rules_of

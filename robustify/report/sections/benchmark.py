@@ -8,7 +8,6 @@ from robustify.report.blocks import (
     Column,
     Kind,
     Line,
-    Mark,
     Paragraph,
     Plot,
     PlotRow,
@@ -23,8 +22,8 @@ from robustify.report.format import (
     count,
     count_cell,
     counted,
-    decimals,
     dot,
+    dots,
     joined,
     p_before,
     p_cell,
@@ -240,12 +239,9 @@ def _by_split(found: Heuristics) -> dict[str, Rows]:
 def heuristics_plot(summary: Summary, by_split: dict[str, Rows], names: Sequence[str]) -> Plot | None:
     """Each heuristic on all items and on those kept."""
     drawn: tuple[tuple[Kind, str], ...] = (("before", "all"), ("main", "robust"))
-    rows = []
+    rows: list[PlotRow] = []
     for name in names:
-        found = [(kind, by_split[split].get(name)) for kind, split in drawn]
-        marks = tuple(Mark(q.value, q.ci, kind) for kind, q in found if q is not None and q.value is not None)
-        values = " → ".join(f"{100 * m.value:.{decimals()}f}" for m in marks)
-        rows += [PlotRow(spaced(name), marks, f"{values} %")] if marks else []
+        rows += dots(spaced(name), ((kind, by_split[split].get(name)) for kind, split in drawn))
     if not rows:
         return None
     return Plot(
