@@ -33,7 +33,8 @@ class Peer:
             [os.environ[PYTHON], "-I", __file__, str(folder)],
             env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
             | quiet
-            | {"VLLM_CPU_KVCACHE_SPACE": "2"},
+            # It would leave one core idle, and we use all of them.
+            | {"VLLM_CPU_KVCACHE_SPACE": "2", "VLLM_CPU_NUM_OF_RESERVED_CPU": "0"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
