@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c .c
 DEMO   := runs/benign_demo
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-proof test-doors check fix bench bench-demo atlas calibrate dist torture shots slides video lighthouse leak-test clean
+.PHONY: help setup demo test test-slow test-proof test-doors check fix bench bench-demo atlas calibrate dist torture mutation shots slides video lighthouse leak-test clean
 
 help: ## print the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -102,6 +102,10 @@ lighthouse: $(VENV)/.dev ## accessibility and good practice of the pages (needs 
 
 torture: $(VENV)/.dev ## kills, changed inputs, pairs, odd surroundings in large numbers: about an hour; writes results/bench/torture.json
 	OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 $(BIN)/python -m bench.torture
+
+mutation: $(VENV)/.dev ## small faults put into the statistics and the release rules, their tests run: about an hour; writes results/bench/mutation.json
+	$(PIP) 'cosmic-ray==8.7.0'
+	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m tools.mutation
 
 calibrate: $(VENV)/.dev ## intervals and tests on known truth: about an hour; writes results/calibration
 	$(BIN)/python -m bench.calibrate

@@ -338,6 +338,17 @@ def test_groups_are_let_out_in_order_coarser_or_not_at_all() -> None:
     assert spent.spent == 18
 
 
+def test_what_just_fits_is_shown_and_what_just_does_not_is_withheld() -> None:
+    for bits, step in ((10.0, 0.01), (9.9, 0.05), (4.0, 0.05), (3.9, None)):
+        assert spend({"a": {0.01: 10.0, 0.05: 4.0}}, bits).steps == {"a": step}
+
+
+@pytest.mark.parametrize("x", [-0.0, -1e-12])
+def test_what_rounds_to_nothing_has_no_sign(x: float) -> None:
+    assert str(rounded(x, 0.01)) == "0.0"
+    assert str(three_digits(-0.0)) == "0.0"
+
+
 def test_what_the_flags_touch_is_in_a_group(exact: dict[str, Any]) -> None:
     words = {
         "robust", "shortcut", "in_robust", "in_shortcut", "excess_over_chance", "excess", "jaccard", "probe",

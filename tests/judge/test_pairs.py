@@ -220,7 +220,23 @@ def test_the_interval_of_two_independent_rates_is_newcombes() -> None:
     assert found.value == pytest.approx(0.2)
     assert found.ci == pytest.approx((0.0524, 0.3339), abs=5e-5)
     assert found.significant
+    assert found.json() == {"value": found.value, "n": 150, "ci": list(found.ci), "mde": None}
     assert independent_difference(3, 4, 1, 5).ci is None
+    assert independent_difference(3, 4, 1, 5).json()["ci"] is None
     none = independent_difference(0, 20, 0, 20)
     assert none.ci[0] < 0 < none.ci[1]
     assert none.mde > 0.05
+
+
+def test_standard_errors_are_what_their_formulas_give() -> None:
+    # Both rates pooled with one success and one failure more: 21 of 62.
+    error = math.sqrt(21 / 62 * 41 / 62 * (1 / 20 + 1 / 40))
+    assert independent_difference(10, 20, 10, 40).error == pytest.approx(error)
+    assert detectable(0.1) == pytest.approx(0.1 * (1.959964 + 0.841621))
+    # Twelve groups of two items, half of which differ once; one group of two items more on either side.
+    found = paired_difference(np.tile([1.0, 0.0, 0.0, 0.0], 6), np.zeros(24), np.arange(24) // 2)
+    middle = 6 / 26
+    squares = 6 * (1 - 2 * middle) ** 2 + 6 * (2 * middle) ** 2 + (1 - middle) ** 2 + (1 + middle) ** 2
+    assert found.error == pytest.approx(math.sqrt(squares * 14 / 13) / 26)
+    # Student's t of eleven degrees of freedom.
+    assert found.ci == pytest.approx((middle - 2.200985 * found.error, middle + 2.200985 * found.error))

@@ -17,6 +17,7 @@ from robustify.screen.consensus import outcome, screen_chance, would_flag
 from robustify.screen.item_index import where_keys_stand
 from robustify.screen.screen_rules import ScreenRules
 from robustify.screen.voters import agreement_intervals, independence, voter_agreement
+from robustify.stats.intervals import Rate, wilson
 from robustify.stats.tests import LEVEL, significantly_positive
 from tests.support.fake_answers import Bench, Bools, Ints, bench, own_rows, placed_bench, votes_of
 from tests.support.rules import collect_votes, unanimous
@@ -220,6 +221,7 @@ def test_where_no_item_could_be_flagged_ignorance_is_admitted() -> None:
     measured = chance(np.zeros(40, dtype=bool), np.zeros((40, 4), dtype=bool), np.full(40, 4))
     assert (measured.expected, measured.p, measured.excess, measured.latent) == (0.0, 1.0, 0.0, 0.0)
     assert 0.05 < measured.latent_ci[1] < 0.15
+    assert measured.excess_ci == wilson(0, 40)
 
 
 def test_where_none_is_flagged_the_latent_rate_has_an_upper_bound() -> None:
@@ -321,7 +323,18 @@ def test_twelve_of_twelve_do_not_prove_that_every_item_is_flagged() -> None:
 
 def test_no_voter_is_nothing() -> None:
     none = measure(Bench(np.zeros((9, 0), dtype=np.int64), *_keys(9)))
-    assert (none.n, none.p, none.by_place) == (0, None, None)
+    nothing = Rate(None, 0, None)
+    assert none == Chance(0, 0, nothing, nothing, 0.0, (0.0, 0.0), None, None, None, None, None)
+
+
+def test_a_decoy_of_k_options_stands_for_one_hit_in_k_less_one() -> None:
+    """Three of five and two of three items are hits; what the others liked is no key."""
+    k, hits = np.repeat([5, 3], 20), np.tile([1, 1, 1, 0, 0, 1, 0, 1, 0, 1], 4).astype(bool)
+    would = np.zeros((40, 5), dtype=bool)
+    would[:, 0] = True
+    each = 1 / (k - 1)
+    assert chance(hits, would, k).false_share == false_share(hits, np.where(hits, 0.0, each), each)
+    assert chance(hits, would & hits[:, None], k).false_share.n == hits.sum(), "hits without decoys count"
 
 
 def _keys(n: int) -> tuple[Ints, Ints, Bools]:

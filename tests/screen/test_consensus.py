@@ -12,12 +12,14 @@ from pydantic import ValidationError
 
 from robustify import orders
 from robustify.answers import Answer, Answers, answer, unanswered
+from robustify.arrays import Ints
 from robustify.errors import DataError, UsageError
-from robustify.screen.chance import Chance
-from robustify.screen.consensus import d4_rule, outcome, screen_verdicts, weighed, would_flag
+from robustify.screen.chance import Chance, chance
+from robustify.screen.consensus import d4_rule, outcome, screen_chance, screen_verdicts, weighed, would_flag
 from robustify.screen.item_index import item_index
 from robustify.screen.screen_rules import Rotation, ScreenRules, TextNorm, same_model, votes_needed
-from robustify.screen.votes import TIED, UNANSWERED, cast_by_rotation, cast_votes
+from robustify.screen.votes import TIED, UNANSWERED, Flagging, cast_by_rotation, cast_votes
+from robustify.stats.intervals import Rate
 from tests.support.fake_answers import Bench, bench, own_rows, rows, text_rows, turned_rows, votes_of
 from tests.support.rules import collect_votes, unanimous
 
@@ -77,6 +79,47 @@ def test_the_probe_votes_with_the_others() -> None:
     assert words(voted([[], []]), unanimous(probe_vote="with"), [0, 2]) == ["shortcut", "robust"]
     with pytest.raises(ValidationError, match="criterion: fdr"):
         unanimous(probe_vote="alone")
+
+
+def test_an_item_whose_key_is_not_known_is_undecided_and_no_flag() -> None:
+    votes = replace(votes_of(voted([[0, 0], [0, 0], [0, 0], [1, 1]])), key=np.array([-1, 0, 0, 0]))
+    assert outcome(votes, unanimous()).tolist() == [-1, 1, 1, 0]
+    assert [v.votes for v in screen_verdicts(votes, unanimous())] == [0, 2, 2, 0]
+    assert screen_chance(votes, unanimous()).flagged == 2
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(40) // 2])
+def test_items_that_are_flagged_whatever_their_key_say_nothing_of_chance(groups: Ints | None) -> None:
+    key = np.arange(40) % 2
+    would = np.repeat([[True, False, False, False]], 40, axis=0)
+    would[:6] = True
+    ranked = Flagging(would, np.zeros(40, dtype=bool), Rate(0.1, 23, None))
+    votes = replace(votes_of(voted([[0]] * 40)), key=key, ranked=lambda *_: ranked)
+    found, rest = screen_chance(votes, ScreenRules(), groups), slice(6, 40)
+    alone = chance((key == 0)[rest], would[rest], np.full(34, 4), None if groups is None else groups[rest])
+    assert (found.n, found.flagged, found.p, found.false_share) == (40, 23, None, ranked.false_share)
+    assert (found.excess, found.excess_ci, found.latent) == (alone.excess, alone.excess_ci, alone.latent)
+
+
+def test_verdicts_made_undecided_keep_their_votes() -> None:
+    verdicts = screen_verdicts(votes_of(voted([[0, 0], [0, 1], [0, 0], [1, 1]])), unanimous())
+    found = verdicts.undecided(np.array([True, True, False, False]), "two keys")
+    assert [(v.verdict, v.votes, v.reason) for v in found[:2]] == [
+        ("undecided", 2, "two keys"), ("undecided", 1, "two keys"),
+    ]  # fmt: skip
+    assert list(found[2:]) == list(verdicts)[2:] == [verdicts[2], verdicts[3]]
+
+
+def test_a_rule_that_counts_votes_asks_no_ranking() -> None:
+    b = voted([[0, 0], [0, 0], [1, 1]])
+
+    def ranked(*_: object) -> Flagging:
+        raise AssertionError("asked")
+
+    votes = replace(votes_of(b), ranked=ranked)
+    assert screen_chance(votes, MAJORITY) == screen_chance(votes_of(b), MAJORITY)
+    with pytest.raises(UsageError, match="needs a ranking"):
+        outcome(votes_of(b), ScreenRules())
 
 
 def test_what_would_be_flagged_were_another_option_the_key() -> None:

@@ -5,6 +5,7 @@ import pytest
 
 from robustify.arrays import Bools, Floats, Ints
 from robustify.screen.decoy_filter import (
+    Cut,
     decoy_cut,
     exact_hits,
     false_share_interval,
@@ -47,7 +48,12 @@ def test_four_options_at_a_tenth_need_four_hits() -> None:
 
 
 def test_no_item_and_a_sure_null_flag_nothing() -> None:
-    assert decoy_cut(np.empty(0), np.empty(0, dtype=bool), np.empty(0), 0.1).threshold is None
+    nothing = Cut(0, None, 0, 0, 0.0, None, None)
+    assert decoy_cut(np.empty(0), np.empty(0, dtype=bool), np.empty(0), 0.1) == nothing
+    flags, cut = exact_hits(
+        np.empty(0), np.empty(0, dtype=bool), np.empty(0), np.zeros(0, dtype=np.int64), [], 0.1
+    )
+    assert (len(flags), cut) == (0, nothing)
     sure = decoy_cut(np.ones(50), np.ones(50, dtype=bool), hits_per_miss(np.ones(50)), 0.1)
     assert sure.threshold is None
     assert sure.hits == 0
@@ -57,6 +63,10 @@ def test_a_tie_is_cut_whole() -> None:
     hit = np.array([1] * 20 + [0] * 20, dtype=bool)
     cut = decoy_cut(np.ones(40), hit, np.full(40, 1 / 3), 0.1)
     assert cut.threshold is None, "20 hits and 20 misses share one weight: all or none of them"
+    lower = decoy_cut(
+        np.repeat([2.0, 1.0], [10, 40]), np.append(np.ones(10, bool), hit), np.full(50, 1 / 3), 0.1
+    )
+    assert (lower.threshold, lower.hits) == (2.0, 10), "also below others"
 
 
 @pytest.mark.parametrize("k", [(4,), (2, 3, 4, 5, 6)])
@@ -124,3 +134,12 @@ def test_thinning_makes_all_rho_the_largest() -> None:
     flagged, cut = exact_hits(rng.normal(size=n), hit, hits_per_miss(null), fold, names, 0.1)
     assert not flagged.any()
     assert cut.estimate is None
+
+
+@pytest.mark.parametrize(("n", "q", "flagged"), [(63, 0.1, 20), (63, 0.0999, 0), (64, 0.1, 0)])
+def test_the_exact_rule_flags_at_its_bound_and_not_above(n: int, q: float, flagged: int) -> None:
+    """Twenty hits below one miss in a fold of 21 have the e-value 21 / (2/3): twenty times that is 63 / 0.1."""
+    at = np.arange(n)
+    hit = (at > 0) & (at < 21)
+    flags, cut = exact_hits(-1.0 * at, hit, np.full(n, 1 / 3), (at > 20) * 1, [""] * n, q)
+    assert flags.sum() == cut.hits == flagged

@@ -238,6 +238,16 @@ def test_few_groups_give_no_interval_and_groups_of_one_are_none() -> None:
     assert effective_size(np.tile([1.0, 0.0], 150), np.arange(300) // 10) == 300, "never more than there are"
 
 
+def test_few_groups_that_carry_the_variance_leave_few_degrees_of_freedom() -> None:
+    """Of 40 groups of ten items three are all right and three all wrong: a kurtosis of 40 * 6 / 36."""
+    right = np.tile([1.0, 0.0], 200).reshape(40, 10)
+    right[:3], right[3:6] = 1.0, 0.0
+    free = 2 * 40 / (40 * 6 / 36 - 1)
+    variance = 6 * 25 / 400**2 * 40 / 39
+    fewer = (scipy_stats.t.ppf(0.975, 399) / scipy_stats.t.ppf(0.975, free)) ** 2
+    assert effective_size(right.ravel(), np.arange(400) // 10) == pytest.approx(0.25 / variance * fewer)
+
+
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=9), st.data())
 def test_the_distribution_of_what_removal_leaves_is_that_of_all_subsets(
     values: list[int], data: st.DataObject
@@ -254,11 +264,15 @@ def test_the_distribution_of_what_removal_leaves_is_that_of_all_subsets(
 
 
 def test_large_removals_have_the_right_moments_and_sums_add_up() -> None:
-    for values in (np.arange(20_000) % 2, np.arange(20_000) % 5):
-        first, mass = removal(values, 7_000)
+    for n, kept, values in (
+        (20_000, 7_000, np.arange(20_000) % 2),
+        (20_000, 7_000, np.arange(20_000) % 5),
+        (60, 20, np.arange(60) ** 3),
+    ):
+        first, mass = removal(values, kept)
         x = first + np.arange(len(mass))
-        assert x @ mass == pytest.approx(7_000 * values.mean(), rel=1e-6)
-        spread = 7_000 * 13_000 / 19_999 * values.var()
+        assert x @ mass == pytest.approx(kept * values.mean(), rel=1e-6)
+        spread = kept * (n - kept) / (n - 1) * values.var()
         assert (x - x @ mass) ** 2 @ mass == pytest.approx(spread, rel=2e-3)
     first, mass = total([(2, np.full(2, 0.5)), (5, np.array([0.25, 0.75]))])
     assert (first, mass.tolist()) == (7, [0.125, 0.5, 0.375])

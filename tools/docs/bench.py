@@ -212,6 +212,23 @@ def bench_torture(found: Any) -> str:
     )
 
 
+@measured("bench/mutation.json", by="make mutation")
+def bench_mutation(found: Any) -> str:
+    """How many faults the tests of each part notice, and what became of the others."""
+    heads = "part | faults | killed | share, 95 % | could not run, or too long | survived | now killed | equivalent | left"
+    rows = []
+    for name, part in found["parts"].items():
+        judged = [one["judged"] for one in part["survivors"]]
+        fates = [sum(word.startswith(fate) for word in judged) for fate in ("now killed", "equivalent")]
+        apart = part["not_imported"] + part["timed_out"]
+        numbers = (part["killed"], ends(part["score"]), apart, len(judged), *fates, len(judged) - sum(fates))
+        rows.append([f"`{name}`", *(str(n) for n in (part["mutants"], *numbers))])
+    return (
+        f"{table(heads, rows)}\nOne fault at each of the places that seed {found['seed']} draws; {found['tool']}. "
+        f"The share is of those that ran, by the tests of commit {found['commit']}; now killed: by a test added since.\n"
+    )
+
+
 BLOCKS = named(
     bench_scoring,
     bench_growth,
@@ -220,4 +237,5 @@ BLOCKS = named(
     filter_power,
     filter_redrawn,
     bench_torture,
+    bench_mutation,
 )
