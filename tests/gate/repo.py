@@ -111,7 +111,8 @@ def hook_repo(place: Path) -> Repo:
     """A repository of the gate alone, with its hooks and its CI step, as another repository would name it."""
     place.mkdir()
     held = Repo(place)
-    for name in (".pre-commit-hooks.yaml", ".ci/gate", "robustify/__init__.py", "robustify/errors.py"):
+    package = [f"robustify/{name}.py" for name in ("__init__", "errors", "files")]
+    for name in (".pre-commit-hooks.yaml", ".ci/gate", *package):
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, place / name)
     shutil.copytree(
