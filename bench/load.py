@@ -142,7 +142,7 @@ def main(names: list[str]) -> None:
         with tempfile.TemporaryDirectory() as folder:
             kept[name] = PARTS[name](Path(folder))
         print(json.dumps({name: kept[name]}), flush=True)
-    RESULTS.write_text(json.dumps(kept, indent=2) + "\n")
+        RESULTS.write_text(json.dumps(kept, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -7,11 +7,11 @@ from typing import Any
 
 from tools.docs.measured import RESULTS, ends, measured, named, percent, table
 
-WORK = ("zero_shot", "long_stems", "five_shot", "audit", "audit_five_shot", "warm")
+WORK = ("zero_shot", "long_stems", "five_shot", "audit", "audit_five_shot", "vllm", "warm")
 NEAR = 1e-3
 """Nats that a log-likelihood may differ from lm-eval's (design, section 6)."""
 _SCORING = (
-    "work | lm-eval, s | ours, s | ratio: median (range, pairs) | goal | met"
+    "work | peer, s | ours, s | ratio: median (range, pairs) | goal | met"
     " | largest difference, nats | other picks"
 )
 _GROWTH = (
@@ -31,7 +31,10 @@ def _work(name: str, case: dict[str, Any] | None) -> list[str]:
     if case is None:
         return [name.replace("_", " "), *["not measured"] * 3, *["-"] * 4]
     lo, hi = case["ratio_range"]
-    peer = f"batch {case['batch_size']}" if "batch_size" in case else "itself, cold"
+    if "batch_size" in case:
+        peer = f"lm-eval, batch {case['batch_size']}"
+    else:
+        peer = f"vLLM {case['vllm']}" if "vllm" in case else "itself, cold"
     differ = case.get("picks_that_differ")
     most = case.get("goal_seconds")
     return [
@@ -79,7 +82,7 @@ def _machine(found: dict[str, Any]) -> str:
     loads = [case["load_before"] for case in found.values() if "load_before" in case]
     if loads:
         words.append(f"load before each case {min(loads):g} to {max(loads):g}")
-    return f"Machine: {', '.join(words)}. Measured on {machine.get('date', 'a day not recorded')}."
+    return f"Machine: {', '.join(words)}. Last measured on {machine.get('date', 'a day not recorded')}."
 
 
 @measured("bench/growth.json")
@@ -152,6 +155,46 @@ def bench_judging(found: Any) -> str:
 _JUDGED = {"screen": "the choices alone", "whole": "the choices alone, the full question, cloze"}
 
 
+@measured("bench/importing.json")
+def bench_importing(found: Any) -> str:
+    """What an import of logs costs, by shape."""
+    rows = [
+        [
+            row["shape"].replace("_", " "),
+            f"{row['items']:,}",
+            f"{row['megabytes']:.0f}",
+            f"{row['seconds']:.1f}",
+            f"{row['cpu_seconds']:.1f}",
+            f"{row['peak_gib']:.2f}",
+            f"{row['load_before']:g}",
+        ]
+        for row in found["rows"]
+    ]
+    heads = "logs | items | MB | s | processor s | peak, GiB | load before"
+    return (
+        f"{table(heads, rows)}\nEach {found['rows'][0]['rows']:,} rows: {found['says']}. Goal: at most "
+        f"{found['goal_seconds']:g} processor seconds for the first, {'met' if found['met'] else '**not met**'}.\n"
+    )
+
+
+@measured("bench/load.json")
+def bench_load(found: Any) -> str:
+    """What a command costs on a million made-up items, or a hundred thousand where models are asked."""
+    rows = [
+        [
+            part,
+            of,
+            f"{one['seconds']:.0f}",
+            f"{one['processor_seconds']:.0f}",
+            f"{one['peak_mib']:,}",
+            f"{one['load_before']:g}",
+        ]
+        for part, cases in found.items()
+        for of, one in cases.items()
+    ]
+    return table("what | of | s | processor s | peak, MiB | load before", rows)
+
+
 @measured("bench/cues.json")
 def filter_power(found: Any) -> str:
     """What the filter removes of planted and clean items, and its false share, by set of items."""
@@ -208,7 +251,7 @@ def bench_torture(found: Any) -> str:
         table("what was tried | times | promises broken", rows)
         + f"\nOver {len(found['seeds'])} pairs of a command and a file it reads. Limits for each changed file: "
         f"{limits['processor_seconds']:g} processor seconds, {limits['more_memory_mib']:,} MiB more memory. "
-        f"It took {found['minutes']:g} minutes; load at its end {found['load_after']:g}.\n"
+        f"It took {found['minutes']:g} minutes; load at its end {found['machine']['load_after']:g}.\n"
     )
 
 
@@ -234,6 +277,8 @@ BLOCKS = named(
     bench_growth,
     bench_profile,
     bench_judging,
+    bench_importing,
+    bench_load,
     filter_power,
     filter_redrawn,
     bench_torture,
