@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robustify.answers import Answers
-from robustify.screen.chance import Chance, chance, false_share
+from robustify.screen.chance import Chance, chance, chance_by_place, false_share
 from robustify.screen.consensus import outcome, screen_chance, would_flag
 from robustify.screen.item_index import where_keys_stand
 from robustify.screen.screen_rules import ScreenRules
@@ -137,6 +137,8 @@ def test_the_false_share_counts_decoys_and_admits_what_it_did_not_see() -> None:
     none = false_share(hits, np.zeros(40), np.full(40, 1 / 3))
     assert (none.value, none.ci) == (0.0, pytest.approx((0.0, 3.8415 / 3 / 30), rel=1e-3))
     assert false_share(~hits & hits, np.full(40, 1 / 3), np.full(40, 1 / 3)).value is None
+    both = false_share(hits, np.full(40, 1 / 3), np.full(40, 1 / 3))
+    assert (both.value, both.n) == (pytest.approx(40 / 3 / 30), 30), "a hit may have decoys"
     blind = false_share(hits, np.zeros(40), np.zeros(40))
     assert (blind.value, blind.n, blind.ci) == (None, 0, None)
 
@@ -334,7 +336,8 @@ def test_a_decoy_of_k_options_stands_for_one_hit_in_k_less_one() -> None:
     would[:, 0] = True
     each = 1 / (k - 1)
     assert chance(hits, would, k).false_share == false_share(hits, np.where(hits, 0.0, each), each)
-    assert chance(hits, would & hits[:, None], k).false_share.n == hits.sum(), "hits without decoys count"
+    alone = chance(hits, would & hits[:, None], k).false_share
+    assert alone == false_share(hits, np.zeros(40), each), "hits without decoys count"
 
 
 def _keys(n: int) -> tuple[Ints, Ints, Bools]:
@@ -437,6 +440,15 @@ def test_the_expected_number_by_place_is_that_of_the_keys_dealt_anew() -> None:
     assert measured.expected_ci[0] <= low
     assert measured.expected_ci[1] >= high
     assert measured.p >= float(np.mean(np.array(drawn) >= measured.flagged))
+
+
+def test_a_decoy_at_a_place_stands_for_the_odds_of_that_place() -> None:
+    """Three in four keys are first, so that each of two items liked there for nothing stands for three hits."""
+    key = np.repeat([0, 1], [15, 5])
+    would = np.zeros((20, 4), dtype=bool)
+    would[:17, 0] = True
+    found = chance_by_place(key == 0, would, key, np.full(20, 4)).false_share
+    assert (found.value, found.n) == (pytest.approx(2 * 3 / 15), 15)
 
 
 def test_where_all_keys_stand_at_one_place_nothing_is_known() -> None:
