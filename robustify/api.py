@@ -34,7 +34,7 @@ from robustify.logs import LogOptions, parse_log_path
 from robustify.models import cache_folder
 from robustify.report import first_screen
 from robustify.report.opening import closing
-from robustify.run import EVIDENCE, VERDICTS, Run, json_rows, open_run, write_items
+from robustify.run import EVIDENCE, VERDICTS, Run, json_values, open_run, write_items
 from robustify.summary.quantity import tabulated
 from robustify.summary.result import Certificate
 from robustify.writers import from_logs
@@ -110,7 +110,7 @@ class Audit:
         """
         pd = optional_package("pandas")
         self._require_rows(EVIDENCE)
-        return pd.DataFrame(json_rows(self.folder / EVIDENCE)).set_index("item")
+        return pd.DataFrame(json_values(self.folder / EVIDENCE)).set_index("item")
 
     @property
     def summary(self) -> "pd.DataFrame":

@@ -319,7 +319,7 @@ def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     write_texts(path, (encode(row) + "\n" for row in rows))
 
 
-def json_rows(path: Path) -> Iterator[Any]:
+def json_values(path: Path) -> Iterator[Any]:
     """The values of a file with one JSON value a line, as `write_lines` writes it."""
     with path.open(encoding="utf-8", errors="surrogatepass", newline="\n") as lines:
         yield from map(json.loads, filter(str.strip, lines))

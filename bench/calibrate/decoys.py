@@ -15,7 +15,7 @@ from bench.calibrate.arms import alarm_verdict, rounded, share_of
 from bench.simulate.drawing import draw
 from bench.simulate.parameters import Simulation
 from robustify.judge.accuracy import Parts
-from robustify.judge.removal import random_removal
+from robustify.judge.removal_effects import random_removal
 from robustify.screen.chance import chance
 from robustify.screen.consensus import SHORTCUT
 from robustify.screen.decoy_filter import flags

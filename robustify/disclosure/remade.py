@@ -23,7 +23,7 @@ from robustify.disclosure.coarse import (
     withheld,
 )
 from robustify.disclosure.select import NAME, Measure, Tree
-from robustify.judge.removal import topics
+from robustify.judge.removal_effects import topics
 from robustify.loaders import Loaded
 from robustify.stats.intervals import wilson
 

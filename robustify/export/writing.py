@@ -24,7 +24,7 @@ from robustify.orders import own
 from robustify.report.format import counted
 from robustify.report.printing import escaped
 from robustify.report.reasons import guardrail_sentence
-from robustify.run import SPLIT_FILES, Run, json_rows, split_items, write_lines
+from robustify.run import SPLIT_FILES, Run, json_values, split_items, write_lines
 from robustify.views import template
 
 SPLITS = (*(name.removesuffix(".jsonl") for name in SPLIT_FILES), "cloze")
@@ -77,7 +77,7 @@ def export_lm_eval(run: Run, folder: Path, force: bool = False) -> list[Path]:
         free, tasks = _copied(run, place, SPLITS), place / "lm_eval_tasks"
         write_tasks(tasks, heading.benchmark, signature=heading.signature, warning=heading.warning)
         write_topics(
-            tasks, heading, {name: list(json_rows(run.folder / f"{name}.jsonl")) for name in GROUPED}
+            tasks, heading, {name: list(json_values(run.folder / f"{name}.jsonl")) for name in GROUPED}
         )
         write_free_tasks(tasks, heading, free)
     return files_of(folder)

@@ -27,7 +27,7 @@ from robustify.judge.free_response import FreeGrades, free_scores
 from robustify.judge.guardrails import Limits, certificate, guardrails, trial_run
 from robustify.judge.permutation import permutation
 from robustify.judge.positions import position_biases
-from robustify.judge.removal import random_removal, topics
+from robustify.judge.removal_effects import random_removal, topics
 from robustify.judge.screening import UNNAMED, benchmark, heuristics, screen
 from robustify.judge.sensitivity import sensitivity
 from robustify.judge.signs import contamination, label_noise

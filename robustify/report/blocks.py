@@ -274,7 +274,7 @@ Row = tuple[Cell | str, ...]
 """A row of a table; a text is an entry as it is."""
 
 
-def table(
+def text_table(
     caption: str,
     heads: Iterable[Column | str],
     rows: Iterable[Row],
@@ -291,7 +291,7 @@ def table(
 
 def labelled(caption: str, rows: Iterable[Row], note: str = "", *, words: int = 1) -> Table:
     """A table of labelled values."""
-    return table(caption, ("", "Value"), rows, note, words=words)
+    return text_table(caption, ("", "Value"), rows, note, words=words)
 
 
 def under(groups: Iterable[tuple[Cell, Iterable[Row]]]) -> Iterator[Row]:

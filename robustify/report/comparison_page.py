@@ -25,7 +25,7 @@ from robustify.report.blocks import (
     Section,
     Tile,
     Todo,
-    table,
+    text_table,
 )
 from robustify.report.changes import VIEWS, Change, shown
 from robustify.report.comparing import Comparison, Pair, chance_of, rule_of, said
@@ -228,7 +228,7 @@ def _numbers(found: Comparison, pair: Pair) -> Section:
     note = joined(PAIRED if True in paired else "", UNPAIRED if False in paired else "").replace("., ", ". ")
     voter = " * A voter: Robust is biased by selection." if any(c.voter for c in pair.changes) else ""
     note = " ".join(filter(None, (note + voter, chance_of(found, pair))))
-    numbers = table(title, heads, rows, note) if pair.changes else "No number is in both."
+    numbers = text_table(title, heads, rows, note) if pair.changes else "No number is in both."
     return Section.of(_anchor("numbers", pair.runs)[1:], title, numbers)
 
 
@@ -257,7 +257,7 @@ def _matrices(found: Comparison) -> Iterator[Section]:
     for label in labels:
         by_runs = {c.runs: c for c in found.changes if c.label == label}
         rows: list[Row] = [(f"[{i + 1}]", *(_entry(by_runs, i, j) for j in places)) for i in places]
-        tables.append(table(label, ("", *_heads(places)), rows))
+        tables.append(text_table(label, ("", *_heads(places)), rows))
     if tables:
         said_of = (
             "The run of the column less that of the row, in points; a badge where it is more than noise."
@@ -285,7 +285,7 @@ def _moves(found: Comparison, pair: Pair, beside: Path | None) -> Section:
     if pair.why_not is not None:
         return Section.of(at, title, f"Items are not compared: {pair.why_not}.")
     kinds = ((a, b, count(n)) for (a, b), n in sorted(Counter(pair.items.values()).items()))
-    counts = table("Items by both verdicts", ("", "", "Items"), kinds, words=2)
+    counts = text_table("Items by both verdicts", ("", "", "Items"), kinds, words=2)
     topics = found.runs[pair.runs[0]].topics
     pages = [_explorer(found.runs[place], beside) for place in pair.runs]
     rows: list[Row] = []
@@ -300,7 +300,7 @@ def _moves(found: Comparison, pair: Pair, beside: Path | None) -> Section:
     )
     if not rows:
         return Section.of(at, title, counts, f"{alone}None moved.")
-    listed = table("Items with another verdict", heads, rows, f"{alone}{more}".strip(), words=4)
+    listed = text_table("Items with another verdict", heads, rows, f"{alone}{more}".strip(), words=4)
     return Section.of(at, title, counts, listed)
 
 
@@ -322,4 +322,4 @@ def _runs(found: Comparison, names: list[str]) -> Section:
             verdict or "no verdict",
         ))  # fmt: skip
     heads = ("", "Benchmark", "Rule", "Items", "Removed", "Robust", "Verdict")
-    return Section.of("run-list", "What each run came to", table("The runs", heads, rows, words=3))
+    return Section.of("run-list", "What each run came to", text_table("The runs", heads, rows, words=3))

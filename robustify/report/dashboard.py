@@ -34,7 +34,7 @@ from robustify.report.blocks import (
     Tile,
     Todo,
     Trend,
-    table,
+    text_table,
 )
 from robustify.report.comparing import rule_of
 from robustify.report.format import (
@@ -192,7 +192,7 @@ def _page(root: Path, entries: Sequence[Entry], left_out: Mapping[str, str]) -> 
         _group("free", "Answers in words", "Bounds count every answer without a score as wrong, and as right.",
                *([_graded(free[::-1], facets.model)] if free else [])),
         _group("left", "Left out", "Folders of runs that cannot be shown.",
-               *([table("Left out", ("Folder", "Why"), unread, words=2)] if unread else [])),
+               *([text_table("Left out", ("Folder", "Why"), unread, words=2)] if unread else [])),
     )  # fmt: skip
     return Page(
         name=plain(root.absolute().name),
@@ -292,7 +292,7 @@ def _audited(runs: Runs, facets: _Facets) -> Iterator[Table]:
     heads = (*of_runs, "Model", "All", "Robust", "Cloze")
     note = "Shortcut: items that need no question; point at it for the rule."
     if rows:
-        yield table("All runs", heads, rows, note, words=len(of_runs) + 1, tags=tags)
+        yield text_table("All runs", heads, rows, note, words=len(of_runs) + 1, tags=tags)
 
 
 def _graded(entries: Sequence[Entry], models: _Tags) -> Table:
@@ -306,7 +306,7 @@ def _graded(entries: Sequence[Entry], models: _Tags) -> Table:
                 rows.append((_linked(entry), entry.date, model, kind, status, *measures(part)))
                 tags.append(models.of(model))
     heads = ("Folder", "Date", "Model", "Kind", "Judge", *MEASURES)
-    return table("Answers in words", heads, rows, words=5, tags=tags)
+    return text_table("Answers in words", heads, rows, words=5, tags=tags)
 
 
 def _linked(entry: Entry) -> Cell:

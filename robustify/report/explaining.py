@@ -17,7 +17,7 @@ from robustify.item import Item
 from robustify.judge.evidence import Evidence
 from robustify.report.cue_sentences import LABELS, cue_sentence, mends
 from robustify.report.format import AT_LIMIT, WHY_LIMIT, count, likely, percent, plain, signed, spaced
-from robustify.run import EVIDENCE, VERDICTS, Run, json_rows, split_items
+from robustify.run import EVIDENCE, VERDICTS, Run, json_values, split_items
 from robustify.screen.consensus import Verdict
 from robustify.summary.screened import CueCode
 
@@ -212,7 +212,7 @@ def evidence_of(run: Run) -> list[Row]:
         raise AuthorisationError(f"{run.folder}: is a restricted run, which holds nothing of a single item")
     source = EVIDENCE if EVIDENCE in run.manifest["files"] else VERDICTS
     run.require_unchanged(source)
-    return list(json_rows(run.folder / EVIDENCE) if source == EVIDENCE else _short_rows(run))
+    return list(json_values(run.folder / EVIDENCE) if source == EVIDENCE else _short_rows(run))
 
 
 def _short_rows(run: Run) -> Iterator[Row]:

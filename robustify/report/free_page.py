@@ -24,7 +24,7 @@ from robustify.report.blocks import (
     Tile,
     Todo,
     Tone,
-    table,
+    text_table,
     under,
 )
 from robustify.report.format import (
@@ -208,7 +208,7 @@ def _scores(summary: Node) -> Section:
         rows += under([(Cell(plain(model)), parts)])
     left_out = ", ".join(f"{spaced(name)} {n}" for name, n in summary.get("left_out", {}).items())
     title, note = "By kind of answer", f"Rows left out: {left_out}." if left_out else ""
-    scores = table(title, ("Model", "Kind", "Judge", *MEASURES), rows, note, words=3)
+    scores = text_table(title, ("Model", "Kind", "Judge", *MEASURES), rows, note, words=3)
     return Section.of("scores", title, scores, words="free", open=True)
 
 
@@ -221,7 +221,7 @@ def _topics(summary: Node) -> Iterator[Section]:
     }
     rows = ((*names, *measures(parts[names])) for names in sorted(parts))
     if parts:
-        found = table("By topic", ("Topic", "Kind", "Model", *MEASURES), rows, words=3)
+        found = text_table("By topic", ("Topic", "Kind", "Model", *MEASURES), rows, words=3)
         yield Section.of("topics", "By topic", found)
 
 
@@ -240,7 +240,9 @@ def _nuggets(summary: Node) -> Iterator[Section]:
             )
     heads = "Model", "Score", "Answers", "If unread: not stated to stated", "Mean of the read"
     if rows:
-        yield Section.of("nuggets", "Nuggets", table("Nuggets", heads, rows, words=2), *map(Paragraph, said))
+        yield Section.of(
+            "nuggets", "Nuggets", text_table("Nuggets", heads, rows, words=2), *map(Paragraph, said)
+        )
 
 
 def _calibration(summary: Node) -> Section:
@@ -309,7 +311,7 @@ def _against(summary: Node) -> Iterator[Section]:
         "Gained, lost", "p (Holm)",
     )  # fmt: skip
     title = f"Against {plain(base)}"
-    yield Section.of("against", title, table(title, heads, rows, words=3))
+    yield Section.of("against", title, text_table(title, heads, rows, words=3))
 
 
 def _pair(pair: Node) -> Row:

@@ -17,7 +17,19 @@ from urllib.parse import quote
 import jinja2
 from markupsafe import Markup
 
-from robustify.report.blocks import Cell, Kind, Mark, Page, Plot, PlotRow, Row, Section, Table, Trend, table
+from robustify.report.blocks import (
+    Cell,
+    Kind,
+    Mark,
+    Page,
+    Plot,
+    PlotRow,
+    Row,
+    Section,
+    Table,
+    Trend,
+    text_table,
+)
 from robustify.report.format import absent, between, half, percent
 
 STEPS = (0.02, 0.05, 0.1, 0.2, 0.25, 0.5)
@@ -260,7 +272,7 @@ def drawn_data(plot: Plot) -> Table:
             continue
         by_kind = {mark.kind: mark for mark in row.marks}
         rows.append((heading + row.label, *(_marked(by_kind.get(kind)) for kind, _ in kinds)))
-    return table(plot.title, ("", *(words for _, words in kinds)), rows)
+    return text_table(plot.title, ("", *(words for _, words in kinds)), rows)
 
 
 def _marked(mark: Mark | None) -> Cell:

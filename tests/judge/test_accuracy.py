@@ -17,7 +17,7 @@ from robustify.judge.accuracy import format_gap as judge_format_gap
 from robustify.judge.accuracy import heuristic_gap as judge_heuristic_gap
 from robustify.judge.accuracy import pairs as judge_pairs
 from robustify.judge.permutation import permutation as judge_permutation
-from robustify.judge.removal import random_removal as judge_random_removal
+from robustify.judge.removal_effects import random_removal as judge_random_removal
 from robustify.screen.item_index import item_index
 from robustify.screen.votes import full_mode
 from robustify.stats.intervals import wilson

@@ -22,7 +22,7 @@ from robustify.judge.accuracy import heuristic_gap as judge_heuristic_gap
 from robustify.judge.cloze import ClozeSettings
 from robustify.judge.guardrails import Limits, certificate
 from robustify.judge.judgement import Facts, Judgement, Rules, judge
-from robustify.judge.removal import random_removal as judge_random_removal
+from robustify.judge.removal_effects import random_removal as judge_random_removal
 from robustify.judge.sensitivity import jaccard
 from robustify.report.reasons import certificate_sentence, screen_sentence
 from robustify.screen.screen_rules import ScreenRules

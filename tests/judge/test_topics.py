@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from robustify.judge.removal import divergence, drift
-from robustify.judge.removal import topics as judge_topics
+from robustify.judge.removal_effects import divergence, drift
+from robustify.judge.removal_effects import topics as judge_topics
 from tests.support.trees import in_trees
 
 topics = in_trees(judge_topics)

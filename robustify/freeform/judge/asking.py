@@ -17,11 +17,11 @@ from robustify.freeform.judge.label_parse import parse_labels_multi_format
 from robustify.freeform.judge.prompting import (
     Message,
     Shot,
-    fits,
     nearest_shots,
     prompt_sha256,
     read_shots,
     rendered,
+    shows_reply,
     turns,
     variables_of,
 )
@@ -223,7 +223,7 @@ class Judging:
         known = {**variables, **{name: value for name, value in options.items() if value is not None}}
         values = {n: v for n, v in known.items() if n in (*template.variables, *template.optional)}
         made = rendered(template, values, self.store)
-        shots: Sequence[Shot] = [shot for shot in self.shots if fits(template, shot)]
+        shots: Sequence[Shot] = [shot for shot in self.shots if shows_reply(template, shot)]
         if self.nearest is not None and shots:
             text = " ".join(str(known.get(name, "")) for name in ("question", "query", "answer", "passage"))
             shots = nearest_shots(shots, self.nearest, text)

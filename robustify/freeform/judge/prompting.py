@@ -263,7 +263,7 @@ def _runs(text: str) -> set[tuple[str, ...]]:
 def turns(template: PromptTemplate, shots: Sequence[Shot], format_type: str, nonce: str) -> list[Message]:
     """The cases that fit a template as turns of user and assistant, in its words and the format that is wanted."""
     out: list[Message] = []
-    for i, shot in enumerate(shot for shot in shots if fits(template, shot)):
+    for i, shot in enumerate(shot for shot in shots if shows_reply(template, shot)):
         known = variables_of(shot, format_type) | {"nonce": f"{nonce}/shot {i}"}
         variables = {name: known[name] for name in template.variables}
         user = next(m for m in rendered(template, variables) if m.role == "user")
@@ -271,7 +271,7 @@ def turns(template: PromptTemplate, shots: Sequence[Shot], format_type: str, non
     return out
 
 
-def fits(template: PromptTemplate, shot: Shot) -> bool:
+def shows_reply(template: PromptTemplate, shot: Shot) -> bool:
     """Whether a case shows the reply that a template wants."""
     if template.reads == "labels":
         return bool(shot.labels)

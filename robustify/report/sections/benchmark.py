@@ -15,7 +15,7 @@ from robustify.report.blocks import (
     Section,
     Table,
     labelled,
-    table,
+    text_table,
 )
 from robustify.report.format import (
     absent,
@@ -90,7 +90,7 @@ def _defects(bench: Benchmark) -> Block | str:
         return "Defects of items: not looked for."
     if not bench.defects:
         return "No defective items were found (equal or empty options, repeated questions)."
-    return table(
+    return text_table(
         "Defects, by kind",
         ("Kind", "Items", Column("Which", figures=False)),
         (
@@ -113,7 +113,7 @@ def _exclusions(splits: Splits) -> Block | str:
         return "Exclusions from cloze: not recorded."
     if not splits.cloze_excluded:
         return "Every item can be asked as cloze."
-    return table(
+    return text_table(
         "Items that cannot be asked as cloze, by reason",
         ("Reason", "Items"),
         ((spaced(reason), count_cell(n)) for reason, n in splits.cloze_excluded.items()),
@@ -144,7 +144,7 @@ def _key_shares(entry: KeyPlaces) -> Table:
     if len(sizes) > 1:
         rows += [(f"Items with {plain(k)} options", count_cell(e.n), shares_cell(e.shares)) for k, e in sizes]
     heads = ("Items", "Count", "Keys at each place")
-    return table("Where the keys are, in the benchmark's own order", heads, rows)
+    return text_table("Where the keys are, in the benchmark's own order", heads, rows)
 
 
 def topics(summary: Summary) -> Section:
@@ -197,7 +197,7 @@ def _topic(name: str) -> str:
 
 def _retention(rows: list[tuple[str, TopicRow]]) -> Table:
     tested = any("p_bh" in e.model_fields_set for _, e in rows)
-    return table(
+    return text_table(
         "Topics before and after",
         ("Topic", "Before", "After", "Kept", *(["p, BH"] if tested else [])),
         (
@@ -259,7 +259,7 @@ def _heuristics_table(by_split: dict[str, Rows], names: Sequence[str]) -> Table:
     heads = [s.capitalize() if n is None else f"{s.capitalize()}, n = {count(n)}" for s, n in shared.items()]
     everywhere, kept = by_split["all"], by_split["robust"]
     blind = not any(row.expected is not None for row in kept.values())
-    return table(
+    return text_table(
         "Accuracy of each heuristic by split",
         ("Heuristic", *heads, "Ties", "p on All", "p on Robust"),
         (

@@ -15,7 +15,7 @@ from robustify.report.blocks import (
     Section,
     Table,
     labelled,
-    table,
+    text_table,
     under,
 )
 from robustify.report.cue_sentences import LABELS
@@ -100,7 +100,7 @@ def _overlap(entry: TextOverlap | None) -> tuple[Block | str, ...]:
 def _files(entry: TextOverlap) -> Block | str:
     if not entry.files:
         return f"The files that were read: {missing()}."
-    return table(
+    return text_table(
         "The texts that were looked through",
         ("File", "Words", "Bytes", Column("SHA-256", figures=False)),
         (
@@ -118,7 +118,7 @@ def _files(entry: TextOverlap) -> Block | str:
 def _memorisation(summary: Summary, models: dict[str, Memorisation]) -> Block | str:
     if not models:
         return "Memorised places: not looked for, no model was asked without the options."
-    return table(
+    return text_table(
         "The place of the key, with no options to choose from",
         ("Model", "Asked with", *RECALL_HEADS),
         under((voter_cell(summary, name), _recalled(e)) for name, e in models.items()),
@@ -196,7 +196,7 @@ def items(summary: Summary) -> Section:
 def _cues(found: CueCounts) -> Block | str:
     if not found.cues:
         return "No flagged item was picked by the question-free scorer, so no cue is counted."
-    return table(
+    return text_table(
         "Flagged items by the cue that carries them",
         ("First cue", "Items", "Share of the flagged"),
         ((_cue_cell(cue), _n_items(q), rate_cell(q)) for cue, q in found.cues.items()),
@@ -212,7 +212,7 @@ def _likeliest(found: CueCounts) -> Block | None:
     rows = [row for row in found.likeliest or () if row.item is not None]
     if not rows:
         return None
-    return table(
+    return text_table(
         "Items that most likely hold a shortcut",
         (Column("Item", figures=False), Column("P(shortcut | hit)"), Column("First cue", figures=False)),
         ((plain(row.item or "", 60), _probability(row), _cue_cell(row.cue)) for row in rows),

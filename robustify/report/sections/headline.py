@@ -2,7 +2,7 @@
 
 from robustify.answers import Answers
 from robustify.report.advice import recommendations
-from robustify.report.blocks import Bullets, Cell, Paragraph, Row, Section, Tone, table
+from robustify.report.blocks import Bullets, Cell, Paragraph, Row, Section, Tone, text_table
 from robustify.report.format import absent, count, counted, missing, percent, plain, rate, spaced
 from robustify.report.reasons import certificate_sentence, sentence
 from robustify.screen.votes import PROBE
@@ -133,7 +133,7 @@ def guardrails(summary: Summary) -> Section:
     return Section.of(
         "guardrails",
         "Guardrails",
-        table("Limits of this run", heads, rows, words=2) if rows else "No guardrails were applied.",
+        text_table("Limits of this run", heads, rows, words=2) if rows else "No guardrails were applied.",
         Bullets(failed) if failed else None,
         words="guardrail",
     )

@@ -12,7 +12,7 @@ from robustify.report.blocks import (
     Row,
     Section,
     Table,
-    table,
+    text_table,
     under,
 )
 from robustify.report.format import absent, count_cell, plain, present
@@ -89,7 +89,7 @@ def _templates(provenance: Provenance) -> Block | str:
     if not templates:
         return "Templates: not recorded."
     rows = ((plain(str(name)), plain(str(digest))) for name, digest in templates.items())
-    return table("Templates of the prompts", ("View and template", "SHA-256"), rows, words=2)
+    return text_table("Templates of the prompts", ("View and template", "SHA-256"), rows, words=2)
 
 
 def _models(provenance: Provenance) -> Block | str:
@@ -97,7 +97,7 @@ def _models(provenance: Provenance) -> Block | str:
     if not models:
         return "Models: none is recorded."
     rows = under((Cell(plain(str(name))), _model(_part(models, name))) for name in models)
-    return table("Models", ("Model", "What", "Value"), rows, words=3)
+    return text_table("Models", ("Model", "What", "Value"), rows, words=3)
 
 
 def _model(facts: Mapping[str, object]) -> Iterator[Row]:
@@ -116,7 +116,7 @@ def _recipe(summary: Summary, provenance: Provenance) -> Table:
         ("Seed", count_cell(seed if isinstance(seed, int) else None)),
         *((plain(k), plain(str(v))) for k, v in _part(provenance, "versions").items()),
     ]
-    return table("Signature and versions", ("What", "Value"), rows, words=2)
+    return text_table("Signature and versions", ("What", "Value"), rows, words=2)
 
 
 def _settings(provenance: Provenance) -> Block | None:

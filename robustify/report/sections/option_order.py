@@ -13,7 +13,7 @@ from robustify.report.blocks import (
     Row,
     Section,
     Table,
-    table,
+    text_table,
     under,
 )
 from robustify.report.format import (
@@ -98,7 +98,7 @@ def _range(e: Orders) -> Interval | None:
 def _orders(summary: Summary, models: Models) -> Table:
     asked = [s for s in SETS if any(s[2](e).mean is not None for e in models.values())]
     lacking = "".join(f" No model was asked the full question in {s[0]}." for s in SETS if s not in asked)
-    return table(
+    return text_table(
         "Order sensitivity",
         ("Model", "Asked in", *ORDER_HEADS),
         under(
@@ -142,7 +142,7 @@ def _places(summary: Summary, models: Models) -> Block | str:
         return (
             "What places do to a model was not measured: no model was asked in all rotations of enough items."
         )
-    return table(
+    return text_table(
         "What places do to a model, whatever option is there",
         ("Model", *PLACE_HEADS),
         (
@@ -186,7 +186,7 @@ def _position_bias(summary: Summary) -> tuple[Block | str, ...]:
     rows = under((voter_cell(summary, name), _by_place(e)) for name, e in models.items())
     heads = ("Model", "Place", *BIAS_HEADS)
     title = "Picks and keys by place, in the benchmark's own order"
-    shown = table(title, heads, rows, _counted(models), words=2)
+    shown = text_table(title, heads, rows, _counted(models), words=2)
     if summary.release is not None:
         return shown, Paragraph("Whether a model prefers a place is given by the p beside each difference.")
     biased = {name: position_bias_sentence(e) for name, e in models.items()}

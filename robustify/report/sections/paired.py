@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from robustify.report.blocks import Cell, Mark, Plot, PlotRow, Row, Section, Table, table, under
+from robustify.report.blocks import Cell, Mark, Plot, PlotRow, Row, Section, Table, text_table, under
 from robustify.report.format import (
     absent,
     count,
@@ -55,7 +55,7 @@ def pairs(summary: Summary) -> Section:
 def _table(found: Pairs) -> Table:
     cut = len(found) > MOST_PAIRS
     shown = sorted(found, key=lambda named: _least_p(named[1]))[:MOST_PAIRS] if cut else found
-    return table(
+    return text_table(
         "Pairs of models on the same items",
         ("Pair", "View and items", *HEADS),
         under(_rows(name, pair) for name, pair in shown),
@@ -115,7 +115,7 @@ def random_removal(summary: Summary) -> Section:
         )
         for name, e in (summary.random_removal or {}).items()
     ]
-    found = table("Robust against random removals", ("Model", "View", *REMOVAL_HEADS), rows, words=2)
+    found = text_table("Robust against random removals", ("Model", "View", *REMOVAL_HEADS), rows, words=2)
     none = "Not measured: no model was asked the full question or cloze."
     title = "Would removing random items have done the same?"
     return Section.of("random", title, found if rows else none, words="removal decoys voter")
@@ -151,7 +151,7 @@ def calibration(summary: Summary) -> Section:
         return Section.of(
             "calibration", title, "Not measured: it needs the probabilities of at least 10 answers."
         )
-    found = table("Calibration by model and view", ("Model", "View", *CALIBRATION_HEADS), rows, words=2)
+    found = text_table("Calibration by model and view", ("Model", "View", *CALIBRATION_HEADS), rows, words=2)
     no_bins = "A reliability plot was not drawn: this run holds no bins."
     return Section.of("calibration", title, found, reliability_plot(summary) or no_bins, words="calibration")
 

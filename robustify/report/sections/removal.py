@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from robustify.report.blocks import Cell, Paragraph, Plot, PlotRow, Row, Section, Table, labelled, table
+from robustify.report.blocks import Cell, Paragraph, Plot, PlotRow, Row, Section, Table, labelled, text_table
 from robustify.report.format import (
     absent,
     count_cell,
@@ -116,7 +116,7 @@ def _flags(summary: Summary, screen: Screen) -> Table:
         rows += _chance_rows(known, ", places known")
     d4 = screen.d4_rule
     template = f" D.4's rule: template {plain(d4.template or missing())}." if d4 is not None else ""
-    return table(
+    return text_table(
         "Flagged, and what chance explains",
         ("", "This run's rule", "D.4's rule"),
         rows,
@@ -221,7 +221,7 @@ def _voters(screen: Screen) -> Table | str:
         return (Cell(plain(name), badge=kind), right, shares, count_cell(v.unanswered), *ties)
 
     heads = ("Voter", "Right without the question", "Picks by place shown", "Unanswered")
-    return table(
+    return text_table(
         "The voters, asked with the choices only",
         (*heads, *(["Ties"] if tied else [])),
         (row(name, v) for name, v in voters.items()),

@@ -12,7 +12,7 @@ from robustify.report.blocks import (
     Plot,
     Section,
     Table,
-    table,
+    text_table,
 )
 from robustify.report.format import (
     absent,
@@ -122,7 +122,7 @@ def _auditors(entry: Residual) -> Table:
     if not entry.heads:
         note += " No linear probe was fitted to a frozen model's vectors."
     heads = ("Right on the items kept", "Chance under selection", "p", "Right on all items")
-    return table(
+    return text_table(
         "The auditors",
         ("Auditor", "Kind", *heads),
         ((a.name, a.kind, rate_cell(a.rate), *_beside(a)) for a in audits(entry)),
@@ -150,7 +150,7 @@ def _seen(entry: Residual) -> Table | None:
     if not rows:
         return None
     kinds = tuple(rows[0][1])
-    return table(
+    return text_table(
         "From which share on each auditor would have seen a cue",
         ("Auditor", "Kind", *(CUES.get(kind, plain(kind)) for kind in kinds)),
         (
@@ -191,7 +191,7 @@ def sensitivity(summary: Summary) -> Section:
 
 
 def _configured(rules: Sequence[RuleRow]) -> Table:
-    return table(
+    return text_table(
         "What each rule would have removed",
         ("Rule", *HEADS, "Probe on what is left", OVERLAP),
         ((_name(r), *_counts(r), _left(r), number_cell(r.jaccard, 2)) for r in rules),
@@ -202,7 +202,7 @@ def _configured(rules: Sequence[RuleRow]) -> Table:
 def _automatic(rules: Sequence[RuleRow]) -> Table | str:
     if not rules:
         return "Rules that nobody configured were not tried, or the answers support none that differs."
-    return table(
+    return text_table(
         "Rules one change away, which nobody configured",
         ("Change", *HEADS, OVERLAP),
         ((_name(r), *_counts(r), number_cell(r.jaccard, 2)) for r in rules),

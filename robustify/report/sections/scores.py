@@ -10,7 +10,7 @@ from robustify.report.blocks import (
     Row,
     Section,
     Table,
-    table,
+    text_table,
     under,
 )
 from robustify.report.format import (
@@ -91,7 +91,7 @@ def _main(models: Models, mode: str | None) -> Table:
     free = any(e.free is not None for _, e in models)
     judged = any(q.significant is not None for _, e in models for _, q in _four(e) if q is not None)
     by_chance = "" if judged else " Whether scores differ from chance was not judged."
-    return table(
+    return text_table(
         "Accuracy by model",
         ("Model", "All", "Shortcut", "Robust", "Cloze", *(["Free"] if free else [])),
         (
@@ -137,7 +137,7 @@ def _views(models: Models) -> Table | str:
     if not any(views for _, views in rows):
         return "Choices-only and cloze accuracies: not measured."
     heads = ("Model", "View", *(s.capitalize() for s in SPLITS))
-    return table("The other views", heads, under(rows), words=2)
+    return text_table("The other views", heads, under(rows), words=2)
 
 
 def _gaps(models: Models) -> Table:
@@ -146,7 +146,7 @@ def _gaps(models: Models) -> Table:
         "Longest option, cloze by characters",
         "Full question less cloze",
     )
-    return table(
+    return text_table(
         "What models gain from the longest option, and from seeing the options",
         ("Model", *heads),
         (
@@ -185,7 +185,7 @@ def _free_response(models: FreeModels) -> Iterator[Block | str]:
 
 def _free_splits(models: FreeModels) -> Table:
     heads = ("Bounds", "Accuracy of the scored", "With a score", "Decided by a judge")
-    return table(
+    return text_table(
         "Free response",
         ("Model", "Split", *heads),
         under((model_cell(name, e.is_voter), _free_rows(free)) for name, e, free in models),
@@ -206,7 +206,7 @@ def _bounds(q: FreeRate) -> Cell:
 
 
 def _free_gaps(models: FreeModels) -> Table:
-    return table(
+    return text_table(
         "What models gain from being shown the options",
         ("Model", "Full question less free response", "Longest option, free response"),
         (
