@@ -86,6 +86,24 @@ def test_a_folder_s_numbers_are_counted_by_its_header(tmp_path: Path) -> None:
     assert forecasts.parameters(str(tmp_path)) == 208
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"{",
+        b"\xff\xfe",
+        b"[1]",
+        b'{"a": 1}',
+        b'{"a": {}}',
+        b'{"a": {"shape": null}}',
+        b'{"a": {"shape": [[]]}}',
+        b"[" * 100_000,
+    ],
+)
+def test_a_damaged_header_of_weights_is_a_size_that_is_not_known(tmp_path: Path, header: bytes) -> None:
+    (tmp_path / "model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header)
+    assert forecasts.parameters(str(tmp_path)) is None
+
+
 def test_the_words_fit_a_terminal() -> None:
     found = forecast("cups", ITEMS, Asking(), (LOCAL, SERVER), ("smollm2-135m",), Path("nowhere"))
     lines = forecast_lines(found)

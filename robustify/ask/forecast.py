@@ -184,7 +184,11 @@ def parameters(reference: str) -> int | None:
     if (known := KNOWN.get(reference)) is not None:
         return known.parameters
     folder = Path(reference).expanduser()
-    return sum(_numbers(file) for file in folder.glob("*.safetensors")) or None
+    try:
+        return sum(_numbers(file) for file in folder.glob("*.safetensors")) or None
+    # A damaged header: what is wrong with the model is said where it is loaded.
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
+        return None
 
 
 def _numbers(file: Path) -> int:
