@@ -25,8 +25,9 @@ from robustify.disclosure.coarse import (
     rounded,
     spend,
     three_digits,
+    values,
 )
-from robustify.disclosure.remade import FEATURE_CLASSES, REMADE, feature_classes, unjudged
+from robustify.disclosure.remade import FEATURE_CLASSES, REMADE, bins, feature_classes, unjudged
 from robustify.disclosure.select import places_in
 from robustify.errors import AuthorisationError
 from robustify.report import render
@@ -336,6 +337,20 @@ def test_groups_are_let_out_in_order_coarser_or_not_at_all() -> None:
     spent = spend({"a": {0.01: 10, 0.05: 6}, "b": {0.01: 10, 0.05: 6}, "c": {0.01: 4, 0.05: 3}}, 20, owed=2)
     assert dict(spent.steps) == {"a": 0.01, "b": 0.05, "c": None}
     assert spent.spent == 18
+
+
+def test_the_bins_of_a_reliability_plot_are_made_anew(exact: dict[str, Any]) -> None:
+    out: Any = released_tree(exact, "evaluator", 10)
+    found = [(at, rows) for at, rows in places_in(exact, ("calibration", "*", "*", "bins")) if len(at) == 4]
+    assert found
+    for (_, model, view, _), rows in found:
+        assert out["calibration"][model][view]["bins"] == bins(rows, 10)
+
+
+def test_each_end_beside_a_value_may_reveal_as_much_as_the_value() -> None:
+    # Hundredths, both ends of the scale, and three reasons why it may be withheld.
+    assert [values("rate", 0.01, ends) for ends in (0, 1, 2)] == [n * math.log2(104) for n in (1, 2, 3)]
+    assert values("difference", 0.05, 2) == 3 * math.log2(44)
 
 
 def test_what_just_fits_is_shown_and_what_just_does_not_is_withheld() -> None:
