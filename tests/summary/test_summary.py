@@ -92,6 +92,11 @@ def test_what_only_an_older_file_holds_is_left_out_and_what_it_lacks_is_null() -
         Summary.model_validate({"splits": {"all": 3, "gone": 1}})
 
 
+def test_a_file_without_a_format_is_refused() -> None:
+    with pytest.raises(DataError, match="format None; expected 1 or 2"):
+        read({"splits": {"all": 3}})
+
+
 def test_a_former_name_reads_alike_in_both_formats() -> None:
     flags = {"value": 12.0, "ci": [7.0, 18.0]}
     rule = {"expected_false_flags": flags, "by_place": {"expected_false_flags": flags}}

@@ -246,12 +246,15 @@ def bench_torture(found: Any) -> str:
             ("commands in odd surroundings", around["tried"], by_kind.get("surroundings", 0)),
         )
     ]
-    limits = found["limits"]
+    limits, again = found["limits"], found.get("again")
+    mended = (
+        "" if again is None else f"\n{again['says']}: {again['tried']} tried, {again['faults']} broken.\n"
+    )
     return (
         table("what was tried | times | promises broken", rows)
         + f"\nOver {len(found['seeds'])} pairs of a command and a file it reads. Limits for each changed file: "
         f"{limits['processor_seconds']:g} processor seconds, {limits['more_memory_mib']:,} MiB more memory. "
-        f"It took {found['minutes']:g} minutes; load at its end {found['machine']['load_after']:g}.\n"
+        f"It took {found['minutes']:g} minutes; load at its end {found['machine']['load_after']:g}.\n{mended}"
     )
 
 
