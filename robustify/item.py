@@ -116,6 +116,9 @@ def folded(text: str) -> str:
 
 
 def kept_for_last(work: "Callable[[Sequence[Item]], T]") -> "Callable[[Sequence[Item]], T]":
-    """`work`, with its answer for the last items at hand: probe, ranking and audit ask for that of the same ones."""
+    """`work`, with its answer for the last items kept: probe, ranking and audit ask for that of the same ones.
+
+    Everybody gets the same answer, so an array must be read-only. It stays until other items are asked about.
+    """
     kept = lru_cache(maxsize=1)(work)
     return wraps(work)(lambda items: kept(tuple(items)))

@@ -164,11 +164,11 @@ def near_duplicate_groups(items: Sequence[Item]) -> Ints:
     if passages:
         of, at = np.array(passages, dtype=np.int64).T
         a, b = np.concatenate([a, of]), np.concatenate([b, at])
-    if not len(a):
-        return np.arange(n)
     labels = connected_components(coo_array((np.ones(len(a)), (a, b)), shape=(n, n)), directed=False)[1]
     _, smallest, group = np.unique(labels, return_index=True, return_inverse=True)
-    return np.asarray(smallest[group], dtype=np.int64)
+    found = np.asarray(smallest[group], dtype=np.int64)
+    found.flags.writeable = False
+    return found
 
 
 def _bag(item: Item) -> frozenset[str]:

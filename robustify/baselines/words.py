@@ -172,27 +172,30 @@ class KeyWords:
         row, word = options.sets
         of, base = options.item[row], len(options.vocabulary)
         at_key = row == (np.cumsum(options.k) - options.k + options.key)[of]
-        codes, place, n = np.unique(of * base + word, return_inverse=True, return_counts=True)
-        # Words that all options of an item hold tell nothing.
-        some = n < options.k[codes // base]
-        item, word, in_key = codes[some] // base, codes[some] % base, np.bincount(place, at_key)[some]
-        even = n[some] / options.k[item]
+        codes, place, holders = np.unique(of * base + word, return_inverse=True, return_counts=True)
+        # Below (p,): each item with each word of its options but those that all of them hold, which tell nothing.
+        kept = holders < options.k[codes // base]
+        item, word, in_key = codes[kept] // base, codes[kept] % base, np.bincount(place, at_key)[kept]
+        even = holders[kept] / options.k[item]
+        # The word in all items but those of the item's own group: their number, and its keys found and expected.
         together = np.unique(group[item] * base + word, return_inverse=True)[1]
         n, keys, expected = (
             np.bincount(word, one)[word] - np.bincount(together, one)[together]
             for one in (np.ones(len(word)), in_key, even)
         )
         named = ~options.vocabulary.among(FUNCTION_WORDS)[word]
+        # Bonferroni: the words of the item that are tested.
         tests = np.bincount(item[named], minlength=len(items))[item]
         mean = n * (expected / np.maximum(n, 1))
         names = list(options.vocabulary)
         for picked, off in ((True, keys >= mean + 1), (False, keys <= mean - 1)):
-            some = np.flatnonzero(named & (n >= FEWEST) & off)
-            law = n[some].astype(np.int64), expected[some] / n[some]
-            tail = bdtrc(keys[some] - 1, *law) if picked else bdtr(keys[some], *law)
-            p = np.minimum(1.0, tail * tests[some])
-            for at, q in zip(some[p <= LEVEL].tolist(), p[p <= LEVEL].tolist(), strict=True):
-                use = WordUse(names[word[at]], picked, int(n[at]), int(keys[at]), float(expected[at]), q)
+            tested = np.flatnonzero(named & (n >= FEWEST) & off)
+            law = n[tested].astype(np.int64), expected[tested] / n[tested]
+            tail = bdtrc(keys[tested] - 1, *law) if picked else bdtr(keys[tested], *law)
+            adjusted = np.minimum(1.0, tail * tests[tested])
+            found = adjusted <= LEVEL
+            for at, p in zip(tested[found].tolist(), adjusted[found].tolist(), strict=True):
+                use = WordUse(names[word[at]], picked, int(n[at]), int(keys[at]), float(expected[at]), p)
                 self._uses[int(item[at])].append(use)
 
     def of(self, at: int, pick: int) -> tuple[WordUse, ...]:

@@ -176,9 +176,8 @@ class Ranker:
         x, known = self._features, self._known
         surface = nested(lambda train, test: x[test] @ self._coefficients(train & known), self._fold)
         words = nested(scorer(self._items or (), self._index.key, self._there, known), self._fold)
-        width = self._index.width
-        columns = {f"words {x}": words[:, :, i * width : (i + 1) * width] for i, x in enumerate(LEAST)}
-        return {"surface": surface, **columns}
+        by_least = zip(LEAST, np.split(words, len(LEAST), axis=2), strict=True)
+        return {"surface": surface, **{f"words {least}": one for least, one in by_least}}
 
     def _coefficients(self, train: Bools) -> Floats:
         """The coefficients (f,) of the features, fitted on the items `train` (n,)."""

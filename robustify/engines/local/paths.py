@@ -72,7 +72,7 @@ class Work(Protocol):
         ...
 
     def alone(self, requests: Sequence[Encoded]) -> list[float]:
-        """Each request all by itself, without any shortcut of ours."""
+        """Each request all by itself: no row beside it, no cache, the model's own attention."""
         ...
 
     def replies(self, prompts: Sequence[Sequence[int]], max_tokens: int) -> list[str]:

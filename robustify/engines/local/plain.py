@@ -82,7 +82,7 @@ def score_rows(model: Any, batch: Together, device: torch.device) -> Scored:
 
 
 def score_alone(model: Any, request: Encoded, device: torch.device) -> float:
-    """The summed log-probability of one request, all by itself, without any shortcut of ours."""
+    """The summed log-probability of one request, all by itself: no row beside it, no cache, the model's own attention."""
     ids = torch.tensor([request.row], device=device)
     first = len(request.context) - 1
     # Only where a token is scored: logits of a long row over a large vocabulary take gigabytes.
