@@ -158,20 +158,18 @@ def main() -> None:
         "hypothesis.strategies",
         "robustify.cli",
         "scipy.stats",
-        "sklearn.metrics",
-        "sklearn.linear_model",
     ):
         __import__(library)
     kept = json.loads(RESULT.read_text(encoding="utf-8")) if RESULT.is_file() else {"parts": {}}
     commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True).strip()
     tool = f"operators of cosmic-ray {version('cosmic-ray')}"
-    kept |= {"tool": tool, "python": sys.version.split()[0], "seed": SEED, "commit": commit}
+    kept |= {"tool": tool, "python": sys.version.split()[0], "seed": SEED}
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "tree"
         subprocess.run(["git", "checkout-index", "-a", f"--prefix={copy}/"], cwd=ROOT, check=True)
         for name in sys.argv[1:] or PARTS:
             before = {one["fault"]: one["judged"] for one in kept["parts"].get(name, {}).get("survivors", [])}
-            kept["parts"][name] = measured(copy, *PARTS[name], before)
+            kept["parts"][name] = {"commit": commit, **measured(copy, *PARTS[name], before)}
             RESULT.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
 
 

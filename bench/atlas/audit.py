@@ -8,6 +8,7 @@ from bench.atlas.fitted import Entry, over_seeds
 from bench.atlas.sample import Data, items_of, paths_of, sampled, written
 from robustify.baselines.heuristics import guess
 from robustify.config import load, parse
+from robustify.models import cache_folder
 from robustify.pipeline import Watch, robustify, unwatched
 from robustify.run import MANIFEST, Run, open_run
 from robustify.screen.consensus import screen_chance
@@ -65,7 +66,7 @@ def with_models(
         written(sampled(items_of(data), SAMPLE), work / "sample" / f"{name}.jsonl")
         place = work / f"{name}.yaml"
         place.write_text(f"extends: {ASKED}\nname: {name}\ndata: sample/{name}.jsonl\n", encoding="utf-8")
-        robustify(load(place), folder, _cache(), watch)
+        robustify(load(place), folder, cache_folder(), watch)
     return of_run(open_run(folder))
 
 
@@ -120,9 +121,3 @@ def _only(row: dict[str, Any], *fields: str) -> Entry:
 
 def _listed(ends: Sequence[float] | None) -> list[float] | None:
     return None if ends is None else list(ends)
-
-
-def _cache() -> Path:
-    from robustify.models import cache_folder
-
-    return cache_folder(None)

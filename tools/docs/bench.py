@@ -235,44 +235,46 @@ def filter_redrawn(found: Any) -> str:
 def bench_torture(found: Any) -> str:
     """What `make torture` tried and what broke."""
     n_tried, around = found["tried"], found["surroundings"]
-    kills = found.get("kills", {"in_time": 0})
+    kills = found.get("kills")
     by_kind = found["faults_by_kind"]
     rows = [
-        [what, f"{times:,}", str(broken)]
+        [what, "not measured" if times is None else f"{times:,}", "-" if times is None else str(broken)]
         for what, times, broken in (
-            ("runs killed at random moments and repeated (same bytes)", kills["in_time"], 0),
+            ("runs killed at random moments and repeated (same bytes)", kills and kills["in_time"], 0),
             ("files with random bytes changed", n_tried["bytes"], by_kind.get("bytes", 0)),
             ("files of valid syntax with odd values", n_tried["structured"], by_kind.get("structured", 0)),
             ("pairs of runs at once", found["pairs"], by_kind.get("pairs", 0)),
             ("commands in odd surroundings", around["tried"], by_kind.get("surroundings", 0)),
         )
     ]
-    limits, again = found["limits"], found.get("again")
-    mended = (
-        "" if again is None else f"\n{again['says']}: {again['tried']} tried, {again['faults']} broken.\n"
+    limits, mended = found["limits"], found.get("mended")
+    again = (
+        ""
+        if mended is None
+        else f"\nThe draws that broke a promise, repeated after the mend: {mended['tried']}, broken {mended['faults']}.\n"
     )
     return (
         table("what was tried | times | promises broken", rows)
         + f"\nOver {len(found['seeds'])} pairs of a command and a file it reads. Limits for each changed file: "
         f"{limits['processor_seconds']:g} processor seconds, {limits['more_memory_mib']:,} MiB more memory. "
-        f"It took {found['minutes']:g} minutes; load at its end {found['machine']['load_after']:g}.\n{mended}"
+        f"It took {found['minutes']:g} minutes; load at its end {found['machine']['load_after']:g}.\n{again}"
     )
 
 
 @measured("bench/mutation.json", by="make mutation")
 def bench_mutation(found: Any) -> str:
     """How many faults the tests of each part notice, and what became of the others."""
-    heads = "part | faults | killed | share, 95 % | could not run, or too long | survived | now killed | equivalent | left"
+    heads = "part | commit | faults | killed | share, 95 % | not run, too long | survived | now killed | equivalent | left"
     rows = []
     for name, part in found["parts"].items():
         judged = [one["judged"] for one in part["survivors"]]
         fates = [sum(word.startswith(fate) for word in judged) for fate in ("now killed", "equivalent")]
         apart = part["not_imported"] + part["timed_out"]
         numbers = (part["killed"], ends(part["score"]), apart, len(judged), *fates, len(judged) - sum(fates))
-        rows.append([f"`{name}`", *(str(n) for n in (part["mutants"], *numbers))])
+        rows.append([f"`{name}`", part["commit"], *(str(n) for n in (part["mutants"], *numbers))])
     return (
         f"{table(heads, rows)}\nOne fault at each of the places that seed {found['seed']} draws; {found['tool']}. "
-        f"The share is of those that ran, by the tests of commit {found['commit']}; now killed: by a test added since.\n"
+        f"The share is of those that ran, by the tests of that commit; now killed: by a test added since.\n"
     )
 
 
