@@ -25,9 +25,11 @@ from robustify.gate.check import scan
 from robustify.gate.policy import GateFinding
 from robustify.gate.reading import DecodedText, Decoder, Undecoded
 from robustify.gate.reading.cells import Lines
-from robustify.gate.reading.encoded import text_of, unescaped, without_tags
+from robustify.gate.reading.encoded import runs, text_of, unescaped, without_tags
 from robustify.gate.reading.unpack import MOST_BYTES, MOST_DEPTH, file_kind
+from tests.gate.artefacts import LOG_PROBABILITIES
 from tests.gate.corpus import LETTERS, Made, made, whole, zipped
+from tests.gate.layouts import LAYOUTS, STRUCTURE
 from tests.gate.repo import ROOT
 from tests.gate.sets import mock_items, mock_prints, rules_of, written
 from tests.support.cost import costs_at_most
@@ -106,6 +108,30 @@ def test_what_stands_behind_a_stream_or_in_an_archive_s_names_is_read_too() -> N
         info.type, info.linkname = tarfile.SYMTYPE, LEAK.stem.replace(" ", "/")
         archive.addfile(info)
     assert "RBG301" in rules(held.getvalue())
+
+
+def test_folders_in_an_archive_are_passed_over_and_the_files_in_them_read() -> None:
+    assert rules(zipped({"notes/": b"", "notes/a.txt": whole(LEAK).encode()})) >= {"RBG301"}
+    assert rules(zipped({"notes/": b"", "notes/a.txt": b"a painted tub"})) == set()
+
+
+def test_a_damaged_stream_or_member_is_refused() -> None:
+    packed = bytearray(gzip.compress(whole(LEAK).encode(), mtime=0))
+    packed[12:20] = b"\xff" * 8
+    assert rules(bytes(packed)) == {"RBG504"}
+    held = io.BytesIO()
+    with tarfile.open(fileobj=held, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo("a.txt"))
+        info = tarfile.TarInfo("b.txt")
+        info.size = 4000
+        archive.addfile(info, io.BytesIO(bytes(range(65, 91)) * 160))
+    raw = held.getvalue()
+    assert "RBG504" in rules(raw[:2000])
+
+
+def test_an_encoded_run_that_is_encrypted_is_refused_however_short() -> None:
+    data = b"Salted__" + random.Random(5).randbytes(56)
+    assert rules(b"blob: " + base64.b64encode(data) + b"\n") == {"RBG502"}
 
 
 def test_nothing_is_written_while_archives_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,6 +247,43 @@ def test_surrogate_pairs_in_escapes_come_back_as_one_letter() -> None:
     assert unescaped("\\ud835\\udc00 \\u{61} \\x62 \\143") == "\U0001d400 a b c"
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_lines_that_end_with_a_carriage_return_alone_hide_no_shape(layout: str) -> None:
+    """Old programs end lines so, and a program that reads CSV stops at the first one."""
+    text = LAYOUTS[layout](made(5, 77), "letter").replace("\r\n", "\n")
+    assert rules_of(text.replace("\n", "\r")) & STRUCTURE
+    whole_note = rules_of("a note\nof two lines\n" + text) & STRUCTURE
+    assert bool(rules_of("a note\rof two lines\n" + text) & STRUCTURE) == bool(whole_note)
+
+
+@pytest.mark.parametrize("form", ["tsv", "csv", "markdown_rows", "words_and_numbers"])
+def test_lines_that_end_with_a_carriage_return_alone_hide_no_record_of_tokens(form: str) -> None:
+    text = LOG_PROBABILITIES[form](whole(LEAK)).replace("\r\n", "\n")
+    assert "RBG301" in rules(text.replace("\n", "\r").encode())
+    assert "RBG301" in rules(f"a note\rof two lines\n{text}".encode())
+
+
+@pytest.mark.parametrize("mark", ["\r", "\\r", "\\r\\n", "&#13;", "%0D", "\\u000d", "\\x0d"])
+def test_a_carriage_return_parts_words_however_it_is_written(mark: str) -> None:
+    assert rules((LEAK.stem.replace(" ", mark)).encode()) == {"RBG301"}
+
+
+def test_escapes_are_undone_four_deep() -> None:
+    text = "?"
+    for _ in range(4):
+        text = "%" + text.encode().hex() if text == "?" else text.replace("%", "%25")
+    assert unescaped(text) == "?"
+    assert unescaped(text.replace("%", "%25")) == "%3f"
+
+
+def test_base64_of_any_length_is_decoded_without_what_fits_no_group() -> None:
+    for n in range(60, 66):
+        encoded = base64.b64encode(bytes(range(65, 65 + n))).decode().rstrip("=")
+        for extra in ("", "A"):
+            (found,) = {data for _, data in runs(encoded + extra)}
+            assert found[: n - 1] == bytes(range(65, 65 + n))[: n - 1]
+
+
 def test_a_digest_in_a_lock_file_is_no_finding_but_a_long_unreadable_run_is() -> None:
     rng = random.Random(3)
     lock = "\n".join(f"pkg=={i} --hash=sha256:{rng.randbytes(32).hex()}" for i in range(200))
@@ -270,6 +333,7 @@ def test_texts_in_lists_structs_and_maps_of_a_parquet_file_are_read() -> None:
         pa.array([stem, stem]).dictionary_encode(),
         pa.array([stem.encode()], pa.binary(len(stem.encode()))),
         pa.array([[stem]], pa.list_view(pa.string())),
+        pa.array([None, stem, None]),
     ):
         assert rules(written(pa.table({"note": column}))) == {"RBG301"}
 
@@ -281,6 +345,11 @@ def test_a_text_in_any_encoding_of_a_parquet_file_is_read_in_base64_too(encoding
     )
     assert rules(data) == {"RBG301"}
     assert rules(b"blob: " + base64.b64encode(data) + b"\n") == {"RBG301"}
+
+
+def test_a_parquet_file_without_rows_is_no_finding() -> None:
+    columns = {"note": pa.array([], pa.string()), "ids": pa.array([], pa.list_(pa.int64()))}
+    assert rules(written(pa.table(columns))) == set()
 
 
 def test_a_parquet_file_of_one_row_with_many_values_is_refused() -> None:

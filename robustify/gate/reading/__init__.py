@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from robustify.gate.reading.apart import apart, token_ids
 from robustify.gate.reading.cells import Lines
-from robustify.gate.reading.encoded import legacy, runs, strings, text_of, unescaped, without_tags
+from robustify.gate.reading.encoded import RETURN, legacy, runs, strings, text_of, unescaped, without_tags
 from robustify.gate.reading.unpack import (
     MOST_BYTES,
     MOST_DEPTH,
@@ -112,7 +112,13 @@ class Decoder:
             yield Undecoded(obstacle.rule, line, f"({obstacle.says})")
 
     def _text(self, text: str, line: int, depth: int) -> Iterator[Decoded]:
-        exact, source = depth == 0, self._source()
+        source = self._source()
+        yield from self._readings(text, line, depth, source, exact=depth == 0)
+        # A carriage return alone ends a line for some programs and not for git: such a text is read both ways.
+        if "\r" in text and (ended := RETURN.sub("\n", text)) != text:
+            yield from self._readings(ended, line, depth, source, exact=False)
+
+    def _readings(self, text: str, line: int, depth: int, source: int, *, exact: bool) -> Iterator[Decoded]:
         yield DecodedText(text, line, exact, source, raw=True)
         if self._plain(text):
             return

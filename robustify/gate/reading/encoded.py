@@ -7,7 +7,6 @@ file's own line.
 """
 
 import base64
-import binascii
 import codecs
 import html
 import re
@@ -107,9 +106,7 @@ def runs(text: str) -> Iterator[tuple[int, bytes]]:
     at = marked.find(_PROBE)
     while at >= 0:
         match = _RUN.match(text, at)
-        if match is None:  # a character beyond Latin-1 was taken for one of the alphabet
-            at = marked.find(_PROBE, at + 1)
-            continue
+        assert match is not None  # the probe is as long as the shortest run
         for bare in _bare(match):
             yield from ((at, data) for data in _decoded(bare))
         at = marked.find(_PROBE, match.end())
@@ -131,13 +128,9 @@ def _decoded(bare: str) -> Iterator[bytes]:
         yield bytes.fromhex(bare.removeprefix("0x"))
         return
     plain = bare.replace("-", "+").replace("_", "/")
-    # Where the length fits no whole group of 4: without the characters past the last one.
-    for form in (plain + "=" * (-len(plain) % 4), plain[: len(plain) // 4 * 4]):
-        try:
-            yield base64.b64decode(form)
-        except (binascii.Error, ValueError):
-            continue
-        return
+    if len(plain) % 4 == 1:  # a character that fits no group of 4
+        plain = plain[:-1]
+    yield base64.b64decode(plain + "=" * (-len(plain) % 4))
 
 
 BREAK = "\x0b"
@@ -148,10 +141,12 @@ _PERCENT = re.compile(r"%[0-9A-Fa-f]{2}(?:%[0-9A-Fa-f]{2})*")
 _QUOTED_BYTES = re.compile(r"=[0-9A-F]{2}(?:=[0-9A-F]{2})*")
 _SOFT = re.compile(r"=(?:20|3D|\r?\n)")
 _CUT = re.compile(r"-(?:\r?\n|\x0b)")
+RETURN = re.compile(r"\r\x0b|\r(?!\n)")
+"""A carriage return that ends a line without a newline, as old programs write it."""
 _ESCAPE = re.compile(
     r"\\(?:u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2})|([0-3][0-7]{2})|([nrtvfab\"'/\\]))"
 )
-_SHORT = {"n": BREAK, "r": "", "t": "\t", "v": BREAK, "f": BREAK, "a": "", "b": ""}
+_SHORT = {"n": BREAK, "r": "\r", "t": "\t", "v": BREAK, "f": BREAK, "a": "", "b": ""}
 _TAG = re.compile(r"<(/?[A-Za-z!?][\w:.-]{0,40})((?:\s[^<>]{0,4000})?)/?>")
 _SIGN = re.compile(r"<(?:[/!?pPtTq]|br|BR|li|LI|wbr|hr|in)")
 """Every text with tags has one of these; code that only names things in angle brackets has none."""
@@ -182,6 +177,8 @@ def unescaped(text: str) -> str:
             text = _QUOTED_BYTES.sub(_from_hex, text.replace("=\r\n", "").replace("=\n", ""))
         if text == before:
             break
+    if "\r" in text:
+        text = RETURN.sub(BREAK, text)
     if _CUT.search(text):
         text = _HYPHEN.sub(lambda match: match[1] + ("\n" * match[0].count("\n") or BREAK), text)
     return text

@@ -7,7 +7,7 @@ invisible characters all fall away. It is a canon for matching only: it is not t
 import re
 import unicodedata
 from dataclasses import dataclass
-from itertools import compress
+from itertools import compress, islice
 
 LOOKALIKES: dict[str, str] = {
     "a": "аАαΑɑᴀɐ", "b": "ЬьВβΒʙɓв", "c": "сСϲᴄɔ", "d": "ԁđðɗᴅԀ", "e": "еЕεΕёєɛəᴇ", "f": "ƒꜰ", "g": "ɡɢցɠԍ",
@@ -96,10 +96,8 @@ class Stream:
 
     def line_of(self, position: int) -> int:
         """The line, from 1, of the word at a position."""
-        for i, match in enumerate(_WORD.finditer(self.folded)):
-            if i == position:
-                return self.folded.count(b"\n", 0, match.start()) + 1
-        return 1
+        word = next(islice(_WORD.finditer(self.folded), position, None))
+        return self.folded.count(b"\n", 0, word.start()) + 1
 
 
 def streams(text: str) -> list[Stream]:

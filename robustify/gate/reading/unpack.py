@@ -136,7 +136,7 @@ def unpacked(kind: FileKind, data: bytes, budget: Budget) -> Iterator["bytes | C
             yield from _tarred(data, budget)
         case "parquet":
             yield from _parquet(data, budget)
-        case _ if kind in _STREAMS:
+        case _:
             yield from _streamed(data, _STREAMS[kind](), budget)
 
 
