@@ -166,8 +166,12 @@ class Repository:
 
         Raises `ResourceError` (exit 6) for an object that is not here.
         """
-        if not names:
-            return
+        try:
+            yield from self._read(names, most) if names else ()
+        except BrokenPipeError:
+            raise ResourceError("git stopped before it was asked for an object; run git fsck") from None
+
+    def _read(self, names: Sequence[str], most: int) -> Iterator[tuple[str, int, bytes | None]]:
         with subprocess.Popen(
             command(["cat-file", "--batch"]),
             stdin=subprocess.PIPE,

@@ -256,7 +256,7 @@ def _of_named_refs(repository: Repository, policy_from: str) -> Task:
     if not rows or any(len(row) != 4 for row in rows):
         raise UsageError("nothing says what is pushed; without a pre-push hook: --range origin/main..HEAD")
     refs = [repository.ref(name, one) for name, one, _, _ in rows if one.strip("0")]  # the others are deleted
-    known = [one for *_, one in rows if one.strip("0") and repository.has(one)]
+    known = [one for *_, one in rows if one.strip("0") and repository.has(f"{one}^{{commit}}")]
     tips = [ref.target for ref in refs if ref.target_kind == "commit"]
     commits = repository.listed(*tips, *(f"^{one}" for one in known)) if tips else []
     bounds = (known[0] if known else None, tips[0] if tips else "HEAD", policy_from)

@@ -1,6 +1,7 @@
 """Records of tokens, tables without fingerprints, arrays of token ids: what evaluation tools leave beside their results."""
 
 import json
+import sys
 import zlib
 
 import numpy as np
@@ -104,9 +105,10 @@ def test_a_parquet_column_of_token_ids_is_refused() -> None:
 
 @pytest.mark.parametrize(
     "numbers",
-    [range(0, 60_000, 600), [7, 8] * 60, list(b"a text of bytes " * 8), [i * i % 251 for i in range(100)],
+    [range(0, 60_000, 600), [7, 8] * 60, [i * 7919 % 900_000 for i in range(80)],
+     list(b"a text of bytes " * 8), [i * i % 251 for i in range(100)],
      np.random.default_rng(1).permutation(100).tolist(), [2**i % 100_003 for i in range(8)]],
-    ids=["rising", "few", "bytes", "small", "a permutation", "short"],
+    ids=["rising", "few", "large", "bytes", "small", "a permutation", "short"],
 )  # fmt: skip
 def test_other_arrays_of_numbers_are_left_alone(numbers: list[int]) -> None:
     assert token_ids(json.dumps({"offsets": list(numbers)})) is None
@@ -115,6 +117,28 @@ def test_other_arrays_of_numbers_are_left_alone(numbers: list[int]) -> None:
 def test_the_finding_names_the_line_where_the_record_begins() -> None:
     item = mock_items()[3]
     text = "A note.\n\n" + "\n".join(json.dumps({"token": p, "logprob": n}) for p, n in scored(item.stem))
+    assert "RBG301" in rules_of(text, mock_prints())
+
+
+def test_a_record_longer_than_is_grouped_at_a_time_is_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[token_ids.__module__], "_BLOCK", 40)
+    text = LOG_PROBABILITIES["python_pairs"](" ".join(whole(item) for item in mock_items()[:4]))
+    assert len(text.splitlines()) == 1
+    assert "RBG301" in rules_of(text, mock_prints())
+
+
+def test_all_records_of_one_line_are_read_however_far_apart() -> None:
+    pairs = [LOG_PROBABILITIES["python_pairs"](whole(item)).strip() for item in mock_items()[7:9]]
+    harmless = [f"x{i} = {i}.5" for i in range(8)]
+    gap = "; step()" * 8000
+    text = f"note {'; '.join(harmless)}{gap}; {pairs[0]}{gap}; {pairs[1]}\n"
+    assert "RBG301" in rules_of(text, mock_prints())
+
+
+def test_lists_of_bytes_are_read_beside_lists_of_larger_numbers() -> None:
+    words = mock_items()[9].stem.split()
+    lists = [f"[{', '.join(map(str, (word + ' ').encode()))}]" for word in words]
+    text = "\n".join(f"bytes={one} size=[300, 20, {i}]" for i, one in enumerate(lists))
     assert "RBG301" in rules_of(text, mock_prints())
 
 

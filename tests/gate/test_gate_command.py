@@ -136,6 +136,18 @@ def test_an_unexpected_error_ends_with_1_and_no_value(
     )
 
 
+def test_an_interrupted_scan_is_no_pass(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object, reviewed: bool) -> None:
+        raise KeyboardInterrupt
+
+    Path("a.md").write_text("harmless")
+    monkeypatch.setattr("robustify.gate.check.scan", interrupted)
+    assert main(["a.md"]) == 130
+    assert capsys.readouterr() == ("", "robustify gate: interrupted\n")
+
+
 def test_a_reader_that_goes_away_does_not_turn_a_refusal_into_a_pass(tmp_path: Path) -> None:
     for i in range(50):
         Path(f"{i}.jsonl").write_text(ITEMS)

@@ -67,6 +67,8 @@ def test_a_layer_that_cannot_run_is_off(
     monkeypatch.setenv("SAFE_DEMO", "true")
     repo.write(".robustify-gate.json", "{}")
     assert off(capsys) == {"SAFE_DEMO", "policy"}
+    monkeypatch.setenv("SAFE_DEMO", "yes")  # a word that stops every scan
+    assert off(capsys) == {"SAFE_DEMO", "policy"}
     monkeypatch.setenv("SAFE_DEMO", "")
     monkeypatch.delenv(INDEX_VARIABLE)
     (repo.place / ".robustify-gate.json").unlink()

@@ -122,6 +122,14 @@ def test_phrases_of_ordinary_text_are_left_out_of_an_index(tmp_path: Path) -> No
     assert any(m.refuses for m in Fingerprints(without.tables, KEY).matches(item[0]))
 
 
+def test_words_are_known_again_after_the_memory_of_them_was_emptied(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("robustify.gate.fingerprints._MOST_WORDS", 20)
+    prints = Fingerprints(mock_tables(), KEY)
+    for item in (*mock_items()[:5], *mock_items()[:5]):
+        assert any(match.refuses for match in prints.matches(item.stem))
+        assert not any(match.refuses for match in prints.matches("a painted tub was seen twice by the pond"))
+
+
 def test_a_match_names_the_set_that_the_text_is_of() -> None:
     prints = opened({"trees": [(TREES,)], "short": [("Why do tall reeds whisper?",)]})
     assert [m.set_name for m in prints.matches(TREES)] == ["trees"]
@@ -198,6 +206,9 @@ def test_an_index_with_another_key_or_a_changed_byte_is_refused(tmp_path: Path) 
     [
         ("a.jsonl", '{"id": 1, "q": "one two three four"}\n\n{"q": {"stem": "five six"}}\n', 2),
         ("a.json", '{"meta": ["x"], "rows": [{"q": "one"}, {"q": "two"}, {"q": "three"}]}', 3),
+        ("a.json", '["one two", "three"]', 1),
+        ("a.json", '{"q": "one", "rows": [], "n": 4}', 1),
+        ("a.json", '"one two"', 1),
         ("a.csv", 'one,"two\nthree",four\nfive,six,\n', 2),
         ("a.tsv", "one\ttwo\nthree\tfour\n", 2),
         ("a.txt", "one two\nthree\n\nfour\n", 2),

@@ -2,15 +2,17 @@
 
 import io
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from robustify.gate.command import main
 from robustify.gate.policy import NAME
-from tests.gate.repo import LEAK, Repo, Scanned
-from tests.gate.sets import mock_items
+from tests.gate.repo import HARMLESS, LEAK, Repo, Scanned, entry, policy
+from tests.gate.sets import mock_items, written
 
 # What is scanned.
 
@@ -315,3 +317,137 @@ def test_a_huge_file_is_refused_without_being_read(repo: Scanned) -> None:
 def test_a_file_that_is_not_there_is_a_usage_error(repo: Scanned, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["thing"]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+# Whole histories, tags of other things than commits, git itself.
+
+
+def test_the_whole_history_is_scanned_also_what_a_later_commit_removed(
+    repo: Scanned, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--history"]) == 0
+    assert main(["--history", "--policy-from", "apart"]) == 0
+    assert "no earlier commit is here" in capsys.readouterr().err
+    repo.commit(notes=LEAK)
+    repo.git("rm", "-q", "notes")
+    repo.commit("Remove it")
+    assert repo.rules("--all") == (0, set())
+    assert repo.rules("--history") == (4, {("notes", "RBG301")})
+
+
+def test_a_reviewed_history_lifts_shapes_and_binaries_and_no_registered_text(
+    repo: Scanned, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start = repo.git("rev-parse", "HEAD")
+    table = pa.table({"question": ["Which knot?"] * 3, "choices": [["a", "b"]] * 3, "answer": [0] * 3})
+    picture = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
+    repo.commit(**{"items.jsonl": HARMLESS, "items.parquet": written(table), "boat.png": picture})
+    reviewed = repo.commit(notes="harmless")
+    for scope in (["--history"], ["--range", f"{start}..HEAD"]):
+        code, pairs = repo.rules(*scope)
+        assert (code, {path for path, _ in pairs}) == (4, {"items.jsonl", "items.parquet", "boat.png"})
+        assert main([*scope, "--reviewed", reviewed]) == 0
+        assert "1 findings passed as part of the reviewed history" in capsys.readouterr().err
+    leaked = repo.commit(notes=LEAK)
+    assert repo.rules("--history", "--reviewed", leaked) == (4, {("notes", "RBG301")})
+    assert main(["--all", "--reviewed", leaked]) == 2
+    assert main(["--history", "--reviewed", "nowhere"]) == 2
+
+
+def test_no_entry_counts_that_came_together_with_something_else(
+    repo: Scanned, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By `--policy-from apart`; an entry that a commit wrote alone counts, and is said to be new."""
+    start = repo.git("rev-parse", "HEAD")
+    apart = ["--range", f"{start}..HEAD", "--policy-from", "apart"]
+    held = {"items.jsonl": HARMLESS, NAME: policy(allow=[entry("items.jsonl", HARMLESS)])}
+    repo.commit("Items with their entry", **held)
+    assert main(apart) == 4
+    assert "1 new entries of the allow list do not count" in capsys.readouterr().err
+    repo.git("reset", "-q", "--hard", start)
+    repo.commit("Items", **{"items.jsonl": HARMLESS})
+    assert main(apart) == 4
+    repo.commit("An allow list that cannot be read", **{NAME: "{"})
+    repo.commit("Allow list", **{NAME: held[NAME]})
+    capsys.readouterr()
+    assert main(apart) == 0
+    assert "1 entries of the allow list are newer than the base" in capsys.readouterr().err
+    assert main(["--history", "--policy-from", "apart"]) == 0
+    later = repo.commit(notes="harmless")
+    capsys.readouterr()
+    assert main(["--range", f"{later}^..{later}", "--policy-from", "apart"]) == 0
+    assert "allow list" not in capsys.readouterr().err
+
+
+def test_a_push_from_a_cut_history_is_refused(
+    repo: Scanned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tip = repo.commit("Change")
+    subprocess.run(
+        ["git", "clone", "-q", "--depth", "1", repo.place.as_uri(), str(tmp_path / "cut")],
+        check=True,
+        capture_output=True,
+    )
+    monkeypatch.chdir(tmp_path / "cut")
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"refs/heads/main {tip} refs/heads/main {'0' * 40}"))
+    assert main(["--pushed", "--policy-from", "head"]) == 2
+    assert "the history is cut within what is pushed" in capsys.readouterr().err
+    assert main(["--history"]) == 0
+    assert "the history is cut (a shallow clone)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["tree", "blob"])
+@pytest.mark.parametrize("policy_from", ["base", "head", "apart"])
+def test_a_tag_of_no_commit_is_scanned_and_may_be_moved(
+    repo: Scanned, monkeypatch: pytest.MonkeyPatch, kind: str, policy_from: str
+) -> None:
+    def held(text: str) -> str:
+        blob = repo.git("hash-object", "-w", "--stdin", given=text)
+        return blob if kind == "blob" else repo.git("mktree", given=f"100644 blob {blob}\tnotes.md\n")
+
+    old, new, bad = (held(text) for text in ("harmless", "harmless too", LEAK))
+    for before, after, code in ((old, new, 0), (old, bad, 4), ("0" * 40, bad, 4)):
+        line = f"refs/tags/held {after} refs/tags/held {before}"
+        monkeypatch.setattr("sys.stdin", io.StringIO(line))
+        assert repo.found("--pushed", "--policy-from", policy_from)[0] == code, line
+
+
+def faked(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    """A `git` that comes before the real one, whose path is its `$REAL`."""
+    real = shutil.which("git")
+    folder.mkdir()
+    (folder / "git").write_text(f"#!/bin/sh\nREAL={real}\n{script}\n")
+    (folder / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["name blob 500\\nshort", "name blob 0\\nno newline", "name blob 99999999\\nshort", "gone missing\\n"],
+)
+def test_a_git_that_stops_within_an_object_is_an_error_and_no_pass(
+    repo: Scanned,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    answer: str,
+) -> None:
+    repo.stage("notes.md", LEAK)
+    script = f"case \"$*\" in *'cat-file --batch') printf '{answer}';; *) exec $REAL \"$@\";; esac"
+    faked(tmp_path / "fake", monkeypatch, script)
+    assert main(["--staged"]) == 6
+    out, err = capsys.readouterr()
+    assert (out, len(err.splitlines())) == ("", 1)
+
+
+def test_a_git_that_fails_or_is_not_there_is_an_error_and_no_pass(
+    repo: Scanned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    repo.stage("notes.md", LEAK)
+    script = 'case "$*" in *diff-index*) exit 7;; *) exec $REAL "$@";; esac'
+    faked(tmp_path / "fake", monkeypatch, script)
+    assert main(["--staged"]) == 6
+    assert "git diff-index ended with 7" in capsys.readouterr().err
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert main(["--staged"]) == 6
+    assert "git cannot be started" in capsys.readouterr().err

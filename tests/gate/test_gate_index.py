@@ -80,6 +80,13 @@ def test_a_key_file_that_others_could_reach_is_refused(tmp_path: Path, fault: st
     assert not Path("out").exists()
 
 
+def test_a_key_file_of_somebody_else_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = key_file(tmp_path)
+    monkeypatch.setattr(os, "geteuid", lambda: place.stat().st_uid + 1)
+    with pytest.raises(AuthorisationError, match="belongs to user"):
+        load_key(str(place))
+
+
 def test_a_key_where_its_file_is_expected_is_refused_and_not_repeated(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -116,6 +123,53 @@ def test_the_index_command_says_what_it_cannot_recognise(
     printed = json.loads(out)
     assert (printed["sets"], printed["not_recognised"], printed["key_id"]) == ({"mock": 3}, 2, KEY.id)
     assert err == ""
+
+
+@pytest.fixture
+def no_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python's own library is no background: reading it takes seconds."""
+    monkeypatch.setattr("robustify.gate.build._BACKGROUND", 0)
+
+
+@pytest.mark.usefixtures("no_library")
+def test_an_index_says_how_much_of_a_set_it_recognises_and_forgets_the_background(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    items = [*mock_items()[:5], ("Why so?", "yes", "no")]
+    Path("mock.json").write_text(json.dumps([tuple(getattr(item, "texts", item)) for item in items]))
+    monkeypatch.setenv(FILE_VARIABLE, str(key_file(tmp_path)))
+    assert main(["index", "mock.json", "-o", "mock.idx"]) == 0
+    out, err = capsys.readouterr()
+    assert re.fullmatch(rf"mock\.idx: 6 items, [\d,]+ shingles, key {KEY.id}\n", out)
+    assert "0 items are recognised only verbatim, 1 not at all" in err
+    monkeypatch.setenv(INDEX_VARIABLE, "mock.idx")
+    Path("a.md").write_text(f"A note: {mock_items()[3].stem}\n")
+    Path("b.md").write_text(f"A note: {' '.join(mock_items()[4].stem.split()[1:-2])}\n")
+    assert main(["a.md", "--require-fingerprints"]) == main(["b.md"]) == 4
+    Path("known.md").write_text(mock_items()[4].stem)
+    assert main(["index", "mock.json", "-o", "mock.idx", "--background", "known.md"]) == 0
+    assert main(["a.md"]) == 4
+    assert main(["b.md"]) == 0
+    capsys.readouterr()
+    Path("whole.json").write_text(json.dumps([item.texts for item in mock_items()[:5]]))
+    assert main(["index", "whole.json", "-o", "whole.idx"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.usefixtures("no_library")
+@pytest.mark.parametrize(
+    ("args", "code", "says"),
+    [(["short.csv"], 3, "none has enough text"), (["short.csv", "--background", "gone"], 2, "no such background: gone")],
+)  # fmt: skip
+def test_an_index_of_too_little_is_not_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], args: list[str], code: int, says: str
+) -> None:
+    Path("short.csv").write_text("Why?,yes,no\n")
+    assert main(["index", *args, "--key", str(key_file(tmp_path)), "-o", "out.idx"]) == code
+    assert says in capsys.readouterr().err
+    assert main(["index", "short.csv", "-o", "out.idx"]) == 4
+    assert "no key for the index" in capsys.readouterr().err
+    assert not Path("out.idx").exists()
 
 
 @pytest.mark.slow

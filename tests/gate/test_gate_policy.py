@@ -1,5 +1,6 @@
 """The policy file: what an entry lifts and what nothing lifts, SAFE_DEMO, and the gate outside a repository."""
 
+import hashlib
 import json
 from datetime import date, timedelta
 from pathlib import Path
@@ -8,9 +9,9 @@ import pytest
 
 from robustify.gate.command import main
 from robustify.gate.key_file import FILE_VARIABLE, VARIABLE
-from robustify.gate.policy import FORMAT, NAME
+from robustify.gate.policy import FORMAT, NAME, digests_of
 from tests.gate.layouts import LAYOUTS
-from tests.gate.repo import HARMLESS, LEAK, Scanned, entry, policy
+from tests.gate.repo import HARMLESS, LEAK, Repo, Scanned, entry, policy
 from tests.gate.sets import KEY, mock_items
 
 ITEMS = LAYOUTS["jsonl"](mock_items()[:5], "letter")
@@ -130,6 +131,23 @@ def test_an_entry_for_a_notebook_survives_a_run_and_no_change_of_text(repo: Scan
         assert main(["a.ipynb"]) == code, text
 
 
+@pytest.mark.parametrize(
+    "text", ['{"nbformat": 4, "cells": [', '{"nbformat": 4}', '{"nbformat": 4, "cells": [3]}']
+)
+def test_a_notebook_that_cannot_be_read_is_bound_by_its_bytes(text: str) -> None:
+    assert digests_of(text.encode()) == (hashlib.sha256(text.encode()).hexdigest(),)
+
+
+def test_a_file_that_is_too_large_to_read_gets_no_entry(
+    repo: Scanned, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with (repo.place / "huge").open("wb") as file:
+        file.truncate(20 << 20)
+    assert main(["allow", "huge", "--reason", "made up", "--by", "a test"]) == 4
+    assert "huge is larger than the gate reads" in capsys.readouterr().err
+    assert not (repo.place / NAME).exists()
+
+
 def test_safe_demo_lifts_structure_on_listed_paths_of_the_last_commit_only(
     repo: Scanned, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -145,6 +163,18 @@ def test_safe_demo_lifts_structure_on_listed_paths_of_the_last_commit_only(
     assert "SAFE_DEMO=true" in capsys.readouterr().err
     monkeypatch.delenv("SAFE_DEMO")
     assert repo.rules("demo/a.jsonl") == (4, {("demo/a.jsonl", "RBG101")})
+
+
+def test_safe_demo_lifts_nothing_before_the_first_commit(
+    tmp_path: Path, repo: Scanned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "fresh").mkdir()
+    fresh = Repo(tmp_path / "fresh")
+    monkeypatch.chdir(fresh.place)
+    monkeypatch.setenv("SAFE_DEMO", "true")
+    fresh.write(NAME, policy(demo=DEMO))
+    fresh.stage("demo/a.jsonl", HARMLESS)
+    assert repo.rules("--staged") == (4, {("demo/a.jsonl", "RBG101")})
 
 
 def test_safe_demo_is_ignored_in_ci_and_for_ranges_and_says_so(

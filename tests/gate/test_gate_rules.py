@@ -186,6 +186,33 @@ def test_one_item_with_its_key_is_refused_in_every_layout_that_names_its_parts(l
     assert sum(refused) >= 19
 
 
+_ROW = 'Which boat of number {0} is meant?,"a\ntub","an\noar","a\nmast",B\n'
+TABLES_OF_FOUR: dict[str, str] = {
+    "choices in quotes over several lines": "question,A,B,C,answer\n" + "".join(map(_ROW.format, range(4))),
+    "stems in quotes over several lines": "question,A,B,C,answer\n"
+    + "".join(f'"Which boat\nof the pond\nof number {i}\nis meant?",tub,oar,mast,B\n' for i in range(4)),
+    "a quote that never ends": '"question\tA\tB\tC\tanswer\n'
+    + "".join(f"Which boat of number {i} is meant?\ttub\toar\tmast\tB\n" for i in range(4)),
+    "a capital that is longer when small": 'İ\nquestion = ["Which knot is this?"]\nanswer = 0\n'
+    'choices = ["a tub", "oar", "mast"]\n',
+    "a stem within a list that speaks of a question": 'question = ["Which of these is a knot?", "The question: which'
+    ' soup is cold?"]\nchoices = [["a tub", "oar", "mast"], ["d", "e", "f"]]\nanswer = [0, 1]\n',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", TABLES_OF_FOUR.values(), ids=TABLES_OF_FOUR.keys())
+def test_odd_quotes_and_letters_hide_no_item(text: str) -> None:
+    assert rules_of(text) & STRUCTURE
+
+
+def test_a_glossary_and_a_list_of_questions_are_left_alone() -> None:
+    glossary = (
+        "question,a query put to somebody,noun\nchoices,what is picked from,noun\nanswer,what is said,noun\n"
+    )
+    listed = 'question = ["Which of these is a knot?", "Which soup is served cold?"]\nnote = "a: the pond"\n'
+    assert rules_of(glossary) == rules_of(listed) == set()
+
+
 def test_a_finding_names_the_line_where_the_first_item_stands() -> None:
     items = made(3, 13)
     text = "# Notes\n\nNothing here.\n\n" + LAYOUTS["plain"](items, "letter")
