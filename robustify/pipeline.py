@@ -35,6 +35,7 @@ from robustify.restricted.access import authorised, require_inside
 from robustify.run import EXPLORER, FREE, SPLIT_FILES, Run, open_run, refuse_foreign, replacing, run_lock
 from robustify.screen.screen_rules import same_model
 from robustify.writers import RunWriter
+from robustify.writers.from_logs import no_collector
 from robustify.writers.public import Asked, PublicWriter, asked_again, data_tree, facts, print_run, rules
 from robustify.writers.restricted import RestrictedWriter, reprint_restricted
 
@@ -122,6 +123,7 @@ def writer_for(config: Config, folder: Path | None = None) -> RunWriter:
     return RestrictedWriter(config, access)
 
 
+@no_collector()
 def judged(config: Config, asked: Asked) -> Judgement:
     """The judgement of what was asked, under the config's rules."""
     with threadpool_limits(1, "blas"):
@@ -176,7 +178,8 @@ def require_models(config: Config, cache: Path) -> None:
     for model in config.models:
         match model:
             case ReplayModel():
-                logged[model.name] = check_logs(model, _screened_templates(config) if asks else ())
+                with no_collector():
+                    logged[model.name] = check_logs(model, _screened_templates(config) if asks else ())
             case _:
                 digests[model.name] = check_model(model, cache, config.asking.templates()) or {}
     refuse_one_as_two(logged)
@@ -187,6 +190,7 @@ def _in_reach(config: Config) -> dict[str, HFModel]:
     return {model.name: model for model in config.models if isinstance(model, HFModel)}
 
 
+@no_collector()
 def load_bench(config: Config, writer: RunWriter) -> Loaded:
     """The items of all sources, cut to the config's limit; those of a restricted set under keyed ids.
 
@@ -215,14 +219,17 @@ def ask_models(
     tables = [guess(bench.items), Answers.of(probe(bench.items, config.probe))]
     if early is not None and writer.access is None:
         early(Answers.concat(tables))
-    planned = plan(bench.items, config.asking)
+    # Replayed models need no prompts, and these are most of the work and room of a large set.
+    asks = any(not isinstance(model, ReplayModel) for model in config.models)
+    planned = plan(bench.items, config.asking) if asks else []
     n_requests = sum(len(p.requests) for p in planned)
     fingerprints: dict[str, Mapping[str, str]] = {}
     templates = {f"{t.view}/{t.name}": t.digest for t in config.asking.templates()}
     for model in config.models:
         match model:
             case ReplayModel():
-                log = replayed(model, bench)
+                with no_collector():
+                    log = replayed(model, bench)
                 tables.append(log.answers)
                 fingerprints[model.name] = log.fingerprint
                 templates |= log.templates

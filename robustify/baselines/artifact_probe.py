@@ -205,7 +205,10 @@ def _near(bags: Sequence[frozenset[str]], threshold: float) -> tuple[Ints, Ints]
         met = (rare[start : start + _COMPARED] @ holders).tocoo()
         i, j = met.coords[0] + start, met.coords[1]
         less, more = np.minimum(size[i], size[j]), np.maximum(size[i], size[j])
-        alike = (j < i) & (less >= threshold * more - 1e-9)
+        # What the prefix of neither holds, both share at most as far as the longer rest goes.
+        most = met.data + np.maximum(fewest[i], fewest[j]) - 1
+        enough = most >= threshold / (1 + threshold) * (less + more) - 1e-6
+        alike = (j < i) & (less >= threshold * more - 1e-9) & enough
         i, j = i[alike], j[alike]
         shared = np.asarray(whole[i].multiply(whole[j]).sum(axis=1)).ravel()
         near = shared / (size[i] + size[j] - shared) >= threshold - 1e-9

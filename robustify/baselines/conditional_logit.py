@@ -53,10 +53,16 @@ def _assembled(fit: Fit, fold: Ints, left_out: list[tuple[int, ...]]) -> Floats:
 
 def coefficients(x: Floats, key: Ints, there: Bools, ridge: float, train: Bools) -> Floats:
     """As `fitted`, on the items where `train` (n,) is true, at most `MOST_FITTED` of them."""
-    chosen = np.flatnonzero(train)
-    if len(chosen) > MOST_FITTED:
-        chosen = np.sort(np.random.default_rng(0).permutation(chosen)[:MOST_FITTED])
-    return fitted(x[chosen], key[chosen], there[chosen], ridge)
+    rows = drawn(train)
+    return fitted(x[rows], key[rows], there[rows], ridge)
+
+
+def drawn(train: Bools) -> Ints:
+    """The places of the items that one fit looks at: all where `train` (n,) is true, or `MOST_FITTED` of them."""
+    rows = np.flatnonzero(train)
+    if len(rows) > MOST_FITTED:
+        rows = np.sort(np.random.default_rng(0).permutation(rows)[:MOST_FITTED])
+    return rows
 
 
 def fitted(x: Floats, key: Ints, there: Bools, ridge: float, steps: int = 50) -> Floats:

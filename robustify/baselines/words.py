@@ -21,7 +21,7 @@ from scipy.sparse import csr_array
 from scipy.special import bdtr, bdtrc
 
 from robustify.arrays import Bools, Floats, Ints
-from robustify.baselines.conditional_logit import MOST_FITTED, Fit, centred
+from robustify.baselines.conditional_logit import Fit, centred, drawn
 from robustify.baselines.option_texts import Options
 from robustify.baselines.wording import FUNCTION_WORDS, words_of
 from robustify.item import Item, folded
@@ -52,9 +52,7 @@ def scorer(items: Sequence[Item], key: Ints, there: Bools, known: Bools) -> Fit:
     logit from 0 (the score test, Rao 1948).
     """
     present = columns(items)
-    chosen = np.flatnonzero(known)
-    if len(chosen) > MOST_FITTED:
-        chosen = np.sort(np.random.default_rng(0).permutation(chosen)[:MOST_FITTED])
+    chosen = drawn(known)
     row = np.zeros(there.shape, dtype=np.int64)
     row[there] = np.arange(present.shape[0])
     at_key = present[row[chosen, key[chosen]]]
@@ -68,13 +66,12 @@ def scorer(items: Sequence[Item], key: Ints, there: Bools, known: Bools) -> Fit:
         of = train[chosen].astype(np.float64)
         over, variance = of @ at_key - of @ share, of @ spread
         z = over / np.sqrt(np.maximum(variance, 1e-9))
-        found = []
-        for least in LEAST:
-            counts = (np.abs(z) > least) & (variance > _LEAST_INFORMATION)
-            logits = np.zeros(there.shape)
-            logits[there] = present @ np.where(counts, over / (variance + RIDGE), 0.0)
-            found.append(centred(logits, there)[test])
-        return np.concatenate(found, axis=1)
+        clear = (np.abs(z) > np.array(LEAST)[:, None]) & (variance > _LEAST_INFORMATION)
+        adds = np.where(clear, over / (variance + RIDGE), 0.0).T
+        logits = np.zeros((len(LEAST), *there[test].shape))
+        parts = np.array_split(row[test][there[test]], 1 + np.count_nonzero(test) // _CHUNK)
+        logits[:, there[test]] = np.concatenate([present[part] @ adds for part in parts]).T
+        return np.concatenate(list(centred(logits, there[test])), axis=1)
 
     return fit
 
@@ -87,15 +84,21 @@ def columns(items: Sequence[Item]) -> csr_array:
     """
     texts = [_FIRST + folded(c) + _LAST for item in items for c in item.choices]
     parts = [_hashed(texts[start : start + _CHUNK]) for start in range(0, len(texts), _CHUNK)]
-    sizes = np.concatenate([size for size, _ in parts]) if parts else np.zeros(0, dtype=np.int64)
-    found = np.concatenate([code for _, code in parts]) if parts else np.zeros(0, dtype=np.int32)
-    options = np.bincount(found, minlength=1 << BITS)
-    place = np.cumsum(options >= FEWEST_OPTIONS, dtype=np.int32) - 1
-    keep = options[found] >= FEWEST_OPTIONS
-    ends = np.concatenate([[0], np.cumsum(keep)])[np.concatenate([[0], np.cumsum(sizes)])]
-    indices = place[found[keep]]
-    data = np.ones(len(indices), dtype=np.float32)
-    return csr_array((data, indices, ends), shape=(len(texts), int(place[-1]) + 1))
+    options = np.zeros(1 << BITS, dtype=np.int64)
+    for _, codes in parts:
+        options += np.bincount(codes, minlength=1 << BITS)
+    often = options >= FEWEST_OPTIONS
+    place = np.cumsum(often, dtype=np.int32) - 1
+    sizes, indices = [np.zeros(1, dtype=np.int64)], [np.zeros(0, dtype=np.int32)]
+    # Part by part: all codes of a large set take much room.
+    for at, (size, codes) in enumerate(parts):
+        keep = often[codes]
+        sizes.append(np.bincount(np.repeat(np.arange(len(size)), size)[keep], minlength=len(size)))
+        indices.append(place[codes[keep]])
+        parts[at] = size[:0], codes[:0]
+    which = np.concatenate(indices)
+    ends = np.cumsum(np.concatenate(sizes))
+    return csr_array((np.ones(len(which), np.int8), which, ends), shape=(len(texts), int(place[-1]) + 1))
 
 
 def _hashed(texts: Sequence[str]) -> tuple[Ints, npt.NDArray[np.int32]]:

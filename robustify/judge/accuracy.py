@@ -85,8 +85,11 @@ def credits(
     template: str | None,
     rules: ScreenRules | None = None,
     mode: Mode = "letter",
+    voted: Bools | None = None,
 ) -> dict[str, Floats | None]:
     """One model's tie-fair credits by measure; `template` is that of the screen under `rules` (None: by letter).
+
+    `voted` (n, K): of a voter of this screen the options that share its best score, where they are known already.
 
     `mode` is that of the full question; texts are compared per character. `full` and cloze count the first row of an
     item, its own order; `choices_only` the average over rotations. The screen's own view takes its template and its
@@ -98,8 +101,10 @@ def credits(
     won: dict[str, Floats | None] = {
         "full": _full(answers, index, model, FULL_OF[mode]),
         "full_other": _full(answers, index, model, FULL_OF["text" if mode == "letter" else "letter"]),
-        "choices_only": _screened(answers, index, model, "letter", letters),
-        "choices_only_text": _screened(answers, index, model, "text", texts, norm),
+        "choices_only": _screened(answers, index, model, "letter", letters, best=None if by_text else voted),
+        "choices_only_text": _screened(
+            answers, index, model, "text", texts, norm, voted if by_text else None
+        ),
     }
     block = first_block(answers, "cloze", model).first()
     alone = first_block(answers, "choices_only_text", model)
@@ -164,15 +169,22 @@ def _full(answers: Answers, index: ItemIndex, model: str, view: str) -> Floats |
 
 
 def _screened(
-    answers: Answers, index: ItemIndex, model: str, mode: Mode, template: str | None, norm: TextNorm = "chars"
+    answers: Answers,
+    index: ItemIndex,
+    model: str,
+    mode: Mode,
+    template: str | None,
+    norm: TextNorm = "chars",
+    best: Bools | None = None,
 ) -> Floats | None:
-    view = VIEW_OF[mode]
-    if template is None or model not in models_asked(answers, view, template):
-        template = first_template(answers, view, (model,))
-    block = answers.block(view, model, template)
-    if not len(block):
-        return None
-    best = averaged(block, mode, index, norm)
+    if best is None:
+        view = VIEW_OF[mode]
+        if template is None or model not in models_asked(answers, view, template):
+            template = first_template(answers, view, (model,))
+        block = answers.block(view, model, template)
+        if not len(block):
+            return None
+        best = averaged(block, mode, index, norm)
     tied = best.sum(axis=1)
     right = best[np.arange(len(index)), np.maximum(index.key, 0)]
     return np.where(tied > 0, right / np.maximum(tied, 1), np.nan)

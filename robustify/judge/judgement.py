@@ -288,7 +288,11 @@ def _scores(
     full = FULL_OF[mode]
     # A model may have answered in words alone.
     scored = names if free is None else tuple(dict.fromkeys((*names, *free.models)))
-    won = {name: credits(answers, index, name, votes.template, rules.screen, mode) for name in scored}
+    voted = {name: votes.best[:, m] for m, name in enumerate(votes.voters)}
+    won = {
+        name: credits(answers, index, name, votes.template, rules.screen, mode, voted.get(name))
+        for name in scored
+    }
     asked = {name: won[name] for name in names}
     graded = {
         name: None if free is None else free_scores(free, name, index, parts, won[name]["full"])

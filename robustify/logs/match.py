@@ -233,8 +233,8 @@ def of_item(reply: LogReply, item: Item) -> LogReply:
         return reply
     if len(reply.scores) not in (0, item.k):
         raise OtherItemError(f"has {len(reply.scores)} scores, but the item of its id {item.k} choices")
-    there = reply.pick is not None and reply.pick < item.k
-    return replace(reply, pick=reply.pick if there else None)
+    beyond = reply.pick is not None and reply.pick >= item.k
+    return replace(reply, pick=None) if beyond else reply
 
 
 def bare_row(reply: LogReply, item: str, key: int, order: Order) -> Answer:

@@ -50,6 +50,7 @@ WORDS: dict[str, View] = {
 }
 LEAST = 1e-12
 """A probability of 0 counts as this, because its logarithm has to be a number."""
+_NUMERIC = (str, int, float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +271,7 @@ def _numbers(cells: Cells, names: Sequence[str]) -> list[float]:
 
 def _number(value: object) -> float | None:
     try:
-        number = float(value) if isinstance(value, str | int | float) else math.nan
+        number = float(value) if isinstance(value, _NUMERIC) else math.nan
     except (ValueError, OverflowError):
         return None
     return number if math.isfinite(number) else None

@@ -147,7 +147,9 @@ def _of_one(log: Log, model: ReplayModel) -> Log:
             f"{log.file}: holds no model {wanted!r}; expected one of {shown} (models: model: NAME)"
         )
     own_name = said_name(model.name)
-    replies = tuple(replace(reply, model=own_name) for reply in log.replies if reply.model == wanted)
+    replies = tuple(reply for reply in log.replies if reply.model == wanted)
+    if own_name != wanted:
+        replies = tuple(replace(reply, model=own_name) for reply in replies)
     return replace(log, replies=replies, facts={**log.facts, "model": wanted})
 
 

@@ -152,7 +152,8 @@ def hit_probability(weight: Floats, hit: Bools, at: Floats) -> Floats:
     kinds, place, counts = np.unique(weight, return_inverse=True, return_counts=True)
     won = np.bincount(place, weights=hit.astype(np.float64), minlength=len(kinds))
     h = isotonic_regression(won / counts, weights=counts.astype(np.float64)).x
-    below = np.searchsorted(kinds, at, side="right") - 1
+    # Mostly the same weights, of which the places are known.
+    below = place if np.array_equal(weight, at) else np.searchsorted(kinds, at, side="right") - 1
     return np.asarray(np.where(below >= 0, h[np.maximum(below, 0)], 0.0))
 
 

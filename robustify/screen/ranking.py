@@ -25,7 +25,14 @@ from robustify.baselines.artifact_probe import (
     near_duplicate_groups,
     padded,
 )
-from robustify.baselines.conditional_logit import centred, coefficients, log_probabilities, nested
+from robustify.baselines.conditional_logit import (
+    centred,
+    coefficients,
+    drawn,
+    fitted,
+    log_probabilities,
+    nested,
+)
 from robustify.baselines.features import NAMES, matrix
 from robustify.baselines.linear_probes import CONTROL
 from robustify.baselines.linear_probes import TEMPLATE as HEAD_TEMPLATE
@@ -249,9 +256,9 @@ class Ranker:
         for i, f in enumerate(np.unique(fold).tolist()):
             mine, others = fold == f, (fold != f) & known
             seen = {name: values[min(i, len(values) - 1)] for name, values in columns.items()}
-            gamma = coefficients(
-                np.stack(list(seen.values()), axis=-1), self._index.key, there, RIDGE, others
-            )
+            rows = drawn(others)
+            train = np.stack([values[rows] for values in seen.values()], axis=-1)
+            gamma = fitted(train, self._index.key[rows], there[rows], RIDGE)
             for (name, values), weight in zip(seen.items(), gamma.tolist(), strict=True):
                 parts[_part(name)][mine] += centred(weight * values[mine], there[mine])
             if x is not None:

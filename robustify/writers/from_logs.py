@@ -54,7 +54,7 @@ def import_logs(
     options = replace(options or LogOptions(), keyed=bool(data))
     refuse_foreign(folder)
     bench = load_many([Source(path=str(path), skip_bad=options.skip_bad) for path in data]) if data else None
-    with _no_collector(), threadpool_limits(1, "blas"):
+    with no_collector(), threadpool_limits(1, "blas"):
         read = read_logs(logs, options)
         gathered = gather(read, bench, skip_bad=options.skip_bad)
         _require_ordinary(logs, data, read, gathered, name)
@@ -83,7 +83,7 @@ def _require_ordinary(
 
 
 @contextlib.contextmanager
-def _no_collector() -> Iterator[None]:
+def no_collector() -> Iterator[None]:
     """Millions of rows that all stay alive: looking for garbage among them takes a third of the time."""
     was_on = gc.isenabled()
     gc.disable()

@@ -431,8 +431,11 @@ def test_one_model_of_a_log_that_holds_several_is_named(tmp_path: Path, data: Pa
 
 
 def test_two_models_of_one_log_are_two_and_one_model_of_it_is_not_asked_twice(
-    tmp_path: Path, data: Path
+    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Nobody is asked here, so that no prompt is made.
+    monkeypatch.delattr(pipeline, "plan")
+
     def table(name: str, models: tuple[str, ...]) -> str:
         rows = [
             {"model": m, "stem": i.stem, "choices": list(i.choices), "pick": "ABCD"[p]}
