@@ -168,7 +168,7 @@ def read_labels(path: Path) -> Mapping[str, bool]:
                 faults.append(f"{path}:{number}: the id of an earlier line; expected one decision an item")
             case (name, decided):
                 labels[name] = decided
-            case None:
+            case _:
                 faults.append(f"{path}:{number}: no decision; expected {DECISION}")
     if faults:
         raise DataError.gather(faults)

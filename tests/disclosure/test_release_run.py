@@ -2,11 +2,13 @@
 
 import csv
 import json
+import logging
 import re
 import stat
 from collections import Counter
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -360,6 +362,26 @@ def test_the_loader_finds_the_items_of_the_splits_with_the_key(run: Run) -> None
         r["question"] for r in restricted_set.items() if r["question"] in {row["stem"] for row in rows}
     ]
     assert len(documents([robust, shortcut])) == len(robust.ids) + len(shortcut.ids)
+    with pytest.raises(DataError, match="splits of 2 sets"):
+        documents([robust, replace(shortcut, version="2")])
+    with pytest.raises(DataError, match="adapter of"):
+        documents([replace(robust, version="2")])
+    with pytest.raises(AuthorisationError, match="describes single items"):
+        documents([replace(robust, ids=robust.ids[:9])])
+    with pytest.raises(DataError, match="'labels' is no profile"):
+        documents([robust], "labels")
+
+
+def test_lm_eval_is_refused_where_its_log_would_hold_texts() -> None:
+    log = logging.getLogger("lm_eval.api.task")
+    before = log.level
+    try:
+        for level, refused in ((logging.DEBUG, True), (logging.INFO, False)):
+            log.setLevel(level)
+            with pytest.raises(AuthorisationError, match="log is at DEBUG") if refused else nullcontext():
+                require_silence(["python"])
+    finally:
+        log.setLevel(before)
 
 
 @pytest.mark.parametrize(

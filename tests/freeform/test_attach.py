@@ -26,7 +26,7 @@ from robustify.freeform.questions import convert_item
 from robustify.freeform.report import attached
 from robustify.freeform.schema import FreeItem, GradeResult, JudgeTrace, Status
 from robustify.item import Item
-from robustify.judge.free_response import _rates
+from robustify.judge.free_response import FreeGrades, _rates
 from robustify.run import Run, open_run, write_items
 from tests.freeform.scripted import run, write_lines
 from tests.support.fake_scorer import fake_models, finds
@@ -228,6 +228,21 @@ def test_grades_attached_later_take_the_place_of_earlier_ones_and_five_labels_ca
     assert entry(done)["judge_kappa"]["value"] == pytest.approx(1.0)
     text = text_of_page((done.folder / "report.html").read_text())
     assert "the judge agrees with people at kappa 1.00" in text
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "says"),
+    [("format", 2, "format 2; expected 1"), ("rows", 3, "no grades of a run"), ("calibration", None, "no grades of a run"),
+     ("score", 1.5, "score 1.5; expected 0 to 1"), ("score", float("nan"), "score nan; expected 0 to 1"),
+     ("score", "high", "no grades of a run"), ("mood", "good", "no grades of a run")],
+)  # fmt: skip
+def test_a_file_of_grades_that_is_none_is_refused(place: str, value: object, says: str) -> None:
+    row = {"item": "q00", "model": "one", "kind": "text", "status": "scored", "score": 1.0}
+    tree: dict[str, Any] = {"format": 1, "sha256": "", "calibration": {}, "left_out": {}, "rows": [row]}
+    assert FreeGrades.of(tree).models == ("one",)
+    (tree if place in tree else row)[place] = value
+    with pytest.raises(DataError, match=says):
+        FreeGrades.of(tree)
 
 
 def test_grades_changed_on_disk_are_not_judged(joined: Run, tmp_path: Path) -> None:

@@ -120,6 +120,23 @@ def test_a_weak_model_has_no_say() -> None:
     assert found["items"] == without["items"]
 
 
+def test_a_model_that_was_not_asked_the_full_question_has_no_say() -> None:
+    b = knowing(300, 0.9, 3, wrong=np.arange(300) % 10 == 0)
+    table = Answers.of(
+        r for r in rows(b, view="full", template="mmlu-v1", rotations=False, bias=0.0) if r.model != "v2"
+    )
+    held, found = asked(b, table)
+    assert found["v2"]["full"] is None
+    parts = Parts(
+        np.zeros(300, dtype=bool), np.ones(300, dtype=bool), np.ones(300, dtype=bool), np.full(300, np.nan),
+        np.zeros(300, dtype=np.int64),
+    )  # fmt: skip
+    tree = label_noise(table, held, found, parts)
+    assert tree is not None
+    assert tree["strong"] == ["v0", "v1"]
+    assert tree["items"] == judged(replace(b, picks=b.picks[:, :2]))["items"]
+
+
 def test_a_list_is_cut_and_its_count_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     b = knowing(200, 1.0, 2, wrong=np.arange(200) % 5 == 0)
     monkeypatch.setattr("robustify.judge.signs.LISTED", 7)

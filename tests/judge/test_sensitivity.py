@@ -217,6 +217,16 @@ def test_a_rule_has_one_name() -> None:
     assert name(unanimous(mode="text", norm="sum", rotation="most", probe_vote="with")) == (
         "unanimous text, most rotations, sum, probe with"
     )
+    assert name(ScreenRules(criterion="fdr", fdr=0.05)) == "fdr at 0.05"
+
+
+def test_a_rule_that_differs_in_the_probe_s_confidence_says_so() -> None:
+    own = unanimous(probe_vote="with", probe_confidence=0.5)
+    assert (
+        differs(unanimous(probe_vote="with", probe_confidence=0.75), own)
+        == "probe at 0.75 instead of probe at 0.5"
+    )
+    assert differs(own, own) == ""
 
 
 def test_many_items_give_one_row_a_view() -> None:

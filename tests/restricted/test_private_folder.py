@@ -116,6 +116,11 @@ def test_a_web_root_is_not_private(tmp_path: Path, name: str) -> None:
     refused(tmp_path / name / "run", "web root")
 
 
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("of another day\n")
+    refused(tmp_path / "run", "is no folder")
+
+
 def test_somebody_else_s_folder_is_not_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     tmp_path.chmod(0o700)

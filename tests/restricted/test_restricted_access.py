@@ -1,5 +1,6 @@
 """Authorisation: four facts in their order, each missing one a refusal of its own, and nothing is read before."""
 
+import hashlib
 import json
 import os
 import re
@@ -65,8 +66,6 @@ def no_licence(mock: Path) -> None:
 
 
 def changed_licence(mock: Path) -> None:
-    import hashlib
-
     text = LICENCE + "One more term.\n"
     (mock / "adapters" / ADAPTER / "licence.txt").write_text(text)
     told = json.loads(manifest_of(mock).read_text())["licence"]
@@ -203,6 +202,24 @@ def test_data_that_are_no_regular_file_below_the_root_are_refused(mock: Path, ki
             place.unlink()
             place.mkdir()
     with pytest.raises(UsageError, match=r"link or leads out|no regular file"):
+        ask(mock)
+
+
+def test_data_that_are_too_large_are_refused_before_they_are_read(
+    mock: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("robustify.restricted.access.MOST_BYTES", 99)
+    monkeypatch.setattr("robustify.restricted.access.sha256", lambda _: pytest.fail("read"))
+    with pytest.raises(UsageError, match=r"bytes; expected at most 99"):
+        ask(mock)
+
+
+def test_data_that_cannot_be_read_are_refused(mock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreadable(_: Path) -> str:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("robustify.restricted.access.sha256", unreadable)
+    with pytest.raises(AuthorisationError, match=r"cannot be read \(Permission denied\)"):
         ask(mock)
 
 
@@ -373,6 +390,14 @@ def test_a_linked_record_of_terms_accepts_nothing(mock: Path) -> None:
 def test_terms_that_are_not_the_pinned_text_are_refused(mock: Path) -> None:
     (mock / "adapters" / ADAPTER / "licence.txt").write_text("other terms")
     with pytest.raises(UsageError, match="as the manifest pins it"):
+        ask(mock)
+
+
+def test_terms_that_are_no_text_are_refused_even_where_the_manifest_pins_them(mock: Path) -> None:
+    raw = b"terms \xff\xfe"
+    (mock / "adapters" / ADAPTER / "licence.txt").write_bytes(raw)
+    edit(mock, licence={"name": "Mock", "url": None, "sha256": hashlib.sha256(raw).hexdigest()})
+    with pytest.raises(UsageError, match="is no UTF-8 text"):
         ask(mock)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from robustify import config as configs
-from robustify.errors import AuthorisationError, RobustifyError, UsageError
+from robustify.errors import AuthorisationError, DataError, RobustifyError, UsageError
 from robustify.restricted.adapters import FILE, all_adapters, find_adapter, read_manifest
 from robustify.settings_files import shipped
 from tests.support.command import invoked
@@ -190,6 +190,22 @@ def test_an_unknown_name_is_refused_with_the_nearest(mock: Path) -> None:
         find_adapter("wmdp-bi")
 
 
+def test_a_path_without_a_folder_is_refused(mock: Path) -> None:
+    for name in ("./gone", "gone/manifest.yaml"):
+        with pytest.raises(UsageError, match="no such folder"):
+            find_adapter(name)
+
+
+def test_a_public_set_of_one_s_own_needs_its_folder(mock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rewrite(mock, {**told(mock), "sensitivity": "public"})
+    (mock / "open.yaml").write_text(f"adapter: {ADAPTER}\n")
+    (source,) = configs.load(mock / "open.yaml").data
+    assert Path(source.path) == mock / "data" / "mock" / "items.jsonl"
+    monkeypatch.delenv("ROBUSTIFY_DATA")
+    with pytest.raises(UsageError, match=r"\$ROBUSTIFY_DATA is not set"):
+        configs.load(mock / "open.yaml")
+
+
 def test_a_path_is_taken_relative_to_the_config(
     mock: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -259,6 +275,19 @@ def test_new_overwrites_nothing_and_leaves_nothing_behind(mock: Path) -> None:
     done = invoked("adapter", "new", mock / "bad-set", *base, "--file", "../x.jsonl")
     assert isinstance(done.exception, UsageError)
     assert not (mock / "bad-set").exists()
+    done = invoked("adapter", "new", mock / "Bad_Set", *base, "--file", "x.jsonl")
+    assert "is no id of a set" in str(done.exception)
+    assert not (mock / "Bad_Set").exists()
+
+
+def test_new_says_where_the_fields_of_a_file_are_to_be_named(mock: Path) -> None:
+    (mock / "TERMS").write_text(LICENCE)
+    (mock / "data" / "odd.jsonl").write_text('{"vodak": "merun"}\n' * 3)
+    done = invoked("adapter", "new", mock / "odd-set", "--title", "T", "--sensitivity", "restricted", "--licence",
+         mock / "TERMS", "--licence-name", "L", "--root-env", "ROBUSTIFY_DATA", "--file", "odd.jsonl")  # fmt: skip
+    assert isinstance(done.exception, DataError)
+    assert "name its fields in the manifest" in str(done.exception)
+    assert not (mock / "odd-set").exists()
 
 
 def test_terms_are_accepted_by_digest_where_there_is_no_terminal(mock: Path) -> None:

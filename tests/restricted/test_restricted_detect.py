@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -86,9 +87,23 @@ def test_what_this_account_knows_is_kept_without_text_and_without_digests_that_o
 
 def test_a_record_that_was_tampered_with_refuses_instead_of_knowing_nothing(mock: Path) -> None:
     read_once(mock)
-    registered().write_text("{}")
-    with pytest.raises(AuthorisationError, match="no record of restricted sets"):
-        codes(public(mock, harmless(5)))
+    held = json.loads(registered().read_text())
+    for spoiled in ({}, {**held, "secret": held["secret"][2:]}, {**held, "secret": "no hex"}):
+        registered().write_text(json.dumps(spoiled))
+        with pytest.raises(AuthorisationError, match="no record of restricted sets"):
+            codes(public(mock, harmless(5)))
+
+
+def test_a_single_record_of_a_restricted_set_is_an_accident(
+    mock: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_once(mock)
+    index, texts = mock / "gate.index", [[r["question"], *r["choices"]] for r in items(N)]
+    write_index(index, build_index({"mock": texts}, KEY, library=False).tables, KEY)
+    monkeypatch.setenv("ROBUSTIFY_GATE_INDEX", str(index))
+    monkeypatch.setenv("ROBUSTIFY_GATE_KEY_FILE", str(key_file(mock / "secret")))
+    assert codes(public(mock, [*harmless(50), *items(N)[:1]])) == []
+    assert codes(public(mock, [*harmless(50), *items(N)[:2]])) == ["S1", "S3"]
 
 
 def test_a_canary_of_a_registered_set_is_recognised(mock: Path) -> None:
@@ -187,6 +202,18 @@ SPEAKS = "In view of biosecurity and the chemical weapons convention, "
 def test_the_lexicon_counts_records_and_their_share(mock: Path, n: int, of: int, found: bool) -> None:
     file = public(mock, [*harmless(n, SPEAKS), *harmless(of)[n:]])
     assert codes(file) == (["S5"] if found else [])
+
+
+def test_of_a_large_set_the_lexicon_is_asked_about_every_so_many_records(
+    mock: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("robustify.restricted.recognition.MOST_READ", 30)
+    spoken, plain = harmless(200, SPEAKS), harmless(200)
+    source = Source(path=str(public(mock, [*spoken[:100], *plain[100:]])))
+    (sign,) = recognised(load(source), [source])
+    assert sign.code == "S5"
+    read = int(re.search(r"of (\d+) records", sign.says)[1])
+    assert 15 <= read <= 30
 
 
 def test_one_category_word_is_no_sign(mock: Path) -> None:
