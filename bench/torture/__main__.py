@@ -1,7 +1,8 @@
 """`make torture`: kills, changed files, pairs and odd surroundings in large numbers; writes results/bench/torture.json.
 
-`--short` takes about a minute and writes nothing. `--again SEED KIND DRAW` runs one draw and shows what it says;
-`--mended` repeats those that the file says broke a promise, and adds to it how many do so now.
+`python -m bench.torture PART...` repeats these parts (surroundings, files, pairs, kills) and leaves the others in the file
+as they were. `--short` takes about a minute and writes nothing. `--again SEED KIND DRAW` runs one draw and shows what it
+says; `--mended` repeats those that the file says broke a promise, and adds to it how many do so now.
 """
 
 import argparse
@@ -11,7 +12,6 @@ import platform
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
@@ -38,6 +38,7 @@ class Amount:
     pairs: int
 
 
+PARTS = ("surroundings", "files", "pairs", "kills")
 FULL, SHORT = Amount(200, 5_000, 10_000, 20), Amount(0, 120, 240, 0)
 
 
@@ -79,14 +80,14 @@ def _imports() -> None:
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.torture", description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--short", action="store_true")
     parser.add_argument("--again", nargs=3, metavar=("SEED", "KIND", "DRAW"))
     parser.add_argument("--mended", action="store_true")
     parser.add_argument("--workers", type=int, default=2)
-    for name, n in asdict(FULL).items():
-        parser.add_argument(f"--{name}", type=int, default=n)
     given = parser.parse_args(arguments)
-    amount = SHORT if given.short else Amount(given.kills, given.bytes, given.structured, given.pairs)
+    if unknown := set(given.parts) - set(PARTS):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; expected some of {', '.join(PARTS)}")
     with tempfile.TemporaryDirectory(prefix="torture-") as made:
         folder = Path(made)
         found = seeds(folder / "seeds", models=not given.short)
@@ -100,17 +101,17 @@ def main(arguments: list[str]) -> int:
         if given.mended:
             return _mended(folder / "seeds", {seed.name: seed for seed in found})
         if given.short:
-            counts, faults = fuzzed(folder / "seeds", found, amount, given.workers)
+            counts, faults = fuzzed(folder / "seeds", found, SHORT, given.workers)
             for fault in faults:
                 print(fault, file=sys.stderr)
             print(json.dumps(counts))
             return int(bool(faults))
-        return _full(amount, folder, found, given.workers)
+        return _full([p for p in PARTS if p in given.parts or not given.parts], folder, found, given.workers)
 
 
 def _mended(home: Path, found: dict[str, Seed]) -> int:
     result = json.loads(RESULTS.read_text())
-    broken = [fault for fault in result["faults"] if fault["kind"] in ("bytes", "structured")]
+    broken = result["files"]["faults"]
     left = [f for one in broken if (f := tried(home, found[one["seed"]], one["kind"], one["draw"]))]
     for fault in left:
         print(fault, file=sys.stderr)
@@ -120,46 +121,50 @@ def _mended(home: Path, found: dict[str, Seed]) -> int:
     return int(bool(left))
 
 
-def _full(amount: Amount, folder: Path, found: tuple[Seed, ...], workers: int) -> int:
-    """Every part in turn; what is known is written after each, so that an interrupted hour is not lost."""
-    begin = time.monotonic()
-    result: dict[str, object] = {
-        "commands": len(COMMANDS),
-        "documented_codes": sorted(CODES),
-        "limits": {"processor_seconds": SECONDS, "more_memory_mib": MEMORY >> 20},
-        "seeds": [s.name for s in found],
-    }
-    faults: list[Fault] = []
-
-    def write(part: str, value: object, more: Sequence[Fault]) -> None:
-        for fault in more:
+def _full(parts: Sequence[str], folder: Path, found: tuple[Seed, ...], workers: int) -> int:
+    """These parts in turn; what is known is written after each, so that an interrupted hour is not lost."""
+    made = folder / "seeds"
+    n_faults = 0
+    for part in parts:
+        begin = time.monotonic()
+        faults: list[Fault] = []
+        counts: dict[str, int] = {}
+        match part:
+            case "surroundings":
+                counts["tried"], faults = surrounded(made, folder)
+            case "files":
+                counts, faults = fuzzed(made, found, FULL, workers)
+            case "pairs":
+                counts["tried"] = FULL.pairs
+                faults = pairs(undisturbed(folder / "paired"), folder, FULL.pairs)
+            case _:
+                # It raises where other bytes came back, or a score was lost.
+                started = killed_often(undisturbed(folder / "killed"), folder, FULL.kills)
+                counts = {"killed": FULL.kills, "started": started}
+        for fault in faults:
             print(fault, file=sys.stderr)
-        faults.extend(more)
-        result.update(
-            {
-                part: value,
-                "faults": [asdict(f) for f in faults],
-                "faults_by_kind": dict(sorted(Counter(f.kind for f in faults).items())),
-                "machine": {
-                    "cores": os.cpu_count(),
-                    "load_after": round(os.getloadavg()[0], 2),
-                    "python": platform.python_version(),
-                },
-                "minutes": round((time.monotonic() - begin) / 60, 1),
-            }
-        )
+        n_faults += len(faults)
+        measured = {
+            **counts,
+            "faults": [asdict(fault) for fault in faults],
+            "minutes": round((time.monotonic() - begin) / 60, 1),
+            "load_after": round(os.getloadavg()[0], 2),
+        }
+        result = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}
+        result |= {
+            part: measured,
+            "commands": len(COMMANDS),
+            "documented_codes": sorted(CODES),
+            "limits": {"processor_seconds": SECONDS, "more_memory_mib": MEMORY >> 20},
+            "seeds": [s.name for s in found],
+            "surroundings_named": [s.name for s in SURROUNDINGS],
+            "machine": {"cores": os.cpu_count(), "python": platform.python_version()},
+        }
+        if part == "files":
+            result.pop("mended", None)
         RESULTS.write_text(json.dumps(result, indent=1, sort_keys=True) + "\n")
-        print(json.dumps({part: value, "faults": len(more), "minutes": result["minutes"]}), flush=True)
-
-    n_around, around = surrounded(folder / "seeds", folder)
-    write("surroundings", {"names": [s.name for s in SURROUNDINGS], "tried": n_around}, around)
-    counts, of_files = fuzzed(folder / "seeds", found, amount, workers)
-    write("tried", counts, of_files)
-    bench = undisturbed(folder / "runs")
-    write("pairs", amount.pairs, pairs(bench, folder, amount.pairs))
-    killed = killed_often(bench, folder, amount.kills)
-    write("kills", {"moments": amount.kills, "in_time": killed, "same_bytes_after_resume": True}, [])
-    return int(bool(faults))
+        print(json.dumps({part: {**measured, "faults": len(faults)}}), flush=True)
+    return int(bool(n_faults))
 
 
 if __name__ == "__main__":

@@ -219,27 +219,31 @@ def _waited(process: "subprocess.Popen[str]", seconds: float) -> tuple[int, str]
 
 
 def killed_often(bench: Undisturbed, folder: Path, times: int, seed: int = 0) -> int:
-    """Kill runs at `times` random moments, up to three times each, then let them finish; how many kills came in time.
+    """Kill `times` runs at random moments, up to three kills in a row, then let them finish; how many were started.
 
     Raises:
         AssertionError: a run that was killed and repeated left other bytes, or lost scores.
     """
     chance = random.Random(seed)
-    # Two of three moments fall between the first score and the end, where there is something to lose.
-    moments = [chance.uniform(0, 1.1 * bench.seconds) for _ in range(times // 3)]
-    moments += [chance.uniform(0.95 * bench.first, 1.1 * bench.seconds) for _ in range(times - len(moments))]
-    chance.shuffle(moments)
-    n_killed = n_here = made = 0
-    for n, moment in enumerate(moments, start=1):
+    n_killed = n_started = made = 0
+    while n_killed < times:
         out, cache = folder / f"out-{made}", folder / f"cache-{made}"
-        killed = killed_at(bench, moment, out, cache)
-        n_killed, n_here = n_killed + killed, n_here + killed
-        assert rows(cache) <= bench.rows
-        if killed and n_here < IN_A_ROW and n < len(moments):
-            continue
+        in_a_row, left = 0, bench.seconds
+        while True:
+            # Two of three moments fall between the first score and the end, where there is something to lose.
+            moment = chance.uniform(0 if chance.random() < 1 / 3 else min(bench.first, 0.9 * left), left)
+            killed = killed_at(bench, moment, out, cache)
+            n_started += 1
+            n_killed += killed
+            in_a_row += killed
+            # What was kept need not be computed again: the next run of this folder ends the sooner.
+            left -= max(0.0, moment - bench.first)
+            assert rows(cache) <= bench.rows
+            if not killed or in_a_row == IN_A_ROW or n_killed == times:
+                break
         if killed:
             finish(bench.home, out, cache)
         assert_undisturbed(out, bench)
         assert rows(cache) == bench.rows
-        made, n_here = made + 1, 0
-    return n_killed
+        made += 1
+    return n_started

@@ -3,6 +3,7 @@
 A file that is absent is said to be absent; nothing is filled in.
 """
 
+from collections import Counter
 from typing import Any
 
 from tools.docs.measured import RESULTS, ends, measured, named, percent, table
@@ -234,20 +235,24 @@ def filter_redrawn(found: Any) -> str:
 @measured("bench/torture.json")
 def bench_torture(found: Any) -> str:
     """What `make torture` tried and what broke."""
-    n_tried, around = found["tried"], found["surroundings"]
-    kills = found.get("kills")
-    by_kind = found["faults_by_kind"]
+    parts = {part: found.get(part, {}) for part in ("kills", "files", "pairs", "surroundings")}
+    broken = Counter(fault["kind"] for part in parts.values() for fault in part.get("faults", ()))
     rows = [
-        [what, "not measured" if times is None else f"{times:,}", "-" if times is None else str(broken)]
-        for what, times, broken in (
-            ("runs killed at random moments and repeated (same bytes)", kills and kills["in_time"], 0),
-            ("files with random bytes changed", n_tried["bytes"], by_kind.get("bytes", 0)),
-            ("files of valid syntax with odd values", n_tried["structured"], by_kind.get("structured", 0)),
-            ("pairs of runs at once", found["pairs"], by_kind.get("pairs", 0)),
-            ("commands in odd surroundings", around["tried"], by_kind.get("surroundings", 0)),
+        [what, "not measured", "-"] if times is None else [what, f"{times:,}", str(broken[kind])]
+        for what, times, kind in (
+            (
+                "runs killed at random moments and repeated (same bytes)",
+                parts["kills"].get("killed"),
+                "kills",
+            ),
+            ("files with random bytes changed", parts["files"].get("bytes"), "bytes"),
+            ("files of valid syntax with odd values", parts["files"].get("structured"), "structured"),
+            ("pairs of runs at once", parts["pairs"].get("tried"), "pairs"),
+            ("commands in odd surroundings", parts["surroundings"].get("tried"), "surroundings"),
         )
     ]
     limits, mended = found["limits"], found.get("mended")
+    measured_parts = [part for part in parts.values() if part]
     again = (
         ""
         if mended is None
@@ -257,7 +262,8 @@ def bench_torture(found: Any) -> str:
         table("what was tried | times | promises broken", rows)
         + f"\nOver {len(found['seeds'])} pairs of a command and a file it reads. Limits for each changed file: "
         f"{limits['processor_seconds']:g} processor seconds, {limits['more_memory_mib']:,} MiB more memory. "
-        f"It took {found['minutes']:g} minutes; load at its end {found['machine']['load_after']:g}.\n{again}"
+        f"It took {sum(part['minutes'] for part in measured_parts):.0f} minutes, the parts one after another; "
+        f"load at most {max(part['load_after'] for part in measured_parts):g}.\n{again}"
     )
 
 
