@@ -43,7 +43,8 @@ PARTS = {
     # Without test_release_run.py, whose whole audits would take minutes for each fault.
     "disclosure": (
         "robustify/disclosure",
-        "tests/disclosure/test_release_levels.py tests/disclosure/test_ledger.py",
+        "tests/disclosure/test_release_levels.py tests/disclosure/test_remade.py tests/disclosure/test_ledger.py"
+        " tests/export/test_split_files.py",
     ),
 }
 _WORDS = "Add Sub Mul Div FloorDiv Mod Pow|BitOr BitAnd BitXor|Eq NotEq Lt LtE Gt GtE|Is IsNot|In NotIn|USub UAdd Delete"

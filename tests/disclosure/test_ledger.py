@@ -1,6 +1,7 @@
 """The ledger of releases: what it refuses beside what was published, and that it is not changed unseen."""
 
 import json
+import math
 import os
 import stat
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from robustify.disclosure import ledger
-from robustify.disclosure.differencing import SUMMARY, Release, VerdictCell, revealed
+from robustify.disclosure.differencing import SUMMARY, Release, VerdictCell, as_one, revealed
 from robustify.errors import AuthorisationError, UsageError
 from robustify.gate.key_file import Key
 from robustify.run import open_run
@@ -100,6 +101,26 @@ def test_what_stands_beside_earlier_releases(new: Release, earlier: list[Release
     assert (found is None) == (why == "")
     assert why in (found or "")
     assert revealed(new, [], K) is None
+
+
+@pytest.mark.parametrize(
+    ("flagged", "counts"),
+    [(third, 0.0), (lambda i: i % 3 == 1, math.log2(121))],
+    ids=["the same flags", "other flags"],
+)
+def test_the_bit_budget_is_kept_to_a_hundredth_of_a_bit(
+    flagged: Callable[[int], bool], counts: float
+) -> None:
+    """80 of 120 robust: half the bits of their choice, less a number from 0 to 120 where other flags are counted."""
+    left = math.log2(math.comb(120, 80)) / 2 - counts
+    for spent, allowed in ((left - 1.005, True), (left - 0.995, False)):
+        found = revealed(summary(ALL, bits=1, flagged=flagged), [summary(ALL, bits=spent)], K)
+        assert (found is None) == allowed
+
+
+def test_a_list_counts_the_items_of_all_cells_as_one() -> None:
+    (one,) = as_one([cell("a", range(60), third), cell("b", range(60, 120), third)])
+    assert one == cell("all", ALL, third)
 
 
 # The file.

@@ -7,6 +7,7 @@ import pytest
 from robustify.disclosure.coarse import COARSER, FINEST, TopicBlock, flagged_rate, partition
 from robustify.disclosure.remade import (
     bins,
+    described,
     expect,
     features,
     few_without_cloze,
@@ -14,6 +15,7 @@ from robustify.disclosure.remade import (
     guardrails,
 )
 from robustify.disclosure.select import Measure
+from robustify.loaders import Loaded, Quarantined
 
 RATE = {"value": 0.5, "n": 100, "ci": [0.4, 0.6]}
 NOTHING = {"value": None, "n": None, "ci": None}
@@ -151,3 +153,9 @@ def test_other_has_a_name_of_its_own() -> None:
     parts = partition(blocks, 10)
     assert parts is not None
     assert len({part.name for part in parts}) == len(parts)
+
+
+@pytest.mark.parametrize(("n", "shown"), [(0, 0), (1, "< 10"), (9, "< 10"), (10, 10), (120, 120)])
+def test_rows_set_aside_are_counted_from_a_cell_on(n: int, shown: object) -> None:
+    aside = tuple(Quarantined(line, "no stem") for line in range(n))
+    assert described(Loaded("a", "rows", (), (), (), aside, "0", "a.jsonl"), 10)["n_quarantined"] == shown
