@@ -89,14 +89,15 @@ def columns(items: Sequence[Item]) -> csr_array:
         options += np.bincount(codes, minlength=1 << BITS)
     often = options >= FEWEST_OPTIONS
     place = np.cumsum(often, dtype=np.int32) - 1
-    sizes, indices = [np.zeros(1, dtype=np.int64)], [np.zeros(0, dtype=np.int32)]
-    # Part by part: all codes of a large set take much room.
-    for at, (size, codes) in enumerate(parts):
+    sizes = [np.zeros(1, dtype=np.int64)]
+    which, end = np.empty(int(options[often].sum()), dtype=np.int32), 0
+    # Part by part, each let go once it is read: all codes of a large set take much room.
+    while parts:
+        size, codes = parts.pop(0)
         keep = often[codes]
         sizes.append(np.bincount(np.repeat(np.arange(len(size)), size)[keep], minlength=len(size)))
-        indices.append(place[codes[keep]])
-        parts[at] = size[:0], codes[:0]
-    which = np.concatenate(indices)
+        start, end = end, end + int(sizes[-1].sum())
+        which[start:end] = place[codes[keep]]
     ends = np.cumsum(np.concatenate(sizes))
     return csr_array((np.ones(len(which), np.int8), which, ends), shape=(len(texts), int(place[-1]) + 1))
 

@@ -124,15 +124,16 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
     code, verdicts = _settled(outcome(votes, rules.screen), screen_verdicts(votes, rules.screen), facts)
     out_of_cloze = {} if items is None else excluded(items, rules.cloze)
     could = could_be(votes, rules.screen)
-    parts = _parts(answers, index, code, out_of_cloze, facts)
+    topic_of = _topic_of(index, facts)
+    parts = _parts(answers, index, code, out_of_cloze, facts, topic_of)
     parts = replace(parts, agreed=one_pick(could[0]))
     ranks = rules.screen.criterion == FDR and bool((by_rank.ranking(votes.voters).top >= 0).any())
     screened = votes.template is not None or rules.screen.probe_vote != "none" or ranks
     summary = Summary(
-        **_benchmark(answers, index, facts, parts, out_of_cloze, items, could),
+        **_benchmark(answers, index, facts, topic_of, parts, out_of_cloze, items, could),
         **_scores(answers, index, votes, rules, parts, facts),
         **(
-            _filtered(answers, index, votes, rules, facts, items, parts, by_rank)
+            _filtered(answers, index, votes, rules, facts, topic_of, items, parts, by_rank)
             if screened
             else {"sensitivity": ()}
         ),
@@ -226,7 +227,12 @@ def _require_no_screen(answers: Answers, rules: ScreenRules) -> None:
 
 
 def _parts(
-    answers: Answers, index: ItemIndex, code: Ints, out_of_cloze: Mapping[str, str], facts: Facts
+    answers: Answers,
+    index: ItemIndex,
+    code: Ints,
+    out_of_cloze: Mapping[str, str],
+    facts: Facts,
+    topic_of: Sequence[str],
 ) -> Parts:
     longest = answers.block("heuristic", LONGEST).first()
     groups = None
@@ -238,7 +244,7 @@ def _parts(
         robust=code == ROBUST,
         cloze=np.array([name not in out_of_cloze for name in index.items], dtype=bool),
         longest=index.spread(longest, longest.correct),
-        topic=numbered(_topic_of(index, facts))[1],
+        topic=numbered(topic_of)[1],
         groups=groups,
         k=index.k,
     )
@@ -253,12 +259,12 @@ def _benchmark(
     answers: Answers,
     index: ItemIndex,
     facts: Facts,
+    topic_of: Sequence[str],
     parts: Parts,
     out_of_cloze: Mapping[str, str],
     items: Sequence[Item] | None,
     could: tuple[Bools, Bools],
 ) -> dict[str, Any]:
-    topic_of = _topic_of(index, facts)
     masks = {"all": np.ones(len(index), dtype=bool), "robust": parts.robust, "shortcut": parts.shortcut}
     n_shortcut, n_robust = int(parts.shortcut.sum()), int(parts.robust.sum())
     return {
@@ -322,11 +328,11 @@ def _filtered(
     votes: Votes,
     rules: Rules,
     facts: Facts,
+    topic_of: Sequence[str],
     items: Sequence[Item] | None,
     parts: Parts,
     by_rank: DecoyFilter,
 ) -> dict[str, Any]:
-    topic_of = [name or UNNAMED for name in _topic_of(index, facts)]
     chance = screen_chance(votes, rules.screen, parts.groups)
     cut = by_rank.decision(votes.voters, rules.screen).cut if rules.screen.criterion == FDR else None
     probe = FreshProbe(items, rules.probe)
@@ -335,7 +341,9 @@ def _filtered(
         "screen": screen(
             answers, index, votes, rules.screen, chance, parts.groups, rules.limits.excess_p, cut
         ),
-        "topics": topics(topic_of, parts.robust, parts.groups) if any(facts.topics.values()) else None,
+        "topics": topics([name or UNNAMED for name in topic_of], parts.robust, parts.groups)
+        if any(facts.topics.values())
+        else None,
         "residual": residual(answers, index, votes, rules.screen, probe, rules.limits.residual_margin),
         "sensitivity": sensitivity(answers, index, compared, votes, probe, parts.groups, chance),
     }

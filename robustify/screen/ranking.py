@@ -254,7 +254,7 @@ class Ranker:
         parts = {_part(name): np.zeros(there.shape) for name in columns}
         surface = {name: np.zeros(there.shape) for name in (NAMES if x is not None else ())}
         for i, f in enumerate(np.unique(fold).tolist()):
-            mine, others = fold == f, (fold != f) & known
+            mine, others = np.flatnonzero(fold == f), (fold != f) & known
             seen = {name: values[min(i, len(values) - 1)] for name, values in columns.items()}
             rows = drawn(others)
             train = np.stack([values[rows] for values in seen.values()], axis=-1)

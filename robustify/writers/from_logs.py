@@ -67,6 +67,8 @@ def import_logs(
             raise UsageError(
                 f"{twins[0]} and {twins[1]}: are one model (same revision); a model must not vote twice: leave one out"
             )
+        # What judging does not read need not stay beside it.
+        del read, gathered
         with run_lock(folder):
             judgement = judge(asked.answers, asked.facts, rules(config), asked.items)
             return print_run(folder, config, asked, judgement)
