@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, get_index_dtype
 from scipy.special import bdtr, bdtrc
 
 from robustify.arrays import Bools, Floats, Ints
@@ -57,10 +57,11 @@ def scorer(items: Sequence[Item], key: Ints, there: Bools, known: Bools) -> Fit:
     row[there] = np.arange(present.shape[0])
     at_key = present[row[chosen, key[chosen]]]
     k = there[chosen].sum(axis=1)
-    item = np.repeat(np.arange(len(chosen)), k)
-    each = csr_array((1 / k[item], (item, np.arange(len(item)))), shape=(len(chosen), len(item)))
+    item = np.repeat(np.arange(len(chosen), dtype=np.int32), k)
+    option = np.arange(len(item), dtype=np.int32)
+    each = csr_array((1 / k[item], (item, option)), shape=(len(chosen), len(item)))
     share = csr_array(each @ present[row[chosen][there[chosen]]])
-    spread = share - share.power(2)
+    spread = csr_array((share.data - share.data**2, share.indices, share.indptr), shape=share.shape)
 
     def fit(train: Bools, test: Bools) -> Floats:
         of = train[chosen].astype(np.float64)
@@ -69,7 +70,8 @@ def scorer(items: Sequence[Item], key: Ints, there: Bools, known: Bools) -> Fit:
         clear = (np.abs(z) > np.array(LEAST)[:, None]) & (variance > _LEAST_INFORMATION)
         adds = np.where(clear, over / (variance + RIDGE), 0.0).T
         logits = np.zeros((len(LEAST), *there[test].shape))
-        parts = np.array_split(row[test][there[test]], 1 + np.count_nonzero(test) // _CHUNK)
+        rows = row[test][there[test]]
+        parts = np.array_split(rows, 1 + len(rows) // _CHUNK)
         logits[:, there[test]] = np.concatenate([present[part] @ adds for part in parts]).T
         return np.concatenate(list(centred(logits, there[test])), axis=1)
 
@@ -98,7 +100,8 @@ def columns(items: Sequence[Item]) -> csr_array:
         sizes.append(np.bincount(np.repeat(np.arange(len(size)), size)[keep], minlength=len(size)))
         start, end = end, end + int(sizes[-1].sum())
         which[start:end] = place[codes[keep]]
-    ends = np.cumsum(np.concatenate(sizes))
+    # Columns are numbered in as many bytes as these, and mostly four are enough.
+    ends = np.cumsum(np.concatenate(sizes)).astype(get_index_dtype(maxval=len(which)))
     return csr_array((np.ones(len(which), np.int8), which, ends), shape=(len(texts), int(place[-1]) + 1))
 
 
