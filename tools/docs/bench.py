@@ -86,6 +86,26 @@ def _machine(found: dict[str, Any]) -> str:
     return f"Machine: {', '.join(words)}. Last measured on {machine.get('date', 'a day not recorded')}."
 
 
+@measured("bench/scoring.json")
+def bench_sizes(found: Any) -> str:
+    """The ratio to lm-eval as the model grows."""
+    cases = [case for name, case in found.items() if name.startswith("size_")]
+    rows = []
+    for case in sorted(cases, key=lambda case: case["parameters"]):
+        lo, hi = case["ratio_range"]
+        rows.append(
+            [
+                f"{case['parameters'] / 1e6:,.0f} million",
+                f"{case['seconds_peer']:.1f} (batch {case['batch_size']})",
+                f"{case['seconds_ours']:.1f}",
+                f"{_ratio(case['ratio_median'])} ({_ratio(lo)} to {_ratio(hi)}, {case['pairs']})",
+                f"{case['load_before']:g}",
+            ]
+        )
+    heads = "parameters | lm-eval, s | ours, s | ratio: median (range, pairs) | load before"
+    return f"{table(heads, rows)}\nThe work: {cases[0]['says'] if cases else 'not measured'}.\n"
+
+
 @measured("bench/growth.json")
 def bench_growth(found: Any) -> str:
     rows = [
@@ -286,6 +306,7 @@ def bench_mutation(found: Any) -> str:
 
 BLOCKS = named(
     bench_scoring,
+    bench_sizes,
     bench_growth,
     bench_profile,
     bench_judging,
