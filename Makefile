@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c .c
 DEMO   := runs/benign_demo
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-proof test-doors check fix bench bench-demo atlas calibrate dist torture mutation shots slides video lighthouse leak-test clean
+.PHONY: help setup demo test test-slow test-proof test-doors check fix bench bench-demo atlas calibrate dist torture mutation coverage shots slides video lighthouse leak-test clean
 
 help: ## print the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -106,6 +106,10 @@ torture: $(VENV)/.dev ## kills, changed inputs, pairs, odd surroundings in large
 mutation: $(VENV)/.dev ## small faults put into the statistics and the release rules, their tests run: about an hour; writes results/bench/mutation.json
 	$(PIP) 'cosmic-ray==8.7.0'
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m tools.mutation
+
+coverage: $(VENV)/.dev ## branches of the statistics, the gate and the release rules that the fast tests reach; writes results/bench/coverage.json
+	$(PIP) 'coverage==7.17.3'
+	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m tools.branch_coverage
 
 calibrate: $(VENV)/.dev ## intervals and tests on known truth: about an hour; writes results/calibration
 	$(BIN)/python -m bench.calibrate

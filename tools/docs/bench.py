@@ -252,6 +252,19 @@ def filter_redrawn(found: Any) -> str:
     return table(f"{heads} | any flag | planted removed", rows)
 
 
+@measured("bench/coverage.json", by="make coverage")
+def bench_coverage(found: Any) -> str:
+    """Lines and branches that the fast tests reach."""
+    rows = []
+    for package, one in found["packages"].items():
+        shares = [
+            f"{one[f'{of}_reached']:,} of {one[of]:,} ({percent(one[f'{of}_reached'] / one[of])})"
+            for of in ("lines", "branches")
+        ]
+        rows.append([f"`{package}`", *shares])
+    return f"{table('package | lines reached | branches reached', rows)}\nCounted by {found['tool']}.\n"
+
+
 @measured("bench/torture.json")
 def bench_torture(found: Any) -> str:
     """What `make torture` tried and what broke."""
@@ -314,6 +327,7 @@ BLOCKS = named(
     bench_load,
     filter_power,
     filter_redrawn,
+    bench_coverage,
     bench_torture,
     bench_mutation,
 )
