@@ -1,8 +1,8 @@
 """How long judging takes as the benchmark grows: writes results/bench/judging.json.
 
 `python -m bench.judging` makes answer tables of 10,000, 100,000 and 1,000,000 items and judges each in a
-process of its own, from the Parquet file to the written verdicts; `--quick` takes small ones and writes nothing.
-The tables are made up, and so are the verdicts: only time and memory are measured here.
+process of its own, three times, from the Parquet file to the written verdicts; `--quick` takes small ones and writes
+nothing. The tables are made up, and so are the verdicts: only time and memory are measured here.
 """
 
 import json
@@ -29,7 +29,7 @@ RESULTS = ROOT / "results" / "bench" / "judging.json"
 SIZES = (10_000, 100_000, 1_000_000)
 QUICK = (1_000, 2_000)
 VOTERS = ("one", "two", "three")
-CHOICES, TOPICS = 4, 20
+CHOICES, TOPICS, TIMES = 4, 20, 3
 GOAL_SECONDS, GOAL_GIB = 30.0, 2.0
 CASES = {"screen": ("choices_only",), "whole": ("choices_only", "full", "cloze")}
 """Which views each voter answered, once an item; the goal is for `screen`."""
@@ -47,7 +47,7 @@ def main(quick: bool) -> int:
                     continue
                 path = Path(folder) / f"{case}-{n}.parquet"
                 write(path, n, CASES[case])
-                rows.append({"case": case, "items": n, **_process(path)})
+                rows.append({"case": case, "items": n, **_median([_process(path) for _ in range(TIMES)])})
                 path.unlink()
                 print(json.dumps(rows[-1]), flush=True)
     top = max((r for r in rows if r["case"] == "screen"), key=lambda r: r["items"])
@@ -98,6 +98,12 @@ def judged(path: Path) -> None:
     )
     write_json(path.parent / "summary.json", judgement.summary.tree())
     print(json.dumps([resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()]))
+
+
+def _median(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """The run of median seconds, and the range."""
+    ordered = sorted(runs, key=lambda run: run["seconds"])
+    return {**ordered[len(ordered) // 2], "range": [ordered[0]["seconds"], ordered[-1]["seconds"]]}
 
 
 def _process(path: Path) -> dict[str, Any]:

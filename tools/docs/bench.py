@@ -157,8 +157,8 @@ def bench_judging(found: Any) -> str:
         [
             _JUDGED[row["case"]],
             f"{row['items']:,}",
-            f"{row['seconds']:.1f}",
-            f"{1e6 * row['seconds'] / row['items']:.0f}",
+            f"{row['seconds']:.1f} ({row['range'][0]:.1f} to {row['range'][1]:.1f})",
+            f"{row['processor_seconds']:.1f}",
             f"{row['peak_gib']:.2f}",
         ]
         for row in found["rows"]
@@ -167,10 +167,11 @@ def bench_judging(found: Any) -> str:
         f"at most {found['goal_seconds']:g} s and {found['goal_gib']:g} GiB for a million items of the screen"
     )
     says = (
-        f"{found['voters']} voters, {found['says']}. Goal: {goal}, {'met' if found['met'] else '**not met**'}."
+        f"{found['voters']} voters, {found['says']}; three runs each. Goal: {goal}, "
+        f"{'met' if found['met'] else '**not met**'}."
         f" Machine: {found['machine']['cores']} cores, load afterwards {found['machine']['load_after']:g}."
     )
-    return f"{table('what each voter answered | items | s | s a million items | peak, GiB', rows)}\n{says}\n"
+    return f"{table('what each voter answered | items | s: median (range) | processor s | peak, GiB', rows)}\n{says}\n"
 
 
 _JUDGED = {"screen": "the choices alone", "whole": "the choices alone, the full question, cloze"}
