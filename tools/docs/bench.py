@@ -296,7 +296,7 @@ def bench_torture(found: Any) -> str:
         table("what was tried | times | promises broken", rows)
         + f"\nOver {len(found['seeds'])} pairs of a command and a file it reads. Limits for each changed file: "
         f"{limits['processor_seconds']:g} processor seconds, {limits['more_memory_mib']:,} MiB more memory. "
-        f"It took {sum(part['minutes'] for part in measured_parts):.0f} minutes, the parts one after another; "
+        f"It took {sum(part['minutes'] for part in measured_parts):.0f} minutes in all; "
         f"load at most {max(part['load_after'] for part in measured_parts):g}.\n{again}"
     )
 
