@@ -84,6 +84,7 @@ leak-test: $(VENV)/.dev ## every command and fault with canaries planted, every 
 	HF_HUB_OFFLINE=1 $(BIN)/python -m tools.leak
 
 dist: $(VENV)/.dev ## a wheel built twice, installed by hashes on every Python that is here; writes results/bench/dist.json
+	$(PIP) 'pip-audit==2.10.1'
 	$(BIN)/python -m tools.dist
 
 shots: $(VENV)/.dev ## the pictures of the README, from the demo (needs chromium); writes docs/img
