@@ -27,6 +27,8 @@ _IMPORT += "print(t.perf_counter() - a[0], t.process_time() - a[1])"
 _FILES = 20
 _THEIR_RUNS = 2
 """It takes tens of seconds."""
+BUSY = 4
+"""Processes that never wait, beside which our hook is timed once more."""
 _SMALL, _LARGE = 80_000, 120_000
 
 
@@ -66,6 +68,13 @@ def speed(files: Sequence[Path], folder: Path, items: Sequence[Made], runs: int)
             if name != "detect_secrets" or turn < _THEIR_RUNS:
                 timed[name].append(_timed(command, env, folder))
     loads = [round(load, 2) for load in (before, os.getloadavg()[0])]
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(BUSY)]
+    try:
+        beside = [_timed(commands["ours"], env, folder) for _ in range(runs)]
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
     version = (
         subprocess.run([theirs, "--version"], capture_output=True, text=True, check=True).stdout.strip()
         if theirs
@@ -82,6 +91,7 @@ def speed(files: Sequence[Path], folder: Path, items: Sequence[Made], runs: int)
         "goal_import_seconds": GOAL_IMPORT,
         "import": _summary([_imported(env, folder) for _ in range(runs)]),
         "hook_first_seconds": hook(folder),
+        "busy": {"processes": BUSY, **_summary(beside)},
         **{name: _summary(runs_of) for name, runs_of in timed.items()},
     }
 

@@ -140,6 +140,7 @@ def _speed(found: Mapping[str, Any]) -> str:
             clock = f"{case['median']:.2f} ({lo:.2f} to {hi:.2f})"
             rows.append([f"{says}, {case['runs']} runs", clock, f"{case['processor_median']:.2f}"])
     before, after = found["load"]
+    busy = found["busy"]
     return (
         table("whole process | seconds: median (range) | of the processor", rows)
         + f"\n{found['files']} files, {found['megabytes']:g} MB, in turns, on {found['cores']} cores"
@@ -152,6 +153,9 @@ def _speed(found: Mapping[str, Any]) -> str:
             if found["hook_first_seconds"]
             else ""
         )
+        + f" Beside {busy['processes']} processes that never wait the hook, all layers, takes {busy['median']:.2f} s"
+        f" ({busy['range'][0]:.2f} to {busy['range'][1]:.2f}), {busy['processor_median']:.2f} of the processor; goal"
+        f" {found['goal_seconds']:g} s: {_met(busy, found['goal_seconds'])}."
         + ("" if "detect_secrets" in found else " detect-secrets was not installed.")
         + "\n"
     )
