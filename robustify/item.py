@@ -4,8 +4,10 @@ The text is sealed (`redaction`): `asdict`, `vars`, pickling and JSON of an item
 an error or `<text redacted>`. The properties `stem` and `choices` are the one place that opens it.
 """
 
+import gc
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, wraps
 from typing import TypeVar
@@ -122,3 +124,15 @@ def kept_for_last(work: "Callable[[Sequence[Item]], T]") -> "Callable[[Sequence[
     """
     kept = lru_cache(maxsize=1)(work)
     return wraps(work)(lambda items: kept(tuple(items)))
+
+
+@contextmanager
+def no_collector() -> Iterator[None]:
+    """Without Python's garbage collector: where millions of rows all stay alive it takes a third of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

@@ -23,6 +23,7 @@ from robustify.engines.protocols import Metered, Progress, no_progress
 from robustify.engines.settings import HFModel
 from robustify.errors import AuthorisationError, UsageError
 from robustify.files import writable
+from robustify.item import no_collector
 from robustify.judge.cloze import read_labels
 from robustify.judge.free_response import FreeGrades
 from robustify.judge.judgement import Judgement, judge
@@ -35,7 +36,6 @@ from robustify.restricted.access import authorised, require_inside
 from robustify.run import EXPLORER, FREE, SPLIT_FILES, Run, open_run, refuse_foreign, replacing, run_lock
 from robustify.screen.screen_rules import same_model
 from robustify.writers import RunWriter
-from robustify.writers.from_logs import no_collector
 from robustify.writers.public import Asked, PublicWriter, asked_again, data_tree, facts, print_run, rules
 from robustify.writers.restricted import RestrictedWriter, reprint_restricted
 
@@ -178,8 +178,7 @@ def require_models(config: Config, cache: Path) -> None:
     for model in config.models:
         match model:
             case ReplayModel():
-                with no_collector():
-                    logged[model.name] = check_logs(model, _screened_templates(config) if asks else ())
+                logged[model.name] = check_logs(model, _screened_templates(config) if asks else ())
             case _:
                 digests[model.name] = check_model(model, cache, config.asking.templates()) or {}
     refuse_one_as_two(logged)
@@ -228,8 +227,7 @@ def ask_models(
     for model in config.models:
         match model:
             case ReplayModel():
-                with no_collector():
-                    log = replayed(model, bench)
+                log = replayed(model, bench)
                 tables.append(log.answers)
                 fingerprints[model.name] = log.fingerprint
                 templates |= log.templates

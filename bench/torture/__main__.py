@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import platform
+import subprocess
 import sys
 import tempfile
 import time
@@ -121,6 +122,11 @@ def _mended(home: Path, found: dict[str, Seed]) -> int:
     return int(bool(left))
 
 
+def _commit() -> str:
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    return subprocess.check_output(command, cwd=RESULTS.parent, text=True).strip()
+
+
 def _full(parts: Sequence[str], folder: Path, found: tuple[Seed, ...], workers: int) -> int:
     """These parts in turn; what is known is written after each, so that an interrupted hour is not lost."""
     made = folder / "seeds"
@@ -145,6 +151,7 @@ def _full(parts: Sequence[str], folder: Path, found: tuple[Seed, ...], workers: 
             print(fault, file=sys.stderr)
         n_faults += len(faults)
         measured = {
+            "commit": _commit(),
             **counts,
             "faults": [asdict(fault) for fault in faults],
             "minutes": round((time.monotonic() - begin) / 60, 1),

@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field
 from robustify.answers import Answer, Answers, unanswered
 from robustify.engines.settings import NAME_PATTERN
 from robustify.errors import DataError, UsageError
-from robustify.item import Item
+from robustify.item import Item, no_collector
 from robustify.loaders import Loaded
 from robustify.logs import Log, LogOptions, LogPath, fingerprint, gather, mapping, read_logs
 from robustify.logs.checked_names import listed, said_name
@@ -61,6 +61,7 @@ class Replayed:
     templates: dict[str, str]
 
 
+@no_collector()
 def check_logs(model: ReplayModel, templates: Collection[str]) -> dict[str, str]:
     """Make sure that the logs can be read and serve; `templates`: those under which other voters are asked.
 
@@ -106,6 +107,7 @@ def refuse_one_as_two(said: Mapping[str, Mapping[str, str]]) -> None:
             )
 
 
+@no_collector()
 def replayed(model: ReplayModel, bench: Loaded) -> Replayed:
     """The model's answers to the items of `bench`: one row at least for each item and view that it was asked.
 

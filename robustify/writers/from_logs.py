@@ -4,11 +4,9 @@ Logs are read and matched; heuristics and probe are added where the items have t
 and printed as after an asking. What was assumed on the way is noted in the run.
 """
 
-import contextlib
-import gc
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from robustify.baselines.artifact_probe import probe
 from robustify.baselines.heuristics import guess
 from robustify.config import Config, parse
 from robustify.errors import UsageError
+from robustify.item import no_collector
 from robustify.judge.judgement import Facts, judge
 from robustify.loaders import Loaded, Source, load_many
 from robustify.logs import Gathered, Log, LogOptions, LogPath, fingerprint, gather, read_logs, together
@@ -82,18 +81,6 @@ def _require_ordinary(
     require_ordinary_files(
         called[-1] if called else UNNAMED, gathered.items or (), [*(log.path for log in given), *data], called
     )
-
-
-@contextlib.contextmanager
-def no_collector() -> Iterator[None]:
-    """Millions of rows that all stay alive: looking for garbage among them takes a third of the time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _config(

@@ -35,12 +35,7 @@ def test_only_what_changes_is_scanned_when_staged_and_everything_with_all(repo: 
     assert repo.rules("--all") == (4, {("old", "RBG301")})
 
 
-def test_the_first_commit_of_a_repository_is_scanned(
-    tmp_path: Path, repo: Scanned, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "fresh").mkdir()
-    fresh = Repo(tmp_path / "fresh")
-    monkeypatch.chdir(fresh.place)
+def test_the_first_commit_of_a_repository_is_scanned(fresh: Repo, repo: Scanned) -> None:
     fresh.stage("a.md", LEAK)
     assert repo.rules("--staged") == (4, {("a.md", "RBG301")})
 

@@ -166,11 +166,8 @@ def test_safe_demo_lifts_structure_on_listed_paths_of_the_last_commit_only(
 
 
 def test_safe_demo_lifts_nothing_before_the_first_commit(
-    tmp_path: Path, repo: Scanned, monkeypatch: pytest.MonkeyPatch
+    fresh: Repo, repo: Scanned, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "fresh").mkdir()
-    fresh = Repo(tmp_path / "fresh")
-    monkeypatch.chdir(fresh.place)
     monkeypatch.setenv("SAFE_DEMO", "true")
     fresh.write(NAME, policy(demo=DEMO))
     fresh.stage("demo/a.jsonl", HARMLESS)

@@ -271,20 +271,19 @@ def bench_torture(found: Any) -> str:
     """What `make torture` tried and what broke."""
     parts = {part: found.get(part, {}) for part in ("kills", "files", "pairs", "surroundings")}
     broken = Counter(fault["kind"] for part in parts.values() for fault in part.get("faults", ()))
-    rows = [
-        [what, "not measured", "-"] if times is None else [what, f"{times:,}", str(broken[kind])]
-        for what, times, kind in (
-            (
-                "runs killed at random moments and repeated (same bytes)",
-                parts["kills"].get("killed"),
-                "kills",
-            ),
-            ("files with random bytes changed", parts["files"].get("bytes"), "bytes"),
-            ("files of valid syntax with odd values", parts["files"].get("structured"), "structured"),
-            ("pairs of runs at once", parts["pairs"].get("tried"), "pairs"),
-            ("commands in odd surroundings", parts["surroundings"].get("tried"), "surroundings"),
+    rows = []
+    for what, part, count, kind in (
+        ("runs killed at random moments and repeated (same bytes)", "kills", "killed", "kills"),
+        ("files with random bytes changed", "files", "bytes", "bytes"),
+        ("files of valid syntax with odd values", "files", "structured", "structured"),
+        ("pairs of runs at once", "pairs", "tried", "pairs"),
+        ("commands in odd surroundings", "surroundings", "tried", "surroundings"),
+    ):
+        one = parts[part]
+        found_of = (
+            [one["commit"], f"{one[count]:,}", str(broken[kind])] if one else ["-", "not measured", "-"]
         )
-    ]
+        rows.append([what, *found_of])
     limits, mended = found["limits"], found.get("mended")
     measured_parts = [part for part in parts.values() if part]
     again = (
@@ -293,7 +292,7 @@ def bench_torture(found: Any) -> str:
         else f"\nThe draws that broke a promise, repeated after the mend: {mended['tried']}, broken {mended['faults']}.\n"
     )
     return (
-        table("what was tried | times | promises broken", rows)
+        table("what was tried | commit | times | promises broken", rows, left=2)
         + f"\nOver {len(found['seeds'])} pairs of a command and a file it reads. Limits for each changed file: "
         f"{limits['processor_seconds']:g} processor seconds, {limits['more_memory_mib']:,} MiB more memory. "
         f"It took {sum(part['minutes'] for part in measured_parts):.0f} minutes in all; "
